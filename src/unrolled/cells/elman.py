@@ -1,0 +1,106 @@
+r"""The Elman network.
+
+.. math:: h_t = φ(W x_t + b + U h_{t-1} + b')
+
+Source:
+    Elman (1990), Finding structure in time; Implicit n-grams, table 2.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.algebra.activation import RELU, SIGMOID, TANH, Activation, secant
+from unrolled.algebra.operator import Structured, Term
+from unrolled.errors import UnknownNameError
+from unrolled.recurrence.closed import ClosedCell, ClosedRay
+
+__all__ = ["Elman"]
+
+ACTIVATIONS = {"tanh": TANH, "relu": RELU, "sigmoid": SIGMOID}
+
+
+class Elman(ClosedCell):
+    """One activation of one affine map.
+
+    Args:
+        input_size: e.
+        hidden_size: d.
+        bias: whether b and b' exist.
+        proj_size: the length of a projected output, 0 for none.
+        nonlinearity: ``"tanh"``, ``"relu"`` or ``"sigmoid"``.
+
+    Raises:
+        UnknownNameError: when the non-linearity is none of them.
+    """
+
+    name = "elman"
+    torch_type = nn.RNN
+    products = (1, 1)
+    carry = (None,)
+    input_terms = (Term(0, 0, 0),)
+    recurrent_terms = (Term(0, 0, 0),)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        proj_size: int = 0,
+        nonlinearity: str = "tanh",
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, proj_size)
+        if nonlinearity not in ACTIVATIONS:
+            raise UnknownNameError("non-linearity", nonlinearity, ACTIVATIONS)
+        self.activation: Activation = ACTIVATIONS[nonlinearity]
+
+    def adopt(self, rnn: nn.RNNBase) -> Self:
+        """Take over what a torch.nn.RNN keeps beside its weights.
+
+        Args:
+            rnn: the module this cell is a layer of.
+
+        Returns:
+            The cell itself.
+        """
+        self.activation = ACTIVATIONS[str(rnn.nonlinearity)]
+        return self
+
+    def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:  # noqa: ARG002
+        """Compute φ(z^x + z^h)."""
+        return (self.activation(by_input + by_hidden),)
+
+    def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:  # noqa: ARG002
+        """Compute φ'(z^x + z^h)."""
+        z = by_input + by_hidden
+        return (self.activation.slope(z, self.activation(z)),)
+
+    def gates(self, ray: ClosedRay) -> Structured:
+        """Keep the ratio (φ(z) - φ(0))/z that the activation took: there is no gate, but a gain."""
+        x, h, _ = ray.point(1.0)
+        z = x + h
+        return ray.structured((secant(self.activation, torch.zeros_like(z), z),))
+
+    def first_order(self) -> Elman:
+        """Replace φ by φ(0) + φ'(0)·x."""
+        surrogate = Elman.from_weights(dict(self.named_parameters()))
+        surrogate.activation = self.activation.first_order()
+        return surrogate
+
+    def ray(self, origin: Tensor, inputs: Tensor, states: Tensor) -> ElmanRay:
+        """Draw the line from (origin, 0) to (x_t, s_{t-1}) for every step."""
+        return ElmanRay(self, origin, inputs, states)
+
+
+class ElmanRay(ClosedRay):
+    """A ray along which the mean slope is a quotient: exact even across the kink of a relu."""
+
+    cell: Elman
+
+    def secant(self) -> Structured:
+        """Average φ' in closed form."""
+        (x0, h0, _), (x1, h1, _) = self.point(0.0), self.point(1.0)
+        return self.structured((secant(self.cell.activation, x0 + h0, x1 + h1),))

@@ -1,0 +1,102 @@
+r"""The long short-term memory, with PyTorch's gate order i, f, g, o and its optional projection.
+
+.. math::
+    i, f, o = σ(W x + U h + b),\; g = \tanh(W_g x + U_g h + b_g),\;
+    c' = f ⊙ c + i ⊙ g,\; h' = o ⊙ \tanh(c')
+
+The state is [c; h]; with q = o (1 - tanh² c'), the Jacobian's blocks are
+
+.. math::
+    B = \mathrm{diag}(f),\; D = \mathrm{diag}(c f(1-f)) U_f + \mathrm{diag}(g i(1-i)) U_i + \mathrm{diag}(i(1-g²)) U_g,\;
+    E = \mathrm{diag}(q) B,\; F = \mathrm{diag}(q) D + \mathrm{diag}(\tanh(c') o(1-o)) U_o
+
+Source:
+    Hochreiter and Schmidhuber (1997); Gers et al. (2000); Sak et al. (2014), arXiv:1402.1128, for the projection;
+    Implicit n-grams, table 2 and appendix F.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.algebra.activation import SIGMOID, TANH, Activation, secant
+from unrolled.algebra.operator import Structured, Term
+from unrolled.recurrence.closed import ClosedCell, ClosedRay
+
+__all__ = ["LSTM"]
+
+I, F_, G, O = range(4)  # the products, in PyTorch's order
+
+
+class LSTM(ClosedCell):
+    """Three gates over a carried cell.
+
+    Args:
+        input_size: e.
+        hidden_size: d.
+        bias: whether b and b' exist.
+        proj_size: the length of a projected output, 0 for none.
+    """
+
+    name = "lstm"
+    torch_type = nn.LSTM
+    products = (4, 4)
+    carry = (0, 4)
+    input_terms = recurrent_terms = (
+        Term(0, I, 1),
+        Term(0, F_, 2),
+        Term(0, G, 3),
+        Term(1, I, 5),
+        Term(1, F_, 6),
+        Term(1, G, 7),
+        Term(1, O, 8),
+    )
+
+    gate: Activation = SIGMOID
+    candidate: Activation = TANH
+    squash: Activation = TANH
+
+    def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
+        """Compute c' and o ⊙ tanh(c')."""
+        i, f, g, o = (by_input + by_hidden).chunk(4, dim=-1)
+        cell = self.gate(f) * carried + self.gate(i) * self.candidate(g)
+        return cell, self.gate(o) * self.squash(cell)
+
+    def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
+        """Compute f and the gains of U_i, U_f, U_g for c'; the same times q, and the gain of U_o, for h'."""
+        zi, zf, zg, zo = (by_input + by_hidden).chunk(4, dim=-1)
+        i, f, g, o = self.gate(zi), self.gate(zf), self.candidate(zg), self.gate(zo)
+        cell = f * carried + i * g
+        squashed = self.squash(cell)
+        q = o * self.squash.slope(cell, squashed)
+        by_i = g * self.gate.slope(zi, i)
+        by_f = carried * self.gate.slope(zf, f)
+        by_g = i * self.candidate.slope(zg, g)
+        by_o = squashed * self.gate.slope(zo, o)
+        return f, by_i, by_f, by_g, q * f, q * by_i, q * by_f, q * by_g, by_o
+
+    def gates(self, ray: ClosedRay) -> Structured:
+        """Keep i, f, o and the ratio tanh(c')/c': c' = f ⊙ c + i ⊙ g, h' = o ⊙ (tanh(c')/c') ⊙ c'.
+
+        Source:
+            Murdoch and Szlam (2017), arXiv:1702.02540; Du et al. (2019), arXiv:1903.11258.
+        """
+        x, h, _ = ray.point(1.0)
+        _, zf, _, zo = (x + h).chunk(4, dim=-1)
+        f = self.gate(zf)
+        cell = ray.end[..., : self.hidden_size]
+        ratio = self.gate(zo) * secant(self.squash, torch.zeros_like(cell), cell)
+        return ray.diagonal((f, ratio * f))
+
+    def first_order(self) -> LSTM:
+        """Replace σ by 1/2 + x/4 and both tanh by x.
+
+        Source:
+            Sequence-level features, eq. 16.
+        """
+        surrogate = LSTM.from_weights(dict(self.named_parameters()))
+        surrogate.gate = self.gate.first_order()
+        surrogate.candidate = self.candidate.first_order()
+        surrogate.squash = self.squash.first_order()
+        return surrogate

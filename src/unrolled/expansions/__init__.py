@@ -1,0 +1,38 @@
+"""The zoo of expansions: each turns a layer's Jacobian along its ray into (g_t, A_t). One a file, found by listing."""
+
+from __future__ import annotations
+
+import re
+
+from unrolled.errors import UnknownNameError, UsageError
+from unrolled.recurrence.expansion import Expansion
+from unrolled.zoo import Zoo
+
+__all__ = ["EXPANSIONS", "resolve"]
+
+EXPANSIONS: Zoo[Expansion] = Zoo(__name__, Expansion, "expansion")  # type: ignore[type-abstract]
+
+CALL = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?\s*")
+
+
+def resolve(expansion: str | Expansion) -> Expansion:
+    """Find the expansion that is meant: ``"path"``, ``"taylor(3)"``, ``"mean(operating, path)"``, or an object.
+
+    Args:
+        expansion: a name, with arguments in brackets where it takes any, or the expansion itself.
+
+    Returns:
+        The expansion.
+
+    Raises:
+        UnknownNameError: when there is none of that name; the text offers the nearest one.
+        UsageError: when the arguments are not what it takes.
+    """
+    if isinstance(expansion, Expansion):
+        return expansion
+    match = CALL.fullmatch(expansion)
+    if match is None:
+        raise UnknownNameError("expansion", expansion, EXPANSIONS.names())
+    member = EXPANSIONS.get(match["name"])
+    words = [word.strip() for word in (match["arguments"] or "").split(",") if word.strip()]
+    return member.parse(words)

@@ -1,0 +1,32 @@
+r"""The first-order expansion of the activations: σ(x) ≈ 1/2 + x/4, tanh(x) ≈ x, terms of order 0 and 1 kept.
+
+It is the zero expansion of the cell whose activations have been replaced by their expansions at zero; written out
+for a GRU and an LSTM it gives the paper's closed forms.
+
+Source:
+    Sequence-level features, eq. 3-17.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from unrolled.algebra.average import at_origin
+from unrolled.algebra.operator import Operator
+from unrolled.recurrence.expansion import Linearisation
+from unrolled.recurrence.ray import Ray
+
+__all__ = ["ActivationExpansion"]
+
+
+class ActivationExpansion(Linearisation):
+    """Linearise the activations, then the cell at zero."""
+
+    name = "activation"
+    exact = False
+    local = True
+
+    def expand(self, ray: Ray[Operator], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
+        """Take the surrogate's f(x, 0) and its Jacobian there."""
+        surrogate = ray.first_order()
+        return surrogate.origin, surrogate.operator(at_origin)

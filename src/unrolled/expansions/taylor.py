@@ -1,0 +1,70 @@
+r"""The Taylor polynomial in the state, of order K along the ray.
+
+.. math:: g_t = f(x_t, 0),\quad A_t = \sum_{j<K} \frac{1}{(j+1)!} \frac{d^j}{dα^j} J(x_t, α s_{t-1}) \Big|_{α=0}
+
+so that g_t + A_t s_{t-1} is the polynomial itself. Order 1 is the zero expansion; the limit, where the series
+converges, is the path expansion.
+
+Source:
+    Ours; order 1 is Implicit n-grams, eq. 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from unrolled.algebra.average import taylor_sum
+from unrolled.algebra.operator import Operator
+from unrolled.errors import UsageError
+from unrolled.recurrence.expansion import Linearisation
+from unrolled.recurrence.ray import Ray
+
+__all__ = ["Taylor"]
+
+
+class Taylor(Linearisation):
+    """Expand to order K in the state.
+
+    Args:
+        order: K, 1 to 8; each order doubles the work of the nested derivatives.
+
+    Raises:
+        UsageError: when the order is outside that range.
+    """
+
+    name = "taylor"
+    exact = False
+    local = False
+
+    def __init__(self, order: int = 2) -> None:
+        if not 1 <= order <= 8:
+            raise UsageError(f"taylor order is {order}; expected 1 to 8")
+        self.order = order
+
+    @classmethod
+    def parse(cls, words: Sequence[str]) -> Taylor:
+        """Read ``taylor`` or ``taylor(K)``.
+
+        Args:
+            words: nothing, or the order.
+
+        Returns:
+            The expansion.
+
+        Raises:
+            UsageError: when it is not one whole number.
+        """
+        if not words:
+            return cls()
+        if len(words) > 1 or not words[0].isdecimal():
+            raise UsageError(f"taylor({', '.join(words)}): expected one whole number, as in taylor(3)")
+        return cls(int(words[0]))
+
+    def expand(self, ray: Ray[Operator], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
+        """Take f(x, 0) and the Taylor sum of the Jacobian."""
+        return ray.origin, ray.operator(taylor_sum(self.order))
+
+    def __str__(self) -> str:
+        return f"taylor({self.order})"

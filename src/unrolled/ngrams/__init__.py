@@ -1,0 +1,1 @@
+"""N-gram terms, their sums, and the account of an output."""

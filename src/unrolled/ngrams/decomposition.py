@@ -1,0 +1,304 @@
+r"""The states of a recurrent network as sums of n-gram terms.
+
+.. math:: h_t = \sum_{i \le t} v_{i:t} + A_t … A_1 s_0, \qquad v_{i:t} = A_t … A_{i+1} g_i
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from unrolled.errors import ShapeError, UsageError
+from unrolled.expansions import resolve
+from unrolled.ngrams.opening import Opened, State, open_network, reversal
+from unrolled.ngrams.sequence import AffineSequence, expand
+from unrolled.ngrams.sweep import Block, adjoint, blocks, running
+from unrolled.recurrence.cell import Cell
+from unrolled.recurrence.expansion import Expansion
+
+__all__ = ["Decomposition", "decompose"]
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """What :func:`decompose` returns: the affine recurrences, from which terms, sums and scores are read.
+
+    Positions are those of the tokens in both directions: in the backward one (``direction=1``) a term that entered at
+    token ``start`` is read at ``end <= start``. Whatever lies beyond a sequence's length is zero. Nothing is computed
+    before it is asked for, and no result carries a gradient.
+    """
+
+    expansion: Expansion
+    opened: Opened
+    sequences: tuple[tuple[AffineSequence, ...], ...]
+    """For each direction the affine recurrences whose terms are averaged: one, but for a mean."""
+    max_order: int | None
+    """How many tokens the longest n-gram spans; None for all."""
+
+    @property
+    def parity(self) -> float:
+        """The largest difference between our states and the network's own."""
+        return self.opened.parity
+
+    @property
+    def lengths(self) -> Tensor:
+        """How many tokens each sequence has, shape (batch,)."""
+        return self.opened.lengths
+
+    @property
+    def scope(self) -> str:
+        """What the n-grams are n-grams of: ``"tokens"``, or the inputs of a bidirectional stack's top layer."""
+        return self.opened.scope
+
+    @property
+    def directions(self) -> int:
+        """How many directions the network reads in: 1 or 2."""
+        return len(self.sequences)
+
+    def vectors(self, direction: int = 0) -> Tensor:
+        """Give every n-gram's term v_{start:end}, the hidden part.
+
+        It holds batch · time² · hidden numbers; :meth:`scores` does not.
+
+        Args:
+            direction: 0 forward, 1 backward.
+
+        Returns:
+            Shape (batch, end, start, hidden). With ``max_order=N`` the third axis has N columns counted from the end:
+            the last is the unigram, the one before it the bigram.
+        """
+        return self._collect(direction, lambda hidden: hidden)
+
+    def scores(self, weight: Tensor, direction: int = 0) -> Tensor:
+        """Score every n-gram at every position without holding its vector: wᵀ v_{start:end}.
+
+        Args:
+            weight: w of each class, shape (classes, hidden) or (hidden,) for one.
+            direction: 0 forward, 1 backward.
+
+        Returns:
+            Shape (batch, end, start, classes); the third axis as in :meth:`vectors`.
+
+        Raises:
+            ShapeError: when the weight does not fit the hidden output.
+        """
+        weight = self._weight(weight, direction)
+        return self._collect(direction, lambda hidden: hidden @ weight.T)
+
+    def final_scores(self, weight: Tensor, direction: int = 0) -> Tensor:
+        """Score the n-grams that end where the network stops reading, by one adjoint sweep.
+
+        It is the last row of :meth:`scores` (the first position's, backward) at the price of a backward pass.
+
+        Args:
+            weight: w of each class, shape (classes, hidden) or (hidden,) for one.
+            direction: 0 forward, 1 backward.
+
+        Returns:
+            Shape (batch, start, classes).
+
+        Raises:
+            ShapeError: when the weight does not fit the hidden output.
+        """
+        weight = self._weight(weight, direction)
+        lengths = self.lengths
+        total: Tensor | None = None
+        for sequence in self._sequences(direction):
+            time, batch, size = sequence.g.shape
+            readout = sequence.g.new_zeros(time, weight.shape[0], batch, size)
+            last = torch.zeros_like(readout[0])
+            last[..., sequence.hidden] = weight[:, None]
+            readout[lengths - 1, :, torch.arange(batch)] = last.transpose(0, 1)
+            starts, _ = adjoint(sequence, readout)
+            total = starts if total is None else total + starts
+        assert total is not None
+        return self._to_tokens(total.permute(2, 0, 1) / len(self._sequences(direction)), direction, (1,))
+
+    def context(self, direction: int = 0) -> Tensor:
+        """Sum everything that ends at each position: the hidden state as the expansion has it.
+
+        Args:
+            direction: 0 forward, 1 backward.
+
+        Returns:
+            Σ_i v_{i:t} and what is left of the initial state, shape (batch, time, hidden).
+        """
+        members = self._sequences(direction)
+        total = sum(running(s)[..., s.hidden] for s in members) / len(members)
+        assert isinstance(total, Tensor)
+        return self._to_tokens(total.transpose(0, 1), direction, (1,))
+
+    def initial(self, direction: int = 0) -> Tensor:
+        """Give what is left of the initial state at each position: the hidden part of A_t … A_1 s_0.
+
+        Args:
+            direction: 0 forward, 1 backward.
+
+        Returns:
+            Shape (batch, time, hidden).
+        """
+        return self._carried(direction, lambda block: block.initial)
+
+    def older(self, direction: int = 0) -> Tensor:
+        """Give the sum of the n-grams longer than ``max_order``, so that nothing is lost by the window.
+
+        Args:
+            direction: 0 forward, 1 backward.
+
+        Returns:
+            Shape (batch, time, hidden); zero without ``max_order``.
+        """
+        return self._carried(direction, lambda block: block.older)
+
+    def states(self, direction: int = 0) -> Tensor:
+        """Give the network's own hidden output.
+
+        Args:
+            direction: 0 forward, 1 backward.
+
+        Returns:
+            Shape (batch, time, hidden).
+        """
+        self._sequences(direction)
+        own = self.opened.outputs[direction].transpose(0, 1)
+        return torch.where(self._inside[..., None], own, torch.zeros_like(own))
+
+    def residual(self, direction: int = 0) -> Tensor:
+        """Measure how far the sum is from the network's own state: ‖context - h‖ / ‖h‖.
+
+        Args:
+            direction: 0 forward, 1 backward.
+
+        Returns:
+            Relative error, shape (batch, time).
+        """
+        own = self.states(direction)
+        wrong = torch.linalg.vector_norm(self.context(direction) - own, dim=-1)
+        size = torch.linalg.vector_norm(own, dim=-1)
+        return wrong / size.clamp_min(torch.finfo(size.dtype).tiny)
+
+    @property
+    def _inside(self) -> Tensor:
+        time = self.opened.outputs[0].shape[0]
+        return torch.arange(time, device=self.lengths.device) < self.lengths[:, None]
+
+    def _sequences(self, direction: int) -> tuple[AffineSequence, ...]:
+        if not 0 <= direction < self.directions:
+            raise UsageError(f"direction is {direction}; expected 0 to {self.directions - 1}")
+        return self.sequences[direction]
+
+    def _weight(self, weight: Tensor, direction: int) -> Tensor:
+        hidden = self._sequences(direction)[0].layers[-1].cell.output_size
+        rows = weight[None] if weight.dim() == 1 else weight
+        if rows.dim() != 2 or rows.shape[1] != hidden:
+            raise ShapeError(f"weight has shape {tuple(weight.shape)}; expected (classes, {hidden}) or ({hidden},)")
+        return rows.detach().to(self.sequences[direction][0].g)
+
+    def _blocks(self, direction: int) -> Iterator[tuple[AffineSequence, Block]]:
+        for sequence in self._sequences(direction):
+            for block in blocks(sequence, self.max_order):
+                yield sequence, block
+
+    @torch.no_grad()
+    def _collect(self, direction: int, read: Callable[[Tensor], Tensor]) -> Tensor:
+        """Fill (batch, end, start, …) with what ``read`` makes of each block's hidden part."""
+        members = self._sequences(direction)
+        time, batch, _ = members[0].g.shape
+        columns = time if self.max_order is None else self.max_order
+        result: Tensor | None = None
+        for sequence, block in self._blocks(direction):
+            values = read(block.terms[..., sequence.hidden]).transpose(0, 1)
+            if result is None:
+                result = values.new_zeros(batch, time, columns, values.shape[-1])
+            # the full triangle counts starts from the front, a window counts orders from the back
+            stop = block.time + 1 if self.max_order is None else columns
+            result[:, block.time, stop - values.shape[1] : stop] += values / len(members)
+        assert result is not None
+        return self._to_tokens(result, direction, (1, 2) if self.max_order is None else (1,))
+
+    @torch.no_grad()
+    def _carried(self, direction: int, read: Callable[[Block], Tensor]) -> Tensor:
+        members = self._sequences(direction)
+        time, batch, _ = members[0].g.shape
+        total = members[0].g.new_zeros(batch, time, members[0].layers[-1].cell.output_size)
+        for sequence, block in self._blocks(direction):
+            total[:, block.time] += read(block)[..., sequence.hidden] / len(members)
+        return self._to_tokens(total, direction, (1,))
+
+    def _to_tokens(self, values: Tensor, direction: int, axes: tuple[int, ...]) -> Tensor:
+        """Turn reading order into token order and blank the padding, along the given time axes."""
+        time = values.shape[1]
+        if direction == 1:
+            index = reversal(self.lengths, time).T
+            for axis in axes:
+                shape = [values.shape[0], *(time if k == axis else 1 for k in range(1, values.dim()))]
+                values = values.gather(axis, index.view(shape).expand(values.shape))
+        for axis in axes:
+            shape = [values.shape[0], *(time if k == axis else 1 for k in range(1, values.dim()))]
+            values = torch.where(self._inside.view(shape), values, torch.zeros_like(values))
+        return values
+
+
+@torch.no_grad()
+def decompose(
+    rnn: nn.RNNBase | Cell,
+    inputs: Tensor | PackedSequence,
+    lengths: Tensor | Sequence[int] | None = None,
+    state: State = None,
+    *,
+    expansion: str | Expansion = "path",
+    max_order: int | None = None,
+    tolerance: float = 1e-6,
+) -> Decomposition:
+    r"""Rewrite every hidden state of a recurrent network as a sum of n-gram terms.
+
+    .. math:: h_t = \sum_{i \le t} A_t … A_{i+1} g_i + A_t … A_1 s_0
+
+    A uni-directional stack is decomposed down to its inputs; a bidirectional stack over the inputs of its top layer,
+    and ``scope`` says so. The network is left as it was.
+
+    Args:
+        rnn: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a cell of :mod:`unrolled.cells`.
+        inputs: token vectors, as one would give them to the network: padded, unbatched or packed.
+        lengths: of the sequences in a padded batch, shape (batch,).
+        state: the initial state, as torch.nn takes it.
+        expansion: ``"path"``, ``"operating"``, ``"gates"`` or a mean of them for terms that sum to the state;
+            ``"zero"`` or ``"activation"`` for terms that depend on their own tokens alone.
+        max_order: the longest n-gram to keep apart; longer ones are summed up in :meth:`Decomposition.older`.
+        tolerance: relative error over the sequence that ``path`` integrates to.
+
+    Returns:
+        The decomposition. Half-precision networks are decomposed in float32.
+
+    Raises:
+        ShapeError: when inputs, lengths or state do not fit the network.
+        UnknownNameError: when there is no such expansion.
+        NonFiniteError: when a weight or an input is NaN or infinite.
+        ParityError: when our states differ from the network's by more than rounding.
+        UsageError: when an argument is out of its range.
+
+    Example:
+        >>> import torch, unrolled
+        >>> rnn = torch.nn.GRU(8, 16, batch_first=True)
+        >>> found = unrolled.decompose(rnn, torch.randn(2, 5, 8))
+        >>> found.vectors().shape
+        torch.Size([2, 5, 5, 16])
+        >>> bool(torch.allclose(found.vectors().sum(2), rnn(torch.randn(2, 5, 8))[0], atol=1e-5))
+        False
+        >>> bool(found.residual().max() < 1e-5)
+        True
+    """
+    chosen = resolve(expansion)
+    if max_order is not None and max_order < 1:
+        raise UsageError(f"max_order is {max_order}; expected 1 or more")
+    if not tolerance > 0:
+        raise UsageError(f"tolerance is {tolerance}; expected a positive number")
+    opened = open_network(rnn, inputs, lengths, state)
+    sequences = tuple(
+        tuple(expand(layers, member, tolerance) for member in chosen.members()) for layers in opened.directions
+    )
+    return Decomposition(chosen, opened, sequences, max_order)

@@ -1,0 +1,130 @@
+r"""A trajectory, and the affine recurrence s_t = g_t + A_t s_{t-1} that an expansion makes of it.
+
+A stack of uni-directional layers is one recurrence whose state is all layers' states side by side. Its operator is
+block lower triangular: what a layer's state contributes goes up through the layers above within the same step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unrolled.algebra.operator import Operator
+from unrolled.recurrence.cell import Cell
+from unrolled.recurrence.expansion import Linearisation
+
+__all__ = ["AffineSequence", "Layer", "expand"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of the network as it ran."""
+
+    cell: Cell
+    inputs: Tensor
+    """x_1 … x_T, shape (time, batch, input)."""
+    states: Tensor
+    """s_0 … s_T, shape (time + 1, batch, state)."""
+
+
+@dataclass(frozen=True)
+class AffineSequence:
+    """g_t and A_t for every step of every layer; s_t = g_t + A_t s_{t-1}."""
+
+    g: Tensor
+    """Shape (time, batch, state), all layers side by side."""
+    operators: tuple[Operator, ...]
+    """One for each layer, each holding every step."""
+    layers: tuple[Layer, ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The length of each layer's state."""
+        return [layer.cell.state_size for layer in self.layers]
+
+    @property
+    def initial(self) -> Tensor:
+        """s_0, shape (batch, state)."""
+        return torch.cat([layer.states[0] for layer in self.layers], dim=-1)
+
+    @property
+    def hidden(self) -> slice:
+        """Where the top layer's hidden output lies in the state."""
+        total = sum(self.sizes)
+        return slice(total - self.layers[-1].cell.output_size, total)
+
+    def apply(self, time: int, block: Tensor) -> Tensor:
+        """Compute A_t V.
+
+        Args:
+            time: t, from 0.
+            block: V, shape (columns, batch, state).
+
+        Returns:
+            The block of images, the same shape.
+        """
+        if len(self.layers) == 1:
+            return self.operators[0].at(time).apply(block)
+        images: list[Tensor] = []
+        below: Tensor | None = None
+        for layer, operator, part in zip(
+            self.layers, self.operators, block.split(self.sizes, dim=-1), strict=True
+        ):
+            image = operator.at(time).apply(part.contiguous(), below)
+            below = layer.cell.hidden(image)
+            images.append(image)
+        return torch.cat(images, dim=-1)
+
+    def apply_transpose(self, time: int, block: Tensor) -> Tensor:
+        """Compute A_tᵀ U.
+
+        Args:
+            time: t, from 0.
+            block: U, shape (columns, batch, state).
+
+        Returns:
+            The block of images, the same shape.
+        """
+        if len(self.layers) == 1:
+            return self.operators[0].at(time).apply_transpose(block, with_inputs=False)[0]
+        images: list[Tensor] = []
+        from_above: Tensor | None = None
+        parts = list(block.split(self.sizes, dim=-1))
+        for index in reversed(range(len(self.layers))):
+            part, cell = parts[index], self.layers[index].cell
+            if from_above is not None:
+                part = part.clone()
+                part[..., cell.state_size - cell.output_size :] += from_above
+            image, from_above = self.operators[index].at(time).apply_transpose(part, with_inputs=index > 0)
+            images.append(image)
+        return torch.cat(images[::-1], dim=-1)
+
+
+def expand(layers: Sequence[Layer], linearisation: Linearisation, tolerance: float) -> AffineSequence:
+    """Expand a trajectory, layer by layer from below.
+
+    The ray of a layer begins at what the token alone made of the layer below: the hidden part of that layer's g.
+
+    Args:
+        layers: the trajectory, lowest layer first.
+        linearisation: the rule.
+        tolerance: relative error over the whole sequence that a rule with an error control aims at.
+
+    Returns:
+        The affine recurrence.
+    """
+    per_step = tolerance / max(1, layers[0].inputs.shape[0])
+    terms: list[Tensor] = []
+    operators: list[Operator] = []
+    origin = layers[0].inputs
+    for layer in layers:
+        ray = layer.cell.ray(origin, layer.inputs, layer.states)
+        g, operator = linearisation.expand(ray, per_step)
+        terms.append(g)
+        operators.append(operator)
+        origin = layer.cell.hidden(g)
+    g = terms[0] if len(terms) == 1 else torch.cat(terms, dim=-1)
+    return AffineSequence(g, tuple(operators), tuple(layers))

@@ -1,0 +1,109 @@
+r"""The two sweeps over an affine recurrence: forward blocks give every term, one adjoint sweep gives one account.
+
+Forward, the block V_t = [A_t V_{t-1}, g_t] holds every n-gram that ends at t: T(T-1)/2 applications of an operator for
+the whole triangle, as products over (starts x batch). Backward, u_t = w_t + A_{t+1}ᵀ u_{t+1} collects what every
+start contributes to Σ_t w_tᵀ s_t in T applications: the price of a backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unrolled.ngrams.sequence import AffineSequence
+
+__all__ = ["Block", "adjoint", "blocks", "running"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Everything that ends at one position."""
+
+    time: int
+    initial: Tensor
+    """What is left of the initial state, shape (batch, state)."""
+    older: Tensor
+    """The sum of the n-grams that the window has dropped, shape (batch, state)."""
+    terms: Tensor
+    """v_{i:t} for the starts i still held, shape (starts, batch, state); the last one is the unigram g_t."""
+    first: int
+    """The start of the first of them."""
+
+
+def blocks(sequence: AffineSequence, window: int | None = None) -> Iterator[Block]:
+    """Sweep forward over all n-grams.
+
+    Args:
+        sequence: the affine recurrence.
+        window: how many starts to hold; all when None. What falls out is kept as one sum, so nothing is lost.
+
+    Yields:
+        A block a position. Its tensors are views, overwritten by the next step.
+    """
+    time, batch, size = sequence.g.shape
+    held = time if window is None else min(window, time)
+    initial = sequence.initial
+    # Up to two lines ride along in front of the terms, where they are needed: the initial state, and what fell out.
+    carries, drops = bool(initial.any()), held < time
+    head = int(carries) + int(drops)
+    lines = sequence.g.new_zeros(head + held, batch, size)
+    if carries:
+        lines[0] = initial
+    none = torch.zeros_like(initial)
+    count = 0
+    for t in range(time):
+        if count == held:
+            lines[head - 1] += lines[head]
+            lines[head:-1] = lines[head + 1 :].clone()
+            count -= 1
+        alive = lines[: head + count]
+        if alive.shape[0]:
+            alive.copy_(sequence.apply(t, alive))
+        lines[head + count] = sequence.g[t]
+        count += 1
+        yield Block(
+            t,
+            lines[0] if carries else none,
+            lines[head - 1] if drops else none,
+            lines[head : head + count],
+            t + 1 - count,
+        )
+
+
+def running(sequence: AffineSequence) -> Tensor:
+    """Sum all terms at every position: the state as the expansion has it.
+
+    Args:
+        sequence: the affine recurrence.
+
+    Returns:
+        Σ_i v_{i:t} + A_t … A_1 s_0, shape (time, batch, state).
+    """
+    current = sequence.initial
+    states = []
+    for t in range(sequence.g.shape[0]):
+        current = sequence.g[t] + sequence.apply(t, current[None])[0]
+        states.append(current)
+    return torch.stack(states)
+
+
+def adjoint(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Tensor]:
+    """Sweep backward: what every start, and the initial state, contributes to Σ_t w_tᵀ s_t.
+
+    Args:
+        sequence: the affine recurrence.
+        readout: w_t, shape (time, classes, batch, state).
+
+    Returns:
+        The contributions of the starts, shape (time, classes, batch), and of s_0, shape (classes, batch).
+    """
+    u = torch.zeros_like(readout[0])
+    contributions = []
+    for t in reversed(range(sequence.g.shape[0])):
+        u = u + readout[t]
+        contributions.append((u * sequence.g[t]).sum(dim=-1))
+        u = sequence.apply_transpose(t, u)
+    return torch.stack(contributions[::-1]), (u * sequence.initial).sum(dim=-1)

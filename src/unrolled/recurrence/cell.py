@@ -1,0 +1,126 @@
+r"""A cell: one step s_t = f(x_t, s_{t-1}) over one flat state.
+
+An LSTM's state is [c; h] side by side, an mmRNN's is [h; k], a stack's is all its layers': nothing in this house
+asks whether a state is a tuple. :meth:`Cell.hidden` picks what the next layer reads.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.errors import ShapeError, UsageError
+from unrolled.recurrence.ray import MatrixFreeRay, Ray
+
+__all__ = ["Cell"]
+
+
+class Cell(nn.Module, ABC):
+    """A recurrent step with its sizes.
+
+    A subclass states ``name``, computes :meth:`step` on tensors with any leading axes, and says which part of the
+    state is its hidden output. That is enough to train it and to open it: its Jacobian is then applied
+    by forward-mode differentiation. A cell whose Jacobian has a closed form overrides :meth:`ray`.
+
+    Args:
+        input_size: e, the length of x_t.
+        hidden_size: d, the number of units.
+        state_size: the length of the flat state.
+        output_size: the length of the hidden output; d unless projected.
+
+    Raises:
+        UsageError: when a size is not a positive integer.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(
+        self, input_size: int, hidden_size: int, state_size: int | None = None, output_size: int | None = None
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.output_size = hidden_size if output_size is None else output_size
+        self.state_size = self.output_size if state_size is None else state_size
+        for label, size in (("input_size", input_size), ("hidden_size", hidden_size)):
+            if not isinstance(size, int) or size < 1:
+                raise UsageError(f"{label} is {size!r}; expected a positive integer")
+
+    @abstractmethod
+    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """Compute s_t from x_t and s_{t-1}.
+
+        Args:
+            inputs: x_t, shape (…, input).
+            state: s_{t-1}, shape (…, state).
+
+        Returns:
+            s_t, shape (…, state).
+        """
+
+    def hidden(self, state: Tensor) -> Tensor:
+        """Pick the hidden output h out of the state: its last ``output_size`` entries.
+
+        Args:
+            state: shape (…, state).
+
+        Returns:
+            h, shape (…, output).
+        """
+        return state[..., self.state_size - self.output_size :]
+
+    def initial_state(self, batch: int) -> Tensor:
+        """Give the state before the first token.
+
+        Args:
+            batch: how many sequences.
+
+        Returns:
+            Zeros, shape (batch, state).
+        """
+        reference = next(self.parameters())
+        return torch.zeros(batch, self.state_size, dtype=reference.dtype, device=reference.device)
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence.
+
+        Args:
+            inputs: x_1 … x_T, shape (time, batch, input).
+            state: s_0, shape (batch, state); zeros, or the cell's own, when left out.
+
+        Returns:
+            s_0 … s_T, shape (time + 1, batch, state).
+
+        Raises:
+            ShapeError: when the inputs or the state do not fit the cell.
+        """
+        if inputs.dim() != 3 or inputs.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"inputs have shape {tuple(inputs.shape)}; expected (time, batch, {self.input_size})"
+            )
+        current = self.initial_state(inputs.shape[1]) if state is None else state
+        if current.shape != (inputs.shape[1], self.state_size):
+            raise ShapeError(
+                f"the state has shape {tuple(current.shape)}; expected ({inputs.shape[1]}, {self.state_size})"
+            )
+        states = [current]
+        for x in inputs:
+            current = self.step(x, current)
+            states.append(current)
+        return torch.stack(states)
+
+    def ray(self, origin: Tensor, inputs: Tensor, states: Tensor) -> Ray:
+        """Draw the line from (origin, 0) to (x_t, s_{t-1}) for every step, along which this cell is linearised.
+
+        Args:
+            origin: the inputs at α = 0, shape (time, batch, input).
+            inputs: the inputs x_1 … x_T at α = 1, the same shape.
+            states: s_0 … s_T, shape (time + 1, batch, state).
+
+        Returns:
+            The ray.
+        """
+        return MatrixFreeRay(self.step, origin, inputs, states)

@@ -1,0 +1,310 @@
+r"""Cells whose Jacobian has a closed form: an element-wise function of shared linear products.
+
+    z^x = W x + b,   z^h = U h + b',   s_t = φ(z^x, z^h, carried),   all of φ element-wise
+
+so that ∂s_t/∂s_{t-1} = diag(a) + Σ_k diag(b_k) U_k with a and b_k the partial derivatives of φ. A member of this
+family states φ and its slopes; the products, the loop, the ray and the operator are written once, here.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import ClassVar, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unrolled.algebra.average import Rule
+from unrolled.algebra.operator import Structured, Term
+from unrolled.errors import ShapeError
+from unrolled.recurrence.cell import Cell
+from unrolled.recurrence.ray import Ray
+
+__all__ = ["ClosedCell", "ClosedRay"]
+
+
+class ClosedCell(Cell):
+    """A cell with shared weights and an element-wise rest.
+
+    Args:
+        input_size: e.
+        hidden_size: d, the number of units.
+        bias: whether b and b' exist.
+        proj_size: the length of the projected hidden output, 0 for none.
+    """
+
+    torch_type: ClassVar[type[nn.RNNBase]]
+    """The module of torch.nn that this cell is."""
+    products: ClassVar[tuple[int, int]]
+    """How many products there are of the input and of the hidden state: rows of W and of U, in units of d."""
+    carry: ClassVar[tuple[int | None, ...]]
+    """For each part of the state, the slope (by its place in :meth:`slopes`) that multiplies the carried part."""
+    input_terms: ClassVar[tuple[Term, ...]]
+    """The summands diag(b) W_k."""
+    recurrent_terms: ClassVar[tuple[Term, ...]]
+    """The summands diag(b) U_k."""
+
+    weight_hr: nn.Parameter | None
+    bias_ih: nn.Parameter | None
+    bias_hh: nn.Parameter | None
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, proj_size: int = 0) -> None:
+        output = proj_size or hidden_size
+        parts = len(self.carry)
+        super().__init__(
+            input_size, hidden_size, state_size=(parts - 1) * hidden_size + output, output_size=output
+        )
+        by_input, by_hidden = self.products
+        self.weight_ih = nn.Parameter(torch.empty(by_input * hidden_size, input_size))
+        self.weight_hh = nn.Parameter(torch.empty(by_hidden * hidden_size, output))
+        self.register_parameter("weight_hr", nn.Parameter(torch.empty(proj_size, hidden_size)) if proj_size else None)
+        self.register_parameter("bias_ih", nn.Parameter(torch.empty(by_input * hidden_size)) if bias else None)
+        self.register_parameter("bias_hh", nn.Parameter(torch.empty(by_hidden * hidden_size)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw every weight from U(-1/√d, 1/√d), as torch.nn does."""
+        bound = self.hidden_size**-0.5
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
+
+    @classmethod
+    def from_weights(cls, weights: dict[str, Tensor | None]) -> Self:
+        """Build a cell around existing weights, without a copy.
+
+        Args:
+            weights: ``weight_ih``, ``weight_hh`` and, where they exist, ``bias_ih``, ``bias_hh``, ``weight_hr``, in
+                PyTorch's layout.
+
+        Returns:
+            The cell; its parameters share the given storage and ask for no gradient.
+
+        Raises:
+            ShapeError: when the weights are not those of one cell of this kind.
+        """
+        weight_ih, weight_hh = weights["weight_ih"], weights["weight_hh"]
+        if weight_ih is None or weight_hh is None:
+            raise ShapeError(f"no weight_ih or weight_hh; expected both for a {cls.name} cell")
+        projection = weights.get("weight_hr")
+        with torch.device("meta"):
+            cell = cls(
+                weight_ih.shape[1],
+                weight_ih.shape[0] // cls.products[0],
+                bias=weights.get("bias_ih") is not None,
+                proj_size=0 if projection is None else projection.shape[0],
+            )
+        for name, empty in list(cell.named_parameters()):
+            given = weights[name]
+            if given is None or given.shape != empty.shape:
+                came = None if given is None else tuple(given.shape)
+                raise ShapeError(f"{name} of a {cls.name} cell has shape {came}; expected {tuple(empty.shape)}")
+            setattr(cell, name, nn.Parameter(given.detach(), requires_grad=False))
+        return cell
+
+    @classmethod
+    def from_torch(cls, rnn: nn.RNNBase, layer: int, reverse: bool, dtype: torch.dtype) -> Self:
+        """Take one layer and direction out of a module of torch.nn.
+
+        Args:
+            rnn: the module.
+            layer: which layer, from 0.
+            reverse: whether the backward direction.
+            dtype: what to compute in; weights already in it are shared, not copied.
+
+        Returns:
+            The cell.
+        """
+        suffix = f"_l{layer}" + ("_reverse" if reverse else "")
+        kinds = ["weight_ih", "weight_hh"]
+        kinds += ["bias_ih", "bias_hh"] if rnn.bias else []
+        kinds += ["weight_hr"] if rnn.proj_size else []
+        return cls.from_weights({kind: getattr(rnn, kind + suffix).to(dtype) for kind in kinds}).adopt(rnn)
+
+    def adopt(self, rnn: nn.RNNBase) -> Self:  # noqa: ARG002
+        """Take over what a torch.nn module keeps beside its weights; nothing, for most.
+
+        Args:
+            rnn: the module this cell is a layer of.
+
+        Returns:
+            The cell itself.
+        """
+        return self
+
+    @abstractmethod
+    def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
+        """Compute φ: the parts of the new state, before any projection.
+
+        Args:
+            by_input: z^x, shape (…, K'·d).
+            by_hidden: z^h, shape (…, K·d).
+            carried: the first part of the state, shape (…, d).
+
+        Returns:
+            The parts, each (…, d).
+        """
+
+    @abstractmethod
+    def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
+        """Compute the partial derivatives of φ, in the order that ``carry`` and the terms number them.
+
+        Args:
+            by_input: z^x, shape (…, K'·d).
+            by_hidden: z^h, shape (…, K·d).
+            carried: the first part of the state, shape (…, d).
+
+        Returns:
+            The slopes, each (…, d).
+        """
+
+    @abstractmethod
+    def gates(self, ray: ClosedRay) -> Structured:
+        """Give the operator in which the gates keep the values they took.
+
+        Args:
+            ray: the line the network was on.
+
+        Returns:
+            The operators of all steps.
+        """
+
+    @abstractmethod
+    def first_order(self) -> ClosedCell:
+        """Give the surrogate: this cell with its activations replaced by their first-order expansions at zero.
+
+        Returns:
+            A cell that shares this one's weights.
+        """
+
+    def join(self, parts: tuple[Tensor, ...]) -> Tensor:
+        """Put the parts of a state side by side, the last one projected.
+
+        Args:
+            parts: each (…, d).
+
+        Returns:
+            The state, shape (…, state).
+        """
+        last = parts[-1] if self.weight_hr is None else F.linear(parts[-1], self.weight_hr)
+        return last if len(parts) == 1 else torch.cat((*parts[:-1], last), dim=-1)
+
+    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """Compute s_t from x_t and s_{t-1}."""
+        return self._advance(F.linear(inputs, self.weight_ih, self.bias_ih), state)
+
+    def _advance(self, by_input: Tensor, state: Tensor) -> Tensor:
+        by_hidden = F.linear(self.hidden(state), self.weight_hh, self.bias_hh)
+        return self.join(self.combine(by_input, by_hidden, state[..., : self.hidden_size]))
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence; the products of all inputs are one, before the loop."""
+        if inputs.dim() != 3 or inputs.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"inputs have shape {tuple(inputs.shape)}; expected (time, batch, {self.input_size})"
+            )
+        current = self.initial_state(inputs.shape[1]) if state is None else state
+        states = [current]
+        for by_input in F.linear(inputs, self.weight_ih, self.bias_ih):
+            current = self._advance(by_input, current)
+            states.append(current)
+        return torch.stack(states)
+
+    def ray(self, origin: Tensor, inputs: Tensor, states: Tensor) -> ClosedRay:
+        """Draw the line from (origin, 0) to (x_t, s_{t-1}) for every step."""
+        return ClosedRay(self, origin, inputs, states)
+
+
+class ClosedRay(Ray[Structured]):
+    """The ray of a closed cell: its products are taken once, and only element-wise work is left for each α.
+
+    Args:
+        cell: whose Jacobian.
+        origin: inputs at α = 0, shape (time, batch, input); the same object as ``inputs`` where they do not move.
+        inputs: inputs at α = 1, shape (time, batch, input).
+        states: s_0 … s_T, shape (time + 1, batch, state).
+    """
+
+    def __init__(self, cell: ClosedCell, origin: Tensor, inputs: Tensor, states: Tensor) -> None:
+        super().__init__(states[1:])
+        self.cell = cell
+        self.line = (origin, inputs, states)
+        self.start = F.linear(origin, cell.weight_ih, cell.bias_ih)
+        self.by_input = None if origin is inputs else F.linear(inputs - origin, cell.weight_ih)
+        self.by_hidden = F.linear(cell.hidden(states[:-1]), cell.weight_hh)
+        self.carried = states[:-1, :, : cell.hidden_size]
+
+    def point(self, alpha: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
+        """Give (z^x, z^h, carried) at α.
+
+        Args:
+            alpha: where on the line, 0 to 1.
+
+        Returns:
+            Three tensors, shape (time, batch, …).
+        """
+        x = self.start if self.by_input is None else self.start + alpha * self.by_input
+        h = alpha * self.by_hidden
+        return x, h if self.cell.bias_hh is None else h + self.cell.bias_hh, alpha * self.carried
+
+    @cached_property
+    def origin(self) -> Tensor:  # type: ignore[override]  # a property, computed once
+        """f(x⁰_t, 0), shape (time, batch, state)."""
+        return self.cell.join(self.cell.combine(*self.point(0.0)))
+
+    def structured(self, coefficients: tuple[Tensor, ...]) -> Structured:
+        """Make the operator with the cell's own pattern of terms.
+
+        Args:
+            coefficients: one tensor a slope, shape (time, batch, d).
+
+        Returns:
+            The operators of all steps.
+        """
+        cell = self.cell
+        return Structured(
+            coefficients,
+            cell.carry,
+            cell.recurrent_terms,
+            cell.input_terms,
+            cell.weight_hh,
+            cell.weight_ih,
+            cell.hidden_size,
+            cell.weight_hr,
+        )
+
+    def diagonal(self, coefficients: tuple[Tensor, ...]) -> Structured:
+        """Make an operator that only carries: no product with a weight at all.
+
+        Args:
+            coefficients: one a part of the state, shape (time, batch, d).
+
+        Returns:
+            The operators of all steps.
+        """
+        cell = self.cell
+        carry = tuple(range(len(coefficients)))
+        return Structured(
+            coefficients, carry, (), (), cell.weight_hh, cell.weight_ih, cell.hidden_size, cell.weight_hr
+        )
+
+    def operator(self, rule: Rule) -> Structured:
+        """Make one operator a step out of the Jacobians along the ray: the rule sees the diagonals alone."""
+        return self.structured(rule(lambda alpha: self.cell.slopes(*self.point(alpha))))
+
+    def increment(self, operator: Structured) -> Tensor:
+        """Apply an operator to (s_{t-1}, x_t - x⁰_t): the products are at hand."""
+        return operator.combine(
+            self.carried,
+            self.by_hidden if operator.recurrent_terms else None,
+            self.by_input if operator.input_terms else None,
+        )
+
+    def gated(self) -> Structured:
+        """The operator in which every gate keeps the value it took."""
+        return self.cell.gates(self)
+
+    def first_order(self) -> ClosedRay:
+        """The same tokens through the cell's first-order surrogate."""
+        return self.cell.first_order().ray(*self.line)
