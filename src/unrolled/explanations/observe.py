@@ -1,0 +1,166 @@
+"""Watch a recurrent network at work inside its model, and run the model again with other states in its place.
+
+The model is never changed: the watch is a hook that is taken off again, the replacement an instance attribute that
+is deleted again, and every module gets its mode back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from unrolled.errors import UsageError
+from unrolled.ngrams.opening import Opened, State, open_network, reversal
+
+__all__ = ["Observation", "evaluating", "observe"]
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put every module into evaluation mode, and back into the mode it was in.
+
+    Args:
+        model: the module.
+
+    Yields:
+        Nothing.
+    """
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.eval()
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one forward pass of the model showed of its recurrent network."""
+
+    model: nn.Module
+    rnn: nn.RNNBase
+    run: Callable[[], object]
+    """Runs the model again on the same arguments."""
+    answer: object
+    """What the model returned."""
+    opened: Opened
+    output: Tensor | PackedSequence
+    """The network's first result, as it gave it."""
+    final: tuple[Tensor, ...]
+    """The network's final states: (h_n,) or (h_n, c_n)."""
+
+    @property
+    def states(self) -> tuple[Tensor, ...]:
+        """For each direction the states of all decomposed layers, in token order, shape (time, batch, state)."""
+        index = reversal(self.opened.lengths, self.opened.outputs[0].shape[0])
+        result = []
+        for d, layers in enumerate(self.opened.directions):
+            states = torch.cat([layer.states[1:] for layer in layers], dim=-1)
+            result.append(states if d == 0 else states.gather(0, index[..., None].expand(states.shape)))
+        return tuple(result)
+
+    def replay(self, states: tuple[Tensor, ...]) -> object:
+        """Run the model with other states where its recurrent network's were.
+
+        Args:
+            states: as :attr:`states` gives them.
+
+        Returns:
+            What the model returns then.
+        """
+        substitute = self._results(states)
+        self.rnn.__dict__["forward"] = lambda *_, **__: substitute
+        try:
+            return self.run()
+        finally:
+            del self.rnn.__dict__["forward"]
+
+    def _results(self, states: tuple[Tensor, ...]) -> tuple[Tensor | PackedSequence, State]:
+        """Lay states out as the network itself returns them."""
+        rnn, lengths = self.rnn, self.opened.lengths
+        dtype = self.final[0].dtype
+        tops = []
+        batch = torch.arange(lengths.shape[0], device=lengths.device)
+        last = (lengths - 1, torch.zeros_like(lengths))
+        finals = [list(part.unsqueeze(1) if part.dim() == 2 else part) for part in self.final]
+        count = len(states)
+        for d, (layers, direction) in enumerate(zip(self.opened.directions, states, strict=True)):
+            parts = direction.to(dtype).split([layer.cell.state_size for layer in layers], dim=-1)
+            lowest = rnn.num_layers - len(layers)
+            for k, (layer, part) in enumerate(zip(layers, parts, strict=True)):
+                read = part[last[d], batch]
+                place = (lowest + k) * count + d
+                finals[0][place] = layer.cell.hidden(read)
+                if len(finals) == 2:
+                    finals[1][place] = read[..., : layer.cell.hidden_size]
+            tops.append(layers[-1].cell.hidden(parts[-1]))
+        stacked = [torch.stack(f).reshape(p.shape) for f, p in zip(finals, self.final, strict=True)]
+        final = stacked[0] if len(stacked) == 1 else (stacked[0], stacked[1])
+        return self._like_output(torch.cat(tops, dim=-1)), final
+
+    def _like_output(self, hidden: Tensor) -> Tensor | PackedSequence:
+        """Give (time, batch, hidden) the form that the network's output had."""
+        output = self.output
+        if isinstance(output, PackedSequence):
+            order = output.sorted_indices
+            sorted_ = hidden if order is None else hidden[:, order]
+            data = torch.cat([sorted_[t, :size] for t, size in enumerate(output.batch_sizes.tolist())])
+            return PackedSequence(data, output.batch_sizes, output.sorted_indices, output.unsorted_indices)
+        inside = torch.arange(hidden.shape[0], device=hidden.device)[:, None] < self.opened.lengths
+        hidden = torch.where(inside[..., None], hidden, torch.zeros_like(hidden))
+        if output.dim() == 2:
+            return hidden[:, 0]
+        return hidden.transpose(0, 1) if self.rnn.batch_first else hidden
+
+
+def observe(model: nn.Module, rnn: nn.RNNBase, args: tuple[object, ...], kwargs: dict[str, object]) -> Observation:
+    """Run a model once and open the recurrent network inside it on what it was given there.
+
+    Args:
+        model: the model, in evaluation mode.
+        rnn: the recurrent network inside it.
+        args: the model's positional arguments.
+        kwargs: its keyword arguments.
+
+    Returns:
+        The observation.
+
+    Raises:
+        UsageError: when the network was not called exactly once.
+    """
+    calls: list[tuple[tuple[object, ...], dict[str, object], object]] = []
+
+    def watch(_: nn.Module, given: tuple[object, ...], named: dict[str, object], result: object) -> None:
+        calls.append((given, named, result))
+
+    handle = rnn.register_forward_hook(watch, with_kwargs=True)
+    try:
+        with torch.no_grad():
+            answer = model(*args, **kwargs)
+    finally:
+        handle.remove()
+    if len(calls) != 1:
+        raise UsageError(f"the model called its recurrent network {len(calls)} times; expected exactly one call")
+    given, named, result = calls[0]
+    inputs = named["input"] if "input" in named else given[0]
+    state = named.get("hx", given[1] if len(given) > 1 else None)
+    assert isinstance(inputs, Tensor | PackedSequence)
+    assert isinstance(result, tuple)
+    output, final = result
+    with torch.no_grad():
+        opened = open_network(rnn, inputs, None, state)
+    return Observation(
+        model,
+        rnn,
+        lambda: model(*args, **kwargs),
+        answer,
+        opened,
+        output,
+        final if isinstance(final, tuple) else (final,),
+    )
