@@ -69,7 +69,8 @@ class Term:
 class Structured(Operator):
     r"""diag(a) + Σ_k diag(b_k) W_k in blocks.
 
-    The state is one or two parts: [h], or [c; h] with c the carried cell. Part j of the image is
+    The state is one or two parts: [h], or [c; h] with c the carried cell. Every product is in at least one term.
+    Part j of the image is
 
         a_j ⊙ v_c + Σ_k b_jk ⊙ (U_k v_h) + Σ_k b'_jk ⊙ (W_k v_x)
 
@@ -164,14 +165,17 @@ class Structured(Operator):
         if not terms:
             return None
         d = self.units
-        count = weight.shape[0] // d
-        sums: list[Tensor | None] = [None] * count
+        stacked = parts[0].new_empty(*parts[0].shape[:-1], weight.shape[0])
+        written = set()
         for term in terms:
-            weighted = sums[term.product]
+            sum_ = stacked[..., term.product * d : (term.product + 1) * d]
             part, c = parts[term.part], self.coefficients[term.coefficient]
-            sums[term.product] = part * c if weighted is None else weighted.addcmul_(part, c)
-        stacked = [s if s is not None else torch.zeros_like(parts[0]) for s in sums]
-        return torch.cat(stacked, dim=-1) @ weight
+            if term.product in written:
+                sum_.addcmul_(part, c)
+            else:
+                torch.mul(part, c, out=sum_)
+                written.add(term.product)
+        return stacked @ weight
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,8 @@ class MatrixFree(Operator):
         lead = like.shape[:-1]
         x = self.origin + alpha * self.displacement
         s = alpha * self.state
-        return x.expand(*lead, x.shape[-1]), s.expand(*lead, s.shape[-1])
+        # forward mode writes tangents of the primals' layout: an expanded primal would be written many times over
+        return x.expand(*lead, x.shape[-1]).contiguous(), s.expand(*lead, s.shape[-1]).contiguous()
 
     def apply(self, state: Tensor, inputs: Tensor | None = None) -> Tensor:
         """Compute A·state + C·inputs by Jacobian-vector products."""

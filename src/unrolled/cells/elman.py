@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from unrolled.algebra.activation import RELU, SIGMOID, TANH, Activation, secant
 from unrolled.algebra.operator import Structured, Term
 from unrolled.errors import UnknownNameError
-from unrolled.recurrence.closed import ClosedCell, ClosedRay
+from unrolled.recurrence.closed import ClosedCell, ClosedRay, ClosedTrace
 
 __all__ = ["Elman"]
 
@@ -90,9 +90,9 @@ class Elman(ClosedCell):
         surrogate.activation = self.activation.first_order()
         return surrogate
 
-    def ray(self, origin: Tensor, inputs: Tensor, states: Tensor) -> ElmanRay:
-        """Draw the line from (origin, 0) to (x_t, s_{t-1}) for every step."""
-        return ElmanRay(self, origin, inputs, states)
+    def draw(self, trace: ClosedTrace, origin: Tensor) -> ElmanRay:
+        """Draw the ray, whose mean slope is known."""
+        return ElmanRay(trace, origin)
 
 
 class ElmanRay(ClosedRay):

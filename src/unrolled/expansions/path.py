@@ -20,7 +20,7 @@ from unrolled.recurrence.ray import Ray
 
 __all__ = ["Path", "step_error"]
 
-FIRST, LAST = 4, 256
+FIRST, LAST = 6, 192
 
 
 def step_error(ray: Ray[Operator], g: Tensor, operator: Operator) -> float:

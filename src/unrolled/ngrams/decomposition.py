@@ -16,7 +16,7 @@ from unrolled.errors import ShapeError, UsageError
 from unrolled.expansions import resolve
 from unrolled.ngrams.opening import Opened, State, open_network, reversal
 from unrolled.ngrams.sequence import AffineSequence, expand
-from unrolled.ngrams.sweep import Block, adjoint, blocks, running
+from unrolled.ngrams.sweep import Block, adjoint, blocks, running, scores
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.expansion import Expansion
 
@@ -73,6 +73,7 @@ class Decomposition:
         """
         return self._collect(direction, lambda hidden: hidden)
 
+    @torch.no_grad()
     def scores(self, weight: Tensor, direction: int = 0) -> Tensor:
         """Score every n-gram at every position without holding its vector: wᵀ v_{start:end}.
 
@@ -87,8 +88,19 @@ class Decomposition:
             ShapeError: when the weight does not fit the hidden output.
         """
         weight = self._weight(weight, direction)
-        return self._collect(direction, lambda hidden: hidden @ weight.T)
+        if self.max_order is not None:
+            return self._collect(direction, lambda hidden: hidden @ weight.T)
+        members = self._sequences(direction)
+        total: Tensor | None = None
+        for sequence in members:
+            whole = weight.new_zeros(weight.shape[0], sequence.g.shape[-1])
+            whole[:, sequence.hidden] = weight
+            found = scores(sequence, whole) / len(members)
+            total = found if total is None else total + found
+        assert total is not None
+        return self._to_tokens(total.permute(3, 0, 1, 2), direction, (1, 2))
 
+    @torch.no_grad()
     def final_scores(self, weight: Tensor, direction: int = 0) -> Tensor:
         """Score the n-grams that end where the network stops reading, by one adjoint sweep.
 
@@ -118,6 +130,7 @@ class Decomposition:
         assert total is not None
         return self._to_tokens(total.permute(2, 0, 1) / len(self._sequences(direction)), direction, (1,))
 
+    @torch.no_grad()
     def context(self, direction: int = 0) -> Tensor:
         """Sum everything that ends at each position: the hidden state as the expansion has it.
 

@@ -16,9 +16,9 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from unrolled.cells import CELLS
 from unrolled.errors import NonFiniteError, ParityError, ShapeError, UsageError
-from unrolled.ngrams.sequence import Layer
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.closed import ClosedCell
+from unrolled.recurrence.trace import Trace
 
 __all__ = ["Opened", "State", "open_network", "reversal"]
 
@@ -33,7 +33,7 @@ PARITY = {torch.float64: 1e-9, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.f
 class Opened:
     """A network as it ran on one batch: for each direction the layers that are decomposed."""
 
-    directions: tuple[tuple[Layer, ...], ...]
+    directions: tuple[tuple[Trace, ...], ...]
     """Forward and, for a bidirectional network, backward, the latter in the order it reads."""
     outputs: tuple[Tensor, ...]
     """The network's own hidden output in each direction, in token order, shape (time, batch, hidden)."""
@@ -194,18 +194,27 @@ def open_network(
     count = 2 if rnn.bidirectional else 1
     backward = reversal(lengths, time) if rnn.bidirectional else None
     below = x.to(dtype)
-    layers: list[list[Layer]] = [[] for _ in range(count)]
+    tops = own.to(dtype).chunk(count, dim=-1)
+    layers: list[list[Trace]] = [[] for _ in range(count)]
+    parity = 0.0
     for level in range(rnn.num_layers):
         outputs = []
         for direction in range(count):
             cell = kind.from_torch(rnn, level, direction == 1, dtype)
-            read = _reverse(below, backward) if direction == 1 and backward is not None else below
-            states = cell.unroll(read, initial[level * count + direction])
-            layers[direction].append(Layer(cell, read, states))
-            hidden = cell.hidden(states[1:])
-            outputs.append(_reverse(hidden, backward) if direction == 1 and backward is not None else hidden)
+            start = initial[level * count + direction]
+            turned = None if direction == 0 else backward
+            read = below if turned is None else _reverse(below, turned)
+            if level < rnn.num_layers - 1:
+                trace = cell.run(read, start)
+            else:
+                # Only the top layer's states come from outside; all our states below lead up to them.
+                top = tops[direction] if turned is None else _reverse(tops[direction], turned)
+                trace = cell.follow(read, top, start)
+                parity = max(parity, float((cell.hidden(trace.image) - top)[inside].abs().max()))
+            layers[direction].append(trace)
+            hidden = cell.hidden(trace.image)
+            outputs.append(hidden if turned is None else _reverse(hidden, turned))
         below = torch.cat(outputs, dim=-1)
-    parity = float((below[inside] - own.to(dtype)[inside]).abs().max())
     allowed = PARITY[x.dtype]
     if not parity <= allowed:
         raise ParityError(
@@ -215,7 +224,7 @@ def open_network(
     nested = rnn.bidirectional and rnn.num_layers > 1
     return Opened(
         directions=tuple(tuple(stack[-1:] if rnn.bidirectional else stack) for stack in layers),
-        outputs=tuple(own.to(dtype).chunk(count, dim=-1)),
+        outputs=tops,
         lengths=lengths,
         parity=parity,
         scope=f"inputs of layer {rnn.num_layers}" if nested else "tokens",
@@ -226,13 +235,13 @@ def _open_cell(cell: Cell, inputs: Tensor | PackedSequence, lengths: object, sta
     """Open a single cell of ours: its own unrolling is the network."""
     if isinstance(inputs, PackedSequence) or isinstance(state, tuple):
         raise UsageError("a cell takes padded inputs (time, batch, input) and a flat state (batch, state)")
-    states = cell.unroll(inputs, state)
+    trace = cell.run(inputs, state)
     time, batch = inputs.shape[:2]
     known = torch.full((batch,), time) if lengths is None else torch.as_tensor(lengths)
-    _finite(states, "states")
+    _finite(trace.states, "states")
     return Opened(
-        directions=((Layer(cell, inputs, states),),),
-        outputs=(cell.hidden(states[1:]),),
+        directions=((trace,),),
+        outputs=(cell.hidden(trace.states[1:]),),
         lengths=known.to(inputs.device),
         parity=0.0,
         scope="tokens",

@@ -1,4 +1,4 @@
-r"""A trajectory, and the affine recurrence s_t = g_t + A_t s_{t-1} that an expansion makes of it.
+r"""The affine recurrence s_t = g_t + A_t s_{t-1} that an expansion makes of it.
 
 A stack of uni-directional layers is one recurrence whose state is all layers' states side by side. Its operator is
 block lower triangular: what a layer's state contributes goes up through the layers above within the same step.
@@ -13,21 +13,10 @@ import torch
 from torch import Tensor
 
 from unrolled.algebra.operator import Operator
-from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.expansion import Linearisation
+from unrolled.recurrence.trace import Trace
 
-__all__ = ["AffineSequence", "Layer", "expand"]
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One layer of the network as it ran."""
-
-    cell: Cell
-    inputs: Tensor
-    """x_1 … x_T, shape (time, batch, input)."""
-    states: Tensor
-    """s_0 … s_T, shape (time + 1, batch, state)."""
+__all__ = ["AffineSequence", "expand"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +27,7 @@ class AffineSequence:
     """Shape (time, batch, state), all layers side by side."""
     operators: tuple[Operator, ...]
     """One for each layer, each holding every step."""
-    layers: tuple[Layer, ...]
+    layers: tuple[Trace, ...]
 
     @property
     def sizes(self) -> list[int]:
@@ -103,7 +92,7 @@ class AffineSequence:
         return torch.cat(images[::-1], dim=-1)
 
 
-def expand(layers: Sequence[Layer], linearisation: Linearisation, tolerance: float) -> AffineSequence:
+def expand(layers: Sequence[Trace], linearisation: Linearisation, tolerance: float) -> AffineSequence:
     """Expand a trajectory, layer by layer from below.
 
     The ray of a layer begins at what the token alone made of the layer below: the hidden part of that layer's g.
@@ -121,7 +110,7 @@ def expand(layers: Sequence[Layer], linearisation: Linearisation, tolerance: flo
     operators: list[Operator] = []
     origin = layers[0].inputs
     for layer in layers:
-        ray = layer.cell.ray(origin, layer.inputs, layer.states)
+        ray = layer.ray(origin)
         g, operator = linearisation.expand(ray, per_step)
         terms.append(g)
         operators.append(operator)

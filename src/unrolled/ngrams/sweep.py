@@ -1,21 +1,26 @@
-r"""The two sweeps over an affine recurrence: forward blocks give every term, one adjoint sweep gives one account.
+r"""The sweeps over an affine recurrence: forward blocks give every term, one adjoint sweep gives one account.
 
 Forward, the block V_t = [A_t V_{t-1}, g_t] holds every n-gram that ends at t: T(T-1)/2 applications of an operator for
 the whole triangle, as products over (starts x batch). Backward, u_t = w_t + A_{t+1}ᵀ u_{t+1} collects what every
 start contributes to Σ_t w_tᵀ s_t in T applications: the price of a backward pass.
+
+Scores alone come cheaper than vectors: cut the sentence in two, sweep the left part forward and the right part
+backward, and let the two meet. Every score across the cut is then one inner product, d multiplications instead of d²,
+and for one class half the applications are saved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor
 
 from unrolled.ngrams.sequence import AffineSequence
 
-__all__ = ["Block", "adjoint", "blocks", "running"]
+__all__ = ["Block", "adjoint", "blocks", "running", "scores"]
 
 
 @dataclass(frozen=True)
@@ -107,3 +112,32 @@ def adjoint(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Tensor]:
         contributions.append((u * sequence.g[t]).sum(dim=-1))
         u = sequence.apply_transpose(t, u)
     return torch.stack(contributions[::-1]), (u * sequence.initial).sum(dim=-1)
+
+
+def scores(sequence: AffineSequence, weight: Tensor) -> Tensor:
+    """Score every n-gram without keeping its vector: wᵀ A_t … A_{i+1} g_i for all i <= t.
+
+    Args:
+        sequence: the affine recurrence.
+        weight: w of each class, shape (classes, state).
+
+    Returns:
+        Shape (end, start, classes, batch); zero where start > end.
+    """
+    time, batch, size = sequence.g.shape
+    classes = weight.shape[0]
+    result = sequence.g.new_zeros(time, time, classes, batch)
+    # A column to the left of the cut is a start, one to the right an end of one class: the cut balances the two.
+    cut = max(1, round(time * classes / (classes + 1)))
+    for block in islice(blocks(sequence), cut):
+        result[block.time, : block.time + 1] = (block.terms @ weight.T).transpose(1, 2)
+    starts = block.terms
+    ends = sequence.g.new_empty(time - cut, classes, batch, size)
+    for t in reversed(range(cut, time)):
+        ends[t - cut] = weight[:, None]
+        alive = ends[t - cut :]
+        result[t:, t] = (alive * sequence.g[t]).sum(dim=-1)
+        alive.copy_(sequence.apply_transpose(t, alive.flatten(0, 1)).view_as(alive))
+    across = torch.einsum("ecbs,ibs->eicb", ends, starts)
+    result[cut:, :cut] = across
+    return result

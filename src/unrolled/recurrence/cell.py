@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import ShapeError, UsageError
-from unrolled.recurrence.ray import MatrixFreeRay, Ray
+from unrolled.recurrence.trace import Trace
 
 __all__ = ["Cell"]
 
@@ -23,7 +23,8 @@ class Cell(nn.Module, ABC):
 
     A subclass states ``name``, computes :meth:`step` on tensors with any leading axes, and says which part of the
     state is its hidden output. That is enough to train it and to open it: its Jacobian is then applied
-    by forward-mode differentiation. A cell whose Jacobian has a closed form overrides :meth:`ray`.
+    by forward-mode differentiation. A cell whose Jacobian has a closed form
+    derives from :class:`~unrolled.recurrence.closed.ClosedCell`.
 
     Args:
         input_size: e, the length of x_t.
@@ -112,15 +113,15 @@ class Cell(nn.Module, ABC):
             states.append(current)
         return torch.stack(states)
 
-    def ray(self, origin: Tensor, inputs: Tensor, states: Tensor) -> Ray:
-        """Draw the line from (origin, 0) to (x_t, s_{t-1}) for every step, along which this cell is linearised.
+    def run(self, inputs: Tensor, state: Tensor | None = None) -> Trace:
+        """Run the cell over a sequence and keep what is needed to open it.
 
         Args:
-            origin: the inputs at α = 0, shape (time, batch, input).
-            inputs: the inputs x_1 … x_T at α = 1, the same shape.
-            states: s_0 … s_T, shape (time + 1, batch, state).
+            inputs: x_1 … x_T, shape (time, batch, input).
+            state: s_0, shape (batch, state).
 
         Returns:
-            The ray.
+            The trace.
         """
-        return MatrixFreeRay(self.step, origin, inputs, states)
+        states = self.unroll(inputs, state)
+        return Trace(self, inputs, states, states[1:])

@@ -9,6 +9,7 @@ family states φ and its slopes; the products, the loop, the ray and the operato
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -21,8 +22,14 @@ from unrolled.algebra.operator import Structured, Term
 from unrolled.errors import ShapeError
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.ray import Ray
+from unrolled.recurrence.trace import Trace
 
-__all__ = ["ClosedCell", "ClosedRay"]
+__all__ = ["ClosedCell", "ClosedRay", "ClosedTrace"]
+
+ALL = slice(None)
+
+# How many numbers of one coefficient are worked on together: about a dozen such arrays fit a core's own cache.
+CACHED = 24_576
 
 
 class ClosedCell(Cell):
@@ -178,6 +185,18 @@ class ClosedCell(Cell):
             A cell that shares this one's weights.
         """
 
+    def draw(self, trace: ClosedTrace, origin: Tensor) -> ClosedRay:
+        """Draw the ray of a run; a cell that knows its mean slope in closed form draws its own kind.
+
+        Args:
+            trace: the run.
+            origin: inputs at α = 0, shape (time, batch, input).
+
+        Returns:
+            The ray.
+        """
+        return ClosedRay(trace, origin)
+
     def join(self, parts: tuple[Tensor, ...]) -> Tensor:
         """Put the parts of a state side by side, the last one projected.
 
@@ -211,42 +230,97 @@ class ClosedCell(Cell):
             states.append(current)
         return torch.stack(states)
 
-    def ray(self, origin: Tensor, inputs: Tensor, states: Tensor) -> ClosedRay:
+    def run(self, inputs: Tensor, state: Tensor | None = None) -> ClosedTrace:
+        """Run the cell over a sequence and keep what is needed to open it."""
+        states = self.unroll(inputs, state)
+        return self.follow(inputs, self.hidden(states[1:]), states[0])
+
+    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> ClosedTrace:
+        """Retrace a run from its hidden outputs alone, all steps at once: no loop over products.
+
+        Where the outputs are those of another implementation, :attr:`ClosedTrace.image` is what this cell makes of each
+        of its states: comparing the two shows, step by step, whether it is the same network.
+
+        Args:
+            inputs: x_1 … x_T, shape (time, batch, input).
+            outputs: h_1 … h_T, shape (time, batch, output).
+            state: s_0, shape (batch, state).
+
+        Returns:
+            The trace.
+        """
+        first = self.initial_state(inputs.shape[1]) if state is None else state
+        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
+        before = torch.cat((self.hidden(first)[None], outputs[:-1]))
+        by_hidden = F.linear(before, self.weight_hh)
+        full = by_hidden if self.bias_hh is None else by_hidden + self.bias_hh
+        if len(self.carry) == 1:
+            image = self.join(self.combine(by_input, full, before))
+            return ClosedTrace(self, inputs, torch.cat((first[None], outputs)), image, by_input, by_hidden)
+        carried, images = first[:, : self.hidden_size], []
+        for x, h in zip(by_input, full, strict=True):
+            parts = self.combine(x, h, carried)
+            carried = parts[0]
+            images.append(self.join(parts))
+        image = torch.stack(images)
+        states = torch.cat((image[..., : self.hidden_size], outputs), dim=-1)
+        return ClosedTrace(self, inputs, torch.cat((first[None], states)), image, by_input, by_hidden)
+
+
+@dataclass(frozen=True)
+class ClosedTrace(Trace):
+    """A closed cell's run, with its linear products: they are taken once, whatever is then made of them."""
+
+    cell: ClosedCell
+    by_input: Tensor
+    """W x_t + b, shape (time, batch, K'·d)."""
+    by_hidden: Tensor
+    """U h_{t-1}, shape (time, batch, K·d)."""
+
+    def ray(self, origin: Tensor) -> ClosedRay:
         """Draw the line from (origin, 0) to (x_t, s_{t-1}) for every step."""
-        return ClosedRay(self, origin, inputs, states)
+        return self.cell.draw(self, origin)
 
 
 class ClosedRay(Ray[Structured]):
     """The ray of a closed cell: its products are taken once, and only element-wise work is left for each α.
 
     Args:
-        cell: whose Jacobian.
-        origin: inputs at α = 0, shape (time, batch, input); the same object as ``inputs`` where they do not move.
-        inputs: inputs at α = 1, shape (time, batch, input).
-        states: s_0 … s_T, shape (time + 1, batch, state).
+        trace: the run whose states are the far ends.
+        origin: inputs at α = 0, shape (time, batch, input); ``trace.inputs`` itself where they do not move.
     """
 
-    def __init__(self, cell: ClosedCell, origin: Tensor, inputs: Tensor, states: Tensor) -> None:
-        super().__init__(states[1:])
+    def __init__(self, trace: ClosedTrace, origin: Tensor) -> None:
+        cell = trace.cell
+        super().__init__(trace.image)
         self.cell = cell
-        self.line = (origin, inputs, states)
-        self.start = F.linear(origin, cell.weight_ih, cell.bias_ih)
-        self.by_input = None if origin is inputs else F.linear(inputs - origin, cell.weight_ih)
-        self.by_hidden = F.linear(cell.hidden(states[:-1]), cell.weight_hh)
-        self.carried = states[:-1, :, : cell.hidden_size]
+        self.trace = trace
+        self.start = trace.by_input
+        self.by_input: Tensor | None = None
+        self.inputs = origin
+        if origin is not trace.inputs:
+            self.start = F.linear(origin, cell.weight_ih, cell.bias_ih)
+            self.by_input = trace.by_input - self.start
+        self.by_hidden = trace.by_hidden
+        self.carried = trace.states[:-1, :, : cell.hidden_size]
 
-    def point(self, alpha: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
+    def point(self, alpha: Tensor | float, steps: slice = ALL) -> tuple[Tensor, Tensor, Tensor]:
         """Give (z^x, z^h, carried) at α.
 
         Args:
             alpha: where on the line, 0 to 1.
+            steps: which steps.
 
         Returns:
-            Three tensors, shape (time, batch, …).
+            Three tensors, shape (steps, batch, …).
         """
-        x = self.start if self.by_input is None else self.start + alpha * self.by_input
-        h = alpha * self.by_hidden
-        return x, h if self.cell.bias_hh is None else h + self.cell.bias_hh, alpha * self.carried
+        x = self.start[steps]
+        if self.by_input is not None:
+            x = x + alpha * self.by_input[steps]
+        h = alpha * self.by_hidden[steps]
+        if self.cell.bias_hh is not None:
+            h = h + self.cell.bias_hh
+        return x, h, alpha * self.carried[steps]
 
     @cached_property
     def origin(self) -> Tensor:  # type: ignore[override]  # a property, computed once
@@ -290,8 +364,17 @@ class ClosedRay(Ray[Structured]):
         )
 
     def operator(self, rule: Rule) -> Structured:
-        """Make one operator a step out of the Jacobians along the ray: the rule sees the diagonals alone."""
-        return self.structured(rule(lambda alpha: self.cell.slopes(*self.point(alpha))))
+        """Make one operator a step out of the Jacobians along the ray: the rule sees the diagonals alone.
+
+        A few steps at a time, so that a rule with many nodes works within the cache.
+        """
+        time, batch, _ = self.carried.shape
+        few = max(1, CACHED // (batch * self.cell.hidden_size))
+        pieces = []
+        for first in range(0, time, few):
+            steps = slice(first, first + few)
+            pieces.append(rule(lambda alpha, steps=steps: self.cell.slopes(*self.point(alpha, steps))))
+        return self.structured(tuple(torch.cat(parts) for parts in zip(*pieces, strict=True)))
 
     def increment(self, operator: Structured) -> Tensor:
         """Apply an operator to (s_{t-1}, x_t - x⁰_t): the products are at hand."""
@@ -307,4 +390,5 @@ class ClosedRay(Ray[Structured]):
 
     def first_order(self) -> ClosedRay:
         """The same tokens through the cell's first-order surrogate."""
-        return self.cell.first_order().ray(*self.line)
+        surrogate = self.cell.first_order()
+        return surrogate.draw(surrogate.follow(self.inputs, self.cell.hidden(self.end)), self.inputs)

@@ -1,0 +1,40 @@
+"""One layer of a network as it ran: what it read, the states it went through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from unrolled.algebra.operator import Operator
+from unrolled.recurrence.ray import MatrixFreeRay, Ray
+
+if TYPE_CHECKING:
+    from unrolled.recurrence.cell import Cell
+
+__all__ = ["Trace"]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A cell's run over a batch of sequences."""
+
+    cell: Cell
+    inputs: Tensor
+    """x_1 … x_T, shape (time, batch, input)."""
+    states: Tensor
+    """s_0 … s_T, shape (time + 1, batch, state)."""
+    image: Tensor
+    """f(x_t, s_{t-1}) for every step, shape (time, batch, state): s_t, up to rounding."""
+
+    def ray(self, origin: Tensor) -> Ray[Operator]:
+        """Draw the line from (origin, 0) to (x_t, s_{t-1}) for every step, along which the cell is linearised.
+
+        Args:
+            origin: the inputs at α = 0, shape (time, batch, input); ``inputs`` itself where they do not move.
+
+        Returns:
+            The ray.
+        """
+        return MatrixFreeRay(self.cell.step, origin, self.inputs, self.states)
