@@ -18,31 +18,37 @@ from unrolled.algebra.average import legendre_nodes
 __all__ = ["partition"]
 
 NODES = 5
+MARGIN = 1e-9
 
 Look = Callable[[Tensor], tuple[Tensor, Tensor]]
 """α of each example, shape (batch,) -> G(α) and G'(α), shape (batch,)."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Point:
+    """What is known of G at one place."""
+
+    place: float
+    value: float
+    slope: float
+
+
+@dataclass(frozen=True)
 class _Piece:
-    start: float
-    stop: float
-    low: float
-    high: float
+    start: _Point
+    stop: _Point
     nodes: list[tuple[float, float]]
     error: float
-    first: float
-    last: float
 
     def cut(self) -> float:
-        """Where the tangents at the two ends cross, if well inside; else the middle."""
-        width = self.stop - self.start
-        bend = self.first - self.last
+        """Where the tangents at the two ends cross, if inside; else the middle."""
+        a, b = self.start, self.stop
+        width, bend = b.place - a.place, a.slope - b.slope
         if bend != 0:
-            crossing = self.start + (self.high - self.low - self.last * width) / bend
-            if self.start + 0.01 * width < crossing < self.stop - 0.01 * width:
-                return crossing
-        return self.start + 0.5 * width
+            share = (b.value - a.value - b.slope * width) / (bend * width)
+            if MARGIN < share < 1 - MARGIN:
+                return a.place + share * width
+        return a.place + 0.5 * width
 
 
 def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: int) -> list[tuple[Tensor, Tensor]]:
@@ -60,51 +66,41 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
     """
     device, dtype = scale.device, scale.dtype
 
-    def at(alphas: list[float]) -> tuple[list[float], list[float]]:
-        value, slope = look(torch.tensor(alphas, device=device, dtype=dtype))
-        return value.tolist(), slope.tolist()
+    def at(alphas: list[float]) -> list[_Point]:
+        values, slopes = look(torch.tensor(alphas, device=device, dtype=dtype))
+        return [_Point(*known) for known in zip(alphas, values.tolist(), slopes.tolist(), strict=True)]
 
-    allowed = (rounding * scale).tolist()
-    low, _ = at([0.0] * batch)
-    high, _ = at([1.0] * batch)
-    _, middle = at([0.5] * batch)
-    # A linear read-out needs one look; that is most of them.
-    done: list[list[_Piece]] = [[] for _ in range(batch)]
-    wrong = []
-    for b in range(batch):
-        error = abs(high[b] - low[b] - middle[b])
-        done[b] = [_Piece(0.0, 1.0, low[b], high[b], [(0.5, 1.0)], error, middle[b], middle[b])]
-        if error > allowed[b]:
-            wrong.append(b)
-
-    def measure(bounds: list[tuple[float, float, float, float]]) -> list[_Piece]:
-        """Integrate one piece of every example by Gauss-Legendre."""
-        slopes: list[list[float]] = []
-        for node, _ in legendre_nodes(NODES):
-            slopes.append(at([a + node * (b - a) for a, b, _, _ in bounds])[1])
+    def integrate(ends: list[tuple[_Point, _Point]], count: int) -> list[_Piece]:
+        """Integrate one piece of every example by Gauss-Legendre, and see how far it is from the rise."""
+        rule = legendre_nodes(count)
+        looks = [at([a.place + node * (b.place - a.place) for a, b in ends]) for node, _ in rule]
         made = []
-        for i, (a, b, ga, gb) in enumerate(bounds):
-            nodes = [(a + node * (b - a), weight * (b - a)) for node, weight in legendre_nodes(NODES)]
-            total = sum(w * s[i] for (_, w), s in zip(nodes, slopes, strict=True))
-            made.append(_Piece(a, b, ga, gb, nodes, abs(gb - ga - total), slopes[0][i], slopes[-1][i]))
+        for i, (a, b) in enumerate(ends):
+            nodes = [(points[i].place, w * (b.place - a.place)) for (_, w), points in zip(rule, looks, strict=True)]
+            total = sum(w * points[i].slope for (_, w), points in zip(nodes, looks, strict=True))
+            made.append(_Piece(a, b, nodes, abs(b.value - a.value - total)))
         return made
 
+    allowed = (rounding * scale).tolist()
+    whole = list(zip(at([0.0] * batch), at([1.0] * batch), strict=True))
+    # A linear readout needs one look; that is most of them.
+    done = [[piece] for piece in integrate(whole, 1)]
+    wrong = [b for b in range(batch) if done[b][0].error > allowed[b]]
     if wrong:
-        fresh = measure([(0.0, 1.0, low[b], high[b]) for b in range(batch)])
+        finer = integrate(whole, NODES)
         for b in wrong:
-            done[b] = [fresh[b]]
+            done[b] = [finer[b]]
     for _ in range(pieces - 1):
-        wrong = [b for b in wrong if sum(p.error for p in done[b]) > allowed[b]]
+        wrong = [b for b in wrong if sum(piece.error for piece in done[b]) > allowed[b]]
         if not wrong:
             break
-        worst = {b: max(done[b], key=lambda p: p.error) for b in wrong}
-        cuts = {b: worst[b].cut() for b in wrong}
-        values, _ = at([cuts.get(b, 0.5) for b in range(batch)])
-        idle = (0.0, 1.0, 0.0, 0.0)
-        left = measure([(worst[b].start, cuts[b], worst[b].low, values[b]) if b in worst else idle for b in range(batch)])
-        right = measure([(cuts[b], worst[b].stop, values[b], worst[b].high) if b in worst else idle for b in range(batch)])
+        worst = {b: max(done[b], key=lambda piece: piece.error) for b in wrong}
+        middles = at([worst[b].cut() if b in worst else 0.5 for b in range(batch)])
+        # examples that are done go along for the ride
+        left = integrate([(worst[b].start if b in worst else whole[b][0], middles[b]) for b in range(batch)], NODES)
+        right = integrate([(middles[b], worst[b].stop if b in worst else whole[b][1]) for b in range(batch)], NODES)
         for b in wrong:
-            done[b] = [p for p in done[b] if p is not worst[b]] + [left[b], right[b]]
+            done[b] = [piece for piece in done[b] if piece is not worst[b]] + [left[b], right[b]]
     nodes = [[node for piece in done[b] for node in piece.nodes] for b in range(batch)]
     rounds = max(len(n) for n in nodes)
     padded = [n + [(0.5, 0.0)] * (rounds - len(n)) for n in nodes]

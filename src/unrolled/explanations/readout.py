@@ -29,7 +29,7 @@ __all__ = ["Readout", "Target", "read_target", "readout"]
 Target = int | Callable[[object], Tensor]
 """An index of the last output dimension, or what picks one number an example out of the output."""
 
-PIECES = 64
+PIECES = 256
 
 
 @dataclass(frozen=True)

@@ -97,24 +97,31 @@ def _time_major(rnn: nn.RNNBase, inputs: Tensor | PackedSequence, lengths: objec
     return inputs, given.to(torch.int64)
 
 
-def _initial(rnn: nn.RNNBase, state: State, batch: int, dtype: torch.dtype) -> list[Tensor | None]:
-    """Lay out the initial state: one flat state for each layer and direction, [c; h] for an LSTM."""
-    count = rnn.num_layers * (2 if rnn.bidirectional else 1)
+def _checked_state(rnn: nn.RNNBase, state: State, batch: int) -> State:
+    """Hold an initial state against the network, and give it a batch axis where it has none."""
     if state is None:
-        return [None] * count
+        return None
     carried = isinstance(rnn, nn.LSTM)
     if isinstance(state, tuple) != carried:
         raise ShapeError(f"the state is a {type(state).__name__}; expected {'(h_0, c_0)' if carried else 'h_0'}")
-    parts = state if isinstance(state, tuple) else (state,)
+    count = rnn.num_layers * (2 if rnn.bidirectional else 1)
     sizes = (rnn.proj_size or rnn.hidden_size, rnn.hidden_size)
-    flat = []
-    for label, part, size in zip(("h_0", "c_0"), parts, sizes, strict=False):
+    parts = []
+    for label, part, size in zip(("h_0", "c_0"), state if isinstance(state, tuple) else (state,), sizes, strict=False):
         part = part.unsqueeze(1) if part.dim() == 2 else part
         if part.shape != (count, batch, size):
             raise ShapeError(f"{label} has shape {tuple(part.shape)}; expected {(count, batch, size)}")
         _finite(part, label)
-        flat.append(part.to(dtype))
-    return list(torch.cat(flat[::-1], dim=-1))
+        parts.append(part)
+    return (parts[0], parts[1]) if carried else parts[0]
+
+
+def _flat_states(rnn: nn.RNNBase, state: State, dtype: torch.dtype) -> list[Tensor | None]:
+    """Lay out the initial state: one flat state for each layer and direction, [c; h] for an LSTM."""
+    if state is None:
+        return [None] * (rnn.num_layers * (2 if rnn.bidirectional else 1))
+    parts = state[::-1] if isinstance(state, tuple) else (state,)
+    return list(torch.cat(parts, dim=-1).to(dtype))
 
 
 def _own_output(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor, state: State) -> Tensor:
@@ -188,9 +195,10 @@ def open_network(
     _finite(x[inside], "inputs")
     # Padding is never read, whatever it holds; NaN there would spread through products with zero.
     x = torch.where(inside[..., None], x, torch.zeros_like(x))
+    state = _checked_state(rnn, state, batch)
     own = _own_output(rnn, x, lengths, state) if output is None else output
     dtype = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32
-    initial = _initial(rnn, state, batch, dtype)
+    initial = _flat_states(rnn, state, dtype)
     count = 2 if rnn.bidirectional else 1
     backward = reversal(lengths, time) if rnn.bidirectional else None
     below = x.to(dtype)

@@ -1,0 +1,324 @@
+"""Any model with a recurrent network in it: the ledger closes whatever pools and heads stand behind it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+import unrolled
+from unrolled.errors import NonFiniteError, ShapeError, UnknownNameError, UsageError
+
+V, E, D, C, B, T = 20, 6, 7, 3, 3, 6
+LENGTHS = torch.tensor([6, 4, 1])
+POOLS = ["last", "h_n", "mean", "max", "attention"]
+
+
+class Model(nn.Module):
+    """What a user may have written: any pooling, any head, padded or packed."""
+
+    def __init__(self, kind=nn.GRU, pool="last", head="linear", packed=False, batch_first=True, **options):
+        super().__init__()
+        torch.manual_seed(3)
+        self.embedding = nn.Embedding(V, E)
+        self.encoder = nn.ModuleDict({"net": kind(E, D, batch_first=batch_first, **options)})
+        self.pool, self.packed, self.first = pool, packed, batch_first
+        width = (self.net.proj_size or D) * (1 + self.net.bidirectional)
+        self.query = nn.Linear(width, 1)
+        self.head = {
+            "linear": lambda: nn.Linear(width, C),
+            "relu": lambda: nn.Sequential(nn.Linear(width, 16), nn.ReLU(), nn.Linear(16, C)),
+            "gelu": lambda: nn.Sequential(nn.Linear(width, 16), nn.GELU(), nn.Linear(16, C)),
+            "norm": lambda: nn.Sequential(nn.LayerNorm(width), nn.Dropout(0.5), nn.Linear(width, C)),
+        }[head]()
+        for p in self.net.parameters():
+            p.data.mul_(2.5)
+
+    @property
+    def net(self):
+        return self.encoder["net"]
+
+    def forward(self, tokens, lengths=None, state=None):
+        x = self.embedding(tokens)
+        n = torch.full((len(x),), x.shape[1]) if lengths is None else lengths
+        mask = torch.arange(x.shape[1], device=x.device) < n[:, None]
+        x = x if self.first else x.transpose(0, 1)
+        if self.packed:
+            x = pack_padded_sequence(x, n, batch_first=self.first, enforce_sorted=False)
+        out, final = self.net(x, state)
+        if self.packed:
+            out, _ = pad_packed_sequence(out, batch_first=self.first)
+        out = out if self.first else out.transpose(0, 1)
+        h = final[0] if isinstance(final, tuple) else final
+        match self.pool:
+            case "last":
+                z = out[torch.arange(len(out)), n - 1]
+            case "h_n":
+                z = torch.cat(list(h[-(1 + self.net.bidirectional) :]), dim=-1)
+            case "mean":
+                z = (out * mask[..., None]).sum(1) / n[:, None]
+            case "max":
+                z = out.masked_fill(~mask[..., None], -torch.inf).max(1).values
+            case "attention":
+                weight = self.query(torch.tanh(out)).masked_fill(~mask[..., None], -torch.inf).softmax(1)
+                z = (weight * out).sum(1)
+        return self.head(z)
+
+
+TOKENS = torch.randint(0, V, (B, T), generator=torch.Generator().manual_seed(0))
+NETWORKS = [
+    (nn.RNN, {}),
+    (nn.RNN, {"nonlinearity": "relu"}),
+    (nn.GRU, {}),
+    (nn.GRU, {"num_layers": 2, "dropout": 0.4}),
+    (nn.LSTM, {"bidirectional": True}),
+    (nn.LSTM, {"num_layers": 2, "bidirectional": True}),
+    (nn.LSTM, {"num_layers": 2, "proj_size": 4}),
+]
+
+
+def batch(model, expansion="operating", **kwargs):
+    lengths = LENGTHS if model.packed else None
+    return unrolled.explain(model, TOKENS, lengths, target=1, expansion=expansion, **kwargs)
+
+
+def closes(explanation):
+    led = explanation.ledger
+    return abs(led["ngrams"] + led["initial"] + led["bias"] + led["remainder"] - led["logit"])
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.float32, 1e-5)], ids=["f64", "f32"])
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize(("kind", "options"), NETWORKS)
+def test_ledger_closes_for_every_pooling(kind, options, pool, dtype, bound):
+    for packed, batch_first, expansion in itertools.product((False, True), (False, True), ("operating", "gates")):
+        model = Model(kind, pool, packed=packed, batch_first=batch_first, **options).to(dtype)
+        found = batch(model, expansion)
+        model.eval()
+        logits = model(TOKENS, LENGTHS if packed else None)[:, 1].detach()
+        for b, e in enumerate(found):
+            assert e.ledger["logit"] == pytest.approx(float(logits[b]), abs=bound)
+            assert abs(e.ledger["remainder"]) < bound, (packed, expansion)
+            assert closes(e) < 1e-12
+            assert float(e.token_scores.sum()) == pytest.approx(e.ledger["ngrams"], abs=1e-9)
+            assert len(e) == (int(LENGTHS[b]) if packed else T)
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_path_closes_within_its_tolerance_and_zero_does_not(pool):
+    model = Model(nn.LSTM, pool).double()
+    assert max(abs(e.ledger["remainder"]) for e in batch(model, "path")) < 1e-6
+    wrong = batch(model, "zero")
+    assert max(abs(e.ledger["remainder"]) for e in wrong) > 1e-2
+    assert max(e.residual for e in wrong) > 1e-2
+    assert max(closes(e) for e in wrong) < 1e-12  # it still says so: the remainder holds the difference
+
+
+@pytest.mark.parametrize("head", ["relu", "gelu", "norm"])
+@pytest.mark.parametrize("pool", POOLS)
+def test_heads_of_several_layers(pool, head):
+    found = batch(Model(nn.GRU, pool, head).double())
+    assert max(abs(e.ledger["remainder"]) for e in found) < 1e-12
+
+
+def test_initial_state_has_its_own_entry():
+    model = Model(nn.LSTM, "mean", num_layers=2).double()
+    state = tuple(torch.randn(2, B, D).double() for _ in range(2))
+    with_state = unrolled.explain(model, TOKENS, state=state, target=0, expansion="operating")
+    assert all(abs(e.ledger["initial"]) > 1e-3 for e in with_state)
+    assert all(abs(e.ledger["remainder"]) < 1e-12 for e in with_state)
+    assert all(e.ledger["initial"] == 0 for e in batch(model))
+
+
+def test_the_final_cell_of_an_lstm_can_be_read():
+    class ReadsCells(Model):
+        def forward(self, tokens):
+            return self.head(self.net(self.embedding(tokens))[1][1][-1])
+
+    for expansion in ("operating", "gates", "path"):
+        found = unrolled.explain(ReadsCells(nn.LSTM).double(), TOKENS, target=2, expansion=expansion)
+        assert max(abs(e.ledger["remainder"]) for e in found) < (1e-12 if expansion != "path" else 1e-6)
+
+
+def test_lower_layers_of_a_stack_can_be_read_and_those_of_a_bidirectional_one_are_noted():
+    class ReadsAll(Model):
+        def forward(self, tokens):
+            h = self.net(self.embedding(tokens))[1]
+            return self.head(h.sum(0))
+
+    found = unrolled.explain(ReadsAll(nn.GRU, num_layers=3).double(), TOKENS, target=0, expansion="operating")
+    assert max(abs(e.ledger["remainder"]) for e in found) < 1e-12
+    both = Model(nn.GRU, num_layers=2, bidirectional=True).double()
+    e = batch(both)[0]
+    assert e.scope == "inputs of layer 2"
+    assert "top layer" in e.notes[0]
+    assert batch(Model(nn.GRU))[0].notes == ()
+
+
+def test_scores_are_the_class_weight_on_the_vectors():
+    """For a linear head on the last state the score is wᵀ v, [N] eq. 14."""
+    model = Model(nn.GRU, "last").double()
+    e = unrolled.explain(model, TOKENS[:1], target=1, tokens=list("abcdef"), expansion="path")
+    with torch.no_grad():
+        found = unrolled.decompose(model.net, model.embedding(TOKENS[:1]))
+        scores = found.scores(model.head.weight[1])[0, ..., 0]
+    for start in range(T):
+        for stop in range(start + 1, T + 1):
+            assert e.score(start, stop) == pytest.approx(float(scores[stop - 1, start]), abs=1e-9)
+            expected = float(scores[stop - 1, start:stop].sum())
+            assert e.phrase_score(start, stop) == pytest.approx(expected, abs=1e-9)
+            contributes = e.score(start, stop) if stop == T else 0.0
+            assert e.contribution(start, stop) == pytest.approx(contributes, abs=1e-9)
+    # reading the whole sentence is reading the state: its phrase score is the logit without the bias
+    assert e.phrase_score(0, T) == pytest.approx(e.ledger["logit"] - e.ledger["bias"], abs=1e-6)
+
+
+def test_backward_spans_are_read_at_their_first_token():
+    model = Model(nn.LSTM, "mean", bidirectional=True).double()
+    e = unrolled.explain(model, TOKENS[:1], target=0, expansion="operating")
+    assert e.directions == ("forward", "backward")
+    with torch.no_grad():
+        found = unrolled.decompose(model.net, model.embedding(TOKENS[:1]), expansion="operating")
+    for d, name in enumerate(e.directions):
+        scores = found.scores(model.head.weight[0, d * D : (d + 1) * D], d)[0, ..., 0]
+        assert e.score(1, 4, name) == pytest.approx(float(scores[3, 1] if d == 0 else scores[1, 3]), abs=1e-9)
+    assert e.score(1, 4) == pytest.approx(e.score(1, 4, "forward") + e.score(1, 4, "backward"))
+
+
+def test_a_batch_is_its_examples():
+    model = Model(nn.LSTM, "attention", "gelu", packed=True).double()
+    together = batch(model, "path")
+    for b, n in enumerate(LENGTHS.tolist()):
+        alone = unrolled.explain(model, TOKENS[b : b + 1, :n], LENGTHS[b : b + 1], target=1)
+        torch.testing.assert_close(alone.triangle.scores, together[b].triangle.scores, rtol=1e-5, atol=1e-8)
+        assert alone.tokens == together[b].tokens == tuple(map(str, TOKENS[b, :n].tolist()))
+
+
+def test_one_call_of_a_tagger_by_a_callable_target():
+    class Tagger(Model):
+        def forward(self, tokens):
+            return self.head(self.net(self.embedding(tokens))[0])
+
+    model = Tagger(nn.GRU, bidirectional=True).double()
+    e = unrolled.explain(model, TOKENS[:1], target=lambda out: out[:, 2, 1], expansion="operating")
+    assert abs(e.ledger["remainder"]) < 1e-12
+    assert not e.triangle.contributions[0, 3:].any()  # position 2 reads nothing from later forward states
+    with pytest.raises(ShapeError, match=r"callable target such as lambda out: out\[:, -1, 1\]"):
+        unrolled.explain(model, TOKENS[:1], target=1)
+
+
+def test_the_model_is_left_as_it_was():
+    model = Model(nn.LSTM, "attention", "norm", num_layers=2, dropout=0.3)
+    model.train()
+    model.head.eval()
+    seen = []
+    model.net.register_forward_hook(lambda *_: seen.append(1))
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    hooks = dict(model.net._forward_hooks)
+    modes = [m.training for m in model.modules()]
+    grad, seed = torch.is_grad_enabled(), torch.get_rng_state()
+    batch(model)
+    assert [m.training for m in model.modules()] == modes
+    assert dict(model.net._forward_hooks) == hooks
+    assert "forward" not in model.net.__dict__
+    assert torch.is_grad_enabled() == grad
+    assert torch.equal(seed, torch.get_rng_state())
+    assert all(p.grad is None and p.requires_grad for p in model.parameters())
+    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+
+
+def test_it_is_left_as_it_was_after_an_error_too():
+    model = Model(nn.GRU)
+    model.train()
+    with pytest.raises(UsageError, match="target is 9; expected 0 to 2"):
+        unrolled.explain(model, TOKENS, target=9)
+    assert model.training
+    assert not model.net._forward_hooks
+    assert "forward" not in model.net.__dict__
+
+
+def test_presentation():
+    e = unrolled.explain(Model(nn.GRU).double(), TOKENS[:1], target=1, tokens=list("abcdef"))
+    assert len(e.to_records()) == T * (T + 1) // 2
+    assert json.loads(json.dumps(e.to_records())) == e.to_records()
+    top = e.top(3)
+    assert [abs(n.contribution) for n in top] == sorted((abs(n.contribution) for n in top), reverse=True)
+    assert e.top(0) == []
+    assert "remainder" in e.render()
+    assert repr(e).startswith("Explanation(output 1, 6 tokens, path: ngrams=")
+    assert "<script" not in e._repr_html_()
+
+
+def two_networks():
+    model = Model(nn.GRU)
+    model.second = nn.LSTM(2, 2)
+    return model
+
+
+class Twice(Model):
+    def forward(self, tokens):
+        self.net(self.embedding(tokens))
+        return super().forward(tokens)
+
+
+class Mixes(Model):
+    def forward(self, tokens):
+        return super().forward(tokens).flip(0)
+
+
+class Pair(Model):
+    def forward(self, tokens):
+        return super().forward(tokens), 1
+
+
+def broken():
+    model = Model(nn.GRU)
+    model.head.bias.data.fill_(float("nan"))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "kwargs", "error", "message"),
+    [
+        (lambda: nn.Sequential(nn.Embedding(V, 2), nn.Linear(2, 2)), {}, UsageError, "no recurrent network in Sequential"),
+        (two_networks, {}, UsageError, "name one: rnn='encoder.net', rnn='second'"),
+        (two_networks, {"rnn": "encoder.nett"}, UnknownNameError, "did you mean 'encoder.net'"),
+        (two_networks, {"rnn": nn.GRU(1, 1)}, UsageError, "no recurrent network inside the model"),
+        (lambda: Twice(nn.GRU), {}, UsageError, "called its recurrent network 2 times; expected exactly one"),
+        (lambda: Mixes(nn.GRU), {}, UsageError, "depends on the states of another"),
+        (lambda: Pair(nn.GRU), {}, ShapeError, "returned a tuple; expected a tensor, or a callable"),
+        (broken, {}, NonFiniteError, "the logit is"),
+        (lambda: Model(nn.GRU), {"target": -4}, UsageError, "target is -4"),
+        (lambda: Model(nn.GRU), {"target": lambda out: out}, ShapeError, r"the target gave \(3, 3\)"),
+        (lambda: Model(nn.GRU), {"tokens": ["a"]}, ShapeError, "tokens for 1 examples came; expected 3"),
+        (lambda: Model(nn.GRU), {"tokens": [["a"] * 9] * 3}, ShapeError, "9 tokens came for a sequence of 6"),
+        (lambda: Model(nn.GRU), {"expansion": "zeroo"}, UnknownNameError, "did you mean 'zero'"),
+    ],
+)
+def test_bad_input_is_named_in_one_line(make, kwargs, error, message):
+    with pytest.raises(error, match=message) as caught:
+        unrolled.explain(make(), TOKENS, **kwargs)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_named_network_among_several():
+    e = unrolled.explain(two_networks(), TOKENS, rnn="encoder.net", expansion="operating")
+    assert max(abs(x.ledger["remainder"]) for x in e) < 1e-5
+
+
+def test_spans_out_of_range():
+    e = unrolled.explain(Model(nn.GRU), TOKENS[:1])
+    for call in (lambda: e.score(3, 3), lambda: e.phrase_score(-1, 2), lambda: e.contribution(0, 7)):
+        with pytest.raises(UsageError, match="expected 0 <= start < stop <= 6"):
+            call()
+    with pytest.raises(UsageError, match="unknown direction 'backward'; expected one of: forward"):
+        e.score(0, 1, "backward")
+
+
+def test_padding_that_the_model_reads_is_shown_as_such():
+    e = unrolled.explain(Model(nn.GRU), TOKENS[:1], tokens=["a", "b"])
+    assert e.tokens == ("a", "b", *["‹pad›"] * 4)
