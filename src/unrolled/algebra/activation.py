@@ -76,15 +76,17 @@ def secant(activation: Activation, start: Tensor, stop: Tensor) -> Tensor:
 
     Args:
         activation: φ.
-        start: a, any shape.
-        stop: b, the same shape.
+        start: a, of a shape that broadcasts to b's.
+        stop: b, any shape.
 
     Returns:
         The mean slope, element-wise.
     """
     step = stop - start
     near = step == 0 if activation.at_zero is None else step.abs() < torch.finfo(step.dtype).eps ** 0.2
-    quotient = (activation(stop) - activation(start)) / torch.where(near, torch.ones_like(step), step)
-    nodes = (start + (0.5 + side * 0.5 / math.sqrt(3)) * step for side in (-1, 1))
-    slopes = [activation.slope(x, activation(x)) for x in nodes]
-    return torch.where(near, 0.5 * (slopes[0] + slopes[1]), quotient)
+    slope = (activation(stop) - activation(start)) / step
+    if bool(near.any()):
+        middle, half = (start + 0.5 * step)[near], (step * (0.5 / math.sqrt(3)))[near]
+        nodes = (middle - half, middle + half)
+        slope[near] = 0.5 * sum(activation.slope(x, activation(x)) for x in nodes)
+    return slope

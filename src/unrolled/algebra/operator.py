@@ -32,12 +32,13 @@ class Operator(ABC):
         """Take the operator of one step out of the whole sequence's."""
 
     @abstractmethod
-    def apply(self, state: Tensor, inputs: Tensor | None = None) -> Tensor:
+    def apply(self, state: Tensor, inputs: Tensor | None = None, out: Tensor | None = None) -> Tensor:
         """Compute A·state + C·inputs.
 
         Args:
             state: a block of state vectors, shape (columns, batch, state).
             inputs: a block of input vectors, shape (columns, batch, input); None stands for zero.
+            out: where to put the images; must not overlap with ``state``.
 
         Returns:
             The block of images, shape (columns, batch, state).
@@ -102,7 +103,7 @@ class Structured(Operator):
         return replace(self, coefficients=tuple(c[time] for c in self.coefficients))
 
     def combine(
-        self, carried: Tensor, recurrent: Tensor | None, inputs: Tensor | None
+        self, carried: Tensor, recurrent: Tensor | None, inputs: Tensor | None, out: Tensor | None = None
     ) -> Tensor:
         """Weigh and add products that have already been computed.
 
@@ -110,33 +111,47 @@ class Structured(Operator):
             carried: the first part of the state, shape (…, batch, d).
             recurrent: the products U_k v_h, shape (…, batch, K·d), or None for zero.
             inputs: the products W_k v_x, shape (…, batch, K'·d), or None for zero.
+            out: where to put the image.
 
         Returns:
             The image, shape (…, batch, state).
         """
-        d = self.units
-        parts: list[Tensor | None] = [
-            None if a is None else carried * self.coefficients[a] for a in self.carry
-        ]
+        d, count = self.units, len(self.carry)
+        last = d if self.projection is None else self.projection.shape[0]
+        if out is None:
+            out = carried.new_empty(*carried.shape[:-1], (count - 1) * d + last)
+        parts = list(out.split([d] * (count - 1) + [last], dim=-1))
+        if self.projection is not None:
+            parts[-1] = torch.empty_like(carried)
+        begun = [False] * count
+        for j, a in enumerate(self.carry):
+            if a is not None:
+                torch.mul(carried, self.coefficients[a], out=parts[j])
+                begun[j] = True
         for terms, products in ((self.recurrent_terms, recurrent), (self.input_terms, inputs)):
             if products is None:
                 continue
             for term in terms:
                 product = products[..., term.product * d : (term.product + 1) * d]
                 weight = self.coefficients[term.coefficient]
-                part = parts[term.part]
-                parts[term.part] = product * weight if part is None else part.addcmul_(product, weight)
-        present = [torch.zeros_like(carried) if part is None else part for part in parts]
+                if begun[term.part]:
+                    parts[term.part].addcmul_(product, weight)
+                else:
+                    torch.mul(product, weight, out=parts[term.part])
+                    begun[term.part] = True
+        for part, is_begun in zip(parts, begun, strict=True):
+            if not is_begun:
+                part.zero_()
         if self.projection is not None:
-            present[-1] = F.linear(present[-1], self.projection)
-        return present[0] if len(present) == 1 else torch.cat(present, dim=-1)
+            out[..., (count - 1) * d :] = F.linear(parts[-1], self.projection)
+        return out
 
-    def apply(self, state: Tensor, inputs: Tensor | None = None) -> Tensor:
+    def apply(self, state: Tensor, inputs: Tensor | None = None, out: Tensor | None = None) -> Tensor:
         """Compute A·state + C·inputs: one product with the stacked weights, then a weighted sum."""
         hidden = state if len(self.carry) == 1 else state[..., self.units :]
         recurrent = F.linear(hidden, self.recurrent) if self.recurrent_terms else None
         products = F.linear(inputs, self.inputs) if inputs is not None and self.input_terms else None
-        return self.combine(state[..., : self.units], recurrent, products)
+        return self.combine(state[..., : self.units], recurrent, products, out)
 
     def apply_transpose(self, state: Tensor, with_inputs: bool = True) -> tuple[Tensor, Tensor | None]:
         """Compute (Aᵀ·state, Cᵀ·state): the weighted sums first, then one product."""
@@ -149,16 +164,15 @@ class Structured(Operator):
             if a is not None:
                 c = self.coefficients[a]
                 carried = part * c if carried is None else carried.addcmul_(part, c)
-        if carried is None:
-            carried = torch.zeros_like(parts[0])
         hidden = self._gather(parts, self.recurrent_terms, self.recurrent)
+        by_input = self._gather(parts, self.input_terms, self.inputs) if with_inputs else None
         if len(self.carry) == 1:
-            image = carried if hidden is None else carried + hidden
-        else:
-            if hidden is None:
-                hidden = torch.zeros_like(state[..., d:])
-            image = torch.cat((carried, hidden), dim=-1)
-        return image, self._gather(parts, self.input_terms, self.inputs) if with_inputs else None
+            present = [image for image in (carried, hidden) if image is not None]
+            return (present[0] if len(present) == 1 else present[0].add_(present[1])), by_input
+        empty = torch.zeros_like(state)
+        left = empty[..., :d] if carried is None else carried
+        right = empty[..., d:] if hidden is None else hidden
+        return torch.cat((left, right), dim=-1), by_input
 
     def _gather(self, parts: list[Tensor], terms: tuple[Term, ...], weight: Tensor) -> Tensor | None:
         """Compute Σ_k W_kᵀ (Σ_j b_jk ⊙ u_j) as one product, or None where there is no term."""
@@ -209,7 +223,7 @@ class MatrixFree(Operator):
         # forward mode writes tangents of the primals' layout: an expanded primal would be written many times over
         return x.expand(*lead, x.shape[-1]).contiguous(), s.expand(*lead, s.shape[-1]).contiguous()
 
-    def apply(self, state: Tensor, inputs: Tensor | None = None) -> Tensor:
+    def apply(self, state: Tensor, inputs: Tensor | None = None, out: Tensor | None = None) -> Tensor:
         """Compute A·state + C·inputs by Jacobian-vector products."""
 
         def along(alpha: Tensor | float) -> tuple[Tensor, ...]:
@@ -218,7 +232,8 @@ class MatrixFree(Operator):
             _, image = torch.func.jvp(self.step, (x, s), (direction, state))
             return (image,)
 
-        return self.rule(along)[0]
+        image = self.rule(along)[0]
+        return image if out is None else out.copy_(image)
 
     def apply_transpose(self, state: Tensor, with_inputs: bool = True) -> tuple[Tensor, Tensor | None]:
         """Compute (Aᵀ·state, Cᵀ·state) by vector-Jacobian products."""

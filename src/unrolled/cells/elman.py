@@ -82,7 +82,7 @@ class Elman(ClosedCell):
         """Keep the ratio (φ(z) - φ(0))/z that the activation took: there is no gate, but a gain."""
         x, h, _ = ray.point(1.0)
         z = x + h
-        return ray.structured((secant(self.activation, torch.zeros_like(z), z),))
+        return ray.structured((secant(self.activation, z.new_zeros(()), z),))
 
     def first_order(self) -> Elman:
         """Replace φ by φ(0) + φ'(0)·x."""

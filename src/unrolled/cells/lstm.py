@@ -86,7 +86,7 @@ class LSTM(ClosedCell):
         _, zf, _, zo = (x + h).chunk(4, dim=-1)
         f = self.gate(zf)
         cell = ray.end[..., : self.hidden_size]
-        ratio = self.gate(zo) * secant(self.squash, torch.zeros_like(cell), cell)
+        ratio = self.gate(zo) * secant(self.squash, cell.new_zeros(()), cell)
         return ray.diagonal((f, ratio * f))
 
     def first_order(self) -> LSTM:

@@ -229,7 +229,7 @@ class Decomposition:
                 result = values.new_zeros(batch, time, columns, values.shape[-1])
             # the full triangle counts starts from the front, a window counts orders from the back
             stop = block.time + 1 if self.max_order is None else columns
-            result[:, block.time, stop - values.shape[1] : stop] += values / len(members)
+            result[:, block.time, stop - values.shape[1] : stop].add_(values, alpha=1 / len(members))
         assert result is not None
         return self._to_tokens(result, direction, (1, 2) if self.max_order is None else (1,))
 
@@ -245,6 +245,8 @@ class Decomposition:
     def _to_tokens(self, values: Tensor, direction: int, axes: tuple[int, ...]) -> Tensor:
         """Turn reading order into token order and blank the padding, along the given time axes."""
         time = values.shape[1]
+        if direction == 0 and int(self.lengths.min()) == time:
+            return values
         if direction == 1:
             index = reversal(self.lengths, time).T
             for axis in axes:

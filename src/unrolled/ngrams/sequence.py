@@ -45,18 +45,19 @@ class AffineSequence:
         total = sum(self.sizes)
         return slice(total - self.layers[-1].cell.output_size, total)
 
-    def apply(self, time: int, block: Tensor) -> Tensor:
+    def apply(self, time: int, block: Tensor, out: Tensor | None = None) -> Tensor:
         """Compute A_t V.
 
         Args:
             time: t, from 0.
             block: V, shape (columns, batch, state).
+            out: where to put the images; must not overlap with ``block``.
 
         Returns:
             The block of images, the same shape.
         """
         if len(self.layers) == 1:
-            return self.operators[0].at(time).apply(block)
+            return self.operators[0].at(time).apply(block, out=out)
         images: list[Tensor] = []
         below: Tensor | None = None
         for layer, operator, part in zip(
@@ -65,7 +66,7 @@ class AffineSequence:
             image = operator.at(time).apply(part.contiguous(), below)
             below = layer.cell.hidden(image)
             images.append(image)
-        return torch.cat(images, dim=-1)
+        return torch.cat(images, dim=-1, out=out)
 
     def apply_transpose(self, time: int, block: Tensor) -> Tensor:
         """Compute A_tᵀ U.

@@ -46,7 +46,7 @@ def blocks(sequence: AffineSequence, window: int | None = None) -> Iterator[Bloc
         window: how many starts to hold; all when None. What falls out is kept as one sum, so nothing is lost.
 
     Yields:
-        A block a position. Its tensors are views, overwritten by the next step.
+        A block a position. Its tensors are views, overwritten by the steps that follow.
     """
     time, batch, size = sequence.g.shape
     held = time if window is None else min(window, time)
@@ -54,7 +54,7 @@ def blocks(sequence: AffineSequence, window: int | None = None) -> Iterator[Bloc
     # Up to two lines ride along in front of the terms, where they are needed: the initial state, and what fell out.
     carries, drops = bool(initial.any()), held < time
     head = int(carries) + int(drops)
-    lines = sequence.g.new_zeros(head + held, batch, size)
+    lines, spare = sequence.g.new_zeros(2, head + held, batch, size)
     if carries:
         lines[0] = initial
     none = torch.zeros_like(initial)
@@ -62,11 +62,12 @@ def blocks(sequence: AffineSequence, window: int | None = None) -> Iterator[Bloc
     for t in range(time):
         if count == held:
             lines[head - 1] += lines[head]
-            lines[head:-1] = lines[head + 1 :].clone()
+            spare[:head], spare[head:-1] = lines[:head], lines[head + 1 :]
+            lines, spare = spare, lines
             count -= 1
-        alive = lines[: head + count]
-        if alive.shape[0]:
-            alive.copy_(sequence.apply(t, alive))
+        if head + count:
+            sequence.apply(t, lines[: head + count], out=spare[: head + count])
+            lines, spare = spare, lines
         lines[head + count] = sequence.g[t]
         count += 1
         yield Block(
@@ -132,12 +133,12 @@ def scores(sequence: AffineSequence, weight: Tensor) -> Tensor:
     for block in islice(blocks(sequence), cut):
         result[block.time, : block.time + 1] = (block.terms @ weight.T).transpose(1, 2)
     starts = block.terms
-    ends = sequence.g.new_empty(time - cut, classes, batch, size)
+    ends = sequence.g.new_empty(0, batch, size)
     for t in reversed(range(cut, time)):
-        ends[t - cut] = weight[:, None]
-        alive = ends[t - cut :]
-        result[t:, t] = (alive * sequence.g[t]).sum(dim=-1)
-        alive.copy_(sequence.apply_transpose(t, alive.flatten(0, 1)).view_as(alive))
+        ends = torch.cat((weight[:, None].expand(classes, batch, size), ends))
+        result[t:, t] = torch.einsum("nbs,bs->nb", ends, sequence.g[t]).view(-1, classes, batch)
+        ends = sequence.apply_transpose(t, ends)
+    ends = ends.view(time - cut, classes, batch, size)
     across = torch.einsum("ecbs,ibs->eicb", ends, starts)
     result[cut:, :cut] = across
     return result
