@@ -57,6 +57,17 @@ class Elman(ClosedCell):
             raise UnknownNameError("non-linearity", nonlinearity, ACTIVATIONS)
         self.activation: Activation = ACTIVATIONS[nonlinearity]
 
+    def initialise_identity(self) -> None:
+        """Set U to the identity and both biases to zero: with a relu, a state then stays until an input moves it.
+
+        Source:
+            Le et al. (2015), arXiv:1504.00941.
+        """
+        nn.init.eye_(self.weight_hh)
+        for bias in (self.bias_ih, self.bias_hh):
+            if bias is not None:
+                nn.init.zeros_(bias)
+
     def adopt(self, rnn: nn.RNNBase) -> Self:
         """Take over what a torch.nn.RNN keeps beside its weights.
 

@@ -83,10 +83,10 @@ class LSTM(ClosedCell):
             Murdoch and Szlam (2017), arXiv:1702.02540; Du et al. (2019), arXiv:1903.11258.
         """
         x, h, _ = ray.point(1.0)
-        _, zf, _, zo = (x + h).chunk(4, dim=-1)
-        f = self.gate(zf)
-        cell = ray.end[..., : self.hidden_size]
-        ratio = self.gate(zo) * secant(self.squash, cell.new_zeros(()), cell)
+        d = self.hidden_size
+        f, o = (self.gate(x[..., k * d : (k + 1) * d] + h[..., k * d : (k + 1) * d]) for k in (F_, O))
+        cell = ray.end[..., :d]
+        ratio = o * secant(self.squash, cell.new_zeros(()), cell)
         return ray.diagonal((f, ratio * f))
 
     def first_order(self) -> LSTM:

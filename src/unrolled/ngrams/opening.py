@@ -64,7 +64,8 @@ def _reverse(values: Tensor, index: Tensor) -> Tensor:
 
 
 def _finite(values: Tensor, what: str) -> None:
-    if not torch.isfinite(values).all():
+    # One pass: a sum is finite only if all its terms are. If it is not, it may only have overflowed.
+    if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
         raise NonFiniteError(f"{what} hold NaN or infinity; expected finite numbers")
 
 
@@ -192,9 +193,11 @@ def open_network(
     x, lengths = _time_major(rnn, inputs, lengths)
     time, batch = x.shape[:2]
     inside = torch.arange(time, device=x.device)[:, None] < lengths
-    _finite(x[inside], "inputs")
-    # Padding is never read, whatever it holds; NaN there would spread through products with zero.
-    x = torch.where(inside[..., None], x, torch.zeros_like(x))
+    ragged = int(lengths.min()) < time
+    if ragged:
+        # Padding is never read, whatever it holds; NaN there would spread through products with zero.
+        x = torch.where(inside[..., None], x, torch.zeros_like(x))
+    _finite(x, "inputs")
     state = _checked_state(rnn, state, batch)
     own = _own_output(rnn, x, lengths, state) if output is None else output
     dtype = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32
@@ -204,7 +207,7 @@ def open_network(
     below = x.to(dtype)
     tops = own.to(dtype).chunk(count, dim=-1)
     layers: list[list[Trace]] = [[] for _ in range(count)]
-    parity = 0.0
+    gaps: list[Tensor] = []
     for level in range(rnn.num_layers):
         outputs = []
         for direction in range(count):
@@ -218,11 +221,13 @@ def open_network(
                 # Only the top layer's states come from outside; all our states below lead up to them.
                 top = tops[direction] if turned is None else _reverse(tops[direction], turned)
                 trace = cell.follow(read, top, start)
-                parity = max(parity, float((cell.hidden(trace.image) - top)[inside].abs().max()))
+                apart = (cell.hidden(trace.image) - top).abs().amax(dim=-1)
+                gaps.append(torch.where(inside, apart, 0.0).max())
             layers[direction].append(trace)
             hidden = cell.hidden(trace.image)
             outputs.append(hidden if turned is None else _reverse(hidden, turned))
-        below = torch.cat(outputs, dim=-1)
+        below = outputs[0] if count == 1 else torch.cat(outputs, dim=-1)
+    parity = float(torch.stack(gaps).max())
     allowed = PARITY[x.dtype]
     if not parity <= allowed:
         raise ParityError(

@@ -50,6 +50,12 @@ class Cell(nn.Module, ABC):
             if not isinstance(size, int) or size < 1:
                 raise UsageError(f"{label} is {size!r}; expected a positive integer")
 
+    def reset_parameters(self) -> None:
+        """Draw every parameter from U(-1/√d, 1/√d), as torch.nn does."""
+        bound = self.hidden_size**-0.5
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
+
     @abstractmethod
     def step(self, inputs: Tensor, state: Tensor) -> Tensor:
         """Compute s_t from x_t and s_{t-1}.
@@ -125,3 +131,16 @@ class Cell(nn.Module, ABC):
         """
         states = self.unroll(inputs, state)
         return Trace(self, inputs, states, states[1:])
+
+    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> Trace:  # noqa: ARG002
+        """Retrace a run whose hidden outputs are known; in general they do not give the states, so it is run again.
+
+        Args:
+            inputs: x_1 … x_T, shape (time, batch, input).
+            outputs: h_1 … h_T, shape (time, batch, output).
+            state: s_0, shape (batch, state).
+
+        Returns:
+            The trace; its image, against the outputs, shows whether this cell is the network that gave them.
+        """
+        return self.run(inputs, state)

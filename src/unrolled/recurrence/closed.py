@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from unrolled.algebra.average import Rule
 from unrolled.algebra.operator import Structured, Term
-from unrolled.errors import ShapeError
+from unrolled.errors import ShapeError, UsageError
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.ray import Ray
 from unrolled.recurrence.trace import Trace
@@ -42,8 +42,8 @@ class ClosedCell(Cell):
         proj_size: the length of the projected hidden output, 0 for none.
     """
 
-    torch_type: ClassVar[type[nn.RNNBase]]
-    """The module of torch.nn that this cell is."""
+    torch_type: ClassVar[type[nn.RNNBase] | None] = None
+    """The module of torch.nn that this cell is, if it is one."""
     products: ClassVar[tuple[int, int]]
     """How many products there are of the input and of the hidden state: rows of W and of U, in units of d."""
     carry: ClassVar[tuple[int | None, ...]]
@@ -58,8 +58,10 @@ class ClosedCell(Cell):
     bias_hh: nn.Parameter | None
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, proj_size: int = 0) -> None:
-        output = proj_size or hidden_size
         parts = len(self.carry)
+        if proj_size and parts == 1:
+            raise UsageError(f"proj_size is {proj_size}; expected 0: a {self.name} cell carries its output itself")
+        output = proj_size or hidden_size
         super().__init__(
             input_size, hidden_size, state_size=(parts - 1) * hidden_size + output, output_size=output
         )
@@ -70,12 +72,6 @@ class ClosedCell(Cell):
         self.register_parameter("bias_ih", nn.Parameter(torch.empty(by_input * hidden_size)) if bias else None)
         self.register_parameter("bias_hh", nn.Parameter(torch.empty(by_hidden * hidden_size)) if bias else None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw every weight from U(-1/√d, 1/√d), as torch.nn does."""
-        bound = self.hidden_size**-0.5
-        for parameter in self.parameters():
-            nn.init.uniform_(parameter, -bound, bound)
 
     @classmethod
     def from_weights(cls, weights: dict[str, Tensor | None]) -> Self:
@@ -250,21 +246,23 @@ class ClosedCell(Cell):
             The trace.
         """
         first = self.initial_state(inputs.shape[1]) if state is None else state
-        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
         before = torch.cat((self.hidden(first)[None], outputs[:-1]))
-        by_hidden = F.linear(before, self.weight_hh)
-        full = by_hidden if self.bias_hh is None else by_hidden + self.bias_hh
+        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
+        by_hidden = F.linear(before, self.weight_hh, self.bias_hh)
         if len(self.carry) == 1:
-            image = self.join(self.combine(by_input, full, before))
+            image = self.join(self.combine(by_input, by_hidden, before))
             return ClosedTrace(self, inputs, torch.cat((first[None], outputs)), image, by_input, by_hidden)
-        carried, images = first[:, : self.hidden_size], []
-        for x, h in zip(by_input, full, strict=True):
-            parts = self.combine(x, h, carried)
-            carried = parts[0]
-            images.append(self.join(parts))
-        image = torch.stack(images)
-        states = torch.cat((image[..., : self.hidden_size], outputs), dim=-1)
-        return ClosedTrace(self, inputs, torch.cat((first[None], states)), image, by_input, by_hidden)
+        d = self.hidden_size
+        carried = [first[:, :d]]
+        squashed = []
+        for x, h in zip(by_input, by_hidden, strict=True):
+            cell, hidden = self.combine(x, h, carried[-1])
+            carried.append(cell)
+            squashed.append(hidden)
+        cells = torch.stack(carried[1:])
+        image = self.join((cells, torch.stack(squashed)))
+        states = torch.cat((first[None], torch.cat((cells, outputs), dim=-1)))
+        return ClosedTrace(self, inputs, states, image, by_input, by_hidden)
 
 
 @dataclass(frozen=True)
@@ -275,7 +273,7 @@ class ClosedTrace(Trace):
     by_input: Tensor
     """W x_t + b, shape (time, batch, K'·d)."""
     by_hidden: Tensor
-    """U h_{t-1}, shape (time, batch, K·d)."""
+    """U h_{t-1} + b', shape (time, batch, K·d)."""
 
     def ray(self, origin: Tensor) -> ClosedRay:
         """Draw the line from (origin, 0) to (x_t, s_{t-1}) for every step."""
@@ -295,14 +293,11 @@ class ClosedRay(Ray[Structured]):
         super().__init__(trace.image)
         self.cell = cell
         self.trace = trace
-        self.start = trace.by_input
-        self.by_input: Tensor | None = None
         self.inputs = origin
-        if origin is not trace.inputs:
-            self.start = F.linear(origin, cell.weight_ih, cell.bias_ih)
-            self.by_input = trace.by_input - self.start
-        self.by_hidden = trace.by_hidden
+        moves = origin is not trace.inputs
+        self.start = F.linear(origin, cell.weight_ih, cell.bias_ih) if moves else trace.by_input
         self.carried = trace.states[:-1, :, : cell.hidden_size]
+        self.moves = moves
 
     def point(self, alpha: Tensor | float, steps: slice = ALL) -> tuple[Tensor, Tensor, Tensor]:
         """Give (z^x, z^h, carried) at α.
@@ -314,13 +309,17 @@ class ClosedRay(Ray[Structured]):
         Returns:
             Three tensors, shape (steps, batch, …).
         """
-        x = self.start[steps]
-        if self.by_input is not None:
-            x = x + alpha * self.by_input[steps]
-        h = alpha * self.by_hidden[steps]
-        if self.cell.bias_hh is not None:
-            h = h + self.cell.bias_hh
-        return x, h, alpha * self.carried[steps]
+        start, x, h, carried = (
+            values[steps] for values in (self.start, self.trace.by_input, self.trace.by_hidden, self.carried)
+        )
+        if isinstance(alpha, float) and alpha == 1.0:
+            return x, h, carried
+        bias = self.cell.bias_hh
+        return (
+            torch.lerp(start, x, alpha) if self.moves else start,
+            alpha * h if bias is None else torch.lerp(bias, h, alpha),
+            alpha * carried,
+        )
 
     @cached_property
     def origin(self) -> Tensor:  # type: ignore[override]  # a property, computed once
@@ -378,11 +377,13 @@ class ClosedRay(Ray[Structured]):
 
     def increment(self, operator: Structured) -> Tensor:
         """Apply an operator to (s_{t-1}, x_t - x⁰_t): the products are at hand."""
-        return operator.combine(
-            self.carried,
-            self.by_hidden if operator.recurrent_terms else None,
-            self.by_input if operator.input_terms else None,
-        )
+        trace, bias = self.trace, self.cell.bias_hh
+        recurrent = inputs = None
+        if operator.recurrent_terms:
+            recurrent = trace.by_hidden if bias is None else trace.by_hidden - bias
+        if operator.input_terms and self.moves:
+            inputs = trace.by_input - self.start
+        return operator.combine(self.carried, recurrent, inputs)
 
     def gated(self) -> Structured:
         """The operator in which every gate keeps the value it took."""
