@@ -85,8 +85,9 @@ def secant(activation: Activation, start: Tensor, stop: Tensor) -> Tensor:
     step = stop - start
     near = step == 0 if activation.at_zero is None else step.abs() < torch.finfo(step.dtype).eps ** 0.2
     slope = (activation(stop) - activation(start)) / step
-    if bool(near.any()):
-        middle, half = (start + 0.5 * step)[near], (step * (0.5 / math.sqrt(3)))[near]
+    close = near.nonzero(as_tuple=True)
+    if close[0].numel():
+        middle, half = (start + 0.5 * step)[close], (step * (0.5 / math.sqrt(3)))[close]
         nodes = (middle - half, middle + half)
-        slope[near] = 0.5 * sum(activation.slope(x, activation(x)) for x in nodes)
+        slope[close] = 0.5 * sum(activation.slope(x, activation(x)) for x in nodes)
     return slope

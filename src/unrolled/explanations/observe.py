@@ -61,7 +61,7 @@ class Observation:
         index = reversal(self.opened.lengths, self.opened.outputs[0].shape[0])
         result = []
         for d, layers in enumerate(self.opened.directions):
-            states = torch.cat([layer.states[1:] for layer in layers], dim=-1)
+            states = torch.cat([layer.image for layer in layers], dim=-1)
             result.append(states if d == 0 else states.gather(0, index[..., None].expand(states.shape)))
         return tuple(result)
 

@@ -37,7 +37,7 @@ class AffineSequence:
     @property
     def initial(self) -> Tensor:
         """s_0, shape (batch, state)."""
-        return torch.cat([layer.states[0] for layer in self.layers], dim=-1)
+        return torch.cat([layer.initial for layer in self.layers], dim=-1)
 
     @property
     def hidden(self) -> slice:

@@ -251,7 +251,7 @@ class ClosedCell(Cell):
         by_hidden = F.linear(before, self.weight_hh, self.bias_hh)
         if len(self.carry) == 1:
             image = self.join(self.combine(by_input, by_hidden, before))
-            return ClosedTrace(self, inputs, torch.cat((first[None], outputs)), image, by_input, by_hidden)
+            return ClosedTrace(self, inputs, first, image, by_input, by_hidden, before)
         d = self.hidden_size
         carried = [first[:, :d]]
         squashed = []
@@ -259,10 +259,9 @@ class ClosedCell(Cell):
             cell, hidden = self.combine(x, h, carried[-1])
             carried.append(cell)
             squashed.append(hidden)
-        cells = torch.stack(carried[1:])
-        image = self.join((cells, torch.stack(squashed)))
-        states = torch.cat((first[None], torch.cat((cells, outputs), dim=-1)))
-        return ClosedTrace(self, inputs, states, image, by_input, by_hidden)
+        cells = torch.stack(carried)
+        image = self.join((cells[1:], torch.stack(squashed)))
+        return ClosedTrace(self, inputs, first, image, by_input, by_hidden, cells[:-1])
 
 
 @dataclass(frozen=True)
@@ -274,6 +273,8 @@ class ClosedTrace(Trace):
     """W x_t + b, shape (time, batch, K'·d)."""
     by_hidden: Tensor
     """U h_{t-1} + b', shape (time, batch, K·d)."""
+    carried: Tensor
+    """The first part of s_{t-1}, shape (time, batch, d)."""
 
     def ray(self, origin: Tensor) -> ClosedRay:
         """Draw the line from (origin, 0) to (x_t, s_{t-1}) for every step."""
@@ -296,7 +297,7 @@ class ClosedRay(Ray[Structured]):
         self.inputs = origin
         moves = origin is not trace.inputs
         self.start = F.linear(origin, cell.weight_ih, cell.bias_ih) if moves else trace.by_input
-        self.carried = trace.states[:-1, :, : cell.hidden_size]
+        self.carried = trace.carried
         self.moves = moves
 
     def point(self, alpha: Tensor | float, steps: slice = ALL) -> tuple[Tensor, Tensor, Tensor]:

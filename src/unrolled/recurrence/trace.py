@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from unrolled.algebra.operator import Operator
@@ -23,10 +24,15 @@ class Trace:
     cell: Cell
     inputs: Tensor
     """x_1 … x_T, shape (time, batch, input)."""
-    states: Tensor
-    """s_0 … s_T, shape (time + 1, batch, state)."""
+    initial: Tensor
+    """s_0, shape (batch, state)."""
     image: Tensor
     """f(x_t, s_{t-1}) for every step, shape (time, batch, state): s_t, up to rounding."""
+
+    @property
+    def states(self) -> Tensor:
+        """s_0 … s_T, shape (time + 1, batch, state)."""
+        return torch.cat((self.initial[None], self.image))
 
     def ray(self, origin: Tensor) -> Ray[Operator]:
         """Draw the line from (origin, 0) to (x_t, s_{t-1}) for every step, along which the cell is linearised.

@@ -1,0 +1,215 @@
+r"""The ways torch.nn lets a batch of sequences come, and go back.
+
+Inside the house a batch is (time, batch, features) with lengths. At the door it may be batch first, unbatched, padded
+or packed, and a state comes as h_0 or (h_0, c_0), layers and directions stacked. Whatever lies beyond a sequence's end
+is padding: it is read as zero, so that nothing it held can leak, and given back as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+from unrolled.errors import ShapeError, UsageError
+
+__all__ = ["Layout", "Lengths", "State", "checked_state", "flat_states", "read_batch", "reversal"]
+
+State = Tensor | tuple[Tensor, Tensor] | None
+"""A state as torch.nn takes it: h_0, or (h_0, c_0) with c_0 whatever of a state is not hidden output."""
+
+Lengths = Tensor | Sequence[int] | None
+"""How long the sequences of a padded batch are; all of it when None."""
+
+
+def reversal(lengths: Tensor, time: int) -> Tensor:
+    """Give the index that reverses each sequence within its length; it is its own inverse.
+
+    Args:
+        lengths: shape (batch,).
+        time: the padded length.
+
+    Returns:
+        Positions, shape (time, batch).
+    """
+    steps = torch.arange(time, device=lengths.device)[:, None]
+    backward = lengths[None, :] - 1 - steps
+    return torch.where(backward >= 0, backward, steps)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one batch came."""
+
+    lengths: Tensor
+    """Shape (batch,)."""
+    time: int
+    """The padded length."""
+    ragged: bool
+    """Whether a sequence ends before the padded length."""
+    batch_first: bool
+    unbatched: bool
+    packed: PackedSequence | None
+    """The packed sequence itself, if it was one."""
+
+    @property
+    def inside(self) -> Tensor:
+        """Which positions are no padding, shape (time, batch)."""
+        return torch.arange(self.time, device=self.lengths.device)[:, None] < self.lengths
+
+    def blank(self, values: Tensor) -> Tensor:
+        """Set padding to zero, whatever it held: NaN there would spread through products with zero.
+
+        Args:
+            values: shape (time, batch, features).
+
+        Returns:
+            The same shape.
+        """
+        return torch.where(self.inside[..., None], values, torch.zeros_like(values)) if self.ragged else values
+
+    def reverse(self, values: Tensor) -> Tensor:
+        """Reverse each sequence within its own length; padding stays where it is.
+
+        Args:
+            values: shape (time, batch, features).
+
+        Returns:
+            The same shape.
+        """
+        if not self.ragged:
+            return values.flip(0)
+        return values.gather(0, reversal(self.lengths, self.time)[..., None].expand(values.shape))
+
+    def last(self, values: Tensor) -> Tensor:
+        """Take what stands at each sequence's end.
+
+        Args:
+            values: shape (time, batch, features).
+
+        Returns:
+            Shape (batch, features).
+        """
+        if not self.ragged:
+            return values[-1]
+        return values[self.lengths - 1, torch.arange(len(self.lengths), device=values.device)]
+
+    def restore(self, values: Tensor) -> Tensor | PackedSequence:
+        """Give values the form in which the batch came.
+
+        Args:
+            values: shape (time, batch, features).
+
+        Returns:
+            Packed, unbatched or batch first as the inputs were; padding is zero.
+        """
+        if self.packed is not None:
+            order, sizes = self.packed.sorted_indices, self.packed.batch_sizes
+            values = values if order is None else values[:, order]
+            data = torch.cat([values[t, :size] for t, size in enumerate(sizes.tolist())])
+            return PackedSequence(data, sizes, order, self.packed.unsorted_indices)
+        values = self.blank(values)
+        if self.unbatched:
+            return values[:, 0]
+        return values.transpose(0, 1) if self.batch_first else values
+
+
+def read_batch(
+    inputs: Tensor | PackedSequence, size: int, batch_first: bool, lengths: Lengths = None
+) -> tuple[Tensor, Layout]:
+    """Bring any input torch.nn takes to (time, batch, input), padding blank.
+
+    Args:
+        inputs: padded, unbatched or packed.
+        size: e, the length of an input vector.
+        batch_first: whether padded inputs are (batch, time, input).
+        lengths: of the sequences in a padded batch, shape (batch,), in any order.
+
+    Returns:
+        The inputs, shape (time, batch, input), and how they came.
+
+    Raises:
+        ShapeError: when inputs or lengths have another shape.
+        UsageError: when a length is out of range, or lengths come with a packed sequence.
+    """
+    if isinstance(inputs, PackedSequence):
+        if lengths is not None:
+            raise UsageError("lengths came with a packed sequence, which has its own; expected one or the other")
+        padded, own = pad_packed_sequence(inputs)
+        if padded.dim() != 3 or padded.shape[-1] != size:
+            raise ShapeError(f"packed inputs have shape {tuple(inputs.data.shape)}; expected (tokens, {size})")
+        time = padded.shape[0]
+        ragged = int(own.min()) < time
+        return padded, Layout(own.to(padded.device), time, ragged, batch_first, False, inputs)
+    unbatched = inputs.dim() == 2
+    if unbatched:
+        inputs = inputs.unsqueeze(1)
+    elif inputs.dim() == 3 and batch_first:
+        inputs = inputs.transpose(0, 1)
+    if inputs.dim() != 3 or inputs.shape[-1] != size:
+        came = tuple(inputs.transpose(0, 1).shape) if inputs.dim() == 3 and batch_first else tuple(inputs.shape)
+        raise ShapeError(
+            f"inputs have shape {came}; expected {'(batch, time' if batch_first else '(time, batch'}, {size})"
+        )
+    time, batch = inputs.shape[:2]
+    if time == 0 or batch == 0:
+        raise ShapeError(f"inputs have {batch} sequences of {time} tokens; expected at least one token")
+    if lengths is None:
+        full = torch.full((batch,), time, device=inputs.device)
+        return inputs, Layout(full, time, False, batch_first, unbatched, None)
+    given = torch.as_tensor(lengths, device=inputs.device)
+    if given.shape != (batch,) or given.dtype not in (torch.int64, torch.int32):
+        raise ShapeError(f"lengths have shape {tuple(given.shape)}, {given.dtype}; expected ({batch},) whole numbers")
+    shortest, longest = int(given.min()), int(given.max())
+    if shortest < 1 or longest > time:
+        raise UsageError(f"lengths run from {shortest} to {longest}; expected 1 to {time}")
+    layout = Layout(given.to(torch.int64), time, shortest < time, batch_first, unbatched, None)
+    return layout.blank(inputs), layout
+
+
+def checked_state(state: State, count: int, batch: int, hidden: int, rest: int) -> State:
+    """Hold a state against the network that is to start from it, and give it a batch axis where it has none.
+
+    Args:
+        state: as torch.nn takes it.
+        count: how many layers and directions there are.
+        batch: how many sequences.
+        hidden: the length of the hidden output.
+        rest: how much of a state is not hidden output; 0 where h_0 is all.
+
+    Returns:
+        The state, each part of shape (count, batch, …).
+
+    Raises:
+        ShapeError: when it does not fit.
+    """
+    if state is None:
+        return None
+    if isinstance(state, tuple) != bool(rest):
+        raise ShapeError(f"the state is a {type(state).__name__}; expected {'(h_0, c_0)' if rest else 'h_0'}")
+    given = state if isinstance(state, tuple) else (state,)
+    parts = []
+    for label, part, size in zip(("h_0", "c_0"), given, (hidden, rest), strict=False):
+        part = part.unsqueeze(1) if part.dim() == 2 else part
+        if part.shape != (count, batch, size):
+            raise ShapeError(f"{label} has shape {tuple(part.shape)}; expected {(count, batch, size)}")
+        parts.append(part)
+    return (parts[0], parts[1]) if rest else parts[0]
+
+
+def flat_states(state: State, count: int) -> list[Tensor | None]:
+    """Lay out a checked state: one flat state for each layer and direction, hidden output last.
+
+    Args:
+        state: what :func:`checked_state` gave.
+        count: how many layers and directions there are.
+
+    Returns:
+        Each of shape (batch, state), or None where the cell is to begin as it does by itself.
+    """
+    if state is None:
+        return [None] * count
+    return list(torch.cat(state[::-1], dim=-1) if isinstance(state, tuple) else state)
