@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from unrolled.algebra.activation import RELU, SIGMOID, TANH, Activation, secant
 from unrolled.algebra.operator import Structured, Term
 from unrolled.errors import UnknownNameError
-from unrolled.recurrence.closed import ClosedCell, ClosedRay, ClosedTrace
+from unrolled.recurrence.closed import ClosedCell
+from unrolled.recurrence.closed_ray import ClosedRay, ClosedTrace
 
 __all__ = ["Elman"]
 
@@ -58,7 +59,7 @@ class Elman(ClosedCell):
         self.activation: Activation = ACTIVATIONS[nonlinearity]
 
     def initialise_identity(self) -> None:
-        """Set U to the identity and both biases to zero: with a relu, a state then stays until an input moves it.
+        """Set U to the identity and both biases to zero: with a relu, a state stays until an input moves it.
 
         Source:
             Le et al. (2015), arXiv:1504.00941.

@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 from unrolled.algebra.activation import SIGMOID, TANH, Activation
 from unrolled.algebra.operator import Structured, Term
-from unrolled.recurrence.closed import ClosedCell, ClosedRay
+from unrolled.recurrence.closed import ClosedCell
+from unrolled.recurrence.closed_ray import ClosedRay
 
 __all__ = ["GRU"]
 

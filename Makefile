@@ -1,0 +1,51 @@
+# One environment in .venv, always installed through constraints.txt. Needs python3 (3.11 to 3.13) and make.
+#   make demo    train on built-in data, open the networks, write demo/report.html
+#   make test    the tests                    make check   format, lint, types, import contracts
+#   make bench   the benchmarks, printed      make wheel   build the wheel and try it on its own
+#   make clean   remove all that these made
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench wheel clean
+
+help:
+	@sed -n 's/^#  *make/make/p; s/^#   make/make/p' Makefile
+
+setup: $(STAMP)
+
+# The stamp is older than whatever names a dependency as soon as that changes, and is written only on success.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v <= (3, 13) or sys.exit("unrolled needs Python 3.11 to 3.13, and $(PYTHON) is %d.%d; name another: make PYTHON=python3.12 ..." % v)'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/unrolled demo
+
+test: $(STAMP)
+	$(BIN)/pytest
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/decompose.py
+
+wheel: $(STAMP)
+	.ci/wheel $(PYTHON)
+
+clean:
+	rm -rf $(VENV) .venv-wheel dist build demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,121 @@
+"""``unrolled convert``: the one place where a pickle is read, on request, and only for the tensors in it.
+
+A pickle is a program. ``torch.load(weights_only=True)`` runs none of it beyond rebuilding tensors and plain
+containers; a file that needs more than that is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unrolled.errors import DataError, FileError, UsageError
+from unrolled.report.files import write_whole
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["convert", "read_checkpoint", "tensors_in"]
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="A checkpoint saved by torch.save, e.g. model.pt.")],
+    target: Annotated[Path, typer.Argument(help="The file to write, e.g. model.safetensors.")],
+    key: Annotated[
+        str | None,
+        typer.Option(help="Which entry of the checkpoint holds the weights, if there are several."),
+    ] = None,
+) -> None:
+    """Turn a checkpoint of torch.save into safetensors, without running the code a pickle may hold."""
+    from safetensors.torch import save
+
+    tensors, left_out = tensors_in(read_checkpoint(source), key)
+    write_whole(target, save(tensors))
+    typer.echo(f"{target}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} numbers")
+    if left_out:
+        typer.echo(f"left out, not tensors: {', '.join(left_out)}")
+
+
+def read_checkpoint(path: Path) -> object:
+    """Load a pickled checkpoint, refusing whatever is more than tensors and plain containers.
+
+    Args:
+        path: a file written by ``torch.save``.
+
+    Returns:
+        What the file holds.
+
+    Raises:
+        FileError: when the file cannot be read.
+        DataError: when it is no such checkpoint, is truncated, or would have to run code to be loaded.
+    """
+    import torch
+
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+    except Exception as error:  # the reader of pickles stumbles over foreign bytes in every way there is
+        raise DataError(
+            f"{path} is cut short, no checkpoint, or more than tensors, which could run code; "
+            "expected the file of torch.save(model.state_dict(), path)"
+        ) from error
+
+
+def tensors_in(checkpoint: object, key: str | None = None) -> tuple[dict[str, Tensor], list[str]]:
+    """Find the state dict in a checkpoint: the mapping itself, or the one mapping of tensors inside it.
+
+    Args:
+        checkpoint: what :func:`read_checkpoint` gave.
+        key: the entry that holds the weights, when there are several.
+
+    Returns:
+        The tensors by name, and the names of the entries beside them that are none.
+
+    Raises:
+        UsageError: when ``key`` is no entry, or several entries hold tensors and ``key`` does not say which.
+        DataError: when there is no mapping of tensors in it.
+    """
+    if not isinstance(checkpoint, Mapping):
+        raise DataError(
+            f"the file holds a {type(checkpoint).__name__}; expected a state dict: tensors by name"
+        )
+    own = _tensors(checkpoint)
+    nested = {name: _tensors(value) for name, value in checkpoint.items() if isinstance(value, Mapping)}
+    nested = {name: tensors for name, tensors in nested.items() if tensors}
+    if key is not None:
+        if key not in nested:
+            raise UsageError(f"no entry {key!r} with tensors; entries with tensors: {_listed(nested)}")
+        chosen = key
+    elif own:
+        return own, [str(name) for name in checkpoint if name not in own]
+    elif "state_dict" in nested or len(nested) == 1:
+        chosen = "state_dict" if "state_dict" in nested else next(iter(nested))
+    elif nested:
+        raise UsageError(f"several entries hold tensors: {_listed(nested)}; name one with --key")
+    else:
+        raise DataError(f"no tensors in the file; its entries: {_listed(checkpoint)}")
+    left_out = [name for name in checkpoint if name != chosen] + [
+        f"{chosen}.{name}" for name in checkpoint[chosen] if name not in nested[chosen]
+    ]
+    return nested[chosen], left_out
+
+
+def _tensors(mapping: Mapping[str, object]) -> dict[str, Tensor]:
+    from torch import Tensor
+
+    # A copy each: safetensors refuses tensors that share memory (tied weights), and so do we refuse to guess.
+    return {
+        name: value.detach().to_dense().clone().contiguous()
+        if value.is_sparse
+        else value.detach().clone().contiguous()
+        for name, value in mapping.items()
+        if isinstance(value, Tensor)
+    }
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    return ", ".join(map(str, names)) or "none"

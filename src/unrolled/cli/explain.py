@@ -1,0 +1,110 @@
+"""``unrolled explain``: which n-grams made a network say what it said of one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unrolled.cli.case import Case, Question
+from unrolled.cli.opening import BareOptions, open_bare, open_run
+from unrolled.errors import UsageError
+
+if TYPE_CHECKING:
+    from unrolled.explanations.explanation import Explanation
+
+__all__ = ["explain"]
+
+_BARE = "A bare network, instead of a run"
+_WHERE = "Files to write"
+
+
+def _to(help_text: str, *names: str) -> typer.models.OptionInfo:
+    return typer.Option(*names, help=help_text, rich_help_panel=_WHERE, show_default=False)
+
+
+def _bare(help_text: str) -> typer.models.OptionInfo:
+    return typer.Option(help=help_text, rich_help_panel=_BARE, show_default=False)
+
+
+def explain(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[RUN] SENTENCE", help="A run folder and a sentence; with --weights, a sentence."
+        ),
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(help="The class to explain: label or number.", show_default="the predicted one"),
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Explain by how much it beats this class.", show_default=False)
+    ] = None,
+    expansion: Annotated[
+        str, typer.Option(help="path, operating, gates, zero, activation, taylor(K), mean(operating,path).")
+    ] = "path",
+    top: Annotated[int, typer.Option(min=0, help="How many n-grams to list.")] = 10,
+    html: Annotated[Path | None, _to("The page, with all expansions side by side.")] = None,
+    png: Annotated[Path | None, _to("The triangle: .png, .svg or .pdf.")] = None,
+    json_file: Annotated[Path | None, _to("Every n-gram, and the ledger.", "--json")] = None,
+    weights: Annotated[Path | None, _bare("Its safetensors file.")] = None,
+    vocab: Annotated[Path | None, _bare("Its words: one a line, or a JSON list or map.")] = None,
+    unk: Annotated[str | None, _bare("Which of them stands for unknown ones.")] = None,
+    rnn: Annotated[str | None, _bare("Which recurrent network, by its prefix.")] = None,
+    embedding: Annotated[str | None, _bare("Which tensor is the embedding.")] = None,
+    head: Annotated[str | None, _bare("Which tensor is the head's matrix.")] = None,
+    nonlinearity: Annotated[str | None, _bare("tanh or relu, of an Elman network.")] = None,
+) -> None:
+    """Show which n-grams made a network say what it said, and account for the whole logit."""
+    from unrolled.report.figure import save_figure
+    from unrolled.report.records import save_json
+
+    hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
+    question = _open(words, weights, vocab, hints).ask(target, against)
+    explanation = question.explain(expansion)
+    _show(question, explanation, top)
+    if html is not None:
+        others, left_out = question.explain_otherwise(explanation.expansion)
+        explanation.save_html(html, *others)
+        typer.echo(f"page: {html}" + (f" (without {'; '.join(left_out)})" if left_out else ""))
+    if png is not None:
+        save_figure(png, explanation)
+        typer.echo(f"figure: {png}")
+    if json_file is not None:
+        save_json(json_file, [explanation])
+        typer.echo(f"every n-gram: {json_file}")
+
+
+def _open(
+    words: Sequence[str], weights: Path | None, vocab: Path | None, hints: dict[str, str | None]
+) -> Case:
+    if weights is not None:
+        if vocab is None:
+            raise UsageError("--weights needs --vocab; expected the file of the network's words")
+        return open_bare(BareOptions(weights, vocab, **hints), " ".join(words))
+    given = [f"--{name}" for name, value in {"vocab": vocab, **hints}.items() if value is not None]
+    if given:
+        raise UsageError(f"{given[0]} describes a bare network; expected --weights FILE beside it")
+    if len(words) < 2:
+        raise UsageError(f"only {words[0]!r} came; expected a run folder and a sentence")
+    from unrolled.training.run_folder import load_run
+
+    return open_run(load_run(Path(words[0])), " ".join(words[1:]))
+
+
+def _show(question: Question, explanation: Explanation, top: int) -> None:
+    from rich.console import Console
+
+    from unrolled.report.terminal import to_text
+    from unrolled.report.wording import signed, visible
+
+    console = Console()
+    said = "  ".join(
+        f"{visible(question.case.name(k))} {signed(value)}" for k, value in enumerate(question.logits)
+    )
+    typer.echo(f"the network says: {said}\n")
+    colour = console.is_terminal and not console.no_color
+    typer.echo(to_text(explanation, console.width, colour, top))

@@ -1,0 +1,109 @@
+"""The ``unrolled`` command: where its sub-commands meet, and where every mistake becomes one line.
+
+What goes wrong leaves with a number that a script can act on (BSD's ``sysexits.h``): 2 for a command line
+that cannot be, 65 for data that is not what it should be, 74 for a file that cannot be read or written;
+and 130, as every shell has it, for Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from unrolled import __version__
+from unrolled.cli import convert, demo, explain, train
+from unrolled.errors import FileError, UnrolledError
+
+__all__ = ["app", "main", "run"]
+
+INTERRUPTED = 130
+"""What a shell reports for a program ended by Ctrl-C, and what typer makes of it: 128 + SIGINT."""
+
+app = typer.Typer(
+    name="unrolled",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.add_typer(train.app, name="train")
+app.command("explain")(explain.explain)
+app.command("convert")(convert.convert)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"unrolled {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere on the line.")
+    ] = False,
+) -> None:
+    """Open any recurrent network, exactly: which n-grams made it say that?"""
+
+
+def run(words: Sequence[str]) -> int:
+    """Run one command line and say in one line on stderr what went wrong, if anything did.
+
+    Args:
+        words: the command line without the program's name.
+
+    Returns:
+        The exit status: 0, or the ``exit_code`` of the error.
+    """
+    plain, debug = _without_debug(words)
+    # Spinning threads stall small products when another process wants the core; read when torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        status = app(args=plain, prog_name="unrolled", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; Python would complain once more when it flushes stdout at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except typer.TyperException as error:
+        return _report(error.format_message(), error.exit_code, debug)
+    except UnrolledError as error:
+        return _report(str(error), error.exit_code, debug)
+    except OSError as error:
+        return _report(_describe(error), FileError.exit_code, debug)
+    if status == INTERRUPTED:
+        return _report("interrupted", INTERRUPTED, debug=False)
+    return status if isinstance(status, int) else 0
+
+
+def main() -> None:
+    """Run the command line that the program was called with, and leave with its status."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def _without_debug(words: Sequence[str]) -> tuple[list[str], bool]:
+    """Take ``--debug`` out from wherever it stands: mostly at the end of a line that has just failed."""
+    end = words.index("--") if "--" in words else len(words)
+    options = [word for word in words[:end] if word != "--debug"]
+    return [*options, *words[end:]], len(options) < end
+
+
+def _describe(error: OSError) -> str:
+    what = error.strerror or str(error)
+    return f"{error.filename}: {what}" if error.filename else what
+
+
+def _report(text: str, status: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    print(f"unrolled: error: {' '.join(text.split())}", file=sys.stderr)  # noqa: T201  # one line, whatever it held
+    return status

@@ -1,0 +1,181 @@
+r"""The Stanford Sentiment Treebank: every phrase of a review sentence with its human label.
+
+A tree a line, ``(3 (2 It) (4 (2 's) (4 lovely)))``: at every node a label from 0 (very negative) to 4 (very
+positive), then a word or the node's parts. Three things to know about the files:
+
+- words are separated by the plain space alone: three of them contain a no-break space (``2 1\/2``);
+- brackets are written ``-LRB-`` and ``-RRB-``, slashes and stars ``\/`` and ``\*``; they are read as
+  the signs they stand for, so that a network knows them when a person types them;
+- every node is a labelled phrase, so a sentence trains a network with all its parts.
+
+Source:
+    Socher et al. (2013), Recursive Deep Models for Semantic Compositionality Over a Sentiment Treebank.
+    https://aclanthology.org/D13-1170
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from unrolled.errors import DataError
+from unrolled.text.corpus import Dataset, DatasetSource, Example
+from unrolled.text.reading import find_file, read_lines
+
+__all__ = ["Node", "Sst2", "Sst5", "Tree", "parse_tree", "read_trees"]
+
+_PIECE = re.compile(r"[()]|[^() ]+")
+_ESCAPED = re.compile(r"\\([/*])")
+_BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
+_LABELS = frozenset("01234")
+_LICENCE = "no licence stated; for research, cite the source"
+_CITATION = "Socher et al. (2013), https://aclanthology.org/D13-1170"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One phrase of a tree: the tokens ``[start, stop)`` and their label, 0 to 4."""
+
+    start: int
+    stop: int
+    label: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A sentence and the labels of all its phrases."""
+
+    tokens: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    """Parts before wholes; the last is the sentence itself."""
+
+    @property
+    def label(self) -> int:
+        """The sentence's own label."""
+        return self.nodes[-1].label
+
+
+def parse_tree(line: str) -> Tree:
+    """Read one tree.
+
+    Args:
+        line: the tree, in brackets.
+
+    Returns:
+        Its words and phrases.
+
+    Raises:
+        DataError: when the line is not one whole tree; the text says what was expected.
+    """
+    tokens: list[str] = []
+    nodes: list[Node] = []
+    open_nodes: list[tuple[int, int]] = []  # (label, first token) of each bracket not yet closed
+    pieces = iter(_PIECE.findall(line))
+    for piece in pieces:
+        if nodes and not open_nodes:
+            raise DataError(f"expected the line to end after the tree, found {piece!r}")
+        if piece == "(":
+            label = next(pieces, "the line's end")
+            if label not in _LABELS:
+                raise DataError(f"expected a label from 0 to 4 after '(', found {label!r}")
+            open_nodes.append((int(label), len(tokens)))
+        elif not open_nodes:
+            raise DataError(f"expected '(', found {piece!r}")
+        elif piece == ")":
+            label_of, start = open_nodes.pop()
+            if start == len(tokens):
+                raise DataError("expected a word or a tree after the label, found ')'")
+            nodes.append(Node(start, len(tokens), label_of))
+        else:
+            tokens.append(_BRACKETS.get(piece) or _ESCAPED.sub(r"\1", piece))
+    if open_nodes:
+        raise DataError(f"expected {len(open_nodes)} more ')' before the line's end")
+    if not nodes:
+        raise DataError("expected a tree, found an empty line")
+    return Tree(tuple(tokens), tuple(nodes))
+
+
+def read_trees(path: Path) -> list[Tree]:
+    """Read a file of trees, one a line.
+
+    Args:
+        path: the file, plain or packed.
+
+    Returns:
+        The trees.
+
+    Raises:
+        DataError: when a line is not a tree; the text begins with the file and the line's number.
+    """
+    trees = []
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            trees.append(parse_tree(line))
+        except DataError as error:
+            raise DataError(f"{path}:{number}: {error}") from None
+    return trees
+
+
+def _labelled(phrases: Iterable[tuple[Tree, Node]], classes: Sequence[int | None]) -> Iterator[Example]:
+    for tree, node in phrases:
+        label = classes[node.label]
+        if label is not None:
+            yield Example(tree.tokens[node.start : node.stop], label)
+
+
+def _read_splits(
+    name: str, labels: tuple[str, ...], classes: Sequence[int | None], folder: Path | None
+) -> Dataset:
+    """Read all phrases of the training trees, whole sentences of the other two; None leaves a label out."""
+    paths = [find_file(f"sst/{split}.txt", folder) for split in ("train", "dev", "test")]
+    train, dev, test = map(read_trees, paths)
+    return Dataset(
+        name=name,
+        labels=labels,
+        train=tuple(_labelled(((tree, node) for tree in train for node in tree.nodes), classes)),
+        dev=tuple(_labelled(((tree, tree.nodes[-1]) for tree in dev), classes)),
+        test=tuple(_labelled(((tree, tree.nodes[-1]) for tree in test), classes)),
+    )
+
+
+class Sst2(DatasetSource):
+    """Positive or negative; neutral phrases are left out."""
+
+    name = "sst2"
+    description = "film reviews, positive or negative: 98,794 phrases to train on, 872 / 1,821 sentences"
+    licence = _LICENCE
+    citation = _CITATION
+
+    def read(self, folder: Path | None = None) -> Dataset:
+        """Read the phrases of the training trees and the sentences of the other two.
+
+        Args:
+            folder: where ``sst/train.txt``, ``sst/dev.txt`` and ``sst/test.txt`` lie, plain or packed.
+
+        Returns:
+            The dataset.
+        """
+        return _read_splits(self.name, ("negative", "positive"), (0, 0, None, 1, 1), folder)
+
+
+class Sst5(DatasetSource):
+    """The five labels as they are."""
+
+    name = "sst5"
+    description = "film reviews, five degrees: 318,582 phrases to train on, 1,101 / 2,210 sentences"
+    licence = _LICENCE
+    citation = _CITATION
+
+    def read(self, folder: Path | None = None) -> Dataset:
+        """Read the phrases of the training trees and the sentences of the other two.
+
+        Args:
+            folder: where ``sst/train.txt``, ``sst/dev.txt`` and ``sst/test.txt`` lie, plain or packed.
+
+        Returns:
+            The dataset.
+        """
+        labels = ("very negative", "negative", "neutral", "positive", "very positive")
+        return _read_splits(self.name, labels, range(5), folder)

@@ -1,0 +1,1 @@
+"""Models with a recurrent network inside, ready to be opened."""

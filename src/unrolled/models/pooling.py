@@ -1,0 +1,92 @@
+"""Poolings: from all states of a sequence to the one vector that is classified.
+
+Each is a module called with the states, shape (batch, time, features), and the lengths, shape (batch,), or
+None where no sequence is padded. It gives a tensor of shape (batch, features) which padding does not touch.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.errors import ShapeError
+
+__all__ = ["AttentionPooling", "LastState", "MaxPooling", "MeanPooling"]
+
+
+def _is_padding(states: Tensor, lengths: Tensor) -> Tensor:
+    """Shape (batch, time, 1), true where a sequence has ended."""
+    positions = torch.arange(states.shape[1], device=states.device)
+    return (positions >= lengths.to(states.device)[:, None]).unsqueeze(-1)
+
+
+class LastState(nn.Module):
+    """The state of each direction where it has read everything: the last token forward, the first backward.
+
+    Args:
+        directions: 1, or 2 for a bidirectional network; the features are shared out among them.
+    """
+
+    def __init__(self, directions: int = 1) -> None:
+        super().__init__()
+        self.directions = directions
+
+    def forward(self, states: Tensor, lengths: Tensor | None) -> Tensor:
+        """Pick the final states; see the module's docstring."""
+        if states.shape[-1] % self.directions:
+            raise ShapeError(
+                f"states have {states.shape[-1]} features; "
+                f"expected a multiple of the {self.directions} directions"
+            )
+        forward, *backward = states.chunk(self.directions, dim=-1)
+        if lengths is None:
+            last = forward[:, -1]
+        else:
+            last = forward[torch.arange(len(forward)), lengths.to(states.device) - 1]
+        return torch.cat([last, *(states[:, 0] for states in backward)], dim=-1)
+
+
+class MeanPooling(nn.Module):
+    """The mean of all states."""
+
+    def forward(self, states: Tensor, lengths: Tensor | None) -> Tensor:
+        """Average over time; see the module's docstring."""
+        if lengths is None:
+            return states.mean(dim=1)
+        kept = states.masked_fill(_is_padding(states, lengths), 0.0)
+        return kept.sum(dim=1) / lengths.to(states)[:, None]
+
+
+class MaxPooling(nn.Module):
+    """The largest value that each feature takes."""
+
+    def forward(self, states: Tensor, lengths: Tensor | None) -> Tensor:
+        """Maximise over time; see the module's docstring."""
+        if lengths is not None:
+            states = states.masked_fill(_is_padding(states, lengths), -torch.inf)
+        return states.amax(dim=1)
+
+
+class AttentionPooling(nn.Module):
+    r"""A weighted mean whose weights are learned.
+
+    .. math:: p = \sum_t a_t h_t, \quad a = \mathrm{softmax}_t(v^\top \tanh(W h_t + b))
+
+    Args:
+        features: the size of a state.
+
+    Source:
+        Yang et al. (2016), Hierarchical Attention Networks, eq. 5-7. https://aclanthology.org/N16-1174
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(features, features)
+        self.score = nn.Linear(features, 1, bias=False)
+
+    def forward(self, states: Tensor, lengths: Tensor | None) -> Tensor:
+        """Weigh the states by attention; see the module's docstring."""
+        scores = self.score(torch.tanh(self.project(states)))
+        if lengths is not None:
+            scores = scores.masked_fill(_is_padding(states, lengths), -torch.inf)
+        return (scores.softmax(dim=1) * states).sum(dim=1)

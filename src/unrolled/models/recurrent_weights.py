@@ -1,0 +1,168 @@
+"""What a state dict says about the recurrent network that wrote it.
+
+torch stacks the gates along the rows, so that ``weight_hh_l0`` has one, three or four times as many rows as
+there are units: an Elman network, a GRU or an LSTM. Layers, directions, biases and the projection show in the
+names. Only the non-linearity of an Elman network leaves no trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from unrolled.errors import DataError, UsageError
+
+__all__ = ["NONLINEARITIES", "RecurrentWeights"]
+
+NONLINEARITIES = ("tanh", "relu")
+_NAME = re.compile(
+    r"(?P<prefix>.*?)(?P<own>(?:weight_(?:ih|hh|hr)|bias_(?:ih|hh))_l(?P<layer>\d+)(?:_reverse)?)"
+)
+_KINDS: dict[int, type[nn.RNN | nn.GRU | nn.LSTM]] = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}
+
+
+@dataclass(frozen=True)
+class RecurrentWeights:
+    """The tensors of one ``torch.nn.RNN``, ``GRU`` or ``LSTM``, and the sizes that follow from them."""
+
+    prefix: str
+    """What stands before its names in the file: ``"encoder.rnn."``, or nothing."""
+    tensors: Mapping[str, Tensor]
+    """By torch's own names: ``"weight_ih_l0"``."""
+
+    @classmethod
+    def find(cls, tensors: Mapping[str, Tensor], prefix: str | None = None) -> RecurrentWeights:
+        """Find the recurrent network among all tensors of a file.
+
+        Args:
+            tensors: by name.
+            prefix: which one, if the file holds several: ``"encoder.rnn"``.
+
+        Returns:
+            Its tensors.
+
+        Raises:
+            DataError: when there is none.
+            UsageError: when there are several and ``prefix`` names none of them.
+        """
+        found: dict[str, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            if match := _NAME.fullmatch(name):
+                found.setdefault(match["prefix"], {})[match["own"]] = tensor
+        if not found:
+            raise DataError(
+                "no recurrent network among the tensors; expected names such as weight_ih_l0 and "
+                f"weight_hh_l0, as torch.nn.RNN, GRU and LSTM have, found {describe(tensors)}"
+            )
+        names = ", ".join(repr(each.rstrip(".")) for each in found)
+        if prefix is None and len(found) > 1:
+            raise UsageError(f"several recurrent networks among the tensors: {names}; name one with --rnn")
+        wanted = next(iter(found)) if prefix is None else prefix.rstrip(".")
+        for each, own in found.items():
+            if each.rstrip(".") == wanted.rstrip("."):
+                return cls(each, own)
+        raise UsageError(f"no recurrent network {prefix!r} among the tensors; expected one of: {names}")
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its tensors in the file."""
+        return frozenset(self.prefix + name for name in self.tensors)
+
+    def build(self, nonlinearity: str | None = None) -> nn.RNNBase:
+        """Build the network and fill it.
+
+        Args:
+            nonlinearity: ``"tanh"`` or ``"relu"`` for an Elman network; to be left out for the others.
+
+        Returns:
+            The module, which reads (batch, time, input).
+
+        Raises:
+            DataError: when a tensor is missing, or has a shape that does not fit the others.
+            UsageError: when the non-linearity is unknown, missing, or of no use.
+        """
+        hidden = self._shape("weight_hr_l0" if "weight_hr_l0" in self.tensors else "weight_hh_l0")[1]
+        rows = self._shape("weight_hh_l0")[0]
+        kind = _KINDS.get(rows // hidden) if rows % hidden == 0 else None
+        if kind is None:
+            raise DataError(
+                f"{self.prefix}weight_hh_l0 has {rows} rows for {hidden} units; "
+                "expected 1 (Elman), 3 (GRU) or 4 (LSTM) times as many"
+            )
+        options: dict[str, object] = {}
+        if kind is nn.RNN:
+            options["nonlinearity"] = _checked(nonlinearity)
+        elif nonlinearity is not None:
+            raise UsageError(
+                f"--nonlinearity is for Elman networks; these weights are those of a {kind.__name__}"
+            )
+        if "weight_hr_l0" in self.tensors:
+            if kind is not nn.LSTM:
+                raise DataError(
+                    f"{self.prefix}weight_hr_l0: only an LSTM has a projection, this is a {kind.__name__}"
+                )
+            options["proj_size"] = self._shape("weight_hr_l0")[0]
+        network = kind(
+            self._shape("weight_ih_l0")[1],
+            hidden,
+            num_layers=len({match["layer"] for match in map(_NAME.fullmatch, self.tensors) if match}),
+            bias=any(name.startswith("bias") for name in self.tensors),
+            bidirectional=any(name.endswith("_reverse") for name in self.tensors),
+            batch_first=True,
+            dtype=self.tensors["weight_hh_l0"].dtype,
+            **options,
+        )
+        self._check(network.state_dict())
+        network.load_state_dict(dict(self.tensors))
+        return network
+
+    def _shape(self, name: str) -> tuple[int, int]:
+        if name not in self.tensors:
+            raise DataError(f"{self.prefix}{name} is missing; found {describe(self.tensors)}")
+        tensor = self.tensors[name]
+        if tensor.ndim != 2 or tensor.numel() == 0 or not tensor.is_floating_point():
+            raise DataError(
+                f"{self.prefix}{name} is {tensor.dtype} of shape {list(tensor.shape)}; "
+                "expected a floating-point matrix"
+            )
+        return tensor.shape[0], tensor.shape[1]
+
+    def _check(self, expected: Mapping[str, Tensor]) -> None:
+        for name in sorted({*expected, *self.tensors}):
+            if name not in expected or name not in self.tensors:
+                word = "missing beside" if name in expected else "out of place beside"
+                raise DataError(f"{self.prefix}{name} is {word} {describe(self.tensors)}")
+            came, wanted = list(self.tensors[name].shape), list(expected[name].shape)
+            if came != wanted:
+                raise DataError(
+                    f"{self.prefix}{name} has shape {came}; expected {wanted}, as the others have it"
+                )
+
+
+def _checked(nonlinearity: str | None) -> str:
+    if nonlinearity is None:
+        raise UsageError(
+            "these weights are those of an Elman network, and they do not say its non-linearity; "
+            "give --nonlinearity tanh or --nonlinearity relu"
+        )
+    if nonlinearity not in NONLINEARITIES:
+        raise UsageError(f"non-linearity {nonlinearity!r}; expected tanh or relu")
+    return nonlinearity
+
+
+def describe(tensors: Mapping[str, Tensor], most: int = 12) -> str:
+    """List tensors with their shapes on one line, for an error.
+
+    Args:
+        tensors: by name.
+        most: how many to name before counting the rest.
+
+    Returns:
+        For example ``"emb.weight [10, 4], rnn.weight_ih_l0 [12, 4]"``.
+    """
+    listed = [f"{name} {list(tensor.shape)}" for name, tensor in tensors.items()]
+    more = f", and {len(listed) - most} more" if len(listed) > most else ""
+    return (", ".join(listed[:most]) or "no tensors") + more

@@ -1,0 +1,1 @@
+"""Training classifiers, and the folders that keep them."""

@@ -1,0 +1,117 @@
+"""A checkpoint becomes safetensors, and no code in it ever runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+Command = Callable[..., Any]
+
+
+def assert_holds(path: Path, expected: dict[str, torch.Tensor]) -> None:
+    found = load_file(path)
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda state: state,
+        lambda state: {"state_dict": state, "epoch": 3},
+        lambda state: {"state_dict": state, "optimizer": {"momentum": torch.zeros(2)}},
+        lambda state: {"model": state, "optimizer": {"lr": 0.1}},
+    ],
+    ids=["bare", "beside a number", "beside other tensors", "under another name"],
+)
+def test_the_state_dict_is_found(unrolled: Command, tmp_path: Path, wrap: Callable[..., object]) -> None:
+    state = nn.GRU(3, 4, num_layers=2).state_dict()
+    torch.save(wrap(dict(state)), tmp_path / "model.pt")
+    done = unrolled("convert", tmp_path / "model.pt", tmp_path / "model.safetensors")
+    assert (done.status, done.err) == (0, "")
+    assert "8 tensors, 228 numbers" in done.out
+    assert_holds(tmp_path / "model.safetensors", state)
+
+
+def test_what_is_left_out_is_named(unrolled: Command, tmp_path: Path) -> None:
+    torch.save({"epoch": 3, "weights": {"w": torch.ones(2), "step": 7}}, tmp_path / "m.pt")
+    done = unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors")
+    assert "left out, not tensors: epoch, weights.step" in done.out
+
+
+def test_tied_transposed_and_sparse_tensors_come_out_whole(unrolled: Command, tmp_path: Path) -> None:
+    weight = torch.randn(3, 4)
+    torch.save({"a": weight, "b": weight, "c": weight.T, "d": weight.to_sparse()}, tmp_path / "m.pt")
+    assert unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").status == 0
+    assert_holds(tmp_path / "m.safetensors", {"a": weight, "b": weight, "c": weight.T, "d": weight})
+
+
+def test_several_state_dicts_are_asked_about(unrolled: Command, tmp_path: Path) -> None:
+    torch.save({"encoder": {"w": torch.ones(2)}, "decoder": {"w": torch.zeros(2)}}, tmp_path / "m.pt")
+    words = ("convert", tmp_path / "m.pt", tmp_path / "m.safetensors")
+    unrolled(*words).assert_refused(2, "encoder, decoder", "--key")
+    unrolled(*words, "--key", "coder").assert_refused(2, "'coder'", "encoder, decoder")
+    assert unrolled(*words, "--key", "decoder").status == 0
+    assert_holds(tmp_path / "m.safetensors", {"w": torch.zeros(2)})
+
+
+class Trap:
+    """A pickle that would write a file when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Path.touch, (self.path,))
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_pickle_with_code_in_it_is_refused_and_not_run(
+    unrolled: Command, tmp_path: Path, zipped: bool
+) -> None:
+    state = {"state_dict": {"w": Trap(tmp_path / "sprung")}}
+    torch.save(state, tmp_path / "m.pt", _use_new_zipfile_serialization=zipped)
+    done = unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors")
+    done.assert_refused(65, "could run code", "state_dict()")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.pt"]
+
+
+def test_a_whole_model_is_refused(unrolled: Command, tmp_path: Path) -> None:
+    torch.save(nn.Linear(2, 2), tmp_path / "m.pt")
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, "could run code")
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [([1, 2], "holds a list"), (torch.ones(2), "holds a Tensor"), ({"epoch": 3}, "no tensors in the file")],
+)
+def test_what_holds_no_weights_is_refused(
+    unrolled: Command, tmp_path: Path, what: object, expected: str
+) -> None:
+    torch.save(what, tmp_path / "m.pt")
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, expected)
+
+
+def test_truncated_and_foreign_files_are_refused(unrolled: Command, tmp_path: Path) -> None:
+    path = tmp_path / "m.pt"
+    torch.save({"w": torch.ones(1000)}, path)
+    whole = path.read_bytes()
+    for content in (b"", whole[:10], whole[: len(whole) // 2], b"hello, world", b"\x80"):
+        path.write_bytes(content)
+        unrolled("convert", path, tmp_path / "m.safetensors").assert_refused(65, "m.pt")
+    assert [each.name for each in tmp_path.iterdir()] == ["m.pt"]
+
+
+def test_files_that_cannot_be_read_or_written(unrolled: Command, tmp_path: Path) -> None:
+    torch.save({"w": torch.ones(2)}, tmp_path / "m.pt")
+    unrolled("convert", tmp_path / "none.pt", tmp_path / "a").assert_refused(74, "none.pt")
+    unrolled("convert", tmp_path, tmp_path / "a").assert_refused(74, "cannot read")
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "no" / "a").assert_refused(74, "cannot write")
+    assert [each.name for each in tmp_path.iterdir()] == ["m.pt"]

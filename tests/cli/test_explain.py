@@ -1,0 +1,280 @@
+"""``unrolled explain``: what it shows, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from unrolled.catalogue import ClassifierConfig, build
+from unrolled.expansions import EXPANSIONS, resolve
+from unrolled.text.vocabulary import Vocabulary
+from unrolled.training.loop import Epoch, TrainingSettings, seeded
+from unrolled.training.run_folder import Run, save_run
+
+Command = Callable[..., Any]
+WORDS = ("not", "a", "bad", "film", "it", "is", "good", ".")
+SENTENCE = "It is not a bad film."
+EVERY = [str(resolve(name)) for name in EXPANSIONS.names()]
+
+
+def new_run(**architecture: object) -> Run:
+    vocabulary = Vocabulary.from_texts([WORDS], lowercase=True)
+    config = ClassifierConfig(
+        vocabulary=len(vocabulary), classes=2, hidden=6, embedding=5, dropout=0.2, **architecture
+    )
+    with seeded(1):
+        model = build(config).eval()
+    return Run(
+        model=model,
+        config=config,
+        vocabulary=vocabulary,
+        labels=("negative", "positive"),
+        data="told",
+        settings=TrainingSettings(),
+        metrics={"test_accuracy": 0.5, "epochs": 1},
+        history=(Epoch(1, 0.7, 0.5, 0.7, 0.1),),
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    save_run(new_run(), tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> tuple[Path, Path]:
+    """A file of weights and a vocabulary, as somebody else would have them."""
+    torch.manual_seed(2)
+    words = ["<unk>", *WORDS]
+    parts = {"emb": nn.Embedding(len(words), 4), "core": nn.LSTM(4, 5), "fc": nn.Linear(5, 3)}
+    save_file(nn.ModuleDict(parts).state_dict(), tmp_path / "net.safetensors")
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
+    return tmp_path / "net.safetensors", tmp_path / "vocab.txt"
+
+
+def only_account(path: Path) -> dict[str, Any]:
+    (account,) = json.loads(path.read_text())["accounts"]
+    return account
+
+
+def test_a_run_is_explained_in_the_terminal(unrolled: Command, run: Path) -> None:
+    done = unrolled("explain", run, SENTENCE)
+    assert (done.status, done.err) == (0, "")
+    for words in ("negative", "positive", "path", "not a bad film", "remainder"):
+        assert words in done.out
+
+
+def test_the_sentence_needs_no_quotes(unrolled: Command, run: Path) -> None:
+    assert unrolled("explain", run, *SENTENCE.split()).out == unrolled("explain", run, SENTENCE).out
+
+
+def test_the_record_adds_up(unrolled: Command, run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "it.json"
+    assert unrolled("explain", run, SENTENCE, "--json", path).status == 0
+    record = only_account(path)
+    assert record["tokens"] == ["It", "is", "not", "a", "bad", "film", "."]
+    ledger = record["ledger"]
+    assert sum(ngram["contribution"] for ngram in record["ngrams"]) == pytest.approx(ledger["ngrams"])
+    parts = sum(value for name, value in ledger.items() if name != "logit")
+    assert parts == pytest.approx(ledger["logit"])
+    assert abs(ledger["remainder"]) < 1e-4 * abs(ledger["logit"])
+    assert len(record["ngrams"]) == 7 * 8 // 2
+
+
+@pytest.mark.parametrize("expansion", EVERY)
+def test_every_expansion_can_be_asked_for(
+    unrolled: Command, run: Path, tmp_path: Path, expansion: str
+) -> None:
+    path = tmp_path / "it.json"
+    assert unrolled("explain", run, SENTENCE, "--expansion", expansion, "--json", path).status == 0
+    assert only_account(path)["expansion"] == expansion
+
+
+def test_a_class_is_named_numbered_or_set_against_another(
+    unrolled: Command, run: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "it.json"
+
+    def ledger(*words: object) -> tuple[str, float]:
+        assert unrolled("explain", run, SENTENCE, "--json", path, *words).status == 0
+        record = only_account(path)
+        return record["target"], record["ledger"]["logit"]
+
+    positive = ledger("--target", "positive")
+    negative = ledger("--target", 0)
+    assert (positive[0], negative[0]) == ("positive", "negative")
+    assert ledger() == max(positive, negative, key=lambda pair: pair[1])
+    name, difference = ledger("--target", 1, "--against", "negative")
+    assert name == "positive rather than negative"
+    assert difference == pytest.approx(positive[1] - negative[1], abs=1e-6)
+
+
+def test_unknown_words_are_marked_and_noted(unrolled: Command, run: Path) -> None:
+    done = unrolled("explain", run, "it is zzyzx")
+    assert "zzyzx‹unk›" in done.out
+    assert "not in the vocabulary, read as <unk>: zzyzx" in " ".join(done.out.split())
+
+
+def test_the_page_holds_every_expansion(unrolled: Command, run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    done = unrolled("explain", run, SENTENCE, "--html", path)
+    assert (done.status, done.err) == (0, "")
+    assert str(path) in done.out
+    text = path.read_text()
+    for name in EVERY:
+        assert name in text
+
+
+@pytest.mark.parametrize(
+    ("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".PNG", b"\x89PNG")]
+)
+def test_the_triangle_is_drawn_in_the_format_of_its_name(
+    unrolled: Command, run: Path, tmp_path: Path, suffix: str, magic: bytes
+) -> None:
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
+    path = tmp_path / f"triangle{suffix}"
+    assert unrolled("explain", run, SENTENCE, "--png", path).status == 0
+    assert path.read_bytes().startswith(magic)
+
+
+@pytest.mark.parametrize("architecture", [{"encoder": "rnn"}, {"encoder": "lstm", "bidirectional": True}])
+def test_other_networks_are_explained_too(
+    unrolled: Command, tmp_path: Path, architecture: dict[str, object]
+) -> None:
+    save_run(new_run(**architecture, layers=2, pooling="attention"), tmp_path / "other")
+    path = tmp_path / "it.json"
+    words = ("explain", tmp_path / "other", SENTENCE, "--json", path, "--html", tmp_path / "it.html")
+    assert unrolled(*words).status == 0
+    ledger = only_account(path)["ledger"]
+    assert abs(ledger["remainder"]) < 1e-4 * abs(ledger["logit"])
+
+
+def test_top_says_how_many_ngrams_are_listed(unrolled: Command, run: Path) -> None:
+    def length(top: int) -> int:
+        return unrolled("explain", run, SENTENCE, "--top", top).out.count("\n")
+
+    assert length(6) == length(2) + 4
+
+
+# A bare network
+
+
+def test_a_bare_network_is_explained(unrolled: Command, bare: tuple[Path, Path], tmp_path: Path) -> None:
+    path = tmp_path / "it.json"
+    done = unrolled(
+        "explain",
+        "--weights",
+        bare[0],
+        "--vocab",
+        bare[1],
+        "it is not bad zzyzx",
+        "--json",
+        path,
+        "--target",
+        2,
+    )
+    assert (done.status, done.err) == (0, "")
+    record = only_account(path)
+    assert record["tokens"][-1] == "zzyzx‹unk›"
+    assert record["target"] == "class 2"
+    assert all(f"class {k} " in done.out for k in range(3))
+    assert abs(record["ledger"]["remainder"]) < 1e-4 * abs(record["ledger"]["logit"])
+
+
+def test_weights_and_vocabulary_belong_together(
+    unrolled: Command, bare: tuple[Path, Path], run: Path
+) -> None:
+    unrolled("explain", "--weights", bare[0], "bad").assert_refused(2, "--weights needs --vocab")
+    unrolled("explain", "--vocab", bare[1], run, "bad").assert_refused(2, "--vocab describes a bare network")
+    unrolled("explain", "--head", "fc", run, "bad").assert_refused(2, "--head describes a bare network")
+
+
+def test_bad_weights_are_refused(unrolled: Command, bare: tuple[Path, Path]) -> None:
+    def refused(status: int, *expected: str) -> None:
+        unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(status, *expected)
+
+    tensors = load_file(bare[0])
+    tensors["fc.weight"][0, 0] = math.nan
+    save_file(tensors, bare[0])
+    refused(65, "fc.weight holds NaN")
+    bare[0].write_bytes(bare[0].read_bytes()[:100])
+    refused(65, "cut short")
+    bare[0].unlink()
+    refused(74, "net.safetensors")
+
+
+def test_a_vocabulary_that_does_not_fit_is_refused(unrolled: Command, bare: tuple[Path, Path]) -> None:
+    bare[1].write_text("bad\ngood\n")
+    unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(
+        65, "2 words", "[9, 4]"
+    )
+    bare[1].unlink()
+    unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(74, "vocab.txt")
+
+
+# What is refused of a run
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--expansion", "pth"], "did you mean 'path'?"),
+        (["--target", "2"], "class 2 is out of range; expected 0 to 1"),
+        (["--target=-1"], "class -1 is out of range"),
+        (["--target", "positve"], "did you mean 'positive'?"),
+        (["--target", "0", "--against", "negative"], "negative against itself"),
+        (["--png", "triangle.jpeg"], "one of: .pdf, .png, .svg"),
+        (["--top", "-1"], "--top"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(
+    unrolled: Command, run: Path, words: list[str], expected: str
+) -> None:
+    unrolled("explain", run, SENTENCE, *words).assert_refused(2, expected)
+
+
+@pytest.mark.parametrize("sentence", ["", "   "])
+def test_an_empty_sentence_is_refused(unrolled: Command, run: Path, sentence: str) -> None:
+    unrolled("explain", run, sentence).assert_refused(2, "the sentence is empty")
+
+
+def test_a_sentence_alone_is_refused(unrolled: Command) -> None:
+    unrolled("explain", SENTENCE).assert_refused(2, "expected a run folder and a sentence")
+
+
+def test_a_run_that_is_not_there_or_not_whole_is_refused(
+    unrolled: Command, run: Path, tmp_path: Path
+) -> None:
+    unrolled("explain", tmp_path / "none", SENTENCE).assert_refused(74, "none")
+    (tmp_path / "letters").mkdir()
+    unrolled("explain", tmp_path / "letters", SENTENCE).assert_refused(65, "is no run folder")
+    for name in ("config.json", "vocabulary.json", "weights.safetensors"):
+        broken = tmp_path / f"without {name}"
+        shutil.copytree(run, broken)
+        whole = (broken / name).read_bytes()
+        (broken / name).write_bytes(whole[: len(whole) // 2])
+        unrolled("explain", broken, SENTENCE).assert_refused(65, name)
+        (broken / name).unlink()
+        unrolled("explain", broken, SENTENCE).assert_refused(65, name)
+
+
+@pytest.mark.parametrize(("flag", "name"), [("--html", "a.html"), ("--json", "a.json"), ("--png", "a.png")])
+def test_a_file_that_cannot_be_written_leaves_nothing(
+    unrolled: Command, run: Path, tmp_path: Path, flag: str, name: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    before = sorted(tmp_path.rglob("*"))
+    for folder in ("none", "file"):
+        done = unrolled("explain", run, SENTENCE, flag, tmp_path / folder / name)
+        done.assert_refused(74, "cannot write", name)
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import lzma
+from collections import Counter
+
+import pytest
+
+from unrolled.datasets.sst import Node, Sst2, Sst5, parse_tree, read_trees
+from unrolled.errors import DataError
+
+GOOD = "(3 (2 It) (4 (2 's) (4 good)))"
+BAD = "(1 (2 It) (0 (2 's) (0 bad)))"
+NEUTRAL = "(2 (2 A) (2 film))"
+
+
+def test_a_tree_is_its_words_and_every_labelled_phrase():
+    tree = parse_tree(GOOD)
+    assert tree.tokens == ("It", "'s", "good")
+    assert tree.nodes == (Node(0, 1, 2), Node(1, 2, 2), Node(2, 3, 4), Node(1, 3, 4), Node(0, 3, 3))
+    assert tree.label == 3
+
+
+def test_words_end_at_plain_spaces_only_and_escapes_are_undone():
+    tree = parse_tree("(2 (2 (2 -LRB-) (2 2\u00a01\\/2)) (2 (2 -RRB-) (2 \\*\\*)))")
+    assert tree.tokens == ("(", "2\u00a01/2", ")", "**")
+
+
+def test_a_deep_tree_does_not_exhaust_the_stack():
+    depth = 20_000
+    tree = parse_tree("(2 " * depth + "word" + ")" * depth)
+    assert len(tree.nodes) == depth
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("(3 (2 It) (4 good)", "expected 1 more '\\)' before the line's end"),
+        ("(3 (2 It", "expected 2 more '\\)'"),
+        ("(3 (2 It)) (2 more)", "expected the line to end after the tree, found '\\('"),
+        ("(3 It))", "expected the line to end after the tree, found '\\)'"),
+        ("(5 It)", "expected a label from 0 to 4 after '\\(', found '5'"),
+        ("(It)", "expected a label from 0 to 4 after '\\(', found 'It'"),
+        ("(", 'found "the line\'s end"'),
+        ("(3 )", "expected a word or a tree after the label, found '\\)'"),
+        ("3 It", "expected '\\(', found '3'"),
+        ("", "expected a tree, found an empty line"),
+    ],
+)
+def test_what_is_no_tree_is_refused_with_what_was_expected(line, message):
+    with pytest.raises(DataError, match=message):
+        parse_tree(line)
+
+
+def test_an_error_names_the_file_and_the_line(tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text(f"{GOOD}\n{BAD}\n(7 No)\n")
+    with pytest.raises(DataError, match=r"train\.txt:3: expected a label from 0 to 4"):
+        read_trees(path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "sst").mkdir()
+    (tmp_path / "sst" / "train.txt.xz").write_bytes(lzma.compress(f"{GOOD}\n{BAD}\n{NEUTRAL}\n".encode()))
+    (tmp_path / "sst" / "dev.txt").write_text(f"{GOOD}\n{NEUTRAL}\n")
+    (tmp_path / "sst" / "test.txt").write_text(f"{NEUTRAL}\n{BAD}\n")
+    return tmp_path
+
+
+def test_sst2_trains_on_all_phrases_that_are_not_neutral_and_measures_on_sentences(folder):
+    dataset = Sst2().read(folder)
+    phrases = [(" ".join(example.tokens), example.label) for example in dataset.train]
+    assert phrases == [
+        ("good", 1),
+        ("'s good", 1),
+        ("It 's good", 1),
+        ("bad", 0),
+        ("'s bad", 0),
+        ("It 's bad", 0),
+    ]
+    assert [example.tokens for example in dataset.dev] == [("It", "'s", "good")]
+    assert [example.label for example in dataset.test] == [0]
+    assert dataset.labels == ("negative", "positive")
+
+
+def test_sst5_keeps_everything(folder):
+    dataset = Sst5().read(folder)
+    assert Counter(example.label for example in dataset.train) == {2: 7, 4: 2, 3: 1, 0: 2, 1: 1}
+    assert [example.label for example in dataset.dev] == [3, 2]
+    assert len(dataset.labels) == 5
+
+
+@pytest.mark.data
+def test_the_real_treebank_has_the_published_counts(data_folder):
+    nodes, tokens, types, lowered = {}, {}, set(), set()
+    for split in ("train", "dev", "test"):
+        trees = read_trees(data_folder / "sst" / f"{split}.txt.xz")
+        nodes[split] = sum(len(tree.nodes) for tree in trees)
+        tokens[split] = sum(len(tree.tokens) for tree in trees)
+        types |= {token for tree in trees for token in tree.tokens}
+        lowered |= {token.lower() for token in types}
+    assert nodes == {"train": 318_582, "dev": 41_447, "test": 82_600}
+    assert tokens == {"train": 163_563, "dev": 21_274, "test": 42_405}
+    assert (len(types), len(lowered)) == (21_701, 19_538)
+
+
+@pytest.mark.data
+def test_the_real_splits_have_the_published_counts(data_folder):
+    two, five = Sst2().read(data_folder), Sst5().read(data_folder)
+    assert Counter(example.label for example in two.train) == {1: 56_187, 0: 42_607}
+    assert (len(two.dev), len(two.test)) == (872, 1821)
+    assert Counter(example.label for example in five.dev) == {0: 139, 1: 289, 2: 229, 3: 279, 4: 165}
+    assert Counter(example.label for example in five.test) == {0: 279, 1: 633, 2: 389, 3: 510, 4: 399}
+    assert len(five.train) == 318_582

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from unrolled.datasets import DATASETS
+from unrolled.errors import UnknownNameError, UsageError
+from unrolled.text.corpus import Dataset, Example
+
+
+def test_the_datasets_are_found_by_listing_the_folder():
+    assert DATASETS.names() == ("negation", "sst2", "sst5")
+
+
+@pytest.mark.parametrize("name", DATASETS.names())
+def test_each_says_what_it_is_on_what_terms_and_whose(name):
+    source = DATASETS.get(name)
+    for text in (source.description, source.licence, source.citation):
+        assert text
+        assert "\n" not in text
+
+
+def test_a_wrong_name_is_answered_with_the_nearest():
+    with pytest.raises(UnknownNameError, match="unknown dataset 'negations'; did you mean 'negation'"):
+        DATASETS.get("negations")
+
+
+def test_a_sample_is_of_the_training_texts_only_and_the_same_for_the_same_seed():
+    examples = tuple(Example((str(i),), 0) for i in range(20))
+    dataset = Dataset("d", ("a", "b"), examples, examples[:5], examples[5:9])
+    some = dataset.sample(6, seed=1)
+    assert len(some.train) == 6
+    assert set(some.train) < set(examples)
+    assert (some.dev, some.test) == (dataset.dev, dataset.test)
+    assert some == dataset.sample(6, seed=1) != dataset.sample(6, seed=2)
+    assert len(dataset.sample(100).train) == 20
+    with pytest.raises(UsageError, match="0 training texts were asked for; expected 1 or more"):
+        dataset.sample(0)

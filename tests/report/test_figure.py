@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from unrolled.errors import FileError, UsageError
+
+pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
+
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
+
+from unrolled.report.colour import colour, shared_limit
+from unrolled.report.figure import save_figure, triangle_figure
+
+
+def texts(figure) -> list[str]:
+    return [t.get_text() for axes in figure.axes for t in axes.texts] + [t.get_text() for t in figure.texts]
+
+
+def cells(axes) -> PolyCollection:
+    (collection,) = [c for c in axes.collections if isinstance(c, PolyCollection)]
+    return collection
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_one_panel_a_direction_with_every_ngram(build, bidirectional):
+    account = build(bidirectional=bidirectional)
+    figure = triangle_figure(account)
+    *panels, _ = figure.axes
+    assert len(panels) == len(account.directions)
+    limit = shared_limit([account])
+    for axes, direction in zip(panels, account.directions, strict=True):
+        polygons = cells(axes)
+        assert len(polygons.get_paths()) == 10
+        for path, shade in zip(polygons.get_paths(), polygons.get_facecolor(), strict=True):
+            left, row = path.vertices[:, 0].min(), path.vertices[:, 1].min()
+            start, stop = round(left - row / 2), round(left + row / 2) + 1
+            assert to_hex(shade) == colour(account.score(start, stop, direction), limit)
+
+
+def test_tokens_ledger_and_numbers_are_written(build):
+    written = texts(triangle_figure(build()))
+    assert {"not", "a", "bad", "film"} <= set(written)
+    assert any("remainder −0.002" in line for line in written)
+    assert any("residual 4e−16" in line for line in written)
+    assert "−1.50" in written
+
+
+@pytest.mark.parametrize(
+    ("quantity", "unit"), [("score", "score"), ("contribution", "contribution to the logit")]
+)
+def test_the_colour_bar_is_symmetric_with_zero_marked_and_a_unit(build, quantity, unit):
+    bar = triangle_figure(build(mean=True), quantity).axes[-1]
+    low, high = bar.get_ylim()
+    assert low == -high
+    assert high == shared_limit([build(mean=True)], quantity)
+    assert [label.get_text() for label in bar.get_yticklabels()][2] == "0"
+    assert bar.get_yticks()[2] == 0
+    assert any(list(line.get_ydata()) == [0, 0] for line in bar.lines)
+    assert bar.get_ylabel().startswith(unit)
+
+
+def test_a_given_limit_makes_figures_comparable(build):
+    assert triangle_figure(build(), limit=7.0).axes[-1].get_ylim() == (-7.0, 7.0)
+    with pytest.raises(UsageError, match="above 0"):
+        triangle_figure(build(), limit=0.0)
+
+
+def test_cells_of_a_long_sentence_bear_no_numbers(build):
+    assert len(texts(triangle_figure(build(["w"] * 40)))) == 40 + 3
+
+
+def test_a_very_long_sentence_labels_some_of_its_tokens(build):
+    assert len(texts(triangle_figure(build(["w"] * 200)))) == 67 + 3
+
+
+def test_pyplot_is_not_touched(build, tmp_path):
+    import matplotlib.pyplot as plt
+
+    save_figure(tmp_path / "triangle.png", build())
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".PNG", b"\x89PNG")]
+)
+def test_the_suffix_says_the_format(build, tmp_path, suffix, start):
+    path = tmp_path / f"triangle{suffix}"
+    save_figure(path, build())
+    assert path.read_bytes().startswith(start)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
+def test_hostile_tokens_are_drawn_as_text(build, tmp_path, all_hostile):
+    save_figure(tmp_path / "triangle.svg", build(all_hostile, target="$\\frac{a$"))
+    assert b"<script" not in (tmp_path / "triangle.svg").read_bytes()
+
+
+def test_an_account_of_zeros_is_drawn(build, tmp_path):
+    save_figure(tmp_path / "triangle.png", build(scale=0.0))
+
+
+@pytest.mark.parametrize("name", ["triangle", "triangle.bmp", "triangle.py"])
+def test_another_suffix_is_refused(build, tmp_path, name):
+    with pytest.raises(UsageError, match=r"\.pdf, \.png, \.svg"):
+        save_figure(tmp_path / name, build())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_drawn_or_written_is_refused(build, tmp_path):
+    with pytest.raises(UsageError, match="no tokens"):
+        triangle_figure(build([]))
+    with pytest.raises(UsageError, match="unknown quantity"):
+        triangle_figure(build(), "colour")
+    with pytest.raises(FileError, match="no folder"):
+        save_figure(tmp_path / "missing" / "triangle.png", build())
+
+
+def test_without_matplotlib_the_extra_is_named(build, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UsageError, match=r'pip install "unrolled\[figures\]"'):
+        triangle_figure(build())

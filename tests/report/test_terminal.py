@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from unrolled.report.terminal import render, to_text
+from unrolled.report.wording import signed, visible
+
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.mark.parametrize("coloured", [False, True])
+def test_a_token_can_neither_colour_nor_move(build, hostile, coloured):
+    account = build(["a", hostile, "c"], target=hostile, notes=(hostile,), scope=hostile, expansion=hostile)
+    text = to_text(account, width=400, colour=coloured)
+    assert bool(SGR.search(text)) == coloured
+    bare = SGR.sub("", text)
+    assert not [
+        c for c in bare if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c in "\u2028\u202e"
+    ]
+    assert visible(hostile)[:40].strip() in bare
+
+
+@pytest.mark.parametrize("token", ["[red]", "[/]", "[link=x]y", "\\[b]", ":smile:"])
+def test_markup_is_printed_literally(build, token):
+    assert token in to_text(build([token, "b"]))
+    assert token in SGR.sub("", to_text(build([token, "b"]), colour=True))
+
+
+def test_colour_changes_nothing_but_colour(build):
+    account = build(bidirectional=True)
+    lines = SGR.sub("", to_text(account, colour=True)).splitlines()
+    assert [line.rstrip() for line in lines] == to_text(account).splitlines()
+
+
+def test_the_ledger_is_a_sum_and_the_errors_are_told(build):
+    account = build(exact=False)
+    text = to_text(account)
+    for name, value in account.ledger.items():
+        word = {"ngrams": "n-grams", "initial": "initial state"}.get(name, name)
+        assert re.search(rf"{word} +{re.escape(signed(value))}\n", text)
+    assert "residual 1.8" in text
+    assert "parity 2.5e-07" in text
+    assert re.search(r"remainder \S+ of the logit", text)
+    assert "not exact" in text
+
+
+def test_the_triangle_stands_on_its_sentence(build):
+    lines = to_text(build()).splitlines()
+    foot = max(k for k, line in enumerate(lines) if line.split() == ["not", "a", "bad", "film"])
+    assert lines[foot - 1].split() == ["-1.50", "+0.25", "+0.75", "-0.50"]
+    assert len(lines[foot - 4].split()) == 1
+
+
+def test_both_directions_are_named(build):
+    text = to_text(build(bidirectional=True))
+    assert "n-grams, forward" in text
+    assert "n-grams, backward" in text
+    assert "forward" not in to_text(build())
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_no_line_is_wider_than_the_terminal(build, width):
+    text = to_text(build(["日本語", "👩\u200d👩\u200d👧", "incomprehensibilities"] * 5), width=width)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+
+
+def test_a_triangle_that_does_not_fit_is_left_out_and_said_so(build):
+    assert "left out, the triangle needs 160 columns" in to_text(build(["w"] * 20), width=100)
+    assert "left out" not in to_text(build(["w"] * 20), width=160)
+
+
+def test_top_lists_as_many_as_asked_and_none_that_is_not_read(build):
+    spans = re.compile(r"\[\d+, \d+\)")
+    assert len(spans.findall(to_text(build(), top=2))) == 2
+    assert len(spans.findall(to_text(build(), top=99))) == 4
+    assert len(spans.findall(to_text(build(mean=True), top=99))) == 10
+
+
+def test_it_prints_through_any_console(build):
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(render(build()))
+    assert "= logit" in stream.getvalue()

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+
+from unrolled.report.wording import brief, clip, minus, signed, size, visible
+
+
+def test_nothing_hostile_survives_and_nothing_is_dropped(hostile):
+    shown = visible(hostile)
+    assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    assert len(shown) >= len(hostile)
+    assert shown.strip()
+    shown.encode()
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["film", "n't", "été", "日本語", "שלום", "👩\u200d👩\u200d👧", "می\u200cخواهم", "a b", "<b>", "[red]"],
+)
+def test_ordinary_text_stays_as_it_is(token):
+    assert visible(token) == token
+
+
+def test_two_different_tokens_stay_different():
+    assert len({visible(t) for t in ("", " ", "  ", "\u200d", "\u2028", "\n", "\x1b", "\x00")}) == 8
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (1.25, "+1.250"),
+        (-1.5, "-1.500"),
+        (-3.14e-9, "-3.1e-09"),
+        (2.5e7, "+2.5e+07"),
+    ],
+)
+def test_numbers_bear_their_sign(value, text):
+    assert signed(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.004, "0"),
+        (-0.25, "-0.25"),
+        (99.994, "+99.99"),
+        (-1234.5, "-1234"),
+        (2e6, "+2e+06"),
+        (-1e100, "-1e+100"),
+    ],
+)
+def test_a_cell_holds_a_brief_number(value, text):
+    assert brief(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "text"),
+    [
+        (-0.0134, 0.03, "-0.013"),
+        (-0.0134, 0.4, "-0.01"),
+        (0.00123, 0.002, "+0.0012"),
+        (1.2e-7, 2e-7, "+1e-07"),
+        (1.2e-9, 2e-7, "0"),
+        (0.5, 0.0, "+0.50"),
+    ],
+)
+def test_small_company_asks_for_more_decimals(value, limit, text):
+    assert brief(value, limit) == text
+    assert len(text) <= 7
+
+
+def test_sizes_minus_and_clip():
+    assert (size(0.0), size(3.14e-9), size(0.01234)) == ("0", "3.1e-09", "0.012")
+    assert minus("-3.1e-09") == "−3.1e−09"
+    assert (clip("abc", 3), clip("abcd", 3)) == ("abc", "ab…")
