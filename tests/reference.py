@@ -20,7 +20,9 @@ def layer_weights(rnn: nn.RNNBase, layer: int = 0, reverse: bool = False) -> Wei
     weights = {k: getattr(rnn, k + suffix).detach().double() for k in ("weight_ih", "weight_hh")}
     for name in ("bias_ih", "bias_hh"):
         weights[name] = (
-            getattr(rnn, name + suffix).detach().double() if rnn.bias else torch.zeros(len(weights["weight_ih"])).double()
+            getattr(rnn, name + suffix).detach().double()
+            if rnn.bias
+            else torch.zeros(len(weights["weight_ih"])).double()
         )
     if rnn.proj_size:
         weights["weight_hr"] = getattr(rnn, "weight_hr" + suffix).detach().double()
@@ -43,7 +45,12 @@ def lstm_step(w: Weights, x: Tensor, s: Tensor) -> Tensor:
     d = len(w["weight_ih"]) // 4
     c, h = s[:d], s[d:]
     a = w["weight_ih"] @ x + w["bias_ih"] + w["weight_hh"] @ h + w["bias_hh"]
-    i, f, g, o = torch.sigmoid(a[:d]), torch.sigmoid(a[d : 2 * d]), torch.tanh(a[2 * d : 3 * d]), torch.sigmoid(a[3 * d :])
+    i, f, g, o = (
+        torch.sigmoid(a[:d]),
+        torch.sigmoid(a[d : 2 * d]),
+        torch.tanh(a[2 * d : 3 * d]),
+        torch.sigmoid(a[3 * d :]),
+    )
     c = f * c + i * g
     h = o * torch.tanh(c)
     return torch.cat([c, w["weight_hr"] @ h if "weight_hr" in w else h])
@@ -72,13 +79,21 @@ def lstm_zero_jacobian(w: Weights, x: Tensor) -> Tensor:
     """Spec 2.1, blocks [[B, D], [E, F]] at s = 0."""
     d = w["weight_hh"].shape[1]
     a = w["weight_ih"] @ x + w["bias_ih"] + w["bias_hh"]
-    i, f, g, o = torch.sigmoid(a[:d]), torch.sigmoid(a[d : 2 * d]), torch.tanh(a[2 * d : 3 * d]), torch.sigmoid(a[3 * d :])
+    i, f, g, o = (
+        torch.sigmoid(a[:d]),
+        torch.sigmoid(a[d : 2 * d]),
+        torch.tanh(a[2 * d : 3 * d]),
+        torch.sigmoid(a[3 * d :]),
+    )
     Ui, _, Ug, Uo = w["weight_hh"].split(d)
     B = torch.diag(f)
     D = torch.diag(g * i * (1 - i)) @ Ui + torch.diag(i * (1 - g**2)) @ Ug
     q = torch.diag(o * (1 - torch.tanh(i * g) ** 2))
     return torch.cat(
-        [torch.cat([B, D], 1), torch.cat([q @ B, q @ D + torch.diag(torch.tanh(i * g) * o * (1 - o)) @ Uo], 1)]
+        [
+            torch.cat([B, D], 1),
+            torch.cat([q @ B, q @ D + torch.diag(torch.tanh(i * g) * o * (1 - o)) @ Uo], 1),
+        ]
     )
 
 

@@ -40,7 +40,7 @@ def test_end_points():
 @pytest.mark.parametrize("activation", [TANH, SIGMOID, RELU], ids=lambda a: a.name)
 @given(start=st.floats(-4, 4), width=st.sampled_from([0.0, 1e-14, 1e-9, 1e-5, 7e-4, 1e-2, 1.0, 3.0]))
 def test_secant_reproduces_the_rise(activation, start, width):
-    a = torch.tensor(start, dtype=torch.float64)
+    a = torch.tensor([start], dtype=torch.float64)
     b = a + width
     slope = secant(activation, a, b)
     assert float((activation(a) + slope * (b - a) - activation(b)).abs()) <= 4e-16
@@ -79,7 +79,9 @@ def test_partition_finds_kinks():
     )
     assert float(total) == pytest.approx(float((1 - kinks).sum()), abs=1e-13)
     coarse, _ = integral(
-        lambda a: (a[:, None] - kinks).clamp_min(0).sum(1), lambda a: (a[:, None] > kinks).double().sum(1), pieces=1
+        lambda a: (a[:, None] - kinks).clamp_min(0).sum(1),
+        lambda a: (a[:, None] > kinks).double().sum(1),
+        pieces=1,
     )
     assert abs(float(coarse) - float((1 - kinks).sum())) > 1e-3  # the control: one piece is not enough
     assert rounds < 200

@@ -73,9 +73,7 @@ class Trap:
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_a_pickle_with_code_in_it_is_refused_and_not_run(
-    unrolled: Command, tmp_path: Path, zipped: bool
-) -> None:
+def test_a_pickle_with_code_in_it_is_refused_and_not_run(unrolled: Command, tmp_path: Path, zipped: bool) -> None:
     state = {"state_dict": {"w": Trap(tmp_path / "sprung")}}
     torch.save(state, tmp_path / "m.pt", _use_new_zipfile_serialization=zipped)
     done = unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors")
@@ -92,9 +90,7 @@ def test_a_whole_model_is_refused(unrolled: Command, tmp_path: Path) -> None:
     ("what", "expected"),
     [([1, 2], "holds a list"), (torch.ones(2), "holds a Tensor"), ({"epoch": 3}, "no tensors in the file")],
 )
-def test_what_holds_no_weights_is_refused(
-    unrolled: Command, tmp_path: Path, what: object, expected: str
-) -> None:
+def test_what_holds_no_weights_is_refused(unrolled: Command, tmp_path: Path, what: object, expected: str) -> None:
     torch.save(what, tmp_path / "m.pt")
     unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, expected)
 

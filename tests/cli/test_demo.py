@@ -71,9 +71,7 @@ def test_only_the_exact_expansion_accounts_for_the_whole_state(outcome: tuple[Pa
     assert error("activation") > 0.1
 
 
-def test_what_it_suggests_works(
-    outcome: tuple[Path, str], unrolled: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_it_suggests_works(outcome: tuple[Path, str], unrolled: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     import shlex
 
     out, printed = outcome

@@ -28,9 +28,7 @@ EVERY = [str(resolve(name)) for name in EXPANSIONS.names()]
 
 def new_run(**architecture: object) -> Run:
     vocabulary = Vocabulary.from_texts([WORDS], lowercase=True)
-    config = ClassifierConfig(
-        vocabulary=len(vocabulary), classes=2, hidden=6, embedding=5, dropout=0.2, **architecture
-    )
+    config = ClassifierConfig(vocabulary=len(vocabulary), classes=2, hidden=6, embedding=5, dropout=0.2, **architecture)
     with seeded(1):
         model = build(config).eval()
     return Run(
@@ -92,17 +90,13 @@ def test_the_record_adds_up(unrolled: Command, run: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("expansion", EVERY)
-def test_every_expansion_can_be_asked_for(
-    unrolled: Command, run: Path, tmp_path: Path, expansion: str
-) -> None:
+def test_every_expansion_can_be_asked_for(unrolled: Command, run: Path, tmp_path: Path, expansion: str) -> None:
     path = tmp_path / "it.json"
     assert unrolled("explain", run, SENTENCE, "--expansion", expansion, "--json", path).status == 0
     assert only_account(path)["expansion"] == expansion
 
 
-def test_a_class_is_named_numbered_or_set_against_another(
-    unrolled: Command, run: Path, tmp_path: Path
-) -> None:
+def test_a_class_is_named_numbered_or_set_against_another(unrolled: Command, run: Path, tmp_path: Path) -> None:
     path = tmp_path / "it.json"
 
     def ledger(*words: object) -> tuple[str, float]:
@@ -148,9 +142,7 @@ def test_the_triangle_is_drawn_in_the_format_of_its_name(
 
 
 @pytest.mark.parametrize("architecture", [{"encoder": "rnn"}, {"encoder": "lstm", "bidirectional": True}])
-def test_other_networks_are_explained_too(
-    unrolled: Command, tmp_path: Path, architecture: dict[str, object]
-) -> None:
+def test_other_networks_are_explained_too(unrolled: Command, tmp_path: Path, architecture: dict[str, object]) -> None:
     save_run(new_run(**architecture, layers=2, pooling="attention"), tmp_path / "other")
     path = tmp_path / "it.json"
     words = ("explain", tmp_path / "other", SENTENCE, "--json", path, "--html", tmp_path / "it.html")
@@ -191,9 +183,7 @@ def test_a_bare_network_is_explained(unrolled: Command, bare: tuple[Path, Path],
     assert abs(record["ledger"]["remainder"]) < 1e-4 * abs(record["ledger"]["logit"])
 
 
-def test_weights_and_vocabulary_belong_together(
-    unrolled: Command, bare: tuple[Path, Path], run: Path
-) -> None:
+def test_weights_and_vocabulary_belong_together(unrolled: Command, bare: tuple[Path, Path], run: Path) -> None:
     unrolled("explain", "--weights", bare[0], "bad").assert_refused(2, "--weights needs --vocab")
     unrolled("explain", "--vocab", bare[1], run, "bad").assert_refused(2, "--vocab describes a bare network")
     unrolled("explain", "--head", "fc", run, "bad").assert_refused(2, "--head describes a bare network")
@@ -215,9 +205,7 @@ def test_bad_weights_are_refused(unrolled: Command, bare: tuple[Path, Path]) -> 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(unrolled: Command, bare: tuple[Path, Path]) -> None:
     bare[1].write_text("bad\ngood\n")
-    unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(
-        65, "2 words", "[9, 4]"
-    )
+    unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(65, "2 words", "[9, 4]")
     bare[1].unlink()
     unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(74, "vocab.txt")
 
@@ -237,9 +225,7 @@ def test_a_vocabulary_that_does_not_fit_is_refused(unrolled: Command, bare: tupl
         (["--top", "-1"], "--top"),
     ],
 )
-def test_arguments_that_cannot_be_are_refused(
-    unrolled: Command, run: Path, words: list[str], expected: str
-) -> None:
+def test_arguments_that_cannot_be_are_refused(unrolled: Command, run: Path, words: list[str], expected: str) -> None:
     unrolled("explain", run, SENTENCE, *words).assert_refused(2, expected)
 
 
@@ -252,9 +238,7 @@ def test_a_sentence_alone_is_refused(unrolled: Command) -> None:
     unrolled("explain", SENTENCE).assert_refused(2, "expected a run folder and a sentence")
 
 
-def test_a_run_that_is_not_there_or_not_whole_is_refused(
-    unrolled: Command, run: Path, tmp_path: Path
-) -> None:
+def test_a_run_that_is_not_there_or_not_whole_is_refused(unrolled: Command, run: Path, tmp_path: Path) -> None:
     unrolled("explain", tmp_path / "none", SENTENCE).assert_refused(74, "none")
     (tmp_path / "letters").mkdir()
     unrolled("explain", tmp_path / "letters", SENTENCE).assert_refused(65, "is no run folder")

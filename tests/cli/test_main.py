@@ -55,9 +55,7 @@ def test_every_command_has_help(unrolled: Command, command: str) -> None:
         (["train", "nonsense"], "nonsense"),
     ],
 )
-def test_a_command_line_that_cannot_be_is_one_line_and_2(
-    unrolled: Command, words: list[str], expected: str
-) -> None:
+def test_a_command_line_that_cannot_be_is_one_line_and_2(unrolled: Command, words: list[str], expected: str) -> None:
     unrolled(*words).assert_refused(2, expected)
 
 

@@ -52,9 +52,7 @@ def test_it_learns_a_file_of_the_users(unrolled: Command, tmp_path: Path) -> Non
     assert unrolled("train", "classify", "--data", path, *QUICK, "--out", tmp_path / "x").status == 0
     assert load_run(tmp_path / "x").data == "mine"
     path.write_text("no label here\n")
-    unrolled("train", "classify", "--data", path, "--out", tmp_path / "y").assert_refused(
-        65, "mine.tsv:1: expected"
-    )
+    unrolled("train", "classify", "--data", path, "--out", tmp_path / "y").assert_refused(65, "mine.tsv:1: expected")
     assert not (tmp_path / "y").exists()
 
 

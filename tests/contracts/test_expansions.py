@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
+
+import unrolled
 from reference import (
     STEPS,
     affine,
@@ -18,9 +21,6 @@ from reference import (
     run,
     stack_step,
 )
-from torch import nn
-
-import unrolled
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.expansions import EXPANSIONS, resolve
 from unrolled.recurrence.cell import Cell
@@ -51,7 +51,9 @@ def test_terms_equal_the_definition(kind, rule):
     states = run(step, x, torch.zeros(size, dtype=torch.float64))
     expected = ngrams([affine(step, rule, x[t], states[t]) for t in range(T)])[..., -D:]
     found = unrolled.decompose(rnn, x[:, None], expansion=rule, tolerance=1e-13).vectors()[0]
-    torch.testing.assert_close(found, expected, rtol=1e-6 if "taylor" in rule else 1e-9, atol=1e-8 if "taylor" in rule else 1e-10)
+    torch.testing.assert_close(
+        found, expected, rtol=1e-6 if "taylor" in rule else 1e-9, atol=1e-8 if "taylor" in rule else 1e-10
+    )
 
 
 @pytest.mark.parametrize(("kind", "formula"), [(nn.GRU, gru_zero_jacobian), (nn.LSTM, lstm_zero_jacobian)])
@@ -87,7 +89,12 @@ def test_gates_of_an_lstm_are_its_memory():
     gates = []
     for t in range(T):
         a = w["weight_ih"] @ x[t] + w["bias_ih"] + w["weight_hh"] @ states[t][D:] + w["bias_hh"]
-        i, f, g, o = torch.sigmoid(a[:D]), torch.sigmoid(a[D : 2 * D]), torch.tanh(a[2 * D : 3 * D]), torch.sigmoid(a[3 * D :])
+        i, f, g, o = (
+            torch.sigmoid(a[:D]),
+            torch.sigmoid(a[D : 2 * D]),
+            torch.tanh(a[2 * D : 3 * D]),
+            torch.sigmoid(a[3 * D :]),
+        )
         c = states[t + 1][:D]
         gates.append((f, i * g, o * torch.tanh(c) / c))
     for i in range(T):
@@ -125,9 +132,13 @@ def test_local_means_that_a_term_knows_its_own_tokens_only(kind, layers, name):
     expansion = resolve(name)
     inner = (slice(None), slice(1, None), slice(1, None))  # n-grams that do not hold token 0
     change = (
-        unrolled.decompose(rnn, x, expansion=expansion).vectors()[inner]
-        - unrolled.decompose(rnn, other, expansion=expansion).vectors()[inner]
-    ).abs().max()
+        (
+            unrolled.decompose(rnn, x, expansion=expansion).vectors()[inner]
+            - unrolled.decompose(rnn, other, expansion=expansion).vectors()[inner]
+        )
+        .abs()
+        .max()
+    )
     if expansion.local or name == "taylor(1)":
         assert change == 0
     else:

@@ -21,9 +21,7 @@ def dataset():
 
 
 def test_the_sizes_and_balance_are_those_published(dataset):
-    counts = [
-        Counter(example.label for example in split) for split in (dataset.train, dataset.dev, dataset.test)
-    ]
+    counts = [Counter(example.label for example in split) for split in (dataset.train, dataset.dev, dataset.test)]
     assert counts == [{0: 2060, 1: 2060}, {0: 100, 1: 100}, {0: 100, 1: 100}]
     assert (len(POSITIVE), len(NEGATIVE)) == (10, 12)
     assert dataset.labels == ("negative", "positive")

@@ -284,7 +284,12 @@ def broken():
 @pytest.mark.parametrize(
     ("make", "kwargs", "error", "message"),
     [
-        (lambda: nn.Sequential(nn.Embedding(V, 2), nn.Linear(2, 2)), {}, UsageError, "no recurrent network in Sequential"),
+        (
+            lambda: nn.Sequential(nn.Embedding(V, 2), nn.Linear(2, 2)),
+            {},
+            UsageError,
+            "no recurrent network in Sequential",
+        ),
         (two_networks, {}, UsageError, "name one: rnn='encoder.net', rnn='second'"),
         (two_networks, {"rnn": "encoder.nett"}, UnknownNameError, "did you mean 'encoder.net'"),
         (two_networks, {"rnn": nn.GRU(1, 1)}, UsageError, "no recurrent network inside the model"),

@@ -167,9 +167,7 @@ def test_a_part_that_would_be_left_out_is_named(tmp_path: Path) -> None:
         ({"out__bias": torch.zeros(2)}, "out.bias does not fit out.weight: expected 3 numbers"),
     ],
 )
-def test_tensors_that_do_not_fit_are_named(
-    tmp_path: Path, changes: dict[str, Tensor | None], expected: str
-) -> None:
+def test_tensors_that_do_not_fit_are_named(tmp_path: Path, changes: dict[str, Tensor | None], expected: str) -> None:
     with pytest.raises(DataError, match=expected):
         load_bare(saved(tmp_path, Owner(nn.GRU), **changes), words=WORDS)
 

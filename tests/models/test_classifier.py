@@ -58,9 +58,7 @@ def test_what_stands_in_the_padding_changes_nothing_and_without_lengths_it_does(
 def test_no_gradient_reaches_the_padding(parts):
     model, rows = classifier(**parts), tokens()
     seen = {}
-    hook = model.embedding.register_forward_hook(
-        lambda _, __, out: seen.update(vectors=out) or out.retain_grad()
-    )
+    hook = model.embedding.register_forward_hook(lambda _, __, out: seen.update(vectors=out) or out.retain_grad())
     model(rows, LENGTHS).square().sum().backward()
     hook.remove()
     outside = torch.arange(6) >= LENGTHS[:, None]

@@ -6,11 +6,11 @@ import itertools
 
 import pytest
 import torch
-from reference import affine, ngrams, relative, run, stack_step
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 import unrolled
+from reference import affine, ngrams, relative, run, stack_step
 from unrolled.errors import NonFiniteError, ParityError, ShapeError, UnrolledError, UsageError
 
 B, T, E, D = 3, 6, 4, 5
@@ -52,7 +52,11 @@ def own_states(rnn, x, lengths, state):
     for b, n in enumerate(lengths.tolist()):
         s = None
         if state is not None:
-            s = tuple(p[:, b : b + 1].contiguous() for p in state) if isinstance(state, tuple) else state[:, b : b + 1].contiguous()
+            s = (
+                tuple(p[:, b : b + 1].contiguous() for p in state)
+                if isinstance(state, tuple)
+                else state[:, b : b + 1].contiguous()
+            )
         seq = x[b : b + 1, :n] if rnn.batch_first else x[b : b + 1, :n].transpose(0, 1)
         y = rnn(seq, s)[0].detach()
         y = y[0] if rnn.batch_first else y[:, 0]
@@ -63,7 +67,9 @@ def own_states(rnn, x, lengths, state):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["f64", "f32"])
 @pytest.mark.parametrize("expansion", ["operating", "gates", "path", "mean"])
-@pytest.mark.parametrize(("kind", "options"), KINDS, ids=lambda v: getattr(v, "__name__", None) or "".join(map(str, v.values())))
+@pytest.mark.parametrize(
+    ("kind", "options"), KINDS, ids=lambda v: getattr(v, "__name__", None) or "".join(map(str, v.values()))
+)
 def test_exact_over_the_whole_grid(kind, options, expansion, dtype):
     tolerance = 1e-6
     bound = BOUNDS[dtype] if expansion in ("operating", "gates") else max(tolerance, BOUNDS[dtype])
@@ -79,7 +85,9 @@ def test_exact_over_the_whole_grid(kind, options, expansion, dtype):
         packed = pack_padded_sequence(given, LENGTHS, batch_first=batch_first, enforce_sorted=False)
         for inputs, lengths in ((given, LENGTHS), (packed, None)):
             found = unrolled.decompose(rnn, inputs, lengths, state, expansion=expansion, tolerance=tolerance)
-            assert found.scope == ("tokens" if not (rnn.bidirectional and rnn.num_layers > 1) else f"inputs of layer {rnn.num_layers}")
+            assert found.scope == (
+                "tokens" if not (rnn.bidirectional and rnn.num_layers > 1) else f"inputs of layer {rnn.num_layers}"
+            )
             for d in range(1 + rnn.bidirectional):
                 total = found.vectors(d).sum(dim=2) + found.initial(d)
                 assert relative(total, own[d].to(total)) < bound, (shape, batch_first, with_state, d)
@@ -132,7 +140,7 @@ def test_the_backward_direction_is_the_forward_one_on_the_reversed_sentence(kind
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 def test_initial_state_is_an_entry_of_its_own(kind):
     rnn = build(kind, {}, {})
-    step, size = stack_step(rnn)
+    step, _ = stack_step(rnn)
     x, state = torch.randn(T, 1, E).double(), initial(rnn, torch.float64, 1)
     s = torch.cat([state[1][0, 0], state[0][0, 0]]) if isinstance(state, tuple) else state[0, 0]
     states = run(step, x[:, 0], s)
@@ -223,7 +231,7 @@ def test_the_network_is_left_as_it_was(kind):
 class Doubled(nn.GRU):
     """A network that is not what it says it is."""
 
-    def forward(self, input, hx=None):  # noqa: A002
+    def forward(self, input, hx=None):
         out, h = super().forward(input, hx)
         return 2 * out, h
 
@@ -248,9 +256,17 @@ BAD = [
     (lambda r: unrolled.decompose(r, X, [0, 1, 1]), UsageError, "lengths run from 0 to 1"),
     (lambda r: unrolled.decompose(r, X, [1, 1]), ShapeError, r"expected \(3,\) whole numbers"),
     (lambda r: unrolled.decompose(r, X, torch.tensor([1.0, 1, 1])), ShapeError, "whole numbers"),
-    (lambda r: unrolled.decompose(r, X, state=torch.zeros(1, B, D + 1)), ShapeError, r"h_0 has shape \(1, 3, 6\); expected \(1, 3, 5\)"),
+    (
+        lambda r: unrolled.decompose(r, X, state=torch.zeros(1, B, D + 1)),
+        ShapeError,
+        r"h_0 has shape \(1, 3, 6\); expected \(1, 3, 5\)",
+    ),
     (lambda r: unrolled.decompose(r, X, state=(X, X)), ShapeError, "expected h_0"),
-    (lambda r: unrolled.decompose(r, X, state=torch.full((1, B, D), torch.inf)), NonFiniteError, "h_0 hold NaN"),
+    (
+        lambda r: unrolled.decompose(r, X, state=torch.full((1, B, D), torch.inf)),
+        NonFiniteError,
+        "h_0 hold NaN",
+    ),
     (lambda r: unrolled.decompose(r, torch.full((B, T, E), torch.nan)), NonFiniteError, "inputs hold NaN"),
     (lambda r: (nan_weight(r), unrolled.decompose(r, X)), NonFiniteError, "weights weight_ih_l0 hold NaN"),
     (lambda r: unrolled.decompose(r, X, expansion="opperating"), UnrolledError, "did you mean 'operating'"),
@@ -258,7 +274,11 @@ BAD = [
     (lambda r: unrolled.decompose(r, X, tolerance=0.0), UsageError, "tolerance is 0.0"),
     (lambda r: unrolled.decompose(r, X, tolerance=float("nan")), UsageError, "tolerance is nan"),
     (lambda r: unrolled.decompose(r, X).vectors(1), UsageError, "direction is 1; expected 0 to 0"),
-    (lambda r: unrolled.decompose(r, X).scores(torch.zeros(2, D + 1)), ShapeError, r"expected \(classes, 5\)"),
+    (
+        lambda r: unrolled.decompose(r, X).scores(torch.zeros(2, D + 1)),
+        ShapeError,
+        r"expected \(classes, 5\)",
+    ),
     (lambda _: unrolled.decompose(nn.Linear(2, 2), X), UsageError, "Linear came; expected torch.nn.RNN"),
     (
         lambda r: unrolled.decompose(r, pack_padded_sequence(X, [6, 6, 6], batch_first=True), [6, 6, 6]),

@@ -48,9 +48,7 @@ def test_tokens_ledger_and_numbers_are_written(build):
     assert "−1.50" in written
 
 
-@pytest.mark.parametrize(
-    ("quantity", "unit"), [("score", "score"), ("contribution", "contribution to the logit")]
-)
+@pytest.mark.parametrize(("quantity", "unit"), [("score", "score"), ("contribution", "contribution to the logit")])
 def test_the_colour_bar_is_symmetric_with_zero_marked_and_a_unit(build, quantity, unit):
     bar = triangle_figure(build(mean=True), quantity).axes[-1]
     low, high = bar.get_ylim()

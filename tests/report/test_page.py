@@ -66,9 +66,7 @@ def test_hostile_text_adds_no_element_and_no_attribute(build, hostile, render, b
 @pytest.mark.parametrize("field", ["target", "expansion", "scope"])
 def test_hostile_names_add_nothing_either(build, hostile, field):
     plain = Reader(render_page([build(**{field: "x"}), build()], title="t"))
-    assert (
-        Reader(render_page([build(**{field: hostile}), build()], title=hostile)).structure == plain.structure
-    )
+    assert Reader(render_page([build(**{field: hostile}), build()], title=hostile)).structure == plain.structure
 
 
 def test_the_reader_would_see_an_injection(build):

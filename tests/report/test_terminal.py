@@ -19,9 +19,7 @@ def test_a_token_can_neither_colour_nor_move(build, hostile, coloured):
     text = to_text(account, width=400, colour=coloured)
     assert bool(SGR.search(text)) == coloured
     bare = SGR.sub("", text)
-    assert not [
-        c for c in bare if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c in "\u2028\u202e"
-    ]
+    assert not [c for c in bare if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c in "\u2028\u202e"]
     assert visible(hostile)[:40].strip() in bare
 
 

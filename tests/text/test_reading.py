@@ -32,14 +32,10 @@ def test_the_folder_comes_from_the_caller_or_else_from_the_environment(tmp_path,
     (tmp_path / "a.txt").touch()
     monkeypatch.setenv("UNROLLED_DATA", str(tmp_path))
     assert find_file("a.txt") == tmp_path / "a.txt"
-    with pytest.raises(
-        FileError, match=r"no a\.txt in .*elsewhere; expected a\.txt, a\.txt\.xz or a\.txt\.gz"
-    ):
+    with pytest.raises(FileError, match=r"no a\.txt in .*elsewhere; expected a\.txt, a\.txt\.xz or a\.txt\.gz"):
         find_file("a.txt", tmp_path / "elsewhere")
     monkeypatch.delenv("UNROLLED_DATA")
-    with pytest.raises(
-        UsageError, match="no data folder; expected --data-dir, or the variable UNROLLED_DATA"
-    ):
+    with pytest.raises(UsageError, match="no data folder; expected --data-dir, or the variable UNROLLED_DATA"):
         find_file("a.txt")
 
 

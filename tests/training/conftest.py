@@ -12,12 +12,8 @@ from unrolled.training.loop import TrainingSettings
 def dataset():
     """Told by one word wherever it stands: easy to learn, but not at once."""
     fillers = ("the", "a", "film", "plot", "was", "is")
-    examples = [
-        Example((*fillers[: i % 5], ("bad", "good")[i % 2], *fillers[: i % 3]), i % 2) for i in range(120)
-    ]
-    return Dataset(
-        "told", ("negative", "positive"), tuple(examples), tuple(examples[:20]), tuple(examples[20:60])
-    )
+    examples = [Example((*fillers[: i % 5], ("bad", "good")[i % 2], *fillers[: i % 3]), i % 2) for i in range(120)]
+    return Dataset("told", ("negative", "positive"), tuple(examples), tuple(examples[:20]), tuple(examples[20:60]))
 
 
 @pytest.fixture(scope="session")

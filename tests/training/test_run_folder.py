@@ -108,9 +108,7 @@ def test_a_truncated_file_is_named(folder, name, kept):
     content = path.read_bytes()
     path.write_bytes(content[: int(kept * len(content))])
     if name == "history.jsonl" and kept == 0.0:
-        with pytest.raises(
-            DataError, match=r"history\.jsonl: expected one line for each of the \d epochs, found 0"
-        ):
+        with pytest.raises(DataError, match=r"history\.jsonl: expected one line for each of the \d epochs, found 0"):
             load_run(folder)
         return
     with pytest.raises(DataError, match=name) as caught:

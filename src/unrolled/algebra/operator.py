@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unrolled.algebra.average import Rule
+from unrolled.algebra.workspace import Workspace
 
 __all__ = ["MatrixFree", "Operator", "Structured", "Term"]
 
@@ -32,25 +33,40 @@ class Operator(ABC):
         """Take the operator of one step out of the whole sequence's."""
 
     @abstractmethod
-    def apply(self, state: Tensor, inputs: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    def apply(
+        self,
+        state: Tensor,
+        inputs: Tensor | None = None,
+        out: Tensor | None = None,
+        workspace: Workspace | None = None,
+    ) -> Tensor:
         """Compute A·state + C·inputs.
 
         Args:
             state: a block of state vectors, shape (columns, batch, state).
             inputs: a block of input vectors, shape (columns, batch, input); None stands for zero.
             out: where to put the images; must not overlap with ``state``.
+            workspace: memory for what is computed on the way.
 
         Returns:
             The block of images, shape (columns, batch, state).
         """
 
     @abstractmethod
-    def apply_transpose(self, state: Tensor, with_inputs: bool = True) -> tuple[Tensor, Tensor | None]:
+    def apply_transpose(
+        self,
+        state: Tensor,
+        with_inputs: bool = True,
+        out: Tensor | None = None,
+        workspace: Workspace | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
         """Compute (Aᵀ·state, Cᵀ·state).
 
         Args:
             state: a block of covectors, shape (columns, batch, state).
             with_inputs: whether the second is wanted; the lowest layer has no use for it.
+            out: where to put the first; must not overlap with ``state``.
+            workspace: memory for what is computed on the way.
 
         Returns:
             Blocks of shape (columns, batch, state) and, if wanted, (columns, batch, input).
@@ -75,8 +91,9 @@ class Structured(Operator):
 
         a_j ⊙ v_c + Σ_k b_jk ⊙ (U_k v_h) + Σ_k b'_jk ⊙ (W_k v_x)
 
-    with v_c the first part of the state (h itself where there is only one) and, for projected networks, a fixed matrix
-    applied to part h afterwards.
+    with v_c the first part of the state (h itself where there is only one). Then, where there is a ``mix`` q, the last
+    part also receives q ⊙ the first part of the image, which saves repeating its terms; and for projected networks
+    a fixed matrix is applied to the last part.
 
     Args:
         coefficients: all diagonals, each (…, batch, d).
@@ -87,6 +104,7 @@ class Structured(Operator):
         inputs: the stacked W_k, shape (K'·d, input).
         units: d.
         projection: the matrix applied to the last part, shape (hidden, d), or None.
+        mix: the coefficient q, or None.
     """
 
     coefficients: tuple[Tensor, ...]
@@ -97,6 +115,7 @@ class Structured(Operator):
     inputs: Tensor
     units: int
     projection: Tensor | None = None
+    mix: int | None = None
 
     def at(self, time: int) -> Structured:
         """Take the operator of one step out of the whole sequence's."""
@@ -142,44 +161,75 @@ class Structured(Operator):
         for part, is_begun in zip(parts, begun, strict=True):
             if not is_begun:
                 part.zero_()
+        if self.mix is not None:
+            parts[-1].addcmul_(parts[0], self.coefficients[self.mix])
         if self.projection is not None:
             out[..., (count - 1) * d :] = F.linear(parts[-1], self.projection)
         return out
 
-    def apply(self, state: Tensor, inputs: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    def apply(
+        self,
+        state: Tensor,
+        inputs: Tensor | None = None,
+        out: Tensor | None = None,
+        workspace: Workspace | None = None,
+    ) -> Tensor:
         """Compute A·state + C·inputs: one product with the stacked weights, then a weighted sum."""
+        workspace = workspace or Workspace()
         hidden = state if len(self.carry) == 1 else state[..., self.units :]
-        recurrent = F.linear(hidden, self.recurrent) if self.recurrent_terms else None
-        products = F.linear(inputs, self.inputs) if inputs is not None and self.input_terms else None
-        return self.combine(state[..., : self.units], recurrent, products, out)
+        recurrent = by_input = None
+        if self.recurrent_terms:
+            recurrent = _product(hidden, self.recurrent.T, "recurrent", workspace)
+        if inputs is not None and self.input_terms:
+            by_input = _product(inputs, self.inputs.T, "inputs", workspace)
+        return self.combine(state[..., : self.units], recurrent, by_input, out)
 
-    def apply_transpose(self, state: Tensor, with_inputs: bool = True) -> tuple[Tensor, Tensor | None]:
+    def apply_transpose(
+        self,
+        state: Tensor,
+        with_inputs: bool = True,
+        out: Tensor | None = None,
+        workspace: Workspace | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
         """Compute (Aᵀ·state, Cᵀ·state): the weighted sums first, then one product."""
-        d = self.units
-        parts = [state] if len(self.carry) == 1 else [state[..., :d], state[..., d:]]
+        workspace = workspace or Workspace()
+        d, count = self.units, len(self.carry)
+        parts = [state] if count == 1 else [state[..., :d], state[..., d:]]
         if self.projection is not None:
             parts[-1] = parts[-1] @ self.projection
-        carried: Tensor | None = None
+        if self.mix is not None:
+            mixed = workspace.take("mixed", tuple(parts[0].shape), state)
+            parts[0] = torch.addcmul(parts[0], parts[-1], self.coefficients[self.mix], out=mixed)
+        if out is None:
+            out = torch.empty_like(state)
+        carried, hidden = out[..., :d], out if count == 1 else out[..., d:]
+        begun = False
         for part, a in zip(parts, self.carry, strict=True):
-            if a is not None:
-                c = self.coefficients[a]
-                carried = part * c if carried is None else carried.addcmul_(part, c)
-        hidden = self._gather(parts, self.recurrent_terms, self.recurrent)
-        by_input = self._gather(parts, self.input_terms, self.inputs) if with_inputs else None
-        if len(self.carry) == 1:
-            present = [image for image in (carried, hidden) if image is not None]
-            return (present[0] if len(present) == 1 else present[0].add_(present[1])), by_input
-        empty = torch.zeros_like(state)
-        left = empty[..., :d] if carried is None else carried
-        right = empty[..., d:] if hidden is None else hidden
-        return torch.cat((left, right), dim=-1), by_input
+            if a is None:
+                continue
+            if begun:
+                carried.addcmul_(part, self.coefficients[a])
+            else:
+                torch.mul(part, self.coefficients[a], out=carried)
+            begun = True
+        gathered = self._gather(parts, self.recurrent_terms, self.recurrent, workspace)
+        if count == 1 and begun:
+            if gathered is not None:
+                out.add_(gathered)
+        else:
+            if count > 1 and not begun:
+                carried.zero_()
+            hidden.copy_(gathered) if gathered is not None else hidden.zero_()
+        return out, self._gather(parts, self.input_terms, self.inputs, workspace) if with_inputs else None
 
-    def _gather(self, parts: list[Tensor], terms: tuple[Term, ...], weight: Tensor) -> Tensor | None:
+    def _gather(
+        self, parts: list[Tensor], terms: tuple[Term, ...], weight: Tensor, workspace: Workspace
+    ) -> Tensor | None:
         """Compute Σ_k W_kᵀ (Σ_j b_jk ⊙ u_j) as one product, or None where there is no term."""
         if not terms:
             return None
         d = self.units
-        stacked = parts[0].new_empty(*parts[0].shape[:-1], weight.shape[0])
+        stacked = workspace.take("stacked", (*parts[0].shape[:-1], weight.shape[0]), parts[0])
         written = set()
         for term in terms:
             sum_ = stacked[..., term.product * d : (term.product + 1) * d]
@@ -189,7 +239,14 @@ class Structured(Operator):
             else:
                 torch.mul(part, c, out=sum_)
                 written.add(term.product)
-        return stacked @ weight
+        return _product(stacked, weight, "gathered" if weight is self.recurrent else "gathered inputs", workspace)
+
+
+def _product(block: Tensor, matrix: Tensor, name: str, workspace: Workspace) -> Tensor:
+    """Multiply every vector of a block by a matrix, into the workspace."""
+    result = workspace.take(name, (*block.shape[:-1], matrix.shape[1]), block)
+    torch.mm(block.reshape(-1, block.shape[-1]), matrix, out=result.view(-1, matrix.shape[1]))
+    return result
 
 
 @dataclass(frozen=True)
@@ -212,9 +269,7 @@ class MatrixFree(Operator):
 
     def at(self, time: int) -> MatrixFree:
         """Take the operator of one step out of the whole sequence's."""
-        return replace(
-            self, origin=self.origin[time], displacement=self.displacement[time], state=self.state[time]
-        )
+        return replace(self, origin=self.origin[time], displacement=self.displacement[time], state=self.state[time])
 
     def _point(self, alpha: Tensor | float, like: Tensor) -> tuple[Tensor, Tensor]:
         lead = like.shape[:-1]
@@ -223,26 +278,37 @@ class MatrixFree(Operator):
         # forward mode writes tangents of the primals' layout: an expanded primal would be written many times over
         return x.expand(*lead, x.shape[-1]).contiguous(), s.expand(*lead, s.shape[-1]).contiguous()
 
-    def apply(self, state: Tensor, inputs: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    def apply(
+        self,
+        state: Tensor,
+        inputs: Tensor | None = None,
+        out: Tensor | None = None,
+        workspace: Workspace | None = None,  # noqa: ARG002
+    ) -> Tensor:
         """Compute A·state + C·inputs by Jacobian-vector products."""
 
         def along(alpha: Tensor | float) -> tuple[Tensor, ...]:
             x, s = self._point(alpha, state)
             direction = torch.zeros_like(x) if inputs is None else inputs
-            _, image = torch.func.jvp(self.step, (x, s), (direction, state))
-            return (image,)
+            return (torch.func.jvp(self.step, (x, s), (direction, state))[1],)
 
         image = self.rule(along)[0]
         return image if out is None else out.copy_(image)
 
-    def apply_transpose(self, state: Tensor, with_inputs: bool = True) -> tuple[Tensor, Tensor | None]:
+    def apply_transpose(
+        self,
+        state: Tensor,
+        with_inputs: bool = True,
+        out: Tensor | None = None,
+        workspace: Workspace | None = None,  # noqa: ARG002
+    ) -> tuple[Tensor, Tensor | None]:
         """Compute (Aᵀ·state, Cᵀ·state) by vector-Jacobian products."""
 
         def along(alpha: Tensor | float) -> tuple[Tensor, ...]:
             x, s = self._point(alpha, state)
-            _, pullback = torch.func.vjp(self.step, x, s)
+            pullback = torch.func.vjp(self.step, x, s)[1]
             by_input, by_state = pullback(state)
             return by_state, by_input
 
         by_state, by_input = self.rule(along)
-        return by_state, by_input if with_inputs else None
+        return by_state if out is None else out.copy_(by_state), by_input if with_inputs else None

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Self
 
-import torch
 from torch import Tensor, nn
 
 from unrolled.algebra.activation import RELU, SIGMOID, TANH, Activation, secant

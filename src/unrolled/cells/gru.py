@@ -82,7 +82,7 @@ class GRU(ClosedCell):
         Source:
             Sequence-level features, eq. 10.
         """
-        weights = dict(self.named_parameters())
+        weights: dict[str, Tensor | None] = {**dict(self.named_parameters())}
         if self.bias_ih is not None and self.bias_hh is not None:
             d = self.hidden_size
             none = torch.zeros_like(self.bias_hh[2 * d :])

@@ -7,7 +7,8 @@ r"""The long short-term memory, with PyTorch's gate order i, f, g, o and its opt
 The state is [c; h]; with q = o (1 - tanh² c'), the Jacobian's blocks are
 
 .. math::
-    B = \mathrm{diag}(f),\; D = \mathrm{diag}(c f(1-f)) U_f + \mathrm{diag}(g i(1-i)) U_i + \mathrm{diag}(i(1-g²)) U_g,\;
+    B = \mathrm{diag}(f),\;
+    D = \mathrm{diag}(c f(1-f)) U_f + \mathrm{diag}(g i(1-i)) U_i + \mathrm{diag}(i(1-g²)) U_g,\;
     E = \mathrm{diag}(q) B,\; F = \mathrm{diag}(q) D + \mathrm{diag}(\tanh(c') o(1-o)) U_o
 
 Source:
@@ -17,17 +18,18 @@ Source:
 
 from __future__ import annotations
 
-import torch
+from dataclasses import replace
+
 from torch import Tensor, nn
 
 from unrolled.algebra.activation import SIGMOID, TANH, Activation, secant
 from unrolled.algebra.operator import Structured, Term
 from unrolled.recurrence.closed import ClosedCell
-from unrolled.recurrence.closed_ray import ClosedRay
+from unrolled.recurrence.closed_ray import ClosedRay, ClosedTrace
 
 __all__ = ["LSTM"]
 
-I, F_, G, O = range(4)  # the products, in PyTorch's order
+I, F_, G, O = range(4)  # noqa: E741  # the products, in PyTorch's order
 
 
 class LSTM(ClosedCell):
@@ -66,16 +68,36 @@ class LSTM(ClosedCell):
 
     def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute f and the gains of U_i, U_f, U_g for c'; the same times q, and the gain of U_o, for h'."""
+        f, by_i, by_f, by_g, q, by_o = self.factors(by_input, by_hidden, carried)
+        return f, by_i, by_f, by_g, q * f, q * by_i, q * by_f, q * by_g, by_o
+
+    def factors(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
+        """Compute f, the gains of U_i, U_f, U_g for c', then q and the gain of U_o for h' = q ⊙ δc' + ….
+
+        Args:
+            by_input: z^x, shape (…, 4·d).
+            by_hidden: z^h, shape (…, 4·d).
+            carried: c, shape (…, d).
+
+        Returns:
+            Six tensors, each (…, d).
+        """
         zi, zf, zg, zo = (by_input + by_hidden).chunk(4, dim=-1)
         i, f, g, o = self.gate(zi), self.gate(zf), self.candidate(zg), self.gate(zo)
         cell = f * carried + i * g
         squashed = self.squash(cell)
-        q = o * self.squash.slope(cell, squashed)
-        by_i = g * self.gate.slope(zi, i)
-        by_f = carried * self.gate.slope(zf, f)
-        by_g = i * self.candidate.slope(zg, g)
-        by_o = squashed * self.gate.slope(zo, o)
-        return f, by_i, by_f, by_g, q * f, q * by_i, q * by_f, q * by_g, by_o
+        return (
+            f,
+            g * self.gate.slope(zi, i),
+            carried * self.gate.slope(zf, f),
+            i * self.candidate.slope(zg, g),
+            o * self.squash.slope(cell, squashed),
+            squashed * self.gate.slope(zo, o),
+        )
+
+    def draw(self, trace: ClosedTrace, origin: Tensor) -> LSTMRay:
+        """Draw the ray, whose points have a factored Jacobian."""
+        return LSTMRay(trace, origin)
 
     def gates(self, ray: ClosedRay) -> Structured:
         """Keep i, f, o and the ratio tanh(c')/c': c' = f ⊙ c + i ⊙ g, h' = o ⊙ (tanh(c')/c') ⊙ c'.
@@ -101,3 +123,18 @@ class LSTM(ClosedCell):
         surrogate.candidate = self.candidate.first_order()
         surrogate.squash = self.squash.first_order()
         return surrogate
+
+
+class LSTMRay(ClosedRay):
+    """A ray at a point of which h' follows from c': E = diag(q) B, F = diag(q) D + diag(…) U_o.
+
+    The mean of such products along the ray is not the product of means, so averages keep the nine slopes apart.
+    """
+
+    cell: LSTM
+
+    def at(self, alpha: float) -> Structured:
+        """Take the Jacobian at one point, its two rows sharing what they share."""
+        whole = self.structured(self.coefficients(lambda steps: self.cell.factors(*self.point(alpha, steps))))
+        terms = (*LSTM.recurrent_terms[:3], Term(1, O, 5))
+        return replace(whole, carry=(0, None), recurrent_terms=terms, input_terms=terms, mix=4)

@@ -80,9 +80,7 @@ def tensors_in(checkpoint: object, key: str | None = None) -> tuple[dict[str, Te
         DataError: when there is no mapping of tensors in it.
     """
     if not isinstance(checkpoint, Mapping):
-        raise DataError(
-            f"the file holds a {type(checkpoint).__name__}; expected a state dict: tensors by name"
-        )
+        raise DataError(f"the file holds a {type(checkpoint).__name__}; expected a state dict: tensors by name")
     own = _tensors(checkpoint)
     nested = {name: _tensors(value) for name, value in checkpoint.items() if isinstance(value, Mapping)}
     nested = {name: tensors for name, tensors in nested.items() if tensors}
@@ -109,9 +107,7 @@ def _tensors(mapping: Mapping[str, object]) -> dict[str, Tensor]:
 
     # A copy each: safetensors refuses tensors that share memory (tied weights), and so do we refuse to guess.
     return {
-        name: value.detach().to_dense().clone().contiguous()
-        if value.is_sparse
-        else value.detach().clone().contiguous()
+        name: value.detach().to_dense().clone().contiguous() if value.is_sparse else value.detach().clone().contiguous()
         for name, value in mapping.items()
         if isinstance(value, Tensor)
     }

@@ -32,9 +32,7 @@ def _bare(help_text: str) -> typer.models.OptionInfo:
 def explain(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="[RUN] SENTENCE", help="A run folder and a sentence; with --weights, a sentence."
-        ),
+        typer.Argument(metavar="[RUN] SENTENCE", help="A run folder and a sentence; with --weights, a sentence."),
     ],
     target: Annotated[
         str | None,
@@ -78,9 +76,7 @@ def explain(
         typer.echo(f"every n-gram: {json_file}")
 
 
-def _open(
-    words: Sequence[str], weights: Path | None, vocab: Path | None, hints: dict[str, str | None]
-) -> Case:
+def _open(words: Sequence[str], weights: Path | None, vocab: Path | None, hints: dict[str, str | None]) -> Case:
     if weights is not None:
         if vocab is None:
             raise UsageError("--weights needs --vocab; expected the file of the network's words")
@@ -102,9 +98,7 @@ def _show(question: Question, explanation: Explanation, top: int) -> None:
     from unrolled.report.wording import signed, visible
 
     console = Console()
-    said = "  ".join(
-        f"{visible(question.case.name(k))} {signed(value)}" for k, value in enumerate(question.logits)
-    )
+    said = "  ".join(f"{visible(question.case.name(k))} {signed(value)}" for k, value in enumerate(question.logits))
     typer.echo(f"the network says: {said}\n")
     colour = console.is_terminal and not console.no_color
     typer.echo(to_text(explanation, console.width, colour, top))

@@ -119,21 +119,15 @@ def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansi
         published = PUBLISHED[run.config.encoder][polarity]
         for k, before in enumerate(NEGATIONS):
             cells = [_spread(scores[name][polarity][:, k]) for name in expansions]
-            drawn.add_row(
-                f"{before}{polarity}" if before else f"{polarity} ({len(words)})", published[k], *cells
-            )
+            drawn.add_row(f"{before}{polarity}" if before else f"{polarity} ({len(words)})", published[k], *cells)
         drawn.add_section()
     total = sum(map(len, adjectives.values()))
-    counts = [
-        [sum(pair) for pair in zip(*map(flips, scores[name].values()), strict=True)] for name in expansions
-    ]
+    counts = [[sum(pair) for pair in zip(*map(flips, scores[name].values()), strict=True)] for name in expansions]
     for k, label in enumerate(("flip with not", "and flip back")):
         drawn.add_row(label, "", *(f"{count[k]} of {total}" for count in counts))
     drawn.add_section()
     everyone = [word for words in adjectives.values() for word in words]
-    errors = [
-        open_phrases(run, everyone, NEGATIONS[-1], name).residual()[:, -1].mean() for name in expansions
-    ]
+    errors = [open_phrases(run, everyone, NEGATIONS[-1], name).residual()[:, -1].mean() for name in expansions]
     drawn.add_row("error of the sum", "", *(size(float(error)) for error in errors))
     return drawn
 

@@ -33,9 +33,7 @@ def classify(
     hidden: Annotated[int, typer.Option(help="Size of its state, for each direction.")] = 128,
     embedding: Annotated[int, typer.Option(help="Size of the word vectors.")] = 128,
     layers: Annotated[int, typer.Option(help="Recurrent layers, one on top of the other.")] = 1,
-    bidirectional: Annotated[
-        bool, typer.Option("--bidirectional", help="Read the text from both ends.")
-    ] = False,
+    bidirectional: Annotated[bool, typer.Option("--bidirectional", help="Read the text from both ends.")] = False,
     pooling: Annotated[
         str, typer.Option(help="What is classified: the last state, or the mean, max or attention over all.")
     ] = "last",
@@ -46,12 +44,10 @@ def classify(
     optimiser: Annotated[str, typer.Option(help="adam, adagrad or sgd.")] = "adam",
     word_dropout: Annotated[
         float, typer.Option(help="Share of words read as <unk> in training; this is how <unk> is learned.")
-    ] = 0.0,
+    ] = 0.1,
     patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better one on dev.")] = 3,
     seed: Annotated[int, typer.Option(help="Same seed, same network.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="The run folder to write.", show_default="runs/DATA-ENCODER")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder to write.", show_default="runs/DATA-ENCODER")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier run of this name.")] = False,
     data_dir: Annotated[
         Path | None, typer.Option(help="Folder with sst/ in it; else the variable UNROLLED_DATA.")

@@ -125,9 +125,7 @@ def _labelled(phrases: Iterable[tuple[Tree, Node]], classes: Sequence[int | None
             yield Example(tree.tokens[node.start : node.stop], label)
 
 
-def _read_splits(
-    name: str, labels: tuple[str, ...], classes: Sequence[int | None], folder: Path | None
-) -> Dataset:
+def _read_splits(name: str, labels: tuple[str, ...], classes: Sequence[int | None], folder: Path | None) -> Dataset:
     """Read all phrases of the training trees, whole sentences of the other two; None leaves a label out."""
     paths = [find_file(f"sst/{split}.txt", folder) for split in ("train", "dev", "test")]
     train, dev, test = map(read_trees, paths)

@@ -43,9 +43,7 @@ def read_tsv(path: Path) -> Dataset:
         texts.append((tokens, label.strip()))
     labels = tuple(sorted({label for _, label in texts}))
     if len(texts) < 10 or len(labels) < 2:
-        raise DataError(
-            f"{path}: {len(texts)} texts of {len(labels)} classes; expected at least 10 texts of 2 classes"
-        )
+        raise DataError(f"{path}: {len(texts)} texts of {len(labels)} classes; expected at least 10 texts of 2 classes")
     held_out = round(_SHARE * len(texts))
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(_SPLIT_SEED)).tolist()
     examples = [Example(texts[i][0], labels.index(texts[i][1])) for i in order]

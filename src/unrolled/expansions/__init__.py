@@ -8,7 +8,7 @@ from unrolled.errors import UnknownNameError, UsageError
 from unrolled.recurrence.expansion import Expansion
 from unrolled.zoo import Zoo
 
-__all__ = ["EXPANSIONS", "resolve"]
+__all__ = ["EXPANSIONS", "UsageError", "resolve"]
 
 EXPANSIONS: Zoo[Expansion] = Zoo(__name__, Expansion, "expansion")  # type: ignore[type-abstract]
 

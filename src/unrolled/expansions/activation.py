@@ -9,9 +9,10 @@ Source:
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
-from unrolled.algebra.average import at_origin
 from unrolled.algebra.operator import Operator
 from unrolled.recurrence.expansion import Linearisation
 from unrolled.recurrence.ray import Ray
@@ -26,7 +27,7 @@ class ActivationExpansion(Linearisation):
     exact = False
     local = True
 
-    def expand(self, ray: Ray[Operator], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
         """Take the surrogate's f(x, 0) and its Jacobian there."""
         surrogate = ray.first_order()
-        return surrogate.origin, surrogate.operator(at_origin)
+        return surrogate.origin, surrogate.at(0.0)

@@ -8,9 +8,10 @@ tangent, not what it means alone.
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
-from unrolled.algebra.average import at_end
 from unrolled.algebra.operator import Operator
 from unrolled.recurrence.expansion import Linearisation
 from unrolled.recurrence.ray import Ray
@@ -25,7 +26,7 @@ class Operating(Linearisation):
     exact = True
     local = False
 
-    def expand(self, ray: Ray[Operator], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
         """Take the Jacobian at the end of the ray and what it leaves of the state."""
-        operator = ray.operator(at_end)
+        operator = ray.at(1.0)
         return ray.end - ray.increment(operator), operator

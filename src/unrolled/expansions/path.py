@@ -10,10 +10,13 @@ is what is left.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from unrolled.algebra.average import gauss_legendre
+from unrolled.algebra.distance import relative_error
 from unrolled.algebra.operator import Operator
 from unrolled.recurrence.expansion import Linearisation
 from unrolled.recurrence.ray import Ray
@@ -23,7 +26,7 @@ __all__ = ["Path", "step_error"]
 FIRST, LAST = 6, 192
 
 
-def step_error(ray: Ray[Operator], g: Tensor, operator: Operator) -> float:
+def step_error(ray: Ray[Any], g: Tensor, operator: Operator) -> float:
     """Measure the largest relative error of a single step: ‖s_t - g_t - A_t s_{t-1}‖ / ‖s_t‖.
 
     Args:
@@ -34,9 +37,7 @@ def step_error(ray: Ray[Operator], g: Tensor, operator: Operator) -> float:
     Returns:
         The largest over steps and examples.
     """
-    wrong = torch.linalg.vector_norm(ray.end - g - ray.increment(operator), dim=-1)
-    size = torch.linalg.vector_norm(ray.end, dim=-1)
-    return float((wrong / size.clamp_min(torch.finfo(size.dtype).tiny)).nan_to_num().max())
+    return float(relative_error(ray.end - g - ray.increment(operator), ray.end).max())
 
 
 class Path(Linearisation):
@@ -46,7 +47,7 @@ class Path(Linearisation):
     exact = True
     local = False
 
-    def expand(self, ray: Ray[Operator], tolerance: float) -> tuple[Tensor, Operator]:
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
         """Take f(x, 0) and the mean Jacobian: in closed form if the cell has one, else by doubling nodes."""
         closed = ray.secant()
         if closed is not None:

@@ -12,6 +12,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -62,7 +63,7 @@ class Taylor(Linearisation):
             raise UsageError(f"taylor({', '.join(words)}): expected one whole number, as in taylor(3)")
         return cls(int(words[0]))
 
-    def expand(self, ray: Ray[Operator], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
         """Take f(x, 0) and the Taylor sum of the Jacobian."""
         return ray.origin, ray.operator(taylor_sum(self.order))
 

@@ -11,9 +11,10 @@ Source:
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
-from unrolled.algebra.average import at_origin
 from unrolled.algebra.operator import Operator
 from unrolled.recurrence.expansion import Linearisation
 from unrolled.recurrence.ray import Ray
@@ -28,6 +29,6 @@ class Zero(Linearisation):
     exact = False
     local = True
 
-    def expand(self, ray: Ray[Operator], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
         """Take f(x, 0) and the Jacobian there."""
-        return ray.origin, ray.operator(at_origin)
+        return ray.origin, ray.at(0.0)

@@ -68,8 +68,8 @@ def explain(
 
     The model is run as it is: its embedding, pooling and head are whatever its author wrote. Its recurrent network's
     inputs and states are observed, the states rewritten as n-gram terms, and the readout of the target averaged along
-    the ray from zero to the states, so that the account is exact. No backward pass goes through the network, so it works
-    in evaluation mode on a GPU as well. The model is left as it was.
+    the ray from zero to the states, so that the account is exact. No backward pass goes through the network, so it
+    works in evaluation mode on a GPU as well. The model is left as it was.
 
     Args:
         model: any module; its own output must hold the target.

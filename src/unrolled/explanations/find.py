@@ -5,16 +5,18 @@ from __future__ import annotations
 from torch import nn
 
 from unrolled.errors import UnknownNameError, UsageError
+from unrolled.ngrams.opening import Network
 
 __all__ = ["find_recurrent"]
 
 
-def find_recurrent(model: nn.Module, rnn: str | nn.Module | None = None) -> tuple[str, nn.RNNBase]:
+def find_recurrent(model: nn.Module, rnn: str | nn.Module | None = None) -> tuple[str, Network]:
     """Find the recurrent network inside a model.
 
     Args:
         model: any module.
-        rnn: its path inside the model (``"encoder.rnn"``), or the module itself; needed when there are several.
+        rnn: its path inside the model (``"encoder.rnn"``), or the module itself; needed when there are
+            several.
 
     Returns:
         The path, empty for the model itself, and the module.
@@ -23,7 +25,7 @@ def find_recurrent(model: nn.Module, rnn: str | nn.Module | None = None) -> tupl
         UnknownNameError: when no recurrent network has that path.
         UsageError: when there is none, or there are several and none is named.
     """
-    found = {path: module for path, module in model.named_modules() if isinstance(module, nn.RNNBase)}
+    found = {path: module for path, module in model.named_modules() if isinstance(module, Network)}
     if isinstance(rnn, nn.Module):
         for path, module in found.items():
             if module is rnn:
@@ -35,7 +37,8 @@ def find_recurrent(model: nn.Module, rnn: str | nn.Module | None = None) -> tupl
         return rnn, found[rnn]
     if not found:
         raise UsageError(
-            f"no recurrent network in {type(model).__name__}; expected a torch.nn.RNN, GRU or LSTM among its modules"
+            f"no recurrent network in {type(model).__name__}; expected a torch.nn.RNN, GRU or LSTM, "
+            "or one of unrolled.cells.recurrent, among its modules"
         )
     if len(found) > 1:
         raise UsageError(

@@ -1,7 +1,7 @@
 """Watch a recurrent network at work inside its model, and run the model again with other states in its place.
 
-The model is never changed: the watch is a hook that is taken off again, the replacement an instance attribute that
-is deleted again, and every module gets its mode back.
+The model is never changed: the watch is a hook that is taken off again, the replacement an instance
+attribute that is deleted again, and every module gets its mode back.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.errors import UsageError
-from unrolled.ngrams.opening import Opened, State, open_network, reversal
+from unrolled.ngrams.opening import Network, Opened, open_network
+from unrolled.recurrence.layout import Lengths, State
 
 __all__ = ["Observation", "evaluating", "observe"]
 
@@ -44,25 +46,22 @@ class Observation:
     """What one forward pass of the model showed of its recurrent network."""
 
     model: nn.Module
-    rnn: nn.RNNBase
+    rnn: Network
     run: Callable[[], object]
     """Runs the model again on the same arguments."""
     answer: object
     """What the model returned."""
     opened: Opened
-    output: Tensor | PackedSequence
-    """The network's first result, as it gave it."""
     final: tuple[Tensor, ...]
-    """The network's final states: (h_n,) or (h_n, c_n)."""
+    """The network's final states: (h_n,), or (h_n, c_n) with all that is not hidden output."""
 
     @property
     def states(self) -> tuple[Tensor, ...]:
-        """For each direction the states of all decomposed layers, in token order, shape (time, batch, state)."""
-        index = reversal(self.opened.lengths, self.opened.outputs[0].shape[0])
+        """For each direction all decomposed layers' states, in token order, shape (time, batch, state)."""
         result = []
         for d, layers in enumerate(self.opened.directions):
             states = torch.cat([layer.image for layer in layers], dim=-1)
-            result.append(states if d == 0 else states.gather(0, index[..., None].expand(states.shape)))
+            result.append(self.opened.layout.reverse(states) if d else states)
         return tuple(result)
 
     def replay(self, states: tuple[Tensor, ...]) -> object:
@@ -98,28 +97,14 @@ class Observation:
                 place = (lowest + k) * count + d
                 finals[0][place] = layer.cell.hidden(read)
                 if len(finals) == 2:
-                    finals[1][place] = read[..., : layer.cell.hidden_size]
+                    finals[1][place] = read[..., : layer.cell.state_size - layer.cell.output_size]
             tops.append(layers[-1].cell.hidden(parts[-1]))
         stacked = [torch.stack(f).reshape(p.shape) for f, p in zip(finals, self.final, strict=True)]
         final = stacked[0] if len(stacked) == 1 else (stacked[0], stacked[1])
-        return self._like_output(torch.cat(tops, dim=-1)), final
-
-    def _like_output(self, hidden: Tensor) -> Tensor | PackedSequence:
-        """Give (time, batch, hidden) the form that the network's output had."""
-        output = self.output
-        if isinstance(output, PackedSequence):
-            order = output.sorted_indices
-            sorted_ = hidden if order is None else hidden[:, order]
-            data = torch.cat([sorted_[t, :size] for t, size in enumerate(output.batch_sizes.tolist())])
-            return PackedSequence(data, output.batch_sizes, output.sorted_indices, output.unsorted_indices)
-        inside = torch.arange(hidden.shape[0], device=hidden.device)[:, None] < self.opened.lengths
-        hidden = torch.where(inside[..., None], hidden, torch.zeros_like(hidden))
-        if output.dim() == 2:
-            return hidden[:, 0]
-        return hidden.transpose(0, 1) if self.rnn.batch_first else hidden
+        return self.opened.layout.restore(torch.cat(tops, dim=-1)), final
 
 
-def observe(model: nn.Module, rnn: nn.RNNBase, args: tuple[object, ...], kwargs: dict[str, object]) -> Observation:
+def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]) -> Observation:
     """Run a model once and open the recurrent network inside it on what it was given there.
 
     Args:
@@ -152,15 +137,14 @@ def observe(model: nn.Module, rnn: nn.RNNBase, args: tuple[object, ...], kwargs:
     state = named.get("hx", given[1] if len(given) > 1 else None)
     assert isinstance(inputs, Tensor | PackedSequence)
     assert isinstance(result, tuple)
-    output, final = result
+    final = result[1]
     with torch.no_grad():
-        opened = open_network(rnn, inputs, None, state)
+        opened = open_network(rnn, inputs, cast("Lengths", named.get("lengths")), cast("State", state))
     return Observation(
         model,
         rnn,
         lambda: model(*args, **kwargs),
         answer,
         opened,
-        output,
         final if isinstance(final, tuple) else (final,),
     )

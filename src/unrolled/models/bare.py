@@ -134,19 +134,14 @@ def _matrices(tensors: Mapping[str, Tensor], columns: int) -> dict[str, Tensor]:
 def _find_embedding(tensors: Mapping[str, Tensor], key: str | None, words: int, size: int) -> str:
     fitting = _matrices(_chosen(tensors, key, "--embedding"), size)
     if not fitting:
-        raise DataError(
-            f"no embedding of {size} columns, which the recurrent network reads; found {describe(tensors)}"
-        )
+        raise DataError(f"no embedding of {size} columns, which the recurrent network reads; found {describe(tensors)}")
     exact = [name for name, tensor in fitting.items() if len(tensor) == words]
     if not exact:
         raise DataError(
-            f"the vocabulary has {words} words; expected an embedding of as many rows, "
-            f"found {describe(fitting)}"
+            f"the vocabulary has {words} words; expected an embedding of as many rows, found {describe(fitting)}"
         )
     if len(exact) > 1:
-        raise UsageError(
-            f"several tensors may be the embedding: {', '.join(exact)}; name one with --embedding"
-        )
+        raise UsageError(f"several tensors may be the embedding: {', '.join(exact)}; name one with --embedding")
     return exact[0]
 
 

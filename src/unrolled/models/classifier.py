@@ -60,9 +60,7 @@ class Classifier(nn.Module):
             UsageError: when a length lies outside 1..time.
         """
         if tokens.ndim != 2 or 0 in tokens.shape:
-            raise ShapeError(
-                f"tokens have shape {tuple(tokens.shape)}; expected (batch, time), neither of them 0"
-            )
+            raise ShapeError(f"tokens have shape {tuple(tokens.shape)}; expected (batch, time), neither of them 0")
         lengths = _ragged(tokens, lengths)
         vectors = self.dropout(self.embedding(tokens))
         if lengths is None:
@@ -80,9 +78,7 @@ def _ragged(tokens: Tensor, lengths: Tensor | None) -> Tensor | None:
         return None
     batch, time = tokens.shape
     if lengths.shape != (batch,):
-        raise ShapeError(
-            f"lengths have shape {tuple(lengths.shape)}; expected ({batch},), one for each sequence"
-        )
+        raise ShapeError(f"lengths have shape {tuple(lengths.shape)}; expected ({batch},), one for each sequence")
     shortest, longest = torch.aminmax(lengths)
     if shortest < 1 or longest > time:
         raise UsageError(f"lengths lie between {shortest} and {longest}; expected 1 to {time}")

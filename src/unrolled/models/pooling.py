@@ -35,8 +35,7 @@ class LastState(nn.Module):
         """Pick the final states; see the module's docstring."""
         if states.shape[-1] % self.directions:
             raise ShapeError(
-                f"states have {states.shape[-1]} features; "
-                f"expected a multiple of the {self.directions} directions"
+                f"states have {states.shape[-1]} features; expected a multiple of the {self.directions} directions"
             )
         forward, *backward = states.chunk(self.directions, dim=-1)
         if lengths is None:

@@ -18,9 +18,7 @@ from unrolled.errors import DataError, UsageError
 __all__ = ["NONLINEARITIES", "RecurrentWeights"]
 
 NONLINEARITIES = ("tanh", "relu")
-_NAME = re.compile(
-    r"(?P<prefix>.*?)(?P<own>(?:weight_(?:ih|hh|hr)|bias_(?:ih|hh))_l(?P<layer>\d+)(?:_reverse)?)"
-)
+_NAME = re.compile(r"(?P<prefix>.*?)(?P<own>(?:weight_(?:ih|hh|hr)|bias_(?:ih|hh))_l(?P<layer>\d+)(?:_reverse)?)")
 _KINDS: dict[int, type[nn.RNN | nn.GRU | nn.LSTM]] = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}
 
 
@@ -96,14 +94,10 @@ class RecurrentWeights:
         if kind is nn.RNN:
             options["nonlinearity"] = _checked(nonlinearity)
         elif nonlinearity is not None:
-            raise UsageError(
-                f"--nonlinearity is for Elman networks; these weights are those of a {kind.__name__}"
-            )
+            raise UsageError(f"--nonlinearity is for Elman networks; these weights are those of a {kind.__name__}")
         if "weight_hr_l0" in self.tensors:
             if kind is not nn.LSTM:
-                raise DataError(
-                    f"{self.prefix}weight_hr_l0: only an LSTM has a projection, this is a {kind.__name__}"
-                )
+                raise DataError(f"{self.prefix}weight_hr_l0: only an LSTM has a projection, this is a {kind.__name__}")
             options["proj_size"] = self._shape("weight_hr_l0")[0]
         network = kind(
             self._shape("weight_ih_l0")[1],
@@ -125,8 +119,7 @@ class RecurrentWeights:
         tensor = self.tensors[name]
         if tensor.ndim != 2 or tensor.numel() == 0 or not tensor.is_floating_point():
             raise DataError(
-                f"{self.prefix}{name} is {tensor.dtype} of shape {list(tensor.shape)}; "
-                "expected a floating-point matrix"
+                f"{self.prefix}{name} is {tensor.dtype} of shape {list(tensor.shape)}; expected a floating-point matrix"
             )
         return tensor.shape[0], tensor.shape[1]
 
@@ -137,9 +130,7 @@ class RecurrentWeights:
                 raise DataError(f"{self.prefix}{name} is {word} {describe(self.tensors)}")
             came, wanted = list(self.tensors[name].shape), list(expected[name].shape)
             if came != wanted:
-                raise DataError(
-                    f"{self.prefix}{name} has shape {came}; expected {wanted}, as the others have it"
-                )
+                raise DataError(f"{self.prefix}{name} has shape {came}; expected {wanted}, as the others have it")
 
 
 def _checked(nonlinearity: str | None) -> str:

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import torch
 from torch import Tensor
 
 from unrolled.errors import UsageError
@@ -163,9 +162,7 @@ class Account:
             UsageError: when the span is empty or outside the sentence, or the direction is unknown.
         """
         self._span(start, stop)
-        return sum(
-            self._cell(self.triangle.contributions, d, start, stop) for d in self._directions(direction)
-        )
+        return sum(self._cell(self.triangle.contributions, d, start, stop) for d in self._directions(direction))
 
     def phrase_score(self, start: int, stop: int, direction: str | None = None) -> float:
         """Score a phrase: the sum of the scores of all n-grams inside it that end at its end.

@@ -5,20 +5,22 @@ r"""The states of a recurrent network as sums of n-gram terms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from unrolled.algebra.distance import relative_error
 from unrolled.errors import ShapeError, UsageError
 from unrolled.expansions import resolve
-from unrolled.ngrams.opening import Opened, State, open_network, reversal
+from unrolled.ngrams.opening import Network, Opened, open_network
 from unrolled.ngrams.sequence import AffineSequence, expand
 from unrolled.ngrams.sweep import Block, adjoint, blocks, running, scores
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.expansion import Expansion
+from unrolled.recurrence.layout import Lengths, State, reversal
 
 __all__ = ["Decomposition", "decompose"]
 
@@ -190,9 +192,7 @@ class Decomposition:
             Relative error, shape (batch, time).
         """
         own = self.states(direction)
-        wrong = torch.linalg.vector_norm(self.context(direction) - own, dim=-1)
-        size = torch.linalg.vector_norm(own, dim=-1)
-        return wrong / size.clamp_min(torch.finfo(size.dtype).tiny)
+        return relative_error(self.context(direction) - own, own)
 
     @property
     def _inside(self) -> Tensor:
@@ -260,9 +260,9 @@ class Decomposition:
 
 @torch.no_grad()
 def decompose(
-    rnn: nn.RNNBase | Cell,
+    rnn: Network | Cell,
     inputs: Tensor | PackedSequence,
-    lengths: Tensor | Sequence[int] | None = None,
+    lengths: Lengths = None,
     state: State = None,
     *,
     expansion: str | Expansion = "path",
@@ -277,10 +277,10 @@ def decompose(
     and ``scope`` says so. The network is left as it was.
 
     Args:
-        rnn: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a cell of :mod:`unrolled.cells`.
+        rnn: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, a network of :func:`unrolled.cells.recurrent`, or one cell.
         inputs: token vectors, as one would give them to the network: padded, unbatched or packed.
         lengths: of the sequences in a padded batch, shape (batch,).
-        state: the initial state, as torch.nn takes it.
+        state: the initial state, as the network takes it; for a cell, flat, shape (batch, state).
         expansion: ``"path"``, ``"operating"``, ``"gates"`` or a mean of them for terms that sum to the state;
             ``"zero"`` or ``"activation"`` for terms that depend on their own tokens alone.
         max_order: the longest n-gram to keep apart; longer ones are summed up in :meth:`Decomposition.older`.

@@ -1,13 +1,14 @@
-r"""Opening a network: its layers as cells, its states step by step, and the proof that they are the same network.
+r"""Opening a network: its layers as cells, its states step by step, the proof that it is the same network.
 
-Any ``torch.nn.RNN``, ``GRU`` or ``LSTM`` is opened as it is: several layers, bidirectional, projected, batch first or
-not, packed or padded. Our states are computed by our cells from the module's own weights and held against the module's
-own output; a difference above rounding means that it is not the network we took it for, and it is refused.
+Any ``torch.nn.RNN``, ``GRU`` or ``LSTM``, and any network of our own cells, is opened as it is: several
+layers, bidirectional, projected, batch first or not, packed or padded. Our states are computed by our
+cells from the module's own weights and held against the module's own output; a difference above rounding
+means that it is not the network we took it for, and it is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
 from dataclasses import dataclass
 
 import torch
@@ -15,15 +16,17 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from unrolled.cells import CELLS
-from unrolled.errors import NonFiniteError, ParityError, ShapeError, UsageError
+from unrolled.errors import NonFiniteError, ParityError, UsageError
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.closed import ClosedCell
+from unrolled.recurrence.layout import Layout, Lengths, State, checked_state, flat_states, read_batch
+from unrolled.recurrence.network import Recurrent
 from unrolled.recurrence.trace import Trace
 
-__all__ = ["Opened", "State", "open_network", "reversal"]
+__all__ = ["Network", "Opened", "cell_of", "cells_of", "open_network"]
 
-State = Tensor | tuple[Tensor, Tensor] | None
-"""An initial state as torch.nn takes it: h_0, or (h_0, c_0)."""
+Network = nn.RNNBase | Recurrent
+"""What can be opened: the two have the same interface."""
 
 # How far our states may lie from the network's: rounding of a few hundred steps in the type it computed in.
 PARITY = {torch.float64: 1e-9, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
@@ -37,30 +40,16 @@ class Opened:
     """Forward and, for a bidirectional network, backward, the latter in the order it reads."""
     outputs: tuple[Tensor, ...]
     """The network's own hidden output in each direction, in token order, shape (time, batch, hidden)."""
-    lengths: Tensor
-    """Shape (batch,)."""
+    layout: Layout
+    """How the batch came, its lengths among it."""
     parity: float
     """The largest difference between our states and the network's."""
     scope: str
 
-
-def reversal(lengths: Tensor, time: int) -> Tensor:
-    """Give the index that reverses each sequence within its length; it is its own inverse.
-
-    Args:
-        lengths: shape (batch,).
-        time: the padded length.
-
-    Returns:
-        Positions, shape (time, batch).
-    """
-    steps = torch.arange(time, device=lengths.device)[:, None]
-    backward = lengths[None, :] - 1 - steps
-    return torch.where(backward >= 0, backward, steps)
-
-
-def _reverse(values: Tensor, index: Tensor) -> Tensor:
-    return values.gather(0, index[..., None].expand(values.shape))
+    @property
+    def lengths(self) -> Tensor:
+        """How many tokens each sequence has, shape (batch,)."""
+        return self.layout.lengths
 
 
 def _finite(values: Tensor, what: str) -> None:
@@ -69,76 +58,20 @@ def _finite(values: Tensor, what: str) -> None:
         raise NonFiniteError(f"{what} hold NaN or infinity; expected finite numbers")
 
 
-def _time_major(rnn: nn.RNNBase, inputs: Tensor | PackedSequence, lengths: object) -> tuple[Tensor, Tensor]:
-    """Bring any input torch.nn takes to (time, batch, input) and its lengths."""
-    if isinstance(inputs, PackedSequence):
-        if lengths is not None:
-            raise UsageError("lengths came with a packed sequence, which has its own; expected one or the other")
-        padded, own = pad_packed_sequence(inputs)
-        return padded, own.to(padded.device)
-    if inputs.dim() == 2:
-        inputs = inputs.unsqueeze(1)
-    elif inputs.dim() == 3:
-        inputs = inputs.transpose(0, 1) if rnn.batch_first else inputs
-    if inputs.dim() != 3 or inputs.shape[-1] != rnn.input_size:
-        raise ShapeError(
-            f"inputs have shape {tuple(inputs.shape)}; expected "
-            f"{'(batch, time' if rnn.batch_first else '(time, batch'}, {rnn.input_size})"
-        )
-    time, batch = inputs.shape[:2]
-    if time == 0 or batch == 0:
-        raise ShapeError(f"inputs have {batch} sequences of {time} tokens; expected at least one token")
-    if lengths is None:
-        return inputs, torch.full((batch,), time, device=inputs.device)
-    given = torch.as_tensor(lengths, device=inputs.device)
-    if given.shape != (batch,) or given.dtype not in (torch.int64, torch.int32):
-        raise ShapeError(f"lengths have shape {tuple(given.shape)}, {given.dtype}; expected ({batch},) whole numbers")
-    if int(given.min()) < 1 or int(given.max()) > time:
-        raise UsageError(f"lengths run from {int(given.min())} to {int(given.max())}; expected 1 to {time}")
-    return inputs, given.to(torch.int64)
-
-
-def _checked_state(rnn: nn.RNNBase, state: State, batch: int) -> State:
-    """Hold an initial state against the network, and give it a batch axis where it has none."""
-    if state is None:
-        return None
-    carried = isinstance(rnn, nn.LSTM)
-    if isinstance(state, tuple) != carried:
-        raise ShapeError(f"the state is a {type(state).__name__}; expected {'(h_0, c_0)' if carried else 'h_0'}")
-    count = rnn.num_layers * (2 if rnn.bidirectional else 1)
-    sizes = (rnn.proj_size or rnn.hidden_size, rnn.hidden_size)
-    parts = []
-    for label, part, size in zip(("h_0", "c_0"), state if isinstance(state, tuple) else (state,), sizes, strict=False):
-        part = part.unsqueeze(1) if part.dim() == 2 else part
-        if part.shape != (count, batch, size):
-            raise ShapeError(f"{label} has shape {tuple(part.shape)}; expected {(count, batch, size)}")
-        _finite(part, label)
-        parts.append(part)
-    return (parts[0], parts[1]) if carried else parts[0]
-
-
-def _flat_states(rnn: nn.RNNBase, state: State, dtype: torch.dtype) -> list[Tensor | None]:
-    """Lay out the initial state: one flat state for each layer and direction, [c; h] for an LSTM."""
-    if state is None:
-        return [None] * (rnn.num_layers * (2 if rnn.bidirectional else 1))
-    parts = state[::-1] if isinstance(state, tuple) else (state,)
-    return list(torch.cat(parts, dim=-1).to(dtype))
-
-
-def _own_output(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor, state: State) -> Tensor:
+def _own_output(rnn: Network, x: Tensor, layout: Layout, state: State) -> Tensor:
     """Run the module itself, as in evaluation, and leave it as it was."""
-    packed: Tensor | PackedSequence = inputs.transpose(0, 1) if rnn.batch_first else inputs
-    if int(lengths.min()) < inputs.shape[0]:
-        packed = pack_padded_sequence(inputs, lengths.cpu(), enforce_sorted=False)
+    given: Tensor | PackedSequence = x.transpose(0, 1) if rnn.batch_first else x
+    if layout.ragged:
+        given = pack_padded_sequence(x, layout.lengths.cpu(), enforce_sorted=False)
     mode = rnn.training
     rnn.training = False
     try:
         # not rnn(...): a user's forward hooks are no business of ours
-        output, _ = rnn.forward(packed, state)
+        output, _ = rnn.forward(given, state)
     finally:
         rnn.training = mode
     if isinstance(output, PackedSequence):
-        return pad_packed_sequence(output, total_length=inputs.shape[0])[0]
+        return pad_packed_sequence(output, total_length=layout.time)[0]
     return output.transpose(0, 1) if rnn.batch_first else output
 
 
@@ -155,26 +88,46 @@ def cell_of(rnn: nn.RNNBase) -> type[ClosedCell]:
         UsageError: when it is none of torch.nn's recurrent networks.
     """
     for cell in CELLS.members.values():
-        if issubclass(cell, ClosedCell) and isinstance(rnn, cell.torch_type):
+        if issubclass(cell, ClosedCell) and cell.torch_type and isinstance(rnn, cell.torch_type):
             return cell
     raise UsageError(f"{type(rnn).__name__} came; expected torch.nn.RNN, GRU or LSTM, or a cell of unrolled.cells")
 
 
+def cells_of(rnn: Network, dtype: torch.dtype) -> list[tuple[Cell, ...]]:
+    """Take a network apart.
+
+    Args:
+        rnn: the network; its weights are shared, not copied, where they are in the type already.
+        dtype: what to compute in.
+
+    Returns:
+        The cells of each layer, lowest first: forward and, for a bidirectional network, backward.
+
+    Raises:
+        UsageError: when it is no recurrent network we know.
+    """
+    ways = range(2 if rnn.bidirectional else 1)
+    if isinstance(rnn, Recurrent):
+        layers = [tuple(rnn.cell(level, way) for way in ways) for level in range(rnn.num_layers)]
+        same = all(p.dtype == dtype for p in rnn.parameters())
+        return layers if same else [tuple(copy.deepcopy(c).to(dtype) for c in layer) for layer in layers]
+    kind = cell_of(rnn)
+    return [tuple(kind.from_torch(rnn, level, way == 1, dtype) for way in ways) for level in range(rnn.num_layers)]
+
+
 def open_network(
-    rnn: nn.RNNBase | Cell,
+    rnn: Network | Cell,
     inputs: Tensor | PackedSequence,
-    lengths: Tensor | Sequence[int] | None = None,
+    lengths: Lengths = None,
     state: State = None,
-    output: Tensor | None = None,
 ) -> Opened:
     """Run a network on a batch and keep every layer's states.
 
     Args:
-        rnn: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or one of our cells.
+        rnn: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, a network of our cells, or one of the cells.
         inputs: what one would give to it: padded, unbatched or packed.
         lengths: of the sequences in a padded batch, shape (batch,).
-        state: the initial state, as torch.nn takes it; for a cell, flat, shape (batch, state).
-        output: the network's own output in (time, batch, …) where it is known already.
+        state: the initial state, as the network takes it; for a cell, flat, shape (batch, state).
 
     Returns:
         The layers to decompose, with their states, and the parity.
@@ -187,75 +140,69 @@ def open_network(
     """
     if isinstance(rnn, Cell):
         return _open_cell(rnn, inputs, lengths, state)
-    kind = cell_of(rnn)
+    if not isinstance(rnn, Recurrent):
+        cell_of(rnn)  # refuses what is none
     for name, weight in rnn.named_parameters():
         _finite(weight, f"weights {name}")
-    x, lengths = _time_major(rnn, inputs, lengths)
-    time, batch = x.shape[:2]
-    inside = torch.arange(time, device=x.device)[:, None] < lengths
-    ragged = int(lengths.min()) < time
-    if ragged:
-        # Padding is never read, whatever it holds; NaN there would spread through products with zero.
-        x = torch.where(inside[..., None], x, torch.zeros_like(x))
+    x, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
     _finite(x, "inputs")
-    state = _checked_state(rnn, state, batch)
-    own = _own_output(rnn, x, lengths, state) if output is None else output
     dtype = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32
-    initial = _flat_states(rnn, state, dtype)
-    count = 2 if rnn.bidirectional else 1
-    backward = reversal(lengths, time) if rnn.bidirectional else None
-    below = x.to(dtype)
-    tops = own.to(dtype).chunk(count, dim=-1)
+    cells = cells_of(rnn, dtype)
+    count, top = len(cells[0]), cells[-1][0]
+    state = checked_state(state, len(cells) * count, x.shape[1], top.output_size, top.state_size - top.output_size)
+    for label, part in zip(("h_0", "c_0"), state if isinstance(state, tuple) else (state,), strict=False):
+        if part is not None:
+            _finite(part, label)
+    initial = [s if s is None else s.to(dtype) for s in flat_states(state, len(cells) * count)]
+    tops = _own_output(rnn, x, layout, state).to(dtype).chunk(count, dim=-1)
     layers: list[list[Trace]] = [[] for _ in range(count)]
     gaps: list[Tensor] = []
-    for level in range(rnn.num_layers):
+    below = x.to(dtype)
+    for level, ways in enumerate(cells):
         outputs = []
-        for direction in range(count):
-            cell = kind.from_torch(rnn, level, direction == 1, dtype)
+        for direction, cell in enumerate(ways):
             start = initial[level * count + direction]
-            turned = None if direction == 0 else backward
-            read = below if turned is None else _reverse(below, turned)
-            if level < rnn.num_layers - 1:
+            read = layout.reverse(below) if direction else below
+            if level < len(cells) - 1:
                 trace = cell.run(read, start)
             else:
                 # Only the top layer's states come from outside; all our states below lead up to them.
-                top = tops[direction] if turned is None else _reverse(tops[direction], turned)
-                trace = cell.follow(read, top, start)
-                apart = (cell.hidden(trace.image) - top).abs().amax(dim=-1)
-                gaps.append(torch.where(inside, apart, 0.0).max())
+                own = layout.reverse(tops[direction]) if direction else tops[direction]
+                trace = cell.follow(read, own, start)
+                gaps.append(layout.blank((cell.hidden(trace.image) - own).abs()).max())
             layers[direction].append(trace)
             hidden = cell.hidden(trace.image)
-            outputs.append(hidden if turned is None else _reverse(hidden, turned))
+            outputs.append(layout.reverse(hidden) if direction else hidden)
         below = outputs[0] if count == 1 else torch.cat(outputs, dim=-1)
     parity = float(torch.stack(gaps).max())
     allowed = PARITY[x.dtype]
     if not parity <= allowed:
+        home = "unrolled" if isinstance(rnn, Recurrent) else "torch.nn"
         raise ParityError(
-            f"our states differ from the {type(rnn).__name__}'s own by {parity:.3g}; expected at most {allowed:g} "
-            f"in {x.dtype}: is its forward the one of torch.nn?"
+            f"our states differ from the {type(rnn).__name__}'s own by {parity:.3g}; expected at most "
+            f"{allowed:g} in {x.dtype}: is its forward the one of {home}?"
         )
     nested = rnn.bidirectional and rnn.num_layers > 1
     return Opened(
         directions=tuple(tuple(stack[-1:] if rnn.bidirectional else stack) for stack in layers),
         outputs=tops,
-        lengths=lengths,
+        layout=layout,
         parity=parity,
         scope=f"inputs of layer {rnn.num_layers}" if nested else "tokens",
     )
 
 
-def _open_cell(cell: Cell, inputs: Tensor | PackedSequence, lengths: object, state: State) -> Opened:
+def _open_cell(cell: Cell, inputs: Tensor | PackedSequence, lengths: Lengths, state: State) -> Opened:
     """Open a single cell of ours: its own unrolling is the network."""
-    if isinstance(inputs, PackedSequence) or isinstance(state, tuple):
-        raise UsageError("a cell takes padded inputs (time, batch, input) and a flat state (batch, state)")
-    trace = cell.run(inputs, state)
-    time, batch = inputs.shape[:2]
-    known = torch.full((batch,), time) if lengths is None else torch.as_tensor(lengths)
-    _finite(trace.states, "states")
+    if isinstance(state, tuple):
+        raise UsageError("the state is a tuple; expected a flat one for a cell, shape (batch, state)")
+    x, layout = read_batch(inputs, cell.input_size, False, lengths)
+    trace = cell.run(x, state)
+    _finite(trace.image, "states")
     return Opened(
         directions=((trace,),),
-        outputs=(cell.hidden(trace.states[1:]),),
-        lengths=known.to(inputs.device),
+        outputs=(cell.hidden(trace.image),),
+        layout=layout,
         parity=0.0,
         scope="tokens",
     )

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from unrolled.algebra.operator import Operator
+from unrolled.algebra.workspace import Workspace
 from unrolled.recurrence.expansion import Linearisation
 from unrolled.recurrence.trace import Trace
 
@@ -45,52 +46,47 @@ class AffineSequence:
         total = sum(self.sizes)
         return slice(total - self.layers[-1].cell.output_size, total)
 
-    def apply(self, time: int, block: Tensor, out: Tensor | None = None) -> Tensor:
+    def apply(self, time: int, block: Tensor, out: Tensor, workspace: Workspace) -> Tensor:
         """Compute A_t V.
 
         Args:
             time: t, from 0.
             block: V, shape (columns, batch, state).
             out: where to put the images; must not overlap with ``block``.
+            workspace: memory for what is computed on the way.
 
         Returns:
-            The block of images, the same shape.
+            ``out``.
         """
-        if len(self.layers) == 1:
-            return self.operators[0].at(time).apply(block, out=out)
-        images: list[Tensor] = []
         below: Tensor | None = None
-        for layer, operator, part in zip(
-            self.layers, self.operators, block.split(self.sizes, dim=-1), strict=True
-        ):
-            image = operator.at(time).apply(part.contiguous(), below)
+        parts = zip(block.split(self.sizes, dim=-1), out.split(self.sizes, dim=-1), strict=True)
+        for layer, operator, (part, image) in zip(self.layers, self.operators, parts, strict=True):
+            operator.at(time).apply(part, below, out=image, workspace=workspace)
             below = layer.cell.hidden(image)
-            images.append(image)
-        return torch.cat(images, dim=-1, out=out)
+        return out
 
-    def apply_transpose(self, time: int, block: Tensor) -> Tensor:
+    def apply_transpose(self, time: int, block: Tensor, out: Tensor, workspace: Workspace) -> Tensor:
         """Compute A_tᵀ U.
 
         Args:
             time: t, from 0.
             block: U, shape (columns, batch, state).
+            out: where to put the images; must not overlap with ``block``.
+            workspace: memory for what is computed on the way.
 
         Returns:
-            The block of images, the same shape.
+            ``out``.
         """
-        if len(self.layers) == 1:
-            return self.operators[0].at(time).apply_transpose(block, with_inputs=False)[0]
-        images: list[Tensor] = []
         from_above: Tensor | None = None
-        parts = list(block.split(self.sizes, dim=-1))
+        parts, images = block.split(self.sizes, dim=-1), out.split(self.sizes, dim=-1)
         for index in reversed(range(len(self.layers))):
             part, cell = parts[index], self.layers[index].cell
             if from_above is not None:
                 part = part.clone()
-                part[..., cell.state_size - cell.output_size :] += from_above
-            image, from_above = self.operators[index].at(time).apply_transpose(part, with_inputs=index > 0)
-            images.append(image)
-        return torch.cat(images[::-1], dim=-1)
+                cell.hidden(part).add_(from_above)
+            operator = self.operators[index].at(time)
+            _, from_above = operator.apply_transpose(part, index > 0, out=images[index], workspace=workspace)
+        return out
 
 
 def expand(layers: Sequence[Trace], linearisation: Linearisation, tolerance: float) -> AffineSequence:

@@ -18,6 +18,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from unrolled.algebra.workspace import Workspace
 from unrolled.ngrams.sequence import AffineSequence
 
 __all__ = ["Block", "adjoint", "blocks", "running", "scores"]
@@ -55,6 +56,7 @@ def blocks(sequence: AffineSequence, window: int | None = None) -> Iterator[Bloc
     carries, drops = bool(initial.any()), held < time
     head = int(carries) + int(drops)
     lines, spare = sequence.g.new_zeros(2, head + held, batch, size)
+    workspace = Workspace()
     if carries:
         lines[0] = initial
     none = torch.zeros_like(initial)
@@ -66,7 +68,7 @@ def blocks(sequence: AffineSequence, window: int | None = None) -> Iterator[Bloc
             lines, spare = spare, lines
             count -= 1
         if head + count:
-            sequence.apply(t, lines[: head + count], out=spare[: head + count])
+            sequence.apply(t, lines[: head + count], spare[: head + count], workspace)
             lines, spare = spare, lines
         lines[head + count] = sequence.g[t]
         count += 1
@@ -88,12 +90,12 @@ def running(sequence: AffineSequence) -> Tensor:
     Returns:
         Σ_i v_{i:t} + A_t … A_1 s_0, shape (time, batch, state).
     """
-    current = sequence.initial
-    states = []
-    for t in range(sequence.g.shape[0]):
-        current = sequence.g[t] + sequence.apply(t, current[None])[0]
-        states.append(current)
-    return torch.stack(states)
+    states = torch.empty_like(sequence.g)
+    current, workspace = sequence.initial, Workspace()
+    for t, g in enumerate(sequence.g):
+        sequence.apply(t, current[None], states[t : t + 1], workspace)
+        current = states[t].add_(g)
+    return states
 
 
 def adjoint(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Tensor]:
@@ -106,13 +108,14 @@ def adjoint(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         The contributions of the starts, shape (time, classes, batch), and of s_0, shape (classes, batch).
     """
-    u = torch.zeros_like(readout[0])
-    contributions = []
+    u, spare, workspace = torch.zeros_like(readout[0]), torch.empty_like(readout[0]), Workspace()
+    contributions = readout.new_empty(readout.shape[:-1])
     for t in reversed(range(sequence.g.shape[0])):
-        u = u + readout[t]
-        contributions.append((u * sequence.g[t]).sum(dim=-1))
-        u = sequence.apply_transpose(t, u)
-    return torch.stack(contributions[::-1]), (u * sequence.initial).sum(dim=-1)
+        u.add_(readout[t])
+        contributions[t] = (u * sequence.g[t]).sum(dim=-1)
+        sequence.apply_transpose(t, u, spare, workspace)
+        u, spare = spare, u
+    return contributions, (u * sequence.initial).sum(dim=-1)
 
 
 def scores(sequence: AffineSequence, weight: Tensor) -> Tensor:
@@ -133,11 +136,15 @@ def scores(sequence: AffineSequence, weight: Tensor) -> Tensor:
     for block in islice(blocks(sequence), cut):
         result[block.time, : block.time + 1] = (block.terms @ weight.T).transpose(1, 2)
     starts = block.terms
-    ends = sequence.g.new_empty(0, batch, size)
+    ends, spare = sequence.g.new_empty(2, (time - cut) * classes, batch, size)
+    workspace = Workspace()
     for t in reversed(range(cut, time)):
-        ends = torch.cat((weight[:, None].expand(classes, batch, size), ends))
-        result[t:, t] = torch.einsum("nbs,bs->nb", ends, sequence.g[t]).view(-1, classes, batch)
-        ends = sequence.apply_transpose(t, ends)
+        first = (t - cut) * classes
+        ends[first : first + classes] = weight[:, None]
+        alive = ends[first:]
+        result[t:, t] = torch.einsum("nbs,bs->nb", alive, sequence.g[t]).view(-1, classes, batch)
+        sequence.apply_transpose(t, alive, spare[first:], workspace)
+        ends, spare = spare, ends
     ends = ends.view(time - cut, classes, batch, size)
     across = torch.einsum("ecbs,ibs->eicb", ends, starts)
     result[cut:, :cut] = across

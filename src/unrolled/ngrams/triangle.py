@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.ngrams.opening import Opened, reversal
+from unrolled.algebra.distance import relative_error
+from unrolled.ngrams.opening import Opened
 from unrolled.ngrams.sequence import AffineSequence
 from unrolled.ngrams.sweep import blocks
+from unrolled.recurrence.layout import reversal
 
 __all__ = ["Reading", "read"]
 
@@ -29,9 +31,7 @@ class Reading:
 
 
 @torch.no_grad()
-def read(
-    opened: Opened, sequences: tuple[tuple[AffineSequence, ...], ...], weights: tuple[Tensor, ...]
-) -> Reading:
+def read(opened: Opened, sequences: tuple[tuple[AffineSequence, ...], ...], weights: tuple[Tensor, ...]) -> Reading:
     """Read every n-gram of every direction.
 
     Args:
@@ -69,14 +69,13 @@ def read(
                 initial += share * (kept[t] * block.initial).sum(dim=-1).double()
                 total = block.terms.sum(dim=0) + block.initial
                 wrong[t] += share * (total[..., sequence.hidden] - own[t])
-        size = torch.linalg.vector_norm(own, dim=-1).clamp_min(torch.finfo(own.dtype).tiny)
-        error = torch.linalg.vector_norm(wrong, dim=-1) / size
+        error = relative_error(wrong, own)
         residual = torch.maximum(residual, torch.where(inside, error, 0.0).amax(dim=0).double())
     for matrix in (scores, contributions):
         if len(sequences) == 2:
             rows, columns = index.T[:, :, None], index.T[:, None, :]
-            matrix[:, 1] = matrix[:, 1].gather(1, rows.expand(batch, time, time)).gather(
-                2, columns.expand(batch, time, time)
+            matrix[:, 1] = (
+                matrix[:, 1].gather(1, rows.expand(batch, time, time)).gather(2, columns.expand(batch, time, time))
             )
         mask = inside.T[:, None, :, None] & inside.T[:, None, None, :]
         matrix.mul_(mask)

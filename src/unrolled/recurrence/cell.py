@@ -105,9 +105,7 @@ class Cell(nn.Module, ABC):
             ShapeError: when the inputs or the state do not fit the cell.
         """
         if inputs.dim() != 3 or inputs.shape[-1] != self.input_size:
-            raise ShapeError(
-                f"inputs have shape {tuple(inputs.shape)}; expected (time, batch, {self.input_size})"
-            )
+            raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; expected (time, batch, {self.input_size})")
         current = self.initial_state(inputs.shape[1]) if state is None else state
         if current.shape != (inputs.shape[1], self.state_size):
             raise ShapeError(

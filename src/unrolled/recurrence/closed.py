@@ -53,9 +53,7 @@ class ClosedCell(Cell):
         if proj_size and parts == 1:
             raise UsageError(f"proj_size is {proj_size}; expected 0: a {self.name} cell carries its output itself")
         output = proj_size or hidden_size
-        super().__init__(
-            input_size, hidden_size, state_size=(parts - 1) * hidden_size + output, output_size=output
-        )
+        super().__init__(input_size, hidden_size, state_size=(parts - 1) * hidden_size + output, output_size=output)
         by_input, by_hidden = self.products
         self.weight_ih = nn.Parameter(torch.empty(by_input * hidden_size, input_size))
         self.weight_hh = nn.Parameter(torch.empty(by_hidden * hidden_size, output))
@@ -207,9 +205,7 @@ class ClosedCell(Cell):
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
         """Run the cell over a sequence; the products of all inputs are one, before the loop."""
         if inputs.dim() != 3 or inputs.shape[-1] != self.input_size:
-            raise ShapeError(
-                f"inputs have shape {tuple(inputs.shape)}; expected (time, batch, {self.input_size})"
-            )
+            raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; expected (time, batch, {self.input_size})")
         current = self.initial_state(inputs.shape[1]) if state is None else state
         states = [current]
         for by_input in F.linear(inputs, self.weight_ih, self.bias_ih):

@@ -2,6 +2,7 @@ r"""A closed cell's run and the ray it draws: products are taken once, and only 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -85,7 +86,7 @@ class ClosedRay(Ray[Structured]):
         )
 
     @cached_property
-    def origin(self) -> Tensor:  # type: ignore[override]  # a property, computed once
+    def origin(self) -> Tensor:
         """f(x⁰_t, 0), shape (time, batch, state)."""
         return self.cell.join(self.cell.combine(*self.point(0.0)))
 
@@ -121,22 +122,27 @@ class ClosedRay(Ray[Structured]):
         """
         cell = self.cell
         carry = tuple(range(len(coefficients)))
-        return Structured(
-            coefficients, carry, (), (), cell.weight_hh, cell.weight_ih, cell.hidden_size, cell.weight_hr
-        )
+        return Structured(coefficients, carry, (), (), cell.weight_hh, cell.weight_ih, cell.hidden_size, cell.weight_hr)
 
-    def operator(self, rule: Rule) -> Structured:
-        """Make one operator a step out of the Jacobians along the ray: the rule sees the diagonals alone.
+    def coefficients(self, few: Callable[[slice], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        """Compute coefficients a few steps at a time, so that a rule with many nodes works within the cache.
 
-        A few steps at a time, so that a rule with many nodes works within the cache.
+        Args:
+            few: gives the coefficients of some steps.
+
+        Returns:
+            Those of all steps, each (time, batch, d).
         """
         time, batch, _ = self.carried.shape
-        few = max(1, CACHED // (batch * self.cell.hidden_size))
-        pieces = []
-        for first in range(0, time, few):
-            steps = slice(first, first + few)
-            pieces.append(rule(lambda alpha, steps=steps: self.cell.slopes(*self.point(alpha, steps))))
-        return self.structured(tuple(torch.cat(parts) for parts in zip(*pieces, strict=True)))
+        count = max(1, CACHED // (batch * self.cell.hidden_size))
+        pieces = [few(slice(first, first + count)) for first in range(0, time, count)]
+        return tuple(torch.cat(parts) for parts in zip(*pieces, strict=True))
+
+    def operator(self, rule: Rule) -> Structured:
+        """Make one operator a step out of the Jacobians along the ray: the rule sees the diagonals alone."""
+        return self.structured(
+            self.coefficients(lambda steps: rule(lambda alpha: self.cell.slopes(*self.point(alpha, steps))))
+        )
 
     def increment(self, operator: Structured) -> Tensor:
         """Apply an operator to (s_{t-1}, x_t - x⁰_t): the products are at hand."""

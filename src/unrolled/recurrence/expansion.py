@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from torch import Tensor
 
@@ -59,7 +59,7 @@ class Linearisation(Expansion):
     """A rule on the Jacobian along the ray, which gives one affine recurrence."""
 
     @abstractmethod
-    def expand(self, ray: Ray[Operator], tolerance: float) -> tuple[Tensor, Operator]:
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
         """Expand one layer at every step.
 
         Args:

@@ -2,11 +2,11 @@ r"""Multiplicative integration: the sum of the two products gains their element-
 
 .. math:: W x + U h + b \quad→\quad z = α ⊙ (W x) ⊙ (U h) + β_1 ⊙ (U h) + β_2 ⊙ (W x) + b
 
-so that ∂z/∂(U h) = α ⊙ (W x) + β_1 and ∂z/∂(W x) = α ⊙ (U h) + β_2: the products are shared and the rest is element-wise,
-which is all that a closed cell asks for.
+so that ∂z/∂(U h) = α ⊙ (W x) + β_1 and ∂z/∂(W x) = α ⊙ (U h) + β_2: the products are shared and the rest is
+element-wise, which is all that a closed cell asks for.
 
 Source:
-    Wu et al. (2016), On multiplicative integration with recurrent neural networks, arXiv:1606.06630, eq. 4.
+    Wu et al. (2016), On multiplicative integration with recurrent neural networks, arXiv:1606.06630.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ GAINS = ("alpha", "beta_hidden", "beta_input")
 class IntegratedCell(ClosedCell):
     """A closed cell whose pre-activations are integrated multiplicatively.
 
-    α, β_1 and β_2 begin at one, so that the cell begins as its ordinary self plus the product; the paper chooses their
-    beginnings for each task.
+    α, β_1 and β_2 begin at one, so that the cell begins as its ordinary self plus the product; the paper
+    chooses where they begin for each task.
 
     Args:
         input_size: e.

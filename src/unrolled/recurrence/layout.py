@@ -1,8 +1,9 @@
 r"""The ways torch.nn lets a batch of sequences come, and go back.
 
-Inside the house a batch is (time, batch, features) with lengths. At the door it may be batch first, unbatched, padded
-or packed, and a state comes as h_0 or (h_0, c_0), layers and directions stacked. Whatever lies beyond a sequence's end
-is padding: it is read as zero, so that nothing it held can leak, and given back as zero.
+Inside the house a batch is (time, batch, features) with lengths. At the door it may be batch first,
+unbatched, padded or packed, and a state comes as h_0 or (h_0, c_0), layers and directions stacked.
+Whatever lies beyond a sequence's end is padding: it is read as zero, so that nothing it held can leak,
+and given back as zero.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class Layout:
         Returns:
             The same shape.
         """
-        return torch.where(self.inside[..., None], values, torch.zeros_like(values)) if self.ragged else values
+        if not self.ragged:
+            return values
+        return torch.where(self.inside[..., None], values, torch.zeros_like(values))
 
     def reverse(self, values: Tensor) -> Tensor:
         """Reverse each sequence within its own length; padding stays where it is.
@@ -140,20 +143,19 @@ def read_batch(
             raise UsageError("lengths came with a packed sequence, which has its own; expected one or the other")
         padded, own = pad_packed_sequence(inputs)
         if padded.dim() != 3 or padded.shape[-1] != size:
-            raise ShapeError(f"packed inputs have shape {tuple(inputs.data.shape)}; expected (tokens, {size})")
+            came = tuple(inputs.data.shape)
+            raise ShapeError(f"packed inputs have shape {came}; expected (tokens, {size})")
         time = padded.shape[0]
         ragged = int(own.min()) < time
         return padded, Layout(own.to(padded.device), time, ragged, batch_first, False, inputs)
+    if inputs.dim() not in (2, 3) or inputs.shape[-1] != size:
+        axes = "batch, time" if batch_first else "time, batch"
+        raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; expected ({axes}, {size})")
     unbatched = inputs.dim() == 2
     if unbatched:
         inputs = inputs.unsqueeze(1)
-    elif inputs.dim() == 3 and batch_first:
+    elif batch_first:
         inputs = inputs.transpose(0, 1)
-    if inputs.dim() != 3 or inputs.shape[-1] != size:
-        came = tuple(inputs.transpose(0, 1).shape) if inputs.dim() == 3 and batch_first else tuple(inputs.shape)
-        raise ShapeError(
-            f"inputs have shape {came}; expected {'(batch, time' if batch_first else '(time, batch'}, {size})"
-        )
     time, batch = inputs.shape[:2]
     if time == 0 or batch == 0:
         raise ShapeError(f"inputs have {batch} sequences of {time} tokens; expected at least one token")
@@ -162,7 +164,8 @@ def read_batch(
         return inputs, Layout(full, time, False, batch_first, unbatched, None)
     given = torch.as_tensor(lengths, device=inputs.device)
     if given.shape != (batch,) or given.dtype not in (torch.int64, torch.int32):
-        raise ShapeError(f"lengths have shape {tuple(given.shape)}, {given.dtype}; expected ({batch},) whole numbers")
+        kind = f"{tuple(given.shape)}, {given.dtype}"
+        raise ShapeError(f"lengths have shape {kind}; expected ({batch},) whole numbers")
     shortest, longest = int(given.min()), int(given.max())
     if shortest < 1 or longest > time:
         raise UsageError(f"lengths run from {shortest} to {longest}; expected 1 to {time}")
@@ -189,7 +192,8 @@ def checked_state(state: State, count: int, batch: int, hidden: int, rest: int) 
     if state is None:
         return None
     if isinstance(state, tuple) != bool(rest):
-        raise ShapeError(f"the state is a {type(state).__name__}; expected {'(h_0, c_0)' if rest else 'h_0'}")
+        expected = "(h_0, c_0)" if rest else "h_0"
+        raise ShapeError(f"the state is a {type(state).__name__}; expected {expected}")
     given = state if isinstance(state, tuple) else (state,)
     parts = []
     for label, part, size in zip(("h_0", "c_0"), given, (hidden, rest), strict=False):

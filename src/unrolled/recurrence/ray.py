@@ -53,6 +53,17 @@ class Ray(ABC, Generic[O]):
             The operators of all steps.
         """
 
+    def at(self, alpha: float) -> O:
+        """Take the Jacobian at one point of every ray.
+
+        Args:
+            alpha: where, 0 to 1.
+
+        Returns:
+            The operators of all steps.
+        """
+        return self.operator(lambda along: along(alpha))
+
     @abstractmethod
     def increment(self, operator: O) -> Tensor:
         """Apply an operator to the ray's own displacement (s_{t-1}, x_t - x⁰_t).
@@ -105,7 +116,7 @@ class MatrixFreeRay(Ray[MatrixFree]):
         self.before = states[:-1]
 
     @cached_property
-    def origin(self) -> Tensor:  # type: ignore[override]  # a property, computed once
+    def origin(self) -> Tensor:
         """f(x⁰_t, 0), shape (time, batch, state)."""
         return self.step(self.start, self.before.new_zeros(self.before.shape))
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from unrolled.algebra.operator import Operator
 from unrolled.recurrence.ray import MatrixFreeRay, Ray
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class Trace:
         """s_0 … s_T, shape (time + 1, batch, state)."""
         return torch.cat((self.initial[None], self.image))
 
-    def ray(self, origin: Tensor) -> Ray[Operator]:
+    def ray(self, origin: Tensor) -> Ray[Any]:
         """Draw the line from (origin, 0) to (x_t, s_{t-1}) for every step, along which the cell is linearised.
 
         Args:

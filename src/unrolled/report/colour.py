@@ -150,13 +150,9 @@ def shared_limit(accounts: Sequence[Account], quantity: Quantity = "score") -> f
         raise UsageError("no account to show; expected at least one")
     for account in accounts:
         if not all(bool(torch.isfinite(t).all()) for t in _shown(account, quantity)):
-            raise NonFiniteError(
-                f"the account by {account.expansion!r} holds NaN or infinity; expected numbers"
-            )
+            raise NonFiniteError(f"the account by {account.expansion!r} holds NaN or infinity; expected numbers")
     setting = [a for a in accounts if a.exact] or list(accounts)
-    largest = max(
-        (float(t.abs().max()) for a in setting for t in _shown(a, quantity) if t.numel()), default=0.0
-    )
+    largest = max((float(t.abs().max()) for a in setting for t in _shown(a, quantity) if t.numel()), default=0.0)
     if largest == 0:
         return 0.0
     power = 10.0 ** math.floor(math.log10(largest))

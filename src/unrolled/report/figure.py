@@ -58,9 +58,7 @@ def triangle_figure(account: Account, quantity: Quantity = "score", limit: float
         from matplotlib.colors import ListedColormap, Normalize
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise UsageError(
-            'figures need matplotlib; install it with: pip install "unrolled[figures]"'
-        ) from error
+        raise UsageError('figures need matplotlib; install it with: pip install "unrolled[figures]"') from error
     if quantity not in _UNIT:
         raise UsageError(f"unknown quantity {quantity!r}; expected one of: {', '.join(_UNIT)}")
     if not len(account):
@@ -109,9 +107,7 @@ def _draw_cells(axes: Axes, account: Account, d: int, quantity: Quantity, ends: 
             corners.append([(x, k), (x + 1, k), (x + 1, k + 1), (x, k + 1)])
             values.append(value)
     cells = PolyCollection(corners, facecolors=[colour(value, ends) for value in values])
-    cells.set(
-        edgecolor="white" if count <= _LABELLED else "face", linewidth=0.8 if count <= _NUMBERED else 0.3
-    )
+    cells.set(edgecolor="white" if count <= _LABELLED else "face", linewidth=0.8 if count <= _NUMBERED else 0.3)
     axes.add_collection(cells)
     if count <= _NUMBERED:
         for ((x, y), *_), value in zip(corners, values, strict=True):
@@ -201,9 +197,7 @@ def save_figure(
     """
     suffix = Path(path).suffix.lower()
     if suffix not in _FORMATS:
-        raise UsageError(
-            f"cannot draw {os.fspath(path)!r}; expected a name that ends in one of: {', '.join(_FORMATS)}"
-        )
+        raise UsageError(f"cannot draw {os.fspath(path)!r}; expected a name that ends in one of: {', '.join(_FORMATS)}")
     figure = triangle_figure(account, quantity, limit)
     content = io.BytesIO()
     # Without a date the same account gives the same bytes.

@@ -67,9 +67,7 @@ def to_json(accounts: Sequence[Account]) -> str:
     try:
         return json.dumps(data, allow_nan=False, indent=1) + "\n"
     except ValueError as error:
-        raise NonFiniteError(
-            "an account holds NaN or infinity, which JSON cannot write; expected numbers"
-        ) from error
+        raise NonFiniteError("an account holds NaN or infinity, which JSON cannot write; expected numbers") from error
 
 
 def save_json(path: str | os.PathLike[str], accounts: Sequence[Account]) -> None:

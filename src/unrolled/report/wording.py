@@ -21,10 +21,7 @@ def _picture(character: str) -> str:
         return chr(0x2400 + code)
     if code == 0x7F:
         return "\u2421"
-    if (
-        unicodedata.category(character) in {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
-        and character not in _JOINERS
-    ):
+    if unicodedata.category(character) in {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"} and character not in _JOINERS:
         return f"⟨U+{code:04X}⟩"
     return character
 

@@ -41,9 +41,7 @@ class Vocabulary:
             raise DataError(f"the word {twice!r} stands twice in a vocabulary; expected every word once")
 
     @classmethod
-    def from_texts(
-        cls, texts: Iterable[Sequence[str]], *, min_count: int = 1, lowercase: bool = False
-    ) -> Vocabulary:
+    def from_texts(cls, texts: Iterable[Sequence[str]], *, min_count: int = 1, lowercase: bool = False) -> Vocabulary:
         """Gather the words of a corpus, the frequent first; equally frequent ones in alphabetical order.
 
         Args:

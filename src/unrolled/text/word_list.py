@@ -89,8 +89,7 @@ class WordList:
             return known
         if self.unknown_word is None:
             raise DataError(
-                f"the word {token!r} is not in the vocabulary, and no word stands for unknown ones; "
-                "name one with --unk"
+                f"the word {token!r} is not in the vocabulary, and no word stands for unknown ones; name one with --unk"
             )
         return self.indices[self.unknown_word]
 

@@ -30,12 +30,8 @@ def train_classifier(
         The run, with the weights of its best epoch on the dev texts.
     """
     vocabulary = Vocabulary.from_texts((example.tokens for example in dataset.train), lowercase=True)
-    train, dev, test = (
-        EncodedTexts.encode(split, vocabulary) for split in (dataset.train, dataset.dev, dataset.test)
-    )
-    config = ClassifierConfig(
-        vocabulary=len(vocabulary), classes=len(dataset.labels), **architecture.model_dump()
-    )
+    train, dev, test = (EncodedTexts.encode(split, vocabulary) for split in (dataset.train, dataset.dev, dataset.test))
+    config = ClassifierConfig(vocabulary=len(vocabulary), classes=len(dataset.labels), **architecture.model_dump())
     with seeded(settings.seed):
         model = build(config)
     trained = fit(model, train, dev, settings, watcher)

@@ -34,7 +34,7 @@ class TrainingSettings(Config):
     """The gradient's norm is cut to this."""
     patience: int = Field(3, ge=1)
     """Training stops after so many epochs that were not the best so far."""
-    word_dropout: float = Field(0.0, ge=0.0, lt=1.0)
+    word_dropout: float = Field(0.1, ge=0.0, lt=1.0)
     """The share of words read as ``<unk>`` in training, which is what teaches the network that word."""
     seed: int = Field(0, ge=0)
 
@@ -145,7 +145,7 @@ def fit(
                 watcher.epoch(epoch, best)
             if number - best.number >= settings.patience:
                 break
-    assert best is not None  # noqa: S101  # settings.epochs >= 1
+    assert best is not None  # settings.epochs >= 1
     model.load_state_dict(best_weights)
     model.eval()
     return Fit(tuple(history), best)

@@ -73,9 +73,7 @@ class TrainingProgress:
             done: how many texts it has seen.
             total: how many there are.
         """
-        self._progress.update(
-            self._task, description=f"epoch {epoch}/{self.epochs}", completed=done, total=total
-        )
+        self._progress.update(self._task, description=f"epoch {epoch}/{self.epochs}", completed=done, total=total)
 
     def epoch(self, epoch: Epoch, best: Epoch) -> None:
         """Write the epoch's line.
@@ -89,7 +87,5 @@ class TrainingProgress:
             f"epoch {epoch.number:{width}}/{self.epochs}  train loss {epoch.loss:.4f}  "
             f"dev loss {epoch.dev_loss:.4f}  dev accuracy {epoch.dev_accuracy:6.2%}  {epoch.seconds:5.1f} s"
         )
-        self._progress.console.print(
-            f"{line}  best so far" if epoch is best else line, highlight=False, soft_wrap=True
-        )
+        self._progress.console.print(f"{line}  best so far" if epoch is best else line, highlight=False, soft_wrap=True)
         self._progress.reset(self._task)

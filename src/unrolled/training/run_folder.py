@@ -68,9 +68,7 @@ def check_destination(folder: Path) -> None:
         FileError: when something that is not a run stands there, or no folder can be made there.
     """
     if folder.exists() and not _is_run(folder):
-        raise FileError(
-            f"{folder} exists and is no run folder; expected a new name, or an earlier run to replace"
-        )
+        raise FileError(f"{folder} exists and is no run folder; expected a new name, or an earlier run to replace")
     parent = next(place for place in folder.absolute().parents if place.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise FileError(f"{folder} cannot be written; expected {parent} to be a folder with leave to write")
@@ -229,9 +227,7 @@ def _read_weights(folder: Path, model: nn.Module) -> dict[str, Tensor]:
         raise DataError(f"{path}: unknown weights {', '.join(extra)}; expected those that {_CONFIG} implies")
     for name, value in weights.items():
         if value.shape != expected[name].shape:
-            raise DataError(
-                f"{path}: {name} has shape {tuple(value.shape)}; expected {tuple(expected[name].shape)}"
-            )
+            raise DataError(f"{path}: {name} has shape {tuple(value.shape)}; expected {tuple(expected[name].shape)}")
         if not torch.isfinite(value).all():
             raise DataError(f"{path}: {name} holds NaN or infinity; expected finite numbers")
     return weights

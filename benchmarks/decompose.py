@@ -1,0 +1,247 @@
+"""What it costs to open a network, against what its own forward and backward pass cost in the same run.
+
+    python benchmarks/decompose.py            print
+    python benchmarks/decompose.py --write    print, and put the output into benchmarks/README.md
+
+Every ratio is the median of paired repeats: the two things compared run in turn, so a machine whose speed drifts
+drifts under both. Captum is timed where it is installed (pip install -e '.[compare]').
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import multiprocessing
+import platform
+import re
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+import unrolled
+from unrolled.algebra.workspace import Workspace
+
+BATCH, TIME, HIDDEN = 64, 20, 300
+KINDS = (nn.GRU, nn.LSTM)
+README = Path(__file__).with_name("README.md")
+
+
+def clock(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def paired(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Time several calls in turn, after one warm-up of each."""
+    for call in calls.values():
+        call()
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            times[name].append(clock(call))
+    return times
+
+
+def ratio(times: dict[str, list[float]], name: str, base: str) -> float:
+    return statistics.median(a / b for a, b in zip(times[name], times[base], strict=True))
+
+
+def network(kind: type[nn.RNNBase], dtype: torch.dtype = torch.float32) -> tuple[nn.RNNBase, Tensor, Tensor]:
+    """A network with weights twice torch's default: as far from linear as a trained one."""
+    torch.manual_seed(0)
+    rnn = kind(HIDDEN, HIDDEN, batch_first=True, dtype=dtype)
+    with torch.no_grad():
+        for weight in rnn.parameters():
+            weight.mul_(2)
+    return rnn, torch.randn(BATCH, TIME, HIDDEN, dtype=dtype), torch.randn(1, HIDDEN, dtype=dtype)
+
+
+def final_account(repeats: int) -> list[str]:
+    lines = [
+        "## One account: what every start contributes to the final prediction",
+        "",
+        "Times one forward and backward pass of torch.nn's own network (gradients of inputs and weights; in brackets: "
+        "of the inputs alone).",
+        "",
+        "| network | gates | operating | path | captum's IG, 32 steps / operating | residual of path |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kind in KINDS:
+        rnn, x, w = network(kind)
+
+        def backward() -> None:
+            leaf = x.clone().requires_grad_()
+            (rnn(leaf)[0][:, -1] @ w.T).sum().backward()
+
+        def saliency() -> None:
+            leaf = x.clone().requires_grad_()
+            torch.autograd.grad((rnn(leaf)[0][:, -1] @ w.T).sum(), leaf)
+
+        calls: dict[str, Callable[[], object]] = {"backward": backward, "saliency": saliency}
+        for name in ("gates", "operating", "path"):
+            calls[name] = lambda name=name: unrolled.decompose(rnn, x, expansion=name).final_scores(w)
+        captum = importlib.util.find_spec("captum") is not None
+        if captum:
+            from captum.attr import IntegratedGradients
+
+            gradients = IntegratedGradients(lambda v: rnn(v)[0][:, -1] @ w[0])
+            calls["captum"] = lambda: gradients.attribute(x, n_steps=32, internal_batch_size=BATCH)
+        times = paired(calls, repeats)
+        cells = [
+            f"{ratio(times, e, 'backward'):.2f} ({ratio(times, e, 'saliency'):.2f})"
+            for e in ("gates", "operating", "path")
+        ]
+        cells.append(f"{ratio(times, 'captum', 'operating'):.0f}" if captum else "captum is not installed")
+        residual = float(unrolled.decompose(rnn, x).residual().max())
+        lines.append(f"| {kind.__name__} | {' | '.join(cells)} | {residual:.1e} |")
+    return lines
+
+
+def dense_chain(rnn: nn.RNNBase, x: Tensor, w: Tensor) -> Tensor:
+    """Score every n-gram of one sentence as the papers' notebooks do: dense A_t, products of d x d matrices."""
+    layer = unrolled.decompose(rnn, x, expansion="operating").sequences[0][0]
+    size = layer.g.shape[-1]
+    unit = torch.eye(size)[:, None]
+    matrices = [layer.apply(t, unit, torch.empty_like(unit), Workspace())[:, 0].T for t in range(x.shape[1])]
+    scores = torch.zeros(x.shape[1], x.shape[1])
+    readout = torch.zeros(size)
+    readout[layer.hidden] = w[0]
+    for t in range(x.shape[1]):
+        chain = torch.eye(size)
+        for i in range(t, -1, -1):
+            scores[t, i] = readout @ chain @ layer.g[i, 0]
+            chain = chain @ matrices[i]
+    return scores
+
+
+def every_ngram(repeats: int) -> list[str]:
+    pairs = TIME * (TIME - 1) // 2 * BATCH
+    lines = [
+        "## Every n-gram at every position",
+        "",
+        f"The limit is 2·d² operations for each pair (start, end), {pairs:,} pairs, at the rate of `torch.mm` on "
+        f"({BATCH * TIME}, {HIDDEN}) x ({HIDDEN}, {4 * HIDDEN}) measured in the same run.",
+        "",
+        "| network | expansion | torch.mm, GFLOP/s | scores, share of limit | vectors, share of limit "
+        "| dense chains / scores |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kind in KINDS:
+        rnn, x, w = network(kind)
+        a, b = torch.randn(BATCH * TIME, HIDDEN), torch.randn(HIDDEN, 4 * HIDDEN)
+        for expansion in ("operating", "path", "gates"):
+            found = unrolled.decompose(rnn, x, expansion=expansion)
+            calls: dict[str, Callable[[], object]] = {
+                "product": lambda: a @ b,
+                "scores": lambda: found.scores(w),
+                "vectors": lambda: found.vectors(),
+            }
+            times = paired(calls, repeats)
+            # the dense chains of one sentence, times the batch: they share nothing between sentences
+            one, few = x[:1], max(1, repeats // 4)
+            dense = "-"
+            if expansion == "operating":
+                slow = [clock(lambda: dense_chain(rnn, one, w)) for _ in range(few)]
+                dense = f"{statistics.median(slow) * BATCH / statistics.median(times['scores']):.0f}"
+            rate = 2 * a.shape[0] * HIDDEN * 4 * HIDDEN / statistics.median(times["product"])
+            limit = 2 * HIDDEN**2 * pairs
+            shares = [
+                statistics.median(limit / (p / 1.0) / t for p, t in [(rate, t) for t in times[k]])
+                for k in ("scores", "vectors")
+            ]
+            lines.append(
+                f"| {kind.__name__} | {expansion} | {rate / 1e9:.0f} | {shares[0]:.0%} | {shares[1]:.0%} | {dense} |"
+            )
+    return lines
+
+
+def _grow(kind: type[nn.RNNBase], job: str, length: int, out: multiprocessing.Queue[tuple[float, float]]) -> None:
+    """Do one job in a process of its own, so that its peak memory can be told."""
+    torch.set_num_threads(torch.get_num_threads())
+    rnn, _, w = network(kind)
+    x = torch.randn(1, length, HIDDEN)
+    unrolled.decompose(rnn, x[:, :5], expansion="operating").scores(w)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    jobs: dict[str, Callable[[], object]] = {
+        "triangle": lambda: unrolled.decompose(rnn, x, expansion="operating").scores(w),
+        "window of 8": lambda: unrolled.decompose(rnn, x, expansion="operating", max_order=8).scores(w),
+        "one account": lambda: unrolled.decompose(rnn, x, expansion="operating").final_scores(w),
+    }
+    seconds = statistics.median(clock(jobs[job]) for _ in range(3))
+    out.put((seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024))
+
+
+def growth(lengths: tuple[int, ...]) -> list[str]:
+    lines = [
+        "## Growth with the length of the sentence",
+        "",
+        "GRU, one sentence, `operating`; time relative to the first row of the column, and what it adds to the peak "
+        "memory of its process.",
+        "",
+        "| tokens | every n-gram | memory | window of 8 | memory | one account | memory |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    spawn = multiprocessing.get_context("spawn")
+    first: dict[str, float] = {}
+    for length in lengths:
+        cells = [f"{length:,}"]
+        for job in ("triangle", "window of 8", "one account"):
+            queue: multiprocessing.Queue[tuple[float, float]] = spawn.Queue()
+            process = spawn.Process(target=_grow, args=(nn.GRU, job, length, queue))
+            process.start()
+            seconds, memory = queue.get()
+            process.join()
+            first.setdefault(job, seconds)
+            cells += [f"{seconds / first[job]:.1f}x", f"{memory:.0f} MB"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def machine() -> str:
+    model = platform.processor()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text())
+        model = found[1] if found else model
+    return (
+        f"{model}, {torch.get_num_threads()} thread(s), torch {torch.__version__}, Python {platform.python_version()}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="put the output into benchmarks/README.md")
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="few repeats, short sentences")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    repeats = 3 if options.quick else options.repeats
+    lengths = (20, 50, 100) if options.quick else (20, 50, 100, 200, 500, 1000, 2000)
+    lines = [
+        f"{machine()}. Hidden {HIDDEN}, batch {BATCH}, {TIME} tokens, float32, medians of {repeats} paired repeats.",
+        "",
+    ]
+    for part in (final_account(repeats), every_ngram(repeats), growth(lengths)):
+        lines += [*part, ""]
+    text = "\n".join(lines)
+    print(text)
+    if options.write:
+        old = README.read_text() if README.exists() else "<!-- decompose -->\n<!-- /decompose -->\n"
+        new = re.sub(
+            r"<!-- decompose -->.*<!-- /decompose -->",
+            lambda _: f"<!-- decompose -->\n{text}\n<!-- /decompose -->",
+            old,
+            flags=re.DOTALL,
+        )
+        README.write_text(new)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+r"""The Elman network with multiplicative integration.
+
+.. math:: h' = \tanh(α ⊙ (W x) ⊙ (U h) + β_1 ⊙ (U h) + β_2 ⊙ (W x) + b)
+
+Source:
+    Wu et al. (2016), arXiv:1606.06630.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+
+from unrolled.algebra.activation import TANH, Activation, secant
+from unrolled.algebra.operator import Structured, Term
+from unrolled.recurrence.closed_ray import ClosedRay
+from unrolled.recurrence.integration import IntegratedCell
+
+__all__ = ["MIRNN"]
+
+
+class MIRNN(IntegratedCell):
+    """One activation of the integrated products.
+
+    Args:
+        input_size: e.
+        hidden_size: d.
+        bias: whether b exists.
+    """
+
+    name = "mi_rnn"
+    products = (1, 1)
+    carry = (None,)
+    recurrent_terms = (Term(0, 0, 0),)
+    input_terms = (Term(0, 0, 1),)
+
+    activation: Activation = TANH
+
+    def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:  # noqa: ARG002
+        """Compute φ(z)."""
+        return (self.activation(self.integrate(by_input, by_hidden)),)
+
+    def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:  # noqa: ARG002
+        """Compute φ'(z) times the gain of U h, and of W x."""
+        z = self.integrate(by_input, by_hidden)
+        slope = self.activation.slope(z, self.activation(z))
+        return slope * self.hidden_gain(by_input), slope * self.input_gain(by_hidden)
+
+    def gates(self, ray: ClosedRay) -> Structured:
+        """Keep the input's hold on U h, and the ratio (φ(z) - φ(0))/z that the activation took."""
+        x, h, _ = ray.point(1.0)
+        z = self.integrate(x, h)
+        gain = secant(self.activation, torch.zeros_like(z), z)
+        return ray.structured((gain * self.hidden_gain(x), gain * self.beta_input))
+
+    def first_order(self) -> MIRNN:
+        """Replace φ by φ(0) + φ'(0)·x; the product of input and state stays."""
+        surrogate = copy.copy(self)
+        surrogate.activation = self.activation.first_order()
+        return surrogate

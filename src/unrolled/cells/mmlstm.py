@@ -1,0 +1,85 @@
+r"""The multi-matrix LSTM: each gate has a key of its own, which weighs K choice matrices of its own.
+
+.. math::
+    k_a' = \mathrm{softmax}(P_a [k_a; h; x]), \qquad z_a = W_a x + \sum_j k'_{a,j} U_{a,j} h + b_a,
+    \qquad a ∈ \{i, f, g, o\}
+
+.. math::
+    i, f, o = σ(z),\; g = \tanh(z_g),\; c' = f ⊙ c + i ⊙ g,\; h' = o ⊙ \tanh(c'),
+    \qquad k_{a,0} = (1/K, …, 1/K)
+
+The state is [k_i; k_f; k_g; k_o; c; h]. No mixed matrix is ever built: all U_{a,j} h are one product with
+the stacked matrix, then weighted sums. The paper drops b, and sums but two of the forget gate's matrices
+(eq. 14), which is taken for a slip.
+
+Source:
+    Second-order RNNs, eq. 9-22 and section 5.3.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from unrolled.errors import UsageError
+from unrolled.recurrence.cell import Cell
+
+__all__ = ["MMLSTM"]
+
+GATES = 4
+
+
+class MMLSTM(Cell):
+    """An LSTM with K transition matrices for each gate and a choice among them.
+
+    ``weight_hh`` stacks U_{a,j} gate by gate, and choice by choice within a gate. P is kept in three
+    pieces, ``weight_kk``, ``weight_kh`` and ``weight_kx``, by what they multiply; a gate's key sees its
+    own past only.
+
+    Args:
+        input_size: e.
+        hidden_size: d.
+        bias: whether b exists.
+        choices: K, the number of choice matrices of each gate.
+
+    Raises:
+        UsageError: when the number of choices is not a positive integer.
+    """
+
+    name = "mmlstm"
+
+    bias: nn.Parameter | None
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, choices: int = 4) -> None:
+        if not isinstance(choices, int) or choices < 1:
+            raise UsageError(f"choices is {choices!r}; expected a positive integer")
+        keys = GATES * choices
+        super().__init__(input_size, hidden_size, state_size=keys + 2 * hidden_size)
+        self.choices = choices
+        self.weight_ih = nn.Parameter(torch.empty(GATES * hidden_size, input_size))
+        self.weight_hh = nn.Parameter(torch.empty(keys * hidden_size, hidden_size))
+        self.weight_kk = nn.Parameter(torch.empty(GATES, choices, choices))
+        self.weight_kh = nn.Parameter(torch.empty(keys, hidden_size))
+        self.weight_kx = nn.Parameter(torch.empty(keys, input_size))
+        self.register_parameter("bias", nn.Parameter(torch.empty(GATES * hidden_size)) if bias else None)
+        self.reset_parameters()
+
+    def initial_state(self, batch: int) -> Tensor:
+        """Give the state before the first token: every choice weighs the same."""
+        state = super().initial_state(batch)
+        state[:, : GATES * self.choices] = 1 / self.choices
+        return state
+
+    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """Compute [k'; c'; h']."""
+        d, per_gate = self.hidden_size, (GATES, self.choices)
+        keys, cell, hidden = state.split((GATES * self.choices, d, d), dim=-1)
+        past = (self.weight_kk @ keys.unflatten(-1, per_gate).unsqueeze(-1)).squeeze(-1)
+        fresh = linear(hidden, self.weight_kh) + linear(inputs, self.weight_kx)
+        key = torch.softmax(past + fresh.unflatten(-1, per_gate), dim=-1)
+        products = linear(hidden, self.weight_hh).unflatten(-1, (*per_gate, d))
+        mixed = (key.unsqueeze(-2) @ products).squeeze(-2).flatten(-2)
+        i, f, g, o = (linear(inputs, self.weight_ih, self.bias) + mixed).chunk(GATES, dim=-1)
+        cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+        return torch.cat((key.flatten(-2), cell, torch.sigmoid(o) * torch.tanh(cell)), dim=-1)

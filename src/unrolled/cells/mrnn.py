@@ -1,0 +1,50 @@
+r"""The multiplicative RNN: the input chooses the transition through a factorised product.
+
+.. math:: m = (W_{mx} x) ⊙ (W_{mh} h), \qquad h' = \tanh(W_{hx} x + W_{hm} m + b)
+
+so that the transition matrix is W_hm diag(W_mx x) W_mh. There are as many factors as units, as in
+Second-order RNNs.
+
+Source:
+    Sutskever et al. (2011), Generating text with recurrent neural networks.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from unrolled.recurrence.cell import Cell
+
+__all__ = ["MRNN"]
+
+
+class MRNN(Cell):
+    """An Elman network that reads the product m in place of its own state.
+
+    Both products of the input are rows of one matrix, first those of m, then those of h.
+
+    Args:
+        input_size: e.
+        hidden_size: d.
+        bias: whether b exists.
+    """
+
+    name = "mrnn"
+
+    bias: nn.Parameter | None
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
+        super().__init__(input_size, hidden_size)
+        self.weight_ih = nn.Parameter(torch.empty(2 * hidden_size, input_size))
+        self.weight_mh = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        self.weight_hm = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        self.register_parameter("bias", nn.Parameter(torch.empty(hidden_size)) if bias else None)
+        self.reset_parameters()
+
+    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """Compute tanh(W_hx x + W_hm m + b)."""
+        for_m, for_h = linear(inputs, self.weight_ih).chunk(2, dim=-1)
+        m = for_m * linear(state, self.weight_mh)
+        return torch.tanh(for_h + linear(m, self.weight_hm, self.bias))

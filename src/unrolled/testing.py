@@ -1,0 +1,287 @@
+r"""The contract of a recurrent cell, for the members of the zoo and for cells of one's own.
+
+.. code-block:: python
+
+    from unrolled.testing import check_cell
+
+    def test_my_cell():
+        check_cell(lambda: MyCell(3, 6))
+
+Each clause is a function of a cell in float64 that raises an AssertionError which says what does not hold.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from unrolled.algebra.average import at_end, at_origin
+from unrolled.ngrams.decomposition import decompose
+from unrolled.recurrence.cell import Cell
+from unrolled.recurrence.network import Recurrent
+
+__all__ = ["CLAUSES", "check_cell"]
+
+TIME, BATCH = 5, 3
+LENGTHS = (5, 2, 4)
+ROUNDING = 1e-9
+TOLERANCE = 1e-6
+
+
+def check_cell(cell: Cell | Callable[[], Cell], seed: int = 0) -> None:
+    """Hold a cell to every clause of the contract.
+
+    Args:
+        cell: the cell, which is not changed, or what makes one.
+        seed: of the inputs and states it is tried on; the global generator is left as it was.
+    """
+    made = cell if isinstance(cell, Cell) else cell()
+    for clause in CLAUSES.values():
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            clause(copy.deepcopy(made).double())
+
+
+def _require(holds: bool, cell: Cell, clause: str) -> None:
+    if not holds:
+        raise AssertionError(f"{cell.name}: {clause}")
+
+
+def _agree(cell: Cell, found: Tensor, expected: Tensor, clause: str, bound: float = ROUNDING) -> None:
+    shapes = f"shapes {tuple(found.shape)} and {tuple(expected.shape)}"
+    _require(found.shape == expected.shape, cell, f"{clause}: {shapes}")
+    if found.numel():
+        found, expected = found.detach(), expected.detach()
+        apart = float((found - expected).abs().max())
+        scale = max(1.0, float(expected.abs().max()))
+        # not ">": NaN differs from everything
+        _require(apart <= bound * scale, cell, f"{clause}: {apart:.3g} apart, at most {bound * scale:.3g}")
+
+
+def _sample(cell: Cell) -> tuple[Tensor, Tensor]:
+    """Draw inputs, shape (time, batch, input), and a state near the one the cell begins in."""
+    inputs = torch.randn(TIME, BATCH, cell.input_size, dtype=torch.float64)
+    start = cell.initial_state(BATCH)
+    return inputs, (start + 0.3 * torch.randn_like(start)).detach()
+
+
+def _both_ways(cell: Cell) -> Recurrent:
+    return Recurrent(lambda *_: copy.deepcopy(cell), cell.input_size, cell.hidden_size, bidirectional=True)
+
+
+def sizes_are_what_they_say(cell: Cell) -> None:
+    """The state, its beginning and the hidden output have the lengths that the cell declares.
+
+    Args:
+        cell: the cell, in float64.
+    """
+    x, s = _sample(cell)
+    start = cell.initial_state(BATCH)
+    _require(bool(cell.name), cell, "a cell has a name")
+    _require(start.shape == (BATCH, cell.state_size), cell, f"initial_state has shape {tuple(start.shape)}")
+    _require(cell.step(x[0], s).shape == s.shape, cell, "a step keeps the shape of the state")
+    _agree(
+        cell,
+        cell.hidden(s),
+        s[:, cell.state_size - cell.output_size :],
+        "hidden output is the state's last part",
+    )
+
+
+def step_equals_unroll(cell: Cell) -> None:
+    """Running a sequence is taking its steps one by one, from the cell's own beginning too.
+
+    Args:
+        cell: the cell, in float64.
+    """
+    x, s = _sample(cell)
+    for start, states in ((s, cell.unroll(x, s)), (cell.initial_state(BATCH), cell.unroll(x))):
+        _agree(cell, states[0], start, "unroll begins with the initial state")
+        current = start
+        for t in range(TIME):
+            current = cell.step(x[t], current)
+            _agree(cell, states[t + 1], current, f"step equals unroll, at step {t + 1}")
+
+
+def batched_equals_unbatched(cell: Cell) -> None:
+    """Each example fares as if it were alone, and a step takes any leading axes.
+
+    Args:
+        cell: the cell, in float64.
+    """
+    x, s = _sample(cell)
+    states = cell.unroll(x, s)
+    for b in range(BATCH):
+        alone = cell.unroll(x[:, b : b + 1], s[b : b + 1])
+        _agree(cell, states[:, b : b + 1], alone, f"batched equals unbatched, example {b}")
+    _agree(cell, cell.step(x[0, 0], s[0]), states[1, 0], "a step takes one example without a batch axis")
+    many = cell.step(x, s.expand(TIME, *s.shape))
+    _agree(cell, many[1], cell.step(x[1], s), "a step takes several leading axes")
+
+
+def padded_equals_packed(cell: Cell) -> None:
+    """Padding is never read: padded with lengths, packed, and alone give the same, in both directions.
+
+    Args:
+        cell: the cell, in float64.
+    """
+    x, _ = _sample(cell)
+    network = _both_ways(cell)
+    dirty = x.clone()
+    for b, n in enumerate(LENGTHS):
+        dirty[n:, b] = torch.nan
+    padded, final = network(dirty, lengths=LENGTHS)
+    packed, packed_final = network(pack_padded_sequence(dirty, torch.tensor(LENGTHS), enforce_sorted=False))
+    _agree(cell, pad_packed_sequence(packed)[0], padded, "padded equals packed")
+    parts = final if isinstance(final, tuple) else (final,)
+    others = packed_final if isinstance(packed_final, tuple) else (packed_final,)
+    for part, other in zip(parts, others, strict=True):
+        _agree(cell, other, part, "padded equals packed, final states")
+    for b, n in enumerate(LENGTHS):
+        alone, last = network(x[:n, b])
+        _agree(cell, padded[:n, b], alone, f"padded equals alone, example {b}")
+        _require(not padded[n:, b].any(), cell, "outputs beyond a sequence's end are zero")
+        for part, other in zip(parts, last if isinstance(last, tuple) else (last,), strict=True):
+            _agree(cell, part[:, b], other, f"a final state is the one at the sequence's end, example {b}")
+
+
+def gradient_reaches_every_parameter(cell: Cell) -> None:
+    """Every parameter has a finite gradient that is not zero.
+
+    Args:
+        cell: the cell, in float64.
+    """
+    x, s = _sample(cell)
+    for parameter in cell.parameters():
+        parameter.requires_grad_()
+        parameter.grad = None
+    states = cell.unroll(x, s)
+    (states[1:] * torch.randn_like(states[1:])).sum().backward()
+    for name, parameter in cell.named_parameters():
+        _require(parameter.grad is not None, cell, f"no gradient reaches {name}")
+        if parameter.grad is not None:
+            _require(bool(torch.isfinite(parameter.grad).all()), cell, f"the gradient of {name} is not finite")
+            _require(bool(parameter.grad.any()), cell, f"the gradient of {name} is zero")
+
+
+def saves_and_loads(cell: Cell) -> None:
+    """The state dict holds all there is: written to bytes, read into another cell, it gives the same states.
+
+    Args:
+        cell: the cell, in float64.
+    """
+    x, s = _sample(cell)
+    expected = cell.unroll(x, s).detach()
+    written = save({name: tensor.contiguous() for name, tensor in cell.state_dict().items()})
+    other = copy.deepcopy(cell)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.add_(torch.randn_like(parameter))
+    other.load_state_dict(load(written))
+    _agree(cell, other.unroll(x, s), expected, "saved and loaded, it is the same cell", 0.0)
+
+
+def jacobian_equals_autograd(cell: Cell) -> None:
+    """The operator of a step, and its transpose, are the Jacobian that automatic differentiation gives.
+
+    Args:
+        cell: the cell, in float64.
+    """
+    x, s = _sample(cell)
+    with torch.no_grad():
+        trace = cell.run(x, s)
+        ray = trace.ray(x)
+        for rule, where in ((at_origin, "at zero"), (at_end, "where the network was")):
+            operator = ray.operator(rule).at(1)
+            before = trace.states[1] if rule is at_end else torch.zeros_like(trace.states[1])
+            units = torch.eye(cell.state_size, dtype=x.dtype)[:, None].expand(-1, BATCH, -1).contiguous()
+            by_state = operator.apply(units)
+            transposed, by_input = operator.apply_transpose(units)
+            for b in range(BATCH):
+                inputs, states = torch.autograd.functional.jacobian(cell.step, (x[1, b], before[b]))
+                _agree(cell, by_state[:, b].T, states, f"the jacobian {where} equals autograd's")
+                _agree(cell, transposed[:, b], states, f"the transposed jacobian {where} equals autograd's")
+                if by_input is not None:
+                    _agree(cell, by_input[:, b], inputs, f"the input's jacobian {where} equals autograd's")
+
+
+def exact_expansions_sum(cell: Cell) -> None:
+    """The n-grams of operating and path sum to the state; those of zero only if the cell is affine in it.
+
+    Args:
+        cell: the cell, in float64.
+    """
+    x, s = _sample(cell)
+    with torch.no_grad():
+        for name, bound in (("operating", ROUNDING), ("path", 10 * TOLERANCE)):
+            found = decompose(cell, x, state=s, expansion=name, tolerance=TOLERANCE)
+            total = found.vectors().sum(dim=2) + found.initial()
+            _agree(cell, total, found.states(), f"the n-grams of {name} sum to the state", bound)
+        wrong = float(decompose(cell, x, state=s, expansion="zero").residual().max())
+        if _is_affine(cell, x, s):
+            _require(wrong < ROUNDING, cell, f"zero is exact for an affine cell: it is {wrong:.3g} off")
+        else:
+            _require(wrong > ROUNDING, cell, "zero is not exact for a non-linear cell, but its n-grams sum")
+
+
+def _is_affine(cell: Cell, x: Tensor, s: Tensor) -> bool:
+    """Whether f(x, ·) takes the mean of two states to the mean of their images, wherever the cell goes."""
+    states = cell.unroll(x, s)[:-1]
+    zero = torch.zeros_like(states)
+    middle = cell.step(x, 0.5 * states)
+    return bool(torch.allclose(middle, 0.5 * (cell.step(x, states) + cell.step(x, zero)), rtol=0, atol=1e-12))
+
+
+def fast_equals_naive(cell: Cell) -> None:
+    """A kernel of the cell's own for whole sequences gives the plain loop's values, gradients, and theirs.
+
+    Args:
+        cell: the cell, in float64.
+    """
+    if type(cell).unroll is Cell.unroll:
+        return
+    x, s = (tensor.requires_grad_() for tensor in _sample(cell))
+    named = {"inputs": x, "state": s, **dict(cell.named_parameters())}
+    leaves = [leaf.requires_grad_() for leaf in named.values()]
+    weight = torch.randn(TIME + 1, BATCH, cell.state_size, dtype=x.dtype)
+
+    def of_both_orders(states: Tensor) -> tuple[Tensor, ...]:
+        first = torch.autograd.grad((states * weight).sum(), leaves, create_graph=True)
+        squares = torch.stack([(gradient * gradient).sum() for gradient in first]).sum()
+        return states, *first, *torch.autograd.grad(squares, leaves, materialize_grads=True)
+
+    labels = [
+        "values",
+        *(f"gradient of {name}" for name in named),
+        *(f"second gradient of {name}" for name in named),
+    ]
+    both = of_both_orders(cell.unroll(x, s)), of_both_orders(Cell.unroll(cell, x, s))
+    for label, fast, naive in zip(labels, *both, strict=True):
+        _agree(cell, fast, naive, f"fast equals naive, {label}")
+    try:
+        # the parameters are moved in place, so the kernel need not be handed them
+        torch.autograd.gradcheck(lambda *moved: cell.unroll(*moved[:2]), leaves, fast_mode=True)
+    except RuntimeError as error:
+        raise AssertionError(f"{cell.name}: the kernel's gradient fails gradcheck: {error}") from error
+
+
+CLAUSES: dict[str, Callable[[Cell], None]] = {
+    clause.__name__: clause
+    for clause in (
+        sizes_are_what_they_say,
+        step_equals_unroll,
+        batched_equals_unbatched,
+        padded_equals_packed,
+        gradient_reaches_every_parameter,
+        saves_and_loads,
+        jacobian_equals_autograd,
+        exact_expansions_sum,
+        fast_equals_naive,
+    )
+}
+"""Every clause by name."""

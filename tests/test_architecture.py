@@ -1,0 +1,87 @@
+"""What must stay true of the house as a whole, whoever builds on it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import unrolled
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+MODULES = sorted(
+    info.name for info in pkgutil.walk_packages(unrolled.__path__, "unrolled.") if not info.name.endswith("__main__")
+)
+LONGEST = 320
+ROOMS_WITHOUT_A_SUBJECT = {"utils", "util", "common", "misc", "helpers"}
+
+
+def test_imports_run_downwards() -> None:
+    words = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", done.stdout)
+
+
+def test_every_package_has_its_floor() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    layers = set(re.findall(r"unrolled\.(\w+)", text[text.index("[tool.importlinter]") :]))
+    rooms = {path.stem for path in (ROOT / "src" / "unrolled").iterdir() if path.suffix in {"", ".py"}}
+    assert rooms - layers <= {"__init__", "__main__", "__pycache__"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
+def test_a_file_can_be_read_in_one_sitting(path: Path) -> None:
+    assert path.stem not in ROOMS_WITHOUT_A_SUBJECT
+    assert len(path.read_text().splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
+def test_no_pickle_and_no_evaluation_of_text(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+            assert not {"pickle", "dill", "marshal", "shelve"} & set(names)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in {"eval", "exec"}
+
+
+def public(module: ModuleType) -> list[tuple[str, object]]:
+    return [(f"{module.__name__}.{name}", getattr(module, name)) for name in getattr(module, "__all__", ())]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_is_public_explains_itself(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__
+    for label, value in public(module):
+        if not (inspect.isclass(value) or inspect.isfunction(value)):
+            continue
+        assert inspect.getdoc(value), f"{label} has no docstring"
+        if inspect.isclass(value) and value.__module__ == name:
+            for attribute, member in vars(value).items():
+                if inspect.isfunction(member) and not attribute.startswith("_"):
+                    assert inspect.getdoc(getattr(value, attribute)), f"{label}.{attribute} has no docstring"
+
+
+def test_the_package_offers_what_it_lists_and_nothing_else() -> None:
+    assert set(unrolled.__all__) == {"__version__", "decompose", "explain"}
+    for name in unrolled.__all__:
+        assert getattr(unrolled, name)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = unrolled.nonsense
+
+
+def test_the_package_alone_loads_no_torch() -> None:
+    program = "import sys, unrolled; print(sorted({'torch', 'numpy', 'typer'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

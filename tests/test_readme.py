@@ -1,0 +1,53 @@
+"""The README does what it says: its Python runs, in order, and its command lines exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from unrolled.cli.main import run
+
+README = Path(__file__).parent.parent / "README.md"
+FENCE = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(kind: str) -> list[str]:
+    return [match["text"] for match in FENCE.finditer(README.read_text()) if match["kind"] == kind]
+
+
+def command_lines() -> list[list[str]]:
+    """What stands behind ``$ unrolled`` in console blocks, up to the first option, comment or pipe."""
+    lines = [line for block in blocks("console") for line in block.splitlines()]
+    return [shlex.split(line[2:], comments=True)[1:] for line in lines if line.startswith("$ unrolled ")]
+
+
+def test_the_python_blocks_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = blocks("python")
+    assert found
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "readme"}
+    for number, text in enumerate(found, start=1):
+        exec(compile(text, f"README.md, Python block {number}", "exec"), names)
+
+
+def test_the_command_lines_exist() -> None:
+    assert command_lines()
+
+
+@pytest.mark.parametrize("words", command_lines(), ids=" ".join)
+def test_a_command_line_parses(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """``--help`` ends a command line after its options are parsed, but before anything is done."""
+    status = run([*words, "--help"])
+    captured = capsys.readouterr()
+    assert status == 0, captured.err
+    assert "Usage: unrolled" in captured.out
+    for option in (word.partition("=")[0] for word in words if word.startswith("--")):
+        assert option in captured.out, f"{option} is no option of this command"
+
+
+def test_every_picture_and_page_it_links_to_is_there() -> None:
+    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", README.read_text()):
+        assert (README.parent / target).exists(), target
