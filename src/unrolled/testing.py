@@ -20,7 +20,6 @@ from safetensors.torch import load, save
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from unrolled.algebra.average import at_end, at_origin
 from unrolled.ngrams.decomposition import decompose
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.network import Recurrent
@@ -196,9 +195,9 @@ def jacobian_equals_autograd(cell: Cell) -> None:
     with torch.no_grad():
         trace = cell.run(x, s)
         ray = trace.ray(x)
-        for rule, where in ((at_origin, "at zero"), (at_end, "where the network was")):
-            operator = ray.operator(rule).at(1)
-            before = trace.states[1] if rule is at_end else torch.zeros_like(trace.states[1])
+        for alpha, where in ((0.0, "at zero"), (1.0, "where the network was")):
+            operator = ray.at(alpha).at(1)
+            before = alpha * trace.states[1]
             units = torch.eye(cell.state_size, dtype=x.dtype)[:, None].expand(-1, BATCH, -1).contiguous()
             by_state = operator.apply(units)
             transposed, by_input = operator.apply_transpose(units)

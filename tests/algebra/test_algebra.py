@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unrolled.algebra.activation import RELU, SIGMOID, TANH, secant
-from unrolled.algebra.average import at_end, at_origin, gauss_legendre, taylor_sum
+from unrolled.algebra.average import gauss_legendre, taylor_sum
 from unrolled.algebra.partition import partition
 from unrolled.errors import UsageError
 
@@ -30,11 +30,6 @@ def test_taylor_sum_of_exp():
         (total,) = taylor_sum(order)(lambda a: (torch.exp(a * x),))
         expected = sum(x**j / math.factorial(j + 1) for j in range(order))
         torch.testing.assert_close(total, expected)
-
-
-def test_end_points():
-    assert at_origin(lambda a: (torch.tensor(a),)) == (torch.tensor(0.0),)
-    assert at_end(lambda a: (torch.tensor(a),)) == (torch.tensor(1.0),)
 
 
 @pytest.mark.parametrize("activation", [TANH, SIGMOID, RELU], ids=lambda a: a.name)

@@ -36,6 +36,7 @@ def test_the_folder_holds_five_files_and_nothing_pickled(folder):
     names = {"config.json", "vocabulary.json", "weights.safetensors", "metrics.json", "history.jsonl"}
     assert {path.name for path in folder.iterdir()} == names
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
+    assert len({path.stat().st_mode for path in folder.iterdir()}) == 1
 
 
 def test_loading_leaves_the_callers_generator_alone(folder):
@@ -61,11 +62,10 @@ def test_an_earlier_run_is_replaced_and_anything_else_is_not(run, folder, tmp_pa
 
 
 def test_a_failure_half_way_leaves_the_earlier_run_and_no_fragments(run, folder, monkeypatch):
-    def fail(_weights, path):
-        path.write_bytes(b"half")
+    def fail(_weights):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(run_folder, "save_file", fail)
+    monkeypatch.setattr(run_folder, "to_bytes", fail)
     with pytest.raises(FileError, match=r"cannot be written: .*No space left on device"):
         save_run(run, folder)
     with pytest.raises(FileError):

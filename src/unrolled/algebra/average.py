@@ -1,7 +1,7 @@
-r"""Rules that turn a family of tensors J(α), α in [0, 1], into one: an end point, a mean, a Taylor sum.
+r"""Rules that turn a family of tensors J(α), α in [0, 1], into one: a mean, a Taylor sum.
 
-Every expansion of a recurrent cell is such a rule, applied to its Jacobian along the line from the origin to the
-point where the cell was. A rule never asks what the tensors are: for a cell with a closed form they are the diagonal
+Every expansion of a recurrent cell is such a rule, or a look at one point, applied to its Jacobian along the line from
+the origin to the point where the cell was. A rule never asks what the tensors are: for a cell with a closed form they are the diagonal
 coefficients of its Jacobian, for any other cell they are Jacobian-vector products.
 """
 
@@ -15,23 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Along", "Rule", "at_end", "at_origin", "gauss_legendre", "legendre_nodes", "taylor_sum"]
+__all__ = ["Along", "Rule", "gauss_legendre", "legendre_nodes", "taylor_sum"]
 
 Along = Callable[[Tensor | float], tuple[Tensor, ...]]
 """α -> the tensors at α."""
 
 Rule = Callable[[Along], tuple[Tensor, ...]]
 """What makes one tuple of tensors out of the whole family."""
-
-
-def at_origin(along: Along) -> tuple[Tensor, ...]:
-    """Take J(0)."""
-    return along(0.0)
-
-
-def at_end(along: Along) -> tuple[Tensor, ...]:
-    """Take J(1)."""
-    return along(1.0)
 
 
 @lru_cache(maxsize=32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,8 +61,6 @@ def classify(
 
         unrolled train classify --data negation --out runs/negation
     """
-    # Spinning threads stall small products when another process wants the core; read when torch is loaded.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from rich.console import Console
 
     from unrolled.catalogue import Architecture, load_dataset

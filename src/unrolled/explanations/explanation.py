@@ -11,6 +11,8 @@ from unrolled.ngrams.account import Account
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from unrolled.report.colour import Quantity
+
 __all__ = ["Explanation"]
 
 
@@ -35,15 +37,19 @@ class Explanation(Account):
         True
     """
 
-    def figure(self) -> Figure:
+    def figure(self, quantity: Quantity = "score", limit: float | None = None) -> Figure:
         """Draw the triangle of n-grams.
+
+        Args:
+            quantity: ``"score"`` or ``"contribution"``.
+            limit: the end of the colour scale, to compare figures; its own largest value when left out.
 
         Returns:
             A matplotlib figure.
         """
         from unrolled.report.figure import triangle_figure
 
-        return triangle_figure(self)
+        return triangle_figure(self, quantity, limit)
 
     def save_html(self, path: str | Path, *others: Account) -> Path:
         """Write one self-contained page: the sentence, the triangle, the ledger.

@@ -195,19 +195,22 @@ class Account:
         """
         return self.triangle.contributions.sum(dim=(0, 1))
 
+    def _ngram(self, d: int, start: int, stop: int) -> NGram:
+        return NGram(
+            start=start,
+            stop=stop,
+            text=" ".join(self.tokens[start:stop]),
+            direction=self.directions[d],
+            score=self._cell(self.triangle.scores, d, start, stop),
+            contribution=self._cell(self.triangle.contributions, d, start, stop),
+        )
+
     def ngrams(self) -> Iterator[NGram]:
         """Every n-gram of every direction, by start and length."""
-        for d, direction in enumerate(self.directions):
+        for d in range(len(self.directions)):
             for start in range(len(self)):
                 for stop in range(start + 1, len(self) + 1):
-                    yield NGram(
-                        start=start,
-                        stop=stop,
-                        text=" ".join(self.tokens[start:stop]),
-                        direction=direction,
-                        score=self._cell(self.triangle.scores, d, start, stop),
-                        contribution=self._cell(self.triangle.contributions, d, start, stop),
-                    )
+                    yield self._ngram(d, start, stop)
 
     def top(self, k: int = 10) -> list[NGram]:
         """Give the k n-grams that moved this logit most, whichever way.
@@ -216,14 +219,22 @@ class Account:
             k: how many.
 
         Returns:
-            N-grams by falling absolute contribution.
+            N-grams by falling absolute contribution; those that contribute nothing at all are left out.
 
         Raises:
             UsageError: when k is negative.
         """
         if k < 0:
             raise UsageError(f"k is {k}; expected 0 or more")
-        return sorted(self.ngrams(), key=lambda n: -abs(n.contribution))[:k]
+        sizes = self.triangle.contributions.abs().flatten()
+        largest = sizes.topk(min(k, sizes.numel()))
+        time = len(self)
+        found = []
+        for size, place in zip(largest.values.tolist(), largest.indices.tolist(), strict=True):
+            if size > 0:
+                d, read, entered = place // time**2, place // time % time, place % time
+                found.append(self._ngram(d, min(read, entered), max(read, entered) + 1))
+        return found
 
     def to_records(self) -> list[dict[str, object]]:
         """Every n-gram as a plain dictionary, ready for JSON, CSV or a data frame."""

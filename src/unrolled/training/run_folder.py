@@ -21,7 +21,8 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from unrolled.catalogue import ClassifierConfig, build
@@ -94,7 +95,7 @@ def save_run(run: Run, folder: Path) -> None:
         if folder.exists():
             folder.rename(replaced)
         partial.rename(folder)
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         raise FileError(f"{folder}: cannot be written: {error}") from None
     finally:
         if replaced.exists() and not folder.exists():
@@ -175,7 +176,8 @@ def _write(run: Run, folder: Path) -> None:
     (folder / _HISTORY).write_text(history, encoding="utf-8")
     run.vocabulary.save(folder / _VOCABULARY)
     weights = {name: value.detach().cpu().contiguous() for name, value in run.model.state_dict().items()}
-    save_file(weights, folder / _WEIGHTS)
+    # not save_file, which lets only the owner read what it writes
+    (folder / _WEIGHTS).write_bytes(to_bytes(weights))
 
 
 def _present(folder: Path, name: str) -> Path:
