@@ -14,7 +14,6 @@ import importlib.util
 import multiprocessing
 import platform
 import re
-import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -161,20 +160,26 @@ def every_ngram(repeats: int) -> list[str]:
     return lines
 
 
-def _grow(kind: type[nn.RNNBase], job: str, length: int, out: multiprocessing.Queue[tuple[float, float]]) -> None:
+def _memory(field: str) -> int:
+    """Read this process's memory now (VmRSS) or at its peak (VmHWM), in kilobytes; Linux tells."""
+    return int(re.search(rf"{field}:\s*(\d+)", Path("/proc/self/status").read_text())[1])
+
+
+def _grow(job: str, length: int, threads: int, out: multiprocessing.Queue[tuple[float, float]]) -> None:
     """Do one job in a process of its own, so that its peak memory can be told."""
-    torch.set_num_threads(torch.get_num_threads())
-    rnn, _, w = network(kind)
+    torch.set_num_threads(threads)
+    rnn, _, w = network(nn.GRU)
     x = torch.randn(1, length, HIDDEN)
     unrolled.decompose(rnn, x[:, :5], expansion="operating").scores(w)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before = _memory("VmRSS")
     jobs: dict[str, Callable[[], object]] = {
         "triangle": lambda: unrolled.decompose(rnn, x, expansion="operating").scores(w),
         "window of 8": lambda: unrolled.decompose(rnn, x, expansion="operating", max_order=8).scores(w),
         "one account": lambda: unrolled.decompose(rnn, x, expansion="operating").final_scores(w),
     }
     seconds = statistics.median(clock(jobs[job]) for _ in range(3))
-    out.put((seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024))
+    out.put((seconds, (_memory("VmHWM") - before) / 1024))
 
 
 def growth(lengths: tuple[int, ...]) -> list[str]:
@@ -193,7 +198,7 @@ def growth(lengths: tuple[int, ...]) -> list[str]:
         cells = [f"{length:,}"]
         for job in ("triangle", "window of 8", "one account"):
             queue: multiprocessing.Queue[tuple[float, float]] = spawn.Queue()
-            process = spawn.Process(target=_grow, args=(nn.GRU, job, length, queue))
+            process = spawn.Process(target=_grow, args=(job, length, torch.get_num_threads(), queue))
             process.start()
             seconds, memory = queue.get()
             process.join()

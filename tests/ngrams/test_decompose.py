@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 import unrolled
 from reference import affine, ngrams, relative, run, stack_step
 from unrolled.errors import NonFiniteError, ParityError, ShapeError, UnrolledError, UsageError
+from unrolled.ngrams.sweep import blocks
 
 B, T, E, D = 3, 6, 4, 5
 LENGTHS = torch.tensor([6, 2, 4])
@@ -304,3 +305,18 @@ def test_nan_in_the_padding_is_not_read():
     torch.testing.assert_close(
         unrolled.decompose(rnn, dirty, LENGTHS).vectors(), unrolled.decompose(rnn, x, LENGTHS).vectors()
     )
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_terms_that_have_died_away_are_let_go_and_not_missed(kind):
+    """In float32 they would be subnormal; float64 still holds them, and judges."""
+    rnn = build(kind, {}, {"bidirectional": True}, torch.float32, scale=0.2, batch_first=True)
+    x, weight = torch.randn(1, 300, E), torch.randn(2, D)
+    found = unrolled.decompose(rnn, x, expansion="operating")
+    assert [block.first for block in blocks(found.sequences[0][0])][-1] > 100
+    judge = unrolled.decompose(rnn.double(), x.double(), expansion="operating")
+    for d in (0, 1):
+        torch.testing.assert_close(
+            found.scores(weight, d).double(), judge.scores(weight.double(), d), rtol=1e-4, atol=1e-6
+        )
+        torch.testing.assert_close(found.vectors(d).sum(2).double(), judge.states(d), rtol=1e-4, atol=1e-6)

@@ -64,8 +64,8 @@ def read(opened: Opened, sequences: tuple[tuple[AffineSequence, ...], ...], weig
                 t = block.time
                 both = torch.stack((whole, kept[t])).transpose(0, 1)  # (batch, 2, state)
                 values = torch.einsum("mbs,bks->kbm", block.terms, both).double()
-                scores[:, d, t, : t + 1] += share * values[0]
-                contributions[:, d, t, : t + 1] += share * values[1]
+                scores[:, d, t, block.first : t + 1] += share * values[0]
+                contributions[:, d, t, block.first : t + 1] += share * values[1]
                 initial += share * (kept[t] * block.initial).sum(dim=-1).double()
                 total = block.terms.sum(dim=0) + block.initial
                 wrong[t] += share * (total[..., sequence.hidden] - own[t])
