@@ -35,6 +35,7 @@ class Dyck(Cell):
     """
 
     name = "dyck"
+    linear = True
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__(input_size, hidden_size)

@@ -36,6 +36,7 @@ class Memorising(Cell):
     """
 
     name = "memorising"
+    linear = True
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__(input_size, hidden_size)

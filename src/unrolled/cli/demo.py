@@ -81,9 +81,7 @@ def _train(encoder: Literal["gru", "lstm"], folder: Path, seed: int, console: Co
     architecture = Architecture(encoder=encoder, hidden=100, embedding=100, dropout=0.0)
     # The paper trains with Adagrad too. Longer training changes no prediction, but larger weights leave the
     # expansions that are not exact further from the network.
-    settings = TrainingSettings(
-        epochs=4, batch=32, optimiser="adagrad", lr=0.01, word_dropout=0.0, seed=seed
-    )
+    settings = TrainingSettings(epochs=4, batch=32, optimiser="adagrad", lr=0.01, word_dropout=0.0, seed=seed)
     console.print(f"training: {encoder.upper()} on the negation corpus", style="bold")
     with TrainingProgress(console, settings.epochs) as progress:
         run = train_classifier(Negation().read(), architecture, settings, progress)

@@ -178,7 +178,7 @@ class _Scan(torch.autograd.Function):
         if torch.is_grad_enabled():  # the gradient is to be differentiated again
             # views: one of these tensors may have been computed from another, which is not to be counted twice
             given = [tensor.view_as(tensor) for tensor in (recurrent, state, *tensors)]
-            again = plain_scan(pattern, *given[:2], given[2 : 2 + count], given[2 + count :])
+            again = plain_scan(pattern, given[0], given[1], given[2 : 2 + count], given[2 + count :])
             wanted = [tensor for tensor in given if tensor.requires_grad]
             found = iter(torch.autograd.grad(again, wanted, gradient, create_graph=True))
             return (None, *(next(found) if tensor.requires_grad else None for tensor in given))

@@ -37,6 +37,8 @@ class Cell(nn.Module, ABC):
     """
 
     name: ClassVar[str]
+    linear: ClassVar[bool] = False
+    """Whether f(x, ·) is affine in the state: then every linearisation of it is exact, zero among them."""
 
     def __init__(
         self, input_size: int, hidden_size: int, state_size: int | None = None, output_size: int | None = None

@@ -77,9 +77,7 @@ def normalise_spectrum(module: nn.Module) -> nn.Module:
     Raises:
         UsageError: when it holds no such weight.
     """
-    found = [
-        each for each in module.modules() if isinstance(dict(each.named_parameters(recurse=False)).get("weight_hh"), Tensor)
-    ]
+    found = [each for each in module.modules() if "weight_hh" in dict(each.named_parameters(recurse=False))]
     if not found:
         raise UsageError(f"no weight_hh in {type(module).__name__}; expected a module with a recurrent weight")
     for each in found:
