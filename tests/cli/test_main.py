@@ -28,7 +28,7 @@ def test_help_names_every_command_and_loads_no_torch() -> None:
     )
     done = python("-c", program)
     assert done.stderr == ""
-    for command in ("demo", "train", "explain", "convert", "--debug", "--version"):
+    for command in ("demo", "train", "explain", "convert", "parameters", "--debug", "--version"):
         assert command in done.stdout
     assert done.stdout.splitlines()[-1] == "0 []"
 
@@ -38,7 +38,7 @@ def test_the_module_runs_like_the_command() -> None:
     assert (done.returncode, done.stdout) == (0, f"unrolled {package.__version__}\n")
 
 
-@pytest.mark.parametrize("command", ["demo", "train", "explain", "convert"])
+@pytest.mark.parametrize("command", ["demo", "train", "explain", "convert", "parameters"])
 def test_every_command_has_help(unrolled: Command, command: str) -> None:
     shown = unrolled(command, "--help")
     assert shown.status == 0

@@ -85,7 +85,8 @@ def test_the_control_zero_sums_for_linear_cells_only(name):
     x = torch.randn(T, B, E).double()
     for layers, both in shapes(name):
         residual = unrolled.decompose(build(name, layers, both, 2.5), x, expansion="zero").residual().max()
-        # a stack is not: its upper layer multiplies by what depends on the state below (of one both ways, the top is opened)
+        # a stack is not: its upper layer multiplies by what depends on the state below; of one that runs both
+        # ways only the top is opened
         assert (residual < 1e-12) == (name in LINEAR and (layers == 1 or both))
 
 

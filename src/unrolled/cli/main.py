@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from unrolled import __version__
-from unrolled.cli import convert, demo, explain, train
+from unrolled.cli import convert, demo, explain, parameters, train
 from unrolled.errors import FileError, UnrolledError
 
 __all__ = ["app", "main", "run"]
@@ -35,6 +35,7 @@ app.command("demo")(demo.demo)
 app.add_typer(train.app, name="train")
 app.command("explain")(explain.explain)
 app.command("convert")(convert.convert)
+app.command("parameters")(parameters.parameters)
 
 
 def _print_version(wanted: bool) -> None:

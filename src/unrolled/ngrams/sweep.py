@@ -8,8 +8,8 @@ Scores alone come cheaper than vectors: cut the sentence in two, sweep the left 
 backward, and let the two meet. Every score across the cut is then one inner product, d multiplications instead of d²,
 and for one class half the applications are saved.
 
-A term that has died away, some twelve orders of magnitude below rounding, is let go: its numbers would soon be subnormal,
-which processors multiply a hundred times more slowly, and a long document is mostly such terms.
+A term that has died away, some twelve orders of magnitude below rounding, is let go: its numbers would soon be
+subnormal, which processors multiply a hundred times more slowly, and a long document is mostly such terms.
 """
 
 from __future__ import annotations

@@ -147,22 +147,26 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, pattern: Pattern, recurrent: Tensor, state: Tensor, *tensors: Tensor) -> Tensor:
         d, count = pattern.units, len(pattern.carry)
-        offsets, coefficients = tensors[:count], tensors[count:]
+        offsets, coefficients = tensors[:count], [tensor.unbind() for tensor in tensors[count:]]
         time, batch = offsets[0].shape[:2]
         states = state.new_empty(time + 1, batch, count * d)
         states[0] = state
         products = state.new_empty(time, batch, recurrent.shape[0])
+        # views of every step and part, made at once: taken one by one they cost as much as the sums
+        hidden, carried = states[..., -d:].unbind(), states[..., :d].unbind()
+        parts = [part.unbind() for part in states.split(d, dim=-1)]
+        blocks = [block.unbind() for block in products.split(d, dim=-1)]
+        added = [offset.unbind() for offset in offsets]
         transposed = recurrent.T
-        for t in range(time):
-            before, after = states[t], states[t + 1].split(d, dim=-1)
-            torch.mm(before[:, -d:], transposed, out=products[t])
-            for part, (g, a) in enumerate(zip(offsets, pattern.carry, strict=True)):
+        for t, product in enumerate(products.unbind()):
+            torch.mm(hidden[t], transposed, out=product)
+            for part, a in enumerate(pattern.carry):
                 if a is None:
-                    after[part].copy_(g[t])
+                    parts[part][t + 1].copy_(added[part][t])
                 else:
-                    torch.addcmul(g[t], coefficients[a][t], before[:, :d], out=after[part])
+                    torch.addcmul(added[part][t], coefficients[a][t], carried[t], out=parts[part][t + 1])
             for term in pattern.terms:
-                after[term.part].addcmul_(coefficients[term.coefficient][t], pattern.block(products[t], term))
+                parts[term.part][t + 1].addcmul_(coefficients[term.coefficient][t], blocks[term.product][t])
             if pattern.clamp is not None:
                 states[t + 1].clamp_(-pattern.clamp, pattern.clamp)
         ctx.pattern = pattern  # type: ignore[attr-defined]  # where autograd keeps what is no tensor
@@ -182,40 +186,36 @@ class _Scan(torch.autograd.Function):
             wanted = [tensor for tensor in given if tensor.requires_grad]
             found = iter(torch.autograd.grad(again, wanted, gradient, create_graph=True))
             return (None, *(next(found) if tensor.requires_grad else None for tensor in given))
-        d, coefficients = pattern.units, tensors[count:]
-        time, batch = products.shape[:2]
-        # by part, so that what follows the loop works on contiguous arrays
-        through = gradient.new_empty(count, time, batch, d)
-        scaled = gradient.new_empty(products.shape)
-        flow = gradient[time].clone()
-        for t in reversed(range(time)):
+        d, coefficients = pattern.units, [tensor.unbind() for tensor in tensors[count:]]
+        # what arrives at s_0 … s_T: at first from outside alone, in the loop from the step behind as well
+        arrived = gradient.clone()
+        hidden, carried = arrived[..., -d:].unbind(), arrived[..., :d].unbind()
+        parts = [part.unbind() for part in arrived.split(d, dim=-1)]
+        scaled = torch.empty_like(products)
+        blocks = [block.unbind() for block in scaled.split(d, dim=-1)]
+        first = {term.product: term for term in reversed(pattern.terms)}
+        rest = [term for term in pattern.terms if first[term.product] is not term]
+        for t, weighted in reversed(list(enumerate(scaled.unbind()))):
             if pattern.clamp is not None:
-                # the bound itself has no slope: what was cut off cannot be told from what just reached it
-                flow *= states[t + 1].abs() < pattern.clamp
-            arrived = flow.split(d, dim=-1)
-            for part in range(count):
-                through[part, t] = arrived[part]
-            written = set()
-            for term in pattern.terms:
-                block, weight = pattern.block(scaled[t], term), coefficients[term.coefficient][t]
-                if term.product in written:
-                    block.addcmul_(weight, arrived[term.part])
-                else:
-                    torch.mul(weight, arrived[term.part], out=block)
-                    written.add(term.product)
-            flow = gradient[t].clone()
-            flow[:, -d:].addmm_(scaled[t], recurrent)
+                # at the bound there is no slope: what was cut off cannot be told from what just reached it
+                arrived[t + 1] *= states[t + 1].abs() < pattern.clamp
+            for term in first.values():
+                torch.mul(coefficients[term.coefficient][t], parts[term.part][t + 1], out=blocks[term.product][t])
+            for term in rest:
+                blocks[term.product][t].addcmul_(coefficients[term.coefficient][t], parts[term.part][t + 1])
+            hidden[t].addmm_(weighted, recurrent)
             for part, a in enumerate(pattern.carry):
                 if a is not None:
-                    flow[:, :d].addcmul_(coefficients[a][t], through[part, t])
-        grads: list[Tensor | None] = [None] * len(coefficients)
+                    carried[t].addcmul_(coefficients[a][t], parts[part][t + 1])
+        through = arrived[1:].split(d, dim=-1)
         wanted_too = ctx.needs_input_grad[3 + count :]
+        grads: list[Tensor | None] = [None] * len(coefficients)
         for part, a in enumerate(pattern.carry):
             if a is not None and wanted_too[a]:
                 grads[a] = through[part] * states[:-1, :, :d]
         for term in pattern.terms:
             if wanted_too[term.coefficient]:
                 grads[term.coefficient] = through[term.part] * pattern.block(products, term)
-        hidden = states[:-1, :, -d:].reshape(-1, d)
-        by_weight = scaled.reshape(-1, scaled.shape[-1]).T @ hidden
-        return None, by_weight, flow, *through, *grads
+        before = states[:-1, :, -d:].reshape(-1, d)
+        by_weight = scaled.flatten(0, 1).T @ before
+        return None, by_weight, arrived[0], *through, *grads

@@ -1,0 +1,42 @@
+"""``unrolled parameters``: how large a network may be for a number of parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from unrolled.models.budget import Sized
+
+__all__ = ["parameters"]
+
+
+def parameters(
+    cell: Annotated[str, typer.Argument(help="A cell's name, such as lstm or mmlstm.")],
+    match: Annotated[str, typer.Option(help="How many parameters: 4.5M, 350k, 1_000_000.")],
+    input_size: Annotated[int, typer.Option("--input", help="The length of an input vector.")],
+    layers: Annotated[int, typer.Option(help="How many layers.")] = 1,
+    bidirectional: Annotated[bool, typer.Option("--bidirectional", help="Read both ways.")] = False,
+    vocabulary: Annotated[
+        int, typer.Option(help="Count the embedding of so many words and the softmax over them as well.")
+    ] = 0,
+) -> None:
+    """Find the hidden size that comes nearest to a number of parameters."""
+    from unrolled.models.budget import fit_parameters, read_count
+
+    fit = fit_parameters(cell, read_count(match), input_size, layers, bidirectional, vocabulary)
+    nearest = fit.nearest
+    typer.echo(f"{cell}, {_described(nearest, fit.budget)}")
+    if vocabulary:
+        counts = f"network {nearest.network:,}, embedding {nearest.embedding:,}, softmax {nearest.output:,}"
+        typer.echo(f"  {counts}")
+    other = fit.below if nearest is fit.above else fit.above
+    typer.echo(f"  next: {_described(other, fit.budget)}")
+
+
+def _described(sized: Sized, budget: int) -> str:
+    apart = sized.parameters - budget
+    side = f"{abs(apart):,} {'more' if apart > 0 else 'fewer'} than" if apart else "just"
+    units = "1 hidden unit" if sized.hidden_size == 1 else f"{sized.hidden_size:,} hidden units"
+    return f"{units}: {sized.parameters:,} parameters, {side} {budget:,}"
