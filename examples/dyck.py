@@ -2,13 +2,13 @@
 
     python examples/dyck.py
 
-The network reads a string up to a closing bracket and says which it is. For each depth m it is judged by its worst-case
-accuracy (WCPA): the share of closing brackets that get more than 0.8 of the probability, at the distance from the opening
-bracket where that share is smallest. The test strings are all longer than the longest that was trained on. A table is
-printed; the script fails when a WCPA is below 100%.
+The network reads a string up to a closing bracket and says which it is. For each depth m it is judged by its
+worst-case accuracy (WCPA): the share of closing brackets that get more than 0.8 of the probability, at the distance
+from the opening bracket where that share is smallest. The test strings are all longer than the longest that was
+trained on. A table is printed; the script fails when a WCPA is below 100%.
 
-From the paper are the model, the embedding, Adam at 0.01, and to stop at a small loss. Ours are the lengths, the loss to
-stop at, all closing brackets of a string learned from at once, and Adam's shorter memory: the gradient of the gate's w
+From the paper are the model, the embedding, Adam at 0.01, and to stop at a small loss. Ours are the lengths, the loss
+to stop at, all closing brackets of a string learned from at once, and Adam's shorter memory: the gradient of the gate's w
 falls a hundredfold on the way, and an average over a thousand steps would still hold back its last steps.
 
 Sources:

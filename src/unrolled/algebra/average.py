@@ -1,8 +1,8 @@
 r"""Rules that turn a family of tensors J(α), α in [0, 1], into one: a mean, a Taylor sum.
 
-Every expansion of a recurrent cell is such a rule, or a look at one point, applied to its Jacobian along the line from
-the origin to the point where the cell was. A rule never asks what the tensors are: for a cell with a closed form they are the diagonal
-coefficients of its Jacobian, for any other cell they are Jacobian-vector products.
+Every expansion of a recurrent cell is such a rule, or a look at one point, applied to its Jacobian along the line
+from the origin to the point where the cell was. A rule never asks what the tensors are: for a cell with a closed form
+they are the diagonal coefficients of its Jacobian, for any other cell they are Jacobian-vector products.
 """
 
 from __future__ import annotations
