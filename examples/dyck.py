@@ -8,8 +8,8 @@ from the opening bracket where that share is smallest. The test strings are all 
 trained on. A table is printed; the script fails when a WCPA is below 100%.
 
 From the paper are the model, the embedding, Adam at 0.01, and to stop at a small loss. Ours are the lengths, the loss
-to stop at, all closing brackets of a string learned from at once, and Adam's shorter memory: the gradient of the gate's w
-falls a hundredfold on the way, and an average over a thousand steps would still hold back its last steps.
+to stop at, all closing brackets of a string learned from at once, and Adam's shorter memory: the gradient of the
+gate's w falls a hundredfold on the way, and an average over a thousand steps would still hold back its last steps.
 
 Sources:
     Second-order RNNs, sections 4.2, 5.1 and 5.2; Hewitt et al. (2020), arXiv:2010.07515, for the automaton.
