@@ -83,3 +83,10 @@ def test_it_prints_through_any_console(build):
     stream = io.StringIO()
     Console(file=stream, width=80).print(render(build()))
     assert "= logit" in stream.getvalue()
+
+
+def test_numbers_are_never_cut_to_make_room_for_words(build):
+    account = build([f"a-rather-long-word-{n}" for n in range(12)])
+    text = to_text(account, width=80, top=5)
+    for ngram in account.top(5):
+        assert re.search(rf"{re.escape(signed(ngram.contribution))}\s+{re.escape(signed(ngram.score))}", text)

@@ -114,19 +114,19 @@ def _ledger(account: Account) -> Table:
 def _top(account: Account, limit: float, count: int) -> Table:
     both = len(account.directions) > 1
     table = Table(box=None, padding=(0, 2, 0, 0), header_style=_FAINT, pad_edge=False)
-    table.add_column("contribution", justify="right", no_wrap=True)
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("tokens", no_wrap=True)
+    # Only the words give way where the terminal is narrow.
+    table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
+    table.add_column("score", justify="right", no_wrap=True, min_width=8)
+    table.add_column("tokens", no_wrap=True, min_width=17 if both else 8)
     table.add_column("n-gram", overflow="ellipsis", no_wrap=True)
     for ngram in account.top(count):
-        if ngram.contribution != 0:
-            span = f"[{ngram.start}, {ngram.stop})" + (f" {ngram.direction}" if both else "")
-            table.add_row(
-                Text(signed(ngram.contribution), _tint(ngram.contribution, limit)),
-                Text(signed(ngram.score)),
-                Text(span, _FAINT),
-                Text(clip(visible(ngram.text), 200)),
-            )
+        span = f"[{ngram.start}, {ngram.stop})" + (f" {ngram.direction}" if both else "")
+        table.add_row(
+            Text(signed(ngram.contribution), _tint(ngram.contribution, limit)),
+            Text(signed(ngram.score)),
+            Text(span, _FAINT),
+            Text(clip(visible(ngram.text), 200)),
+        )
     return table
 
 
