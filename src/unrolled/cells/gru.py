@@ -50,11 +50,10 @@ class GRU(ClosedCell):
 
     def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute (1 - z) ⊙ n + z ⊙ h."""
-        xr, xz, xn = by_input.chunk(3, dim=-1)
-        hr, hz, m = by_hidden.chunk(3, dim=-1)
-        z = self.gate(xz + hz)
-        n = self.candidate(xn + self.gate(xr + hr) * m)
-        return (n + z * (carried - n),)
+        two = 2 * self.hidden_size
+        r, z = self.gate(by_input[..., :two] + by_hidden[..., :two]).chunk(2, dim=-1)
+        n = self.candidate(torch.addcmul(by_input[..., two:], r, by_hidden[..., two:]))
+        return (torch.lerp(n, carried, z),)
 
     def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute z and the gains of U_r, U_z, U_n, W_n."""

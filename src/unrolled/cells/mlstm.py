@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import linear, pad
 
 from unrolled.recurrence.cell import Cell
+from unrolled.recurrence.kernels.multiplicative import MLSTMKernel
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["MLSTM"]
 
@@ -52,3 +54,10 @@ class MLSTM(Cell):
         i, f, g, o = (by_input[..., d:] + linear(m, self.weight_hm, self.bias)).chunk(4, dim=-1)
         cell = torch.sigmoid(f) * state[..., :d] + torch.sigmoid(i) * torch.tanh(g)
         return torch.cat((cell, torch.sigmoid(o) * torch.tanh(cell)), dim=-1)
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
+        first = self.checked_start(inputs, state)
+        bias = None if self.bias is None else pad(self.bias, (self.hidden_size, 0))  # m has none
+        by_input = linear(inputs, self.weight_ih, bias)
+        return run_kernel(MLSTMKernel(), by_input, self.weight_mh, self.weight_hm, first)

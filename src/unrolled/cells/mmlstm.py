@@ -24,6 +24,8 @@ from torch.nn.functional import linear
 
 from unrolled.errors import UsageError
 from unrolled.recurrence.cell import Cell
+from unrolled.recurrence.kernels.choices import ChoicesKernel
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["MMLSTM"]
 
@@ -83,3 +85,13 @@ class MMLSTM(Cell):
         i, f, g, o = (linear(inputs, self.weight_ih, self.bias) + mixed).chunk(GATES, dim=-1)
         cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
         return torch.cat((key.flatten(-2), cell, torch.sigmoid(o) * torch.tanh(cell)), dim=-1)
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
+        first = self.checked_start(inputs, state)
+        kernel = ChoicesKernel(GATES, self.choices, self.hidden_size)
+        by_input = linear(inputs, self.weight_ih, self.bias)
+        for_key = linear(inputs, self.weight_kx)
+        return run_kernel(
+            kernel, by_input, for_key, self.weight_hh, torch.block_diag(*self.weight_kk), self.weight_kh, first
+        )

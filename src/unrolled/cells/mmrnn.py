@@ -19,6 +19,8 @@ from torch.nn.functional import linear
 
 from unrolled.errors import UsageError
 from unrolled.recurrence.cell import Cell
+from unrolled.recurrence.kernels.choices import ChoicesKernel
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["MMRNN"]
 
@@ -69,3 +71,11 @@ class MMRNN(Cell):
         products = linear(hidden, self.weight_hh).unflatten(-1, (self.choices, self.hidden_size))
         mixed = (key.unsqueeze(-2) @ products).squeeze(-2)
         return torch.cat((key, torch.tanh(linear(inputs, self.weight_ih, self.bias) + mixed)), dim=-1)
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
+        first = self.checked_start(inputs, state)
+        kernel = ChoicesKernel(1, self.choices, self.hidden_size)
+        by_input = linear(inputs, self.weight_ih, self.bias)
+        for_key = linear(inputs, self.weight_kx)
+        return run_kernel(kernel, by_input, for_key, self.weight_hh, self.weight_kk, self.weight_kh, first)

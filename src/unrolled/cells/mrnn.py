@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import linear, pad
 
 from unrolled.recurrence.cell import Cell
+from unrolled.recurrence.kernels.multiplicative import MRNNKernel
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["MRNN"]
 
@@ -48,3 +50,10 @@ class MRNN(Cell):
         for_m, for_h = linear(inputs, self.weight_ih).chunk(2, dim=-1)
         m = for_m * linear(state, self.weight_mh)
         return torch.tanh(for_h + linear(m, self.weight_hm, self.bias))
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
+        first = self.checked_start(inputs, state)
+        bias = None if self.bias is None else pad(self.bias, (self.hidden_size, 0))  # m has none
+        by_input = linear(inputs, self.weight_ih, bias)
+        return run_kernel(MRNNKernel(), by_input, self.weight_mh, self.weight_hm, first)

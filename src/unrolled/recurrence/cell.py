@@ -93,6 +93,28 @@ class Cell(nn.Module, ABC):
         reference = next(self.parameters())
         return torch.zeros(batch, self.state_size, dtype=reference.dtype, device=reference.device)
 
+    def checked_start(self, inputs: Tensor, state: Tensor | None) -> Tensor:
+        """Give the state that a sequence begins in, once it and the inputs are known to fit the cell.
+
+        Args:
+            inputs: x_1 … x_T, shape (time, batch, input).
+            state: s_0, shape (batch, state); None for the cell's own.
+
+        Returns:
+            s_0.
+
+        Raises:
+            ShapeError: when the inputs or the state do not fit the cell.
+        """
+        if inputs.dim() != 3 or inputs.shape[-1] != self.input_size:
+            raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; expected (time, batch, {self.input_size})")
+        first = self.initial_state(inputs.shape[1]) if state is None else state
+        if first.shape != (inputs.shape[1], self.state_size):
+            raise ShapeError(
+                f"the state has shape {tuple(first.shape)}; expected ({inputs.shape[1]}, {self.state_size})"
+            )
+        return first
+
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
         """Run the cell over a sequence.
 
@@ -102,17 +124,8 @@ class Cell(nn.Module, ABC):
 
         Returns:
             s_0 … s_T, shape (time + 1, batch, state).
-
-        Raises:
-            ShapeError: when the inputs or the state do not fit the cell.
         """
-        if inputs.dim() != 3 or inputs.shape[-1] != self.input_size:
-            raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; expected (time, batch, {self.input_size})")
-        current = self.initial_state(inputs.shape[1]) if state is None else state
-        if current.shape != (inputs.shape[1], self.state_size):
-            raise ShapeError(
-                f"the state has shape {tuple(current.shape)}; expected ({inputs.shape[1]}, {self.state_size})"
-            )
+        current = self.checked_start(inputs, state)
         states = [current]
         for x in inputs:
             current = self.step(x, current)

@@ -19,6 +19,8 @@ from unrolled.algebra.operator import Structured, Term
 from unrolled.errors import ShapeError, UsageError
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.closed_ray import ClosedRay, ClosedTrace
+from unrolled.recurrence.kernels.closed import ClosedKernel
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["ClosedCell"]
 
@@ -196,22 +198,18 @@ class ClosedCell(Cell):
 
     def step(self, inputs: Tensor, state: Tensor) -> Tensor:
         """Compute s_t from x_t and s_{t-1}."""
-        return self._advance(F.linear(inputs, self.weight_ih, self.bias_ih), state)
-
-    def _advance(self, by_input: Tensor, state: Tensor) -> Tensor:
+        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
         by_hidden = F.linear(self.hidden(state), self.weight_hh, self.bias_hh)
         return self.join(self.combine(by_input, by_hidden, state[..., : self.hidden_size]))
 
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
-        """Run the cell over a sequence; the products of all inputs are one, before the loop."""
-        if inputs.dim() != 3 or inputs.shape[-1] != self.input_size:
-            raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; expected (time, batch, {self.input_size})")
-        current = self.initial_state(inputs.shape[1]) if state is None else state
-        states = [current]
-        for by_input in F.linear(inputs, self.weight_ih, self.bias_ih):
-            current = self._advance(by_input, current)
-            states.append(current)
-        return torch.stack(states)
+        """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
+        if self.weight_hr is not None:
+            return super().unroll(inputs, state)
+        first = self.checked_start(inputs, state)
+        kernel = ClosedKernel(self)
+        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
+        return run_kernel(kernel, by_input, self.weight_hh, self.bias_hh, first, *kernel.extras())
 
     def run(self, inputs: Tensor, state: Tensor | None = None) -> ClosedTrace:
         """Run the cell over a sequence and keep what is needed to open it."""

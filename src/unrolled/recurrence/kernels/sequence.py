@@ -1,0 +1,115 @@
+"""What a whole-sequence kernel is, and how autograd meets one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["SequenceKernel", "run_kernel", "stretches"]
+
+CACHED = 1 << 15
+"""How many numbers of one slope are worked on at once: a slope's dozen of temporaries then stay in a core's cache."""
+
+
+class SequenceKernel(ABC):
+    """A recurrence over a whole sequence with a backward pass of its own.
+
+    Products of the inputs are taken outside: they are ordinary operations, one product each way.
+    """
+
+    @abstractmethod
+    def plain(self, *tensors: Any) -> Tensor:
+        """Run step by step, in differentiable operations: the judge, and what is differentiated twice.
+
+        Args:
+            *tensors: what the states depend on.
+
+        Returns:
+            s_0 … s_T, shape (time + 1, batch, state).
+        """
+
+    @abstractmethod
+    def forward(self, *tensors: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Run fast; nothing is recorded.
+
+        Args:
+            *tensors: what the states depend on.
+
+        Returns:
+            s_0 … s_T, shape (time + 1, batch, state), and what the backward pass wants to see again.
+        """
+
+    @abstractmethod
+    def backward(
+        self, gradient: Tensor, tensors: tuple[Any, ...], states: Tensor, kept: tuple[Tensor, ...]
+    ) -> tuple[Tensor | None, ...]:
+        """Pull a gradient back.
+
+        Args:
+            gradient: of s_0 … s_T, shape (time + 1, batch, state); not to be changed.
+            tensors: what :meth:`forward` was given.
+            states: s_0 … s_T.
+            kept: what :meth:`forward` kept; not to be changed, for there may be a second pass.
+
+        Returns:
+            The gradient of each tensor, None where there is none.
+        """
+
+
+def run_kernel(kernel: SequenceKernel, *tensors: Tensor | None) -> Tensor:
+    """Run a kernel under autograd; where precision is mixed, the plain steps.
+
+    Args:
+        kernel: the kernel.
+        *tensors: what the states depend on; None for what does not exist.
+
+    Returns:
+        s_0 … s_T, shape (time + 1, batch, state).
+    """
+    device = next(tensor.device.type for tensor in tensors if tensor is not None)
+    if torch.is_autocast_enabled(device):
+        return kernel.plain(*tensors)
+    return _Run.apply(kernel, *tensors)
+
+
+def stretches(time: int, step: int) -> list[tuple[int, int]]:
+    """Cut a sequence into stretches that a core's cache holds, the last one first.
+
+    Args:
+        time: how many steps there are.
+        step: how many numbers one part of the state has in a step.
+
+    Returns:
+        Where each begins and ends.
+    """
+    length = max(1, CACHED // max(1, step))
+    return [(start, min(start + length, time)) for start in reversed(range(0, time, length))]
+
+
+class _Run(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, kernel: SequenceKernel, *tensors: Tensor | None) -> Tensor:
+        states, kept = kernel.forward(*tensors)
+        ctx.kernel, ctx.count = kernel, len(tensors)
+        ctx.save_for_backward(*tensors, states, *kept)
+        return states
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        saved, count = ctx.saved_tensors, ctx.count
+        tensors, states, kept = saved[:count], saved[count], saved[count + 1 :]
+        if not torch.is_grad_enabled():
+            found = ctx.kernel.backward(gradients[0], tensors, states, kept)
+            return None, *found
+        # the gradient is to be differentiated again. Views: one of these tensors may have been computed from
+        # another, which is not to be counted twice
+        given = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
+        wanted = [tensor for tensor in given if tensor is not None and tensor.requires_grad]
+        again = torch.autograd.grad(
+            ctx.kernel.plain(*given), wanted, gradients[0], create_graph=True, allow_unused=True
+        )
+        by_tensor = dict(zip(map(id, wanted), again, strict=True))
+        return None, *(by_tensor.get(id(tensor)) for tensor in given)
