@@ -121,7 +121,7 @@ def _peak(name: str, slow: bool, setting: Setting, out: multiprocessing.Queue[fl
     torch.set_num_threads(1)
     network = build(name, setting)
     step = stepper(naive(network) if slow else network, setting)
-    stepper(recurrent("elman", 4, 4), Setting(2, 2, 128))  # what torch loads on its first step is not the cell's
+    stepper(recurrent("elman", 16, 4), Setting(2, 2, 2048))()  # what torch loads on its first step is not the cell's
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     before = _memory("VmRSS")
     step()

@@ -9,7 +9,7 @@ trained on. A table is printed; the script fails when a WCPA is below 100%.
 
 From the paper are the model, the embedding, Adam at 0.01, and to stop at a small loss. Ours are the lengths, the loss
 to stop at, all closing brackets of a string learned from at once, and Adam's shorter memory: the gradient of the
-gate's w falls a hundredfold on the way, and an average over a thousand steps would still hold back its last steps.
+gate's w shrinks as w grows, and an average over a thousand steps would hold back the last of them.
 
 Sources:
     Second-order RNNs, sections 4.2, 5.1 and 5.2; Hewitt et al. (2020), arXiv:2010.07515, for the automaton.
@@ -52,7 +52,7 @@ class Row(NamedTuple):
     def __str__(self) -> str:
         """One line, under HEADING."""
         return (
-            f"{self.depth:>2}{self.parameters:>12}{self.train:>12.1%}{self.test:>12.1%}"
+            f"{self.depth:>2}{self.parameters:>12}{self.train:>12.2%}{self.test:>12.2%}"
             f"{self.epochs:>8}{self.weight:>8.2f}{self.seconds:>9.0f}"
         )
 
@@ -172,8 +172,10 @@ def row(depth: int, seed: int = 0) -> Row:
     model = ClosingBracket(fixed_brackets(KINDS), depth)
     epochs = fit(model, seen)
     parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    weight = model.stack.cell(0, 0).weight.item()
-    return Row(depth, parameters, wcpa(model, seen), wcpa(model, unseen), epochs, weight, time.perf_counter() - start)
+    (weight,) = model.stack.parameters()
+    return Row(
+        depth, parameters, wcpa(model, seen), wcpa(model, unseen), epochs, weight.item(), time.perf_counter() - start
+    )
 
 
 def main() -> int:

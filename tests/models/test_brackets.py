@@ -7,8 +7,14 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import UsageError
-from unrolled.models.brackets import ClosingBracket, fixed_brackets, learned_brackets
+from unrolled.errors import ShapeError, UsageError
+from unrolled.models.brackets import (
+    ClosingBracket,
+    accuracy_by_distance,
+    fixed_brackets,
+    learned_brackets,
+    worst_case_accuracy,
+)
 
 # indices: ( is 0, [ is 1, ) is 2, ] is 3
 PREFIXES = {(0,): 0, (1,): 1, (0, 1): 1, (1, 0, 2): 1, (0, 1, 3): 0, (1, 0, 0, 2): 0, (1, 0, 2, 0, 2): 1}
@@ -59,6 +65,62 @@ def test_padding_is_not_read():
     together = model(padded, [len(word) for word in words])
     for b, word in enumerate(words):
         torch.testing.assert_close(together[b], model(torch.tensor([word]))[0])
+
+
+def test_after_every_prefix_it_says_what_it_says_after_that_prefix_alone():
+    torch.manual_seed(0)
+    model = ClosingBracket(fixed_brackets(2), 4)
+    strings = torch.tensor([[1, 0, 2, 0, 2, 3], [0, 0, 1, 3, 2, 2]])
+    everywhere = model.after_every(strings)
+    assert everywhere.shape == (2, 6, 2)
+    for t in range(6):
+        torch.testing.assert_close(everywhere[:, t], model(strings[:, : t + 1]))
+
+
+def logits_of(*probabilities):
+    """Two kinds, the first with these probabilities."""
+    first = torch.tensor(probabilities, dtype=torch.float64)
+    return torch.stack((first, 1 - first), dim=-1).log()
+
+
+def test_the_accuracy_is_taken_at_each_distance_and_the_worst_counts():
+    logits = logits_of(0.9, 0.1, 0.9, 0.9, 0.9, 0.1)
+    closing = torch.tensor([0, 1, 0, 1, 0, 0])
+    distances = torch.tensor([1, 1, 1, 7, 7, 3])
+    assert accuracy_by_distance(logits, closing, distances) == {1: 1.0, 3: 0.0, 7: 0.5}
+    assert worst_case_accuracy(logits, closing, distances) == 0.0
+    # the control: without the distance that is always wrong, the next worst; and the mean is another number
+    kept = distances != 3
+    assert worst_case_accuracy(logits[kept], closing[kept], distances[kept]) == 0.5
+
+
+def test_right_is_more_than_four_fifths_not_merely_the_most():
+    closing, distances = torch.tensor([0, 0]), torch.tensor([1, 2])
+    assert accuracy_by_distance(logits_of(0.79, 0.81), closing, distances) == {1: 0.0, 2: 1.0}
+
+
+@pytest.mark.parametrize(("hard", "worst"), [(40.0, 1.0), (1.0, 0.0)])
+def test_a_gate_that_leaks_is_wrong_where_it_is_far(hard, worst):
+    string = torch.tensor([[1] + [0, 2] * 40 + [3]])
+    model = ready_made()
+    with torch.no_grad():
+        model.stack.cell(0, 0).weight.fill_(hard)
+        logits = model.after_every(string)[0, [-2]]
+    assert worst_case_accuracy(logits, torch.tensor([1]), torch.tensor([81])) == worst
+
+
+@pytest.mark.parametrize(
+    ("logits", "closing", "distances"),
+    [
+        (torch.zeros(3, 2), torch.zeros(3, dtype=torch.long), torch.zeros(2, dtype=torch.long)),
+        (torch.zeros(3, 2), torch.zeros(2, dtype=torch.long), torch.zeros(2, dtype=torch.long)),
+        (torch.zeros(3), torch.zeros(3, dtype=torch.long), torch.zeros(3, dtype=torch.long)),
+        (torch.zeros(0, 2), torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)),
+    ],
+)
+def test_predictions_that_do_not_belong_together(logits, closing, distances):
+    with pytest.raises(ShapeError, match="expected \\(n, k\\), \\(n,\\) and \\(n,\\) with n at least 1"):
+        accuracy_by_distance(logits, closing, distances)
 
 
 @pytest.mark.parametrize("make", [lambda: fixed_brackets(2), lambda: learned_brackets(2, 2)])

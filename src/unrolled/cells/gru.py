@@ -53,7 +53,7 @@ class GRU(ClosedCell):
         two = 2 * self.hidden_size
         r, z = self.gate(by_input[..., :two] + by_hidden[..., :two]).chunk(2, dim=-1)
         n = self.candidate(torch.addcmul(by_input[..., two:], r, by_hidden[..., two:]))
-        return (torch.lerp(n, carried, z),)
+        return (n + z * (carried - n),)
 
     def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute z and the gains of U_r, U_z, U_n, W_n."""
