@@ -10,7 +10,7 @@ from unrolled.zoo import Zoo
 
 __all__ = ["EXPANSIONS", "UsageError", "resolve"]
 
-EXPANSIONS: Zoo[Expansion] = Zoo(__name__, Expansion, "expansion")  # type: ignore[type-abstract]
+EXPANSIONS: Zoo[Expansion] = Zoo(__name__, Expansion, "expansion")  # type: ignore[type-abstract]  # a base
 
 CALL = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?\s*")
 
