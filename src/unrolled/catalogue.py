@@ -16,7 +16,7 @@ from unrolled.datasets.tsv import read_tsv
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.models.classifier import Classifier
 from unrolled.models.pooling import AttentionPooling, LastState, MaxPooling, MeanPooling
-from unrolled.text.corpus import Dataset
+from unrolled.text.corpus import Classification
 from unrolled.text.vocabulary import PADDING
 
 __all__ = ["Architecture", "ClassifierConfig", "Config", "build", "load_dataset", "make_optimiser"]
@@ -127,7 +127,7 @@ def make_optimiser(
     return optimiser(parameters, lr=lr, fused=True)  # eight times faster on a large embedding
 
 
-def load_dataset(name: str, folder: Path | None = None) -> Dataset:
+def load_dataset(name: str, folder: Path | None = None) -> Classification:
     """Read a dataset by its name, or a file of the user's.
 
     Args:
@@ -139,7 +139,11 @@ def load_dataset(name: str, folder: Path | None = None) -> Dataset:
     """
     if name.endswith(".tsv"):
         return read_tsv(Path(name))
-    return DATASETS.get(name)().read(folder)
+    source = DATASETS.get(name)
+    corpus = source().read(folder)
+    if not isinstance(corpus, Classification):
+        raise UsageError(f"{name} is for another task; expected a dataset of texts and classes")
+    return corpus
 
 
 def _one_line(error: ValidationError, known: Iterable[str]) -> UsageError:

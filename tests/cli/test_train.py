@@ -66,7 +66,7 @@ def test_it_learns_a_file_of_the_users(unrolled: Command, tmp_path: Path) -> Non
         (("--hidden", 0), 2, "hidden is 0; expected"),
         (("--dropout", 1), 2, "dropout is 1.0; expected less than 1"),
         (("--hidden", "big"), 2, "valid integer"),
-        (("--limit", 0), 2, "0 training texts were asked for; expected 1 or more"),
+        (("--limit", 0), 2, "0 training examples were asked for; expected 1 or more"),
         (("--data", "sst2"), 2, "UNROLLED_DATA"),
         (("--data", "sst2", "--data-dir", "."), 74, "expected sst/train.txt, sst/train.txt.xz or"),
         (("--data", "gone.tsv"), 74, "gone.tsv: cannot be read"),

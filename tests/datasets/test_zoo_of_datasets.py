@@ -4,7 +4,7 @@ import pytest
 
 from unrolled.datasets import DATASETS
 from unrolled.errors import UnknownNameError, UsageError
-from unrolled.text.corpus import Dataset, Example
+from unrolled.text.corpus import Classification, Example
 
 
 def test_the_datasets_are_found_by_listing_the_folder():
@@ -26,12 +26,12 @@ def test_a_wrong_name_is_answered_with_the_nearest():
 
 def test_a_sample_is_of_the_training_texts_only_and_the_same_for_the_same_seed():
     examples = tuple(Example((str(i),), 0) for i in range(20))
-    dataset = Dataset("d", ("a", "b"), examples, examples[:5], examples[5:9])
+    dataset = Classification(name="d", labels=("a", "b"), train=examples, dev=examples[:5], test=examples[5:9])
     some = dataset.sample(6, seed=1)
     assert len(some.train) == 6
     assert set(some.train) < set(examples)
     assert (some.dev, some.test) == (dataset.dev, dataset.test)
     assert some == dataset.sample(6, seed=1) != dataset.sample(6, seed=2)
     assert len(dataset.sample(100).train) == 20
-    with pytest.raises(UsageError, match="0 training texts were asked for; expected 1 or more"):
+    with pytest.raises(UsageError, match="0 training examples were asked for; expected 1 or more"):
         dataset.sample(0)

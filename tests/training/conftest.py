@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from unrolled.catalogue import Architecture
-from unrolled.text.corpus import Dataset, Example
+from unrolled.text.corpus import Classification, Example
 from unrolled.training.classify import train_classifier
 from unrolled.training.loop import TrainingSettings
 
@@ -13,7 +13,8 @@ def dataset():
     """Told by one word wherever it stands: easy to learn, but not at once."""
     fillers = ("the", "a", "film", "plot", "was", "is")
     examples = [Example((*fillers[: i % 5], ("bad", "good")[i % 2], *fillers[: i % 3]), i % 2) for i in range(120)]
-    return Dataset("told", ("negative", "positive"), tuple(examples), tuple(examples[:20]), tuple(examples[20:60]))
+    splits = {"train": tuple(examples), "dev": tuple(examples[:20]), "test": tuple(examples[20:60])}
+    return Classification(name="told", labels=("negative", "positive"), **splits)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ import random
 from itertools import cycle, islice, product
 from pathlib import Path
 
-from unrolled.text.corpus import Dataset, DatasetSource, Example
+from unrolled.text.corpus import Classification, DatasetSource, Example
 
 __all__ = ["NEGATIVE", "POSITIVE", "Negation"]
 
@@ -64,6 +64,7 @@ class Negation(DatasetSource):
     """
 
     name = "negation"
+    kind = Classification
     description = "made-up reviews with negations and double negations: 4,120 / 200 / 200 sentences"
     licence = "generated; MIT, as this package"
     citation = "Sun and Lu, sequence-level features of GRU and LSTM, appendix A.2"
@@ -72,7 +73,7 @@ class Negation(DatasetSource):
         self.double_negation = double_negation
         self.seed = seed
 
-    def read(self, folder: Path | None = None) -> Dataset:  # noqa: ARG002  # generated: no folder is needed
+    def read(self, folder: Path | None = None) -> Classification:  # noqa: ARG002  # generated: no folder is needed
         """Generate the three splits.
 
         Args:
@@ -91,7 +92,7 @@ class Negation(DatasetSource):
             splits.append(tuple(split))
             start = stop
         train, dev, test = splits
-        return Dataset(self.name, ("negative", "positive"), train, dev, test)
+        return Classification(name=self.name, labels=("negative", "positive"), train=train, dev=dev, test=test)
 
     def _draw(self, label: int, generator: random.Random) -> list[Example]:
         """Draw the sentences of one label, no two alike: kinds in turn, and the phrases of a kind in turn."""

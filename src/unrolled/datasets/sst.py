@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unrolled.errors import DataError
-from unrolled.text.corpus import Dataset, DatasetSource, Example
+from unrolled.text.corpus import Classification, DatasetSource, Example
 from unrolled.text.reading import find_file, read_lines
 
 __all__ = ["Node", "Sst2", "Sst5", "Tree", "parse_tree", "read_trees"]
@@ -125,11 +125,13 @@ def _labelled(phrases: Iterable[tuple[Tree, Node]], classes: Sequence[int | None
             yield Example(tree.tokens[node.start : node.stop], label)
 
 
-def _read_splits(name: str, labels: tuple[str, ...], classes: Sequence[int | None], folder: Path | None) -> Dataset:
+def _read_splits(
+    name: str, labels: tuple[str, ...], classes: Sequence[int | None], folder: Path | None
+) -> Classification:
     """Read all phrases of the training trees, whole sentences of the other two; None leaves a label out."""
     paths = [find_file(f"sst/{split}.txt", folder) for split in ("train", "dev", "test")]
     train, dev, test = map(read_trees, paths)
-    return Dataset(
+    return Classification(
         name=name,
         labels=labels,
         train=tuple(_labelled(((tree, node) for tree in train for node in tree.nodes), classes)),
@@ -142,11 +144,12 @@ class Sst2(DatasetSource):
     """Positive or negative; neutral phrases are left out."""
 
     name = "sst2"
+    kind = Classification
     description = "film reviews, positive or negative: 98,794 phrases to train on, 872 / 1,821 sentences"
     licence = _LICENCE
     citation = _CITATION
 
-    def read(self, folder: Path | None = None) -> Dataset:
+    def read(self, folder: Path | None = None) -> Classification:
         """Read the phrases of the training trees and the sentences of the other two.
 
         Args:
@@ -162,11 +165,12 @@ class Sst5(DatasetSource):
     """The five labels as they are."""
 
     name = "sst5"
+    kind = Classification
     description = "film reviews, five degrees: 318,582 phrases to train on, 1,101 / 2,210 sentences"
     licence = _LICENCE
     citation = _CITATION
 
-    def read(self, folder: Path | None = None) -> Dataset:
+    def read(self, folder: Path | None = None) -> Classification:
         """Read the phrases of the training trees and the sentences of the other two.
 
         Args:

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from unrolled.errors import DataError
-from unrolled.text.corpus import Dataset, Example
+from unrolled.text.corpus import Classification, Example
 from unrolled.text.reading import read_lines
 from unrolled.text.tokenise import tokenise
 
@@ -17,7 +17,7 @@ _SPLIT_SEED = 0
 _SHARE = 0.1  # of dev and of test, each
 
 
-def read_tsv(path: Path) -> Dataset:
+def read_tsv(path: Path) -> Classification:
     """Read labelled texts and split them at random: 80% to train on, 10% each for dev and test.
 
     A line is cut at its last tab, its text into tokens as treebanks do. Labels are any words; in alphabetical
@@ -47,7 +47,7 @@ def read_tsv(path: Path) -> Dataset:
     held_out = round(_SHARE * len(texts))
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(_SPLIT_SEED)).tolist()
     examples = [Example(texts[i][0], labels.index(texts[i][1])) for i in order]
-    return Dataset(
+    return Classification(
         name=path.stem,
         labels=labels,
         train=tuple(examples[2 * held_out :]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unrolled.catalogue import Architecture, ClassifierConfig, build
 from unrolled.text.batching import EncodedTexts
-from unrolled.text.corpus import Dataset
+from unrolled.text.corpus import Classification
 from unrolled.text.vocabulary import Vocabulary
 from unrolled.training.loop import TrainingSettings, Watcher, evaluate, fit, seeded
 from unrolled.training.run_folder import Run
@@ -13,7 +13,7 @@ __all__ = ["train_classifier"]
 
 
 def train_classifier(
-    dataset: Dataset, architecture: Architecture, settings: TrainingSettings, watcher: Watcher | None = None
+    dataset: Classification, architecture: Architecture, settings: TrainingSettings, watcher: Watcher | None = None
 ) -> Run:
     """Train a classifier and measure it on the test texts.
 
