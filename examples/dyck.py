@@ -17,9 +17,9 @@ Sources:
 
 from __future__ import annotations
 
-import random
 import sys
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -27,12 +27,14 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
-from unrolled.models.brackets import ClosingBracket, fixed_brackets, worst_case_accuracy
+from unrolled.datasets.dyck import Dyck
+from unrolled.measures.worst_case import worst_case_accuracy
+from unrolled.models.brackets import NextBracket, dyck_rnn, fixed_brackets
 
 KINDS, DEPTHS = 2, (4, 6, 8)
 SHORT, LONG = (101, 200), (201, 400)
 """Lengths of the strings that are trained on, and of those that are tested on."""
-STRINGS, BATCH = 1024, 64
+SYMBOLS, BATCH = (130_000, 1, 240_000), 64
 RATE, BETAS = 0.01, (0.9, 0.95)
 ENOUGH, MOST = 1e-3, 150
 """The mean loss of an epoch to stop at, and the most epochs."""
@@ -79,36 +81,7 @@ class Questions(NamedTuple):
         return torch.full_like(self.brackets, -100).index_put((self.row, self.after), self.closing)
 
 
-def string(kinds: int, depth: int, shortest: int, longest: int, draw: random.Random) -> list[int]:
-    """Draw a string from the automaton, again and again until it is short enough.
-
-    With nothing open it ends or opens, with depth brackets open it closes, else it opens or closes, each with
-    probability 1/2; kinds are equally likely. An end before the shortest length is drawn again. END counts in lengths.
-
-    Args:
-        kinds: k; brackets 0 … k-1 open, k … 2k-1 close.
-        depth: m, the most that may be open.
-        shortest: its least length.
-        longest: its greatest length.
-        draw: the generator.
-
-    Returns:
-        The brackets, without END.
-    """
-    while True:
-        brackets: list[int] = []
-        opened: list[int] = []
-        while len(brackets) < longest:
-            if not opened and len(brackets) + 1 >= shortest and brackets and draw.random() < 0.5:
-                return brackets
-            if opened and (len(opened) == depth or draw.random() < 0.5):
-                brackets.append(kinds + opened.pop())
-            else:
-                opened.append(draw.randrange(kinds))
-                brackets.append(opened[-1])
-
-
-def closings(brackets: list[int], kinds: int) -> list[tuple[int, int, int]]:
+def closings(brackets: Sequence[int], kinds: int) -> list[tuple[int, int, int]]:
     """Find what there is to predict in a string.
 
     Args:
@@ -128,7 +101,7 @@ def closings(brackets: list[int], kinds: int) -> list[tuple[int, int, int]]:
     return found
 
 
-def questions(strings: list[list[int]], kinds: int) -> Questions:
+def questions(strings: Sequence[Sequence[int]], kinds: int) -> Questions:
     """Ask for every closing bracket of the strings."""
     found = [
         (row, place - 1, kind, far) for row, each in enumerate(strings) for place, kind, far in closings(each, kinds)
@@ -136,14 +109,14 @@ def questions(strings: list[list[int]], kinds: int) -> Questions:
     return Questions(pad_sequence([torch.tensor(each) for each in strings], batch_first=True), *torch.tensor(found).T)
 
 
-def wcpa(model: ClosingBracket, asked: Questions) -> float:
+def wcpa(model: NextBracket, asked: Questions) -> float:
     """Judge a model by its worst distance."""
     with torch.no_grad():
-        logits = model.after_every(asked.brackets)[asked.row, asked.after]
+        logits = model(asked.brackets)[asked.row, asked.after]
     return worst_case_accuracy(logits, asked.closing, asked.distance)
 
 
-def fit(model: ClosingBracket, asked: Questions) -> int:
+def fit(model: NextBracket, asked: Questions) -> int:
     """Train a model until its loss is small; the result is the number of epochs."""
     optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=RATE, betas=BETAS)
     targets = asked.targets()
@@ -151,7 +124,7 @@ def fit(model: ClosingBracket, asked: Questions) -> int:
         losses = []
         for batch in torch.randperm(len(targets)).split(BATCH):
             optimiser.zero_grad()
-            logits = model.after_every(asked.brackets[batch])
+            logits = model(asked.brackets[batch])
             loss = cross_entropy(logits.flatten(0, 1), targets[batch].flatten())
             loss.backward()
             optimiser.step()
@@ -164,15 +137,13 @@ def fit(model: ClosingBracket, asked: Questions) -> int:
 def row(depth: int, seed: int = 0) -> Row:
     """Draw strings, train a model of that depth and judge it."""
     start = time.perf_counter()
-    draw = random.Random(seed)
-    seen, unseen = (
-        questions([string(KINDS, depth, *lengths, draw) for _ in range(STRINGS)], KINDS) for lengths in (SHORT, LONG)
-    )
+    strings = Dyck(KINDS, depth, short=SHORT, long=LONG, symbols=SYMBOLS, seed=seed).read()
+    seen, unseen = questions(strings.train, KINDS), questions(strings.test, KINDS)
     torch.manual_seed(seed)
-    model = ClosingBracket(fixed_brackets(KINDS), depth)
+    model = dyck_rnn(fixed_brackets(KINDS), depth)
     epochs = fit(model, seen)
     parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    (weight,) = model.stack.parameters()
+    (weight,) = model.encoder.parameters()
     return Row(
         depth, parameters, wcpa(model, seen), wcpa(model, unseen), epochs, weight.item(), time.perf_counter() - start
     )

@@ -12,11 +12,14 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 __all__ = [
+    "ConfigError",
     "DataError",
+    "DivergedError",
     "FileError",
     "NonFiniteError",
     "ParityError",
     "ShapeError",
+    "StoppedError",
     "UnknownNameError",
     "UnrolledError",
     "UsageError",
@@ -67,3 +70,21 @@ class FileError(UnrolledError):
     """A file that cannot be read or written."""
 
     exit_code = 74
+
+
+class ConfigError(UnrolledError):
+    """A settings file that does not say what it should."""
+
+    exit_code = 78
+
+
+class DivergedError(UnrolledError):
+    """A training whose numbers are no longer finite."""
+
+    exit_code = 70
+
+
+class StoppedError(UnrolledError):
+    """A training that was asked to end, by SIGTERM, and has saved itself: 128 + 15, as every shell has it."""
+
+    exit_code = 143

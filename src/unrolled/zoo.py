@@ -22,6 +22,8 @@ M = TypeVar("M")
 class Zoo(Generic[M]):
     """The concrete subclasses of ``base`` defined in the modules of ``package``, by their ``name``.
 
+    A private one, which members of a module share, is none of them.
+
     Args:
         package: the dotted name of the package whose modules are the members.
         base: the class that a member derives from; each member carries a class attribute ``name``.
@@ -46,6 +48,7 @@ class Zoo(Generic[M]):
                     and issubclass(value, self.base)
                     and value.__module__ == module.__name__
                     and not inspect.isabstract(value)
+                    and not value.__name__.startswith("_")
                 ):
                     found[value.name] = value  # type: ignore[attr-defined]  # every base declares `name`
         return dict(sorted(found.items()))

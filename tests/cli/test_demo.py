@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from unrolled.catalogue import Architecture
+from unrolled.catalogue import Pooled
 from unrolled.cli.polarity import flips, open_phrases, phrase_scores
 from unrolled.datasets.negation import NEGATIVE, POSITIVE, Negation
-from unrolled.training.classify import train_classifier
-from unrolled.training.loop import TrainingSettings
+from unrolled.tasks.classify import Classify
+from unrolled.training.data_choice import DataChoice
+from unrolled.training.engine import train
 from unrolled.training.run_folder import Run, load_run
+from unrolled.training.settings import TrainingSettings
 
 Command = Callable[..., Any]
 
@@ -82,16 +84,16 @@ def test_what_it_suggests_works(outcome: tuple[Path, str], unrolled: Command, mo
         assert unrolled(*shlex.split(line)[1:]).status == 0, line
 
 
-def untrained() -> Run:
-    return train_classifier(
-        Negation().read().sample(64, 0),
-        Architecture(encoder="gru", hidden=8, embedding=8, dropout=0.0),
-        TrainingSettings(epochs=1, lr=1e-6),
-    )
+@pytest.fixture
+def untrained(tmp_path: Path) -> Run:
+    corpus = Negation().read().sample(64, 0)
+    task = Classify.from_corpus(corpus, Pooled(encoder="gru", hidden=8, embedding=8, dropout=0.0))
+    settings = TrainingSettings(epochs=1, lr=1e-6, device="cpu")
+    return train(task, corpus, settings, tmp_path / "run", data=DataChoice(data=("negation",)))
 
 
-def test_a_phrase_score_is_the_score_of_the_whole_phrase() -> None:
-    run = untrained()
+def test_a_phrase_score_is_the_score_of_the_whole_phrase(untrained: Run) -> None:
+    run = untrained
     found = phrase_scores(run, POSITIVE, "zero")
     weight = run.model.head.weight.detach()
     for before in (0, 1, 2):
@@ -105,8 +107,8 @@ def test_flips_are_counted_from_the_signs() -> None:
     assert flips(scores) == (3, 2)
 
 
-def test_a_network_that_learned_nothing_does_not_flip() -> None:
-    run = untrained()
+def test_a_network_that_learned_nothing_does_not_flip(untrained: Run) -> None:
+    run = untrained
     counts = [flips(phrase_scores(run, words, "path")) for words in (POSITIVE, NEGATIVE)]
     assert sum(twice for _, twice in counts) < 18
 

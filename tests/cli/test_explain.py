@@ -14,11 +14,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from unrolled.catalogue import ClassifierConfig, build
+from unrolled.catalogue import Pooled
 from unrolled.expansions import EXPANSIONS, resolve
-from unrolled.text.vocabulary import Vocabulary
-from unrolled.training.loop import Epoch, TrainingSettings, seeded
-from unrolled.training.run_folder import Run, save_run
+from unrolled.tasks.classify import Classify
+from unrolled.text.corpus import Classification, Example
+from unrolled.training.data_choice import DataChoice
+from unrolled.training.engine import train
+from unrolled.training.settings import TrainingSettings
 
 Command = Callable[..., Any]
 WORDS = ("not", "a", "bad", "film", "it", "is", "good", ".")
@@ -26,27 +28,18 @@ SENTENCE = "It is not a bad film."
 EVERY = [str(resolve(name)) for name in EXPANSIONS.names()]
 
 
-def new_run(**architecture: object) -> Run:
-    vocabulary = Vocabulary.from_texts([WORDS], lowercase=True)
-    config = ClassifierConfig(vocabulary=len(vocabulary), classes=2, hidden=6, embedding=5, dropout=0.2, **architecture)
-    with seeded(1):
-        model = build(config).eval()
-    return Run(
-        model=model,
-        config=config,
-        vocabulary=vocabulary,
-        labels=("negative", "positive"),
-        data="told",
-        settings=TrainingSettings(),
-        metrics={"test_accuracy": 0.5, "epochs": 1},
-        history=(Epoch(1, 0.7, 0.5, 0.7, 0.1),),
-    )
+def make_run(folder: Path, **architecture: object) -> Path:
+    """A run that has learned next to nothing."""
+    examples = tuple(Example(WORDS, label) for label in (0, 1, 0, 1))
+    corpus = Classification(name="told", labels=("negative", "positive"), train=examples, dev=examples, test=examples)
+    task = Classify.from_corpus(corpus, Pooled(hidden=6, embedding=5, dropout=0.2, **architecture))
+    settings = TrainingSettings(epochs=1, lr=0.05, device="cpu", seed=1)
+    return train(task, corpus, settings, folder, data=DataChoice(data=("told",))).folder
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    save_run(new_run(), tmp_path / "run")
-    return tmp_path / "run"
+    return make_run(tmp_path / "run")
 
 
 @pytest.fixture
@@ -143,7 +136,7 @@ def test_the_triangle_is_drawn_in_the_format_of_its_name(
 
 @pytest.mark.parametrize("architecture", [{"encoder": "rnn"}, {"encoder": "lstm", "bidirectional": True}])
 def test_other_networks_are_explained_too(unrolled: Command, tmp_path: Path, architecture: dict[str, object]) -> None:
-    save_run(new_run(**architecture, layers=2, pooling="attention"), tmp_path / "other")
+    make_run(tmp_path / "other", **architecture, layers=2, pooling="attention")
     path = tmp_path / "it.json"
     words = ("explain", tmp_path / "other", SENTENCE, "--json", path, "--html", tmp_path / "it.html")
     assert unrolled(*words).status == 0
@@ -242,7 +235,7 @@ def test_a_run_that_is_not_there_or_not_whole_is_refused(unrolled: Command, run:
     unrolled("explain", tmp_path / "none", SENTENCE).assert_refused(74, "none")
     (tmp_path / "letters").mkdir()
     unrolled("explain", tmp_path / "letters", SENTENCE).assert_refused(65, "is no run folder")
-    for name in ("config.json", "vocabulary.json", "weights.safetensors"):
+    for name in ("config.json", "task.json", "weights.safetensors"):
         broken = tmp_path / f"without {name}"
         shutil.copytree(run, broken)
         whole = (broken / name).read_bytes()

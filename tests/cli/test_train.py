@@ -1,20 +1,21 @@
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from unrolled.catalogue import Architecture
-from unrolled.cli.train import classify
+from unrolled.catalogue import Pooled
 from unrolled.datasets import DATASETS
-from unrolled.training.loop import TrainingSettings
+from unrolled.tasks import TASKS
+from unrolled.text.corpus import Classification
 from unrolled.training.run_folder import load_run
+from unrolled.training.settings import TrainingSettings
 
 Command = Callable[..., Any]
-QUICK = ("--hidden", 8, "--embedding", 8, "--epochs", 2, "--limit", 300)
+SMALL = ("--hidden", 8, "--embedding", 8, "--epochs", 2, "--limit", 300)
+QUICK = ("--data", "negation", *SMALL)
 
 
 def test_it_trains_saves_a_run_and_says_what_to_do_next(unrolled: Command, tmp_path: Path) -> None:
@@ -23,13 +24,14 @@ def test_it_trains_saves_a_run_and_says_what_to_do_next(unrolled: Command, tmp_p
     done = unrolled("train", "classify", *options, *QUICK, "--out", folder)
     assert done.status == 0
     assert [line[:10] for line in done.err.splitlines()] == ["epoch 1/2 ", "epoch 2/2 "]
-    result, hint = done.out.splitlines()
-    assert result.startswith("test accuracy ")
-    assert f"saved to {folder}" in result
+    result, where, hint = done.out.splitlines()
+    assert result.startswith("test: accuracy ")
+    assert f"saved to {folder}" in where
     assert f"unrolled explain {folder} '" in hint
     run = load_run(folder)
-    assert (run.config.encoder, run.config.bidirectional, run.settings.optimiser) == ("lstm", True, "adagrad")
-    assert (run.data, run.labels, run.metrics["train_texts"]) == ("negation", ("negative", "positive"), 300)
+    made = run.task.architecture
+    assert (made.encoder, made.bidirectional, run.settings.optimiser) == ("lstm", True, "adagrad")
+    assert (run.data.title, run.data.limit, run.task.labels) == ("negation", 300, ("negative", "positive"))
     assert f"{run.metrics['test_accuracy']:.2%}" in result
 
 
@@ -49,27 +51,35 @@ def test_an_earlier_run_is_replaced_only_by_force(unrolled: Command, tmp_path: P
 def test_it_learns_a_file_of_the_users(unrolled: Command, tmp_path: Path) -> None:
     path = tmp_path / "mine.tsv"
     path.write_text("".join(f"text number {i} is {'odd' if i % 2 else 'even'}\t{i % 2}\n" for i in range(60)))
-    assert unrolled("train", "classify", "--data", path, *QUICK, "--out", tmp_path / "x").status == 0
-    assert load_run(tmp_path / "x").data == "mine"
+    assert unrolled("train", "classify", "--data", path, *SMALL, "--out", tmp_path / "x").status == 0
+    assert load_run(tmp_path / "x").data.title == "mine"
     path.write_text("no label here\n")
     unrolled("train", "classify", "--data", path, "--out", tmp_path / "y").assert_refused(65, "mine.tsv:1: expected")
     assert not (tmp_path / "y").exists()
 
 
+MADE = ("--data", "negation")
+
+
 @pytest.mark.parametrize(
     ("words", "status", "expected"),
     [
+        ((), 2, "no --data; expected one of ag_news, "),
         (("--data", "negatoin"), 2, "unknown dataset 'negatoin'; did you mean 'negation'"),
-        (("--encoder", "gruu"), 2, "unknown encoder 'gruu'; did you mean 'gru'"),
-        (("--pooling", "mena"), 2, "did you mean 'mean'"),
-        (("--optimiser", "adagrda"), 2, "did you mean 'adagrad'"),
-        (("--hidden", 0), 2, "hidden is 0; expected"),
-        (("--dropout", 1), 2, "dropout is 1.0; expected less than 1"),
-        (("--hidden", "big"), 2, "valid integer"),
-        (("--limit", 0), 2, "0 training examples were asked for; expected 1 or more"),
+        (("--data", "ptb"), 2, "ptb is a corpus for words; expected one for classification: ag_news"),
+        ((*MADE, "--encoder", "gruu"), 2, "unknown encoder 'gruu'; did you mean 'gru'"),
+        ((*MADE, "--encoder", "mmlstm", "--option", "choice=2"), 2, "did you mean 'choices'"),
+        ((*MADE, "--option", "choices"), 2, "expected NAME=VALUE"),
+        ((*MADE, "--pooling", "mena"), 2, "did you mean 'mean'"),
+        ((*MADE, "--optimiser", "adagrda"), 2, "did you mean 'adagrad'"),
+        ((*MADE, "--hidden", 0), 2, "hidden is 0; expected"),
+        ((*MADE, "--dropout", 1), 2, "dropout is 1.0; expected less than 1"),
+        ((*MADE, "--hidden", "big"), 2, "valid integer"),
+        ((*MADE, "--limit", 0), 2, "limit is 0; expected greater than or equal to 1"),
         (("--data", "sst2"), 2, "UNROLLED_DATA"),
         (("--data", "sst2", "--data-dir", "."), 74, "expected sst/train.txt, sst/train.txt.xz or"),
         (("--data", "gone.tsv"), 74, "gone.tsv: cannot be read"),
+        ((*MADE, "--config", "gone.yaml"), 74, "gone.yaml: cannot be read"),
     ],
 )
 def test_what_cannot_be_is_one_line(
@@ -94,13 +104,65 @@ def test_a_broken_tree_is_named_by_file_and_line(unrolled: Command, tmp_path: Pa
     unrolled(*words).assert_refused(65, "train.txt:2: expected a label from 0 to 4 after '(', found '9'")
 
 
-def test_the_options_defaults_are_those_of_the_library() -> None:
-    defaults = {name: option.default for name, option in inspect.signature(classify).parameters.items()}
-    for config in (Architecture(), TrainingSettings()):
-        for name, value in config.model_dump().items():
-            assert name == "clip" or defaults[name] == value, name
+def test_a_settings_file_stands_behind_the_flags(unrolled: Command, tmp_path: Path) -> None:
+    config = tmp_path / "run.yaml"
+    lines = (
+        "data: negation",
+        "encoder: lstm",
+        "hidden: 6",
+        "embedding: 5",
+        "epochs: 1",
+        "limit: 100",
+        f"out: {tmp_path / 'x'}",
+    )
+    config.write_text("\n".join(lines))
+    assert unrolled("train", "classify", "--config", config, "--hidden", 7).status == 0
+    run = load_run(tmp_path / "x")
+    made = run.task.architecture
+    assert (made.encoder, made.hidden, made.embedding, run.settings.epochs) == ("lstm", 7, 5, 1)
 
 
-def test_the_help_names_every_dataset(unrolled: Command) -> None:
-    text = unrolled("train", "classify", "--help").out
-    assert all(name in text for name in DATASETS.names())
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("encoder: gru\nhiden: 3\n", "run.yaml:2: unknown setting 'hiden'; did you mean 'hidden'"),
+        ("hidden: many\n", "run.yaml:1: hidden is 'many'; expected a valid integer"),
+        ("lr: 0.1\nencoder: gruu\n", "run.yaml:2: unknown encoder 'gruu'; did you mean 'gru'"),
+        ("a: &x [1]\nb: *x\n", "run.yaml:2: expected plain values, found the alias"),
+    ],
+)
+def test_a_wrong_settings_file_is_named_with_its_line(
+    unrolled: Command, tmp_path: Path, text: str, expected: str
+) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text(text)
+    words = ("train", "classify", *MADE, "--config", config, "--out", tmp_path / "x")
+    unrolled(*words).assert_refused(78, expected)
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("name", TASKS.names())
+def test_the_help_of_a_task_has_all_its_settings_and_measures(unrolled: Command, name: str) -> None:
+    done, task = unrolled("train", name, "--help"), TASKS.get(name)
+    text = " ".join(done.out.replace("│", " ").split())
+    for field in (*task.Architecture.model_fields, *TrainingSettings.model_fields):
+        assert f"--{field.replace('_', '-')} ".replace("--options ", "--option ") in text
+    for measure in task.measures:
+        assert f"{measure.name}: " in text
+
+
+def test_the_help_names_every_dataset_of_its_kind_and_no_other(unrolled: Command) -> None:
+    text = " ".join(unrolled("train", "classify", "--help").out.split())
+    named = text[text.index("Datasets of this kind:") : text.index("or files of yours")]
+    for name, source in DATASETS.members.items():
+        assert (f" {name}," in named.replace(";", ",")) == issubclass(source.kind, Classification), name
+
+
+def test_a_task_that_is_none_is_answered_with_the_nearest(unrolled: Command) -> None:
+    unrolled("train", "clasify").assert_refused(2, "unknown task 'clasify'; did you mean 'classify'")
+
+
+def test_the_defaults_of_a_pooled_model_are_those_the_help_names(unrolled: Command) -> None:
+    text = " ".join(unrolled("train", "classify", "--help").out.replace("│", " ").split())
+    assert f"[default: ({Pooled().hidden})]" in text
+    assert f"[default: ({TrainingSettings().lr})]" in text

@@ -27,7 +27,7 @@ B, T = 3, 6
 LENGTHS = (6, 2, 4)
 SIZES = {"mm": (4, 4)}
 COMPOSITIONS = [name for name, kind in ENCODERS.members.items() if issubclass(kind, CompositionEncoder)]
-CAUSAL = [*COMPOSITIONS, "cnn"]
+CAUSAL = [*COMPOSITIONS, "cnn", "window"]
 
 
 def made(name, **options):
@@ -55,7 +55,7 @@ def composition(request):
 
 def test_table_1_is_here_and_the_baselines():
     assert set(COMPOSITIONS) == set(TABLES)
-    assert set(ENCODERS.names()) - set(COMPOSITIONS) == {"cnn", "transformer"}
+    assert set(ENCODERS.names()) - set(COMPOSITIONS) == {"cnn", "transformer", "window"}
 
 
 def test_ngrams_are_products_of_dense_matrices(composition):
@@ -133,7 +133,8 @@ def test_padding_has_no_ngrams(composition):
 def test_no_gradient_flows_from_padding(encoder):
     x = inputs(encoder).requires_grad_()
     outputs, final = encoder(x, LENGTHS)
-    (outputs.sum() + final.sum()).backward()
+    # unequal weights: the plain sum of a layer norm's outputs has no gradient
+    sum((each * torch.randn_like(each)).sum() for each in (outputs, final)).backward()
     for b, n in enumerate(LENGTHS):
         assert x.grad[b, :n].any()
         assert not x.grad[b, n:].any()
@@ -152,7 +153,7 @@ def test_gradients_reach_every_parameter_and_are_right(composition, method):
     assert torch.autograd.gradcheck(run, (x, *parameters), fast_mode=True)
 
 
-@pytest.mark.parametrize("name", ["cnn", "transformer"])
+@pytest.mark.parametrize("name", ["cnn", "transformer", "window"])
 def test_gradients_reach_every_parameter_of_the_baselines(name):
     encoder = made(name)
     outputs, _ = encoder(inputs(encoder))
@@ -271,8 +272,8 @@ def test_a_window_may_be_longer_than_the_sequence(window):
 
 def test_matrices_may_begin_near_the_identity():
     encoder, embedding = MM(16, 16), nn.Embedding(50, 16)
-    encoder.initialise(embedding, noise=1e-3)
-    words = torch.arange(50)[None]
+    encoder.initialise(embedding)
+    words = torch.arange(5)[None]
     far, _ = encoder(embedding(words))
     assert (far[0, -1].view(4, 4) - torch.eye(4)).abs().max() < 0.1
     nn.init.normal_(embedding.weight, std=1e-3)  # the control

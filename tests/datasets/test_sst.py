@@ -5,7 +5,17 @@ from collections import Counter
 
 import pytest
 
-from unrolled.datasets.sst import Node, Sst2, Sst5, parse_tree, read_trees
+from unrolled.datasets.sst import (
+    Node,
+    Sst2,
+    Sst2Sentences,
+    Sst5,
+    Sst5Sentences,
+    SstRegression,
+    SstRegressionSentences,
+    parse_tree,
+    read_trees,
+)
 from unrolled.errors import DataError
 
 GOOD = "(3 (2 It) (4 (2 's) (4 good)))"
@@ -90,6 +100,26 @@ def test_sst5_keeps_everything(folder):
     assert len(dataset.labels) == 5
 
 
+def test_the_regression_is_of_the_five_labels_from_minus_two_to_two(folder):
+    dataset, classes = SstRegression().read(folder), Sst5().read(folder)
+    for split in ("train", "dev", "test"):
+        pairs = [(example.tokens, example.rating) for example in getattr(dataset, split)]
+        assert pairs == [(example.tokens, example.label - 2) for example in getattr(classes, split)]
+    assert {example.rating for example in dataset.train} == {-2, -1, 0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("phrases", "sentences"),
+    [(Sst2, Sst2Sentences), (Sst5, Sst5Sentences), (SstRegression, SstRegressionSentences)],
+)
+def test_without_phrases_whole_sentences_are_trained_on_and_the_rest_stays(folder, phrases, sentences):
+    whole, parts = sentences().read(folder), phrases().read(folder)
+    assert (whole.dev, whole.test) == (parts.dev, parts.test)
+    lengths = [len(example.tokens) for example in whole.train]
+    assert lengths == ([3, 3] if phrases is Sst2 else [3, 3, 2])
+    assert set(whole.train) < set(parts.train)
+
+
 @pytest.mark.data
 def test_the_real_treebank_has_the_published_counts(data_folder):
     nodes, tokens, types, lowered = {}, {}, set(), set()
@@ -112,3 +142,14 @@ def test_the_real_splits_have_the_published_counts(data_folder):
     assert Counter(example.label for example in five.dev) == {0: 139, 1: 289, 2: 229, 3: 279, 4: 165}
     assert Counter(example.label for example in five.test) == {0: 279, 1: 633, 2: 389, 3: 510, 4: 399}
     assert len(five.train) == 318_582
+
+
+@pytest.mark.data
+def test_the_real_sentences_have_the_published_counts(data_folder):
+    two, five = Sst2Sentences().read(data_folder), Sst5Sentences().read(data_folder)
+    assert len(two.train) == 6_920
+    assert Counter(example.label for example in five.train) == {0: 1092, 1: 2218, 2: 1624, 3: 2322, 4: 1288}
+    ratings = Counter(example.rating for example in SstRegressionSentences().read(data_folder).train)
+    assert ratings == {-2: 1092, -1: 2218, 0: 1624, 1: 2322, 2: 1288}
+    phrases = Counter(example.rating for example in SstRegression().read(data_folder).train)
+    assert phrases.total() - phrases[0] == 98_794

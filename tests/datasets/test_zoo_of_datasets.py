@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from unrolled import datasets
 from unrolled.datasets import DATASETS
 from unrolled.errors import UnknownNameError, UsageError
-from unrolled.text.corpus import Classification, Example
+from unrolled.text.corpus import Classification, Corpus, Example
 
 
 def test_the_datasets_are_found_by_listing_the_folder():
-    assert DATASETS.names() == ("negation", "sst2", "sst5")
+    assert {"negation", "sst2", "sst-regression", "uci-yelp"} <= set(DATASETS.names())
+    written_in = {source.__module__.rpartition(".")[2] for source in DATASETS.members.values()}
+    assert written_in == {path.stem for path in Path(datasets.__file__).parent.glob("*.py")} - {"__init__"}
 
 
 @pytest.mark.parametrize("name", DATASETS.names())
@@ -17,6 +22,7 @@ def test_each_says_what_it_is_on_what_terms_and_whose(name):
     for text in (source.description, source.licence, source.citation):
         assert text
         assert "\n" not in text
+    assert issubclass(source.kind, Corpus)
 
 
 def test_a_wrong_name_is_answered_with_the_nearest():

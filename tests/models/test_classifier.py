@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from unrolled.catalogue import ClassifierConfig, build
+from unrolled.catalogue import Pooled, make_classifier
 from unrolled.errors import ShapeError, UsageError
 from unrolled.models.classifier import Classifier
 from unrolled.models.pooling import LastState
@@ -16,8 +16,7 @@ LENGTHS = torch.tensor([3, 6, 1, 4])
 
 def classifier(**parts):
     torch.manual_seed(0)
-    config = ClassifierConfig(vocabulary=20, classes=3, hidden=5, embedding=4, **parts)
-    return build(config).double().eval()
+    return make_classifier(Pooled(hidden=5, embedding=4, **parts), words=20, outputs=3).double().eval()
 
 
 def tokens(batch=4, time=6):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -14,7 +16,8 @@ from unrolled.cells import CELLS, recurrent
 from unrolled.errors import ShapeError, UsageError
 from unrolled.expansions import EXPANSIONS
 from unrolled.recurrence.affine import AffineCell
-from unrolled.recurrence.affine_scan import Pattern, plain_scan, scan
+from unrolled.recurrence.affine_scan import AffineKernel, Pattern
+from unrolled.recurrence.kernels.sequence import run_kernel
 from unrolled.recurrence.polynomial import PolynomialCell
 from unrolled.testing import CLAUSES
 
@@ -171,35 +174,38 @@ def random_recurrence(clamp=None):
     torch.manual_seed(7)
     pattern = Pattern((0, None), (Term(0, 0, 1), Term(1, 0, 2), Term(1, 1, 3)), D, clamp)
     draw = lambda *shape: torch.randn(*shape).double().requires_grad_()  # noqa: E731
-    offsets, coefficients = [draw(T, B, D) for _ in range(2)], [draw(T, B, D) for _ in range(4)]
-    return pattern, draw(2 * D, D), draw(B, 2 * D), offsets, coefficients
+
+    def expand(by_input, gain, unread):  # noqa: ARG001
+        """Two parts of g and four diagonals, one of them the same for all tokens, one read twice."""
+        offset, *several = (gain * by_input).chunk(5, dim=-1)
+        return (offset, several[0].tanh()), (*several[:3], torch.ones_like(offset))
+
+    return AffineKernel(pattern, expand), [draw(T, B, 5 * D), draw(B, 2 * D), draw(2 * D, D), draw(5 * D), draw(1)]
 
 
 @pytest.mark.parametrize("clamp", [None, 0.7])
-def test_the_fast_scan_equals_the_plain_one(clamp):
-    pattern, recurrent_, state, offsets, coefficients = random_recurrence(clamp)
-    leaves = (recurrent_, state, *offsets, *coefficients)
+def test_the_fast_recurrence_equals_the_plain_one(clamp):
+    kernel, leaves = random_recurrence(clamp)
     found = []
-    for run in (scan, plain_scan):
-        states = run(pattern, recurrent_, state, offsets, coefficients)
-        first = torch.autograd.grad(states.square().sum(), leaves, create_graph=True)
-        second = torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
-        cheap = torch.autograd.grad(run(pattern, recurrent_, state, offsets, coefficients).square().sum(), leaves)
-        found.append((states, *first, *second, *cheap))
+    for run in (partial(run_kernel, kernel), kernel.plain):
+        states = run(*leaves)
+        first = torch.autograd.grad(states.square().sum(), leaves[:4], create_graph=True)
+        second = torch.autograd.grad(sum(g.square().sum() for g in first), leaves[:4])
+        cheap = torch.autograd.grad(run(*leaves).square().sum(), leaves, allow_unused=True)
+        assert cheap[4] is None  # nothing reads it
+        found.append((states, *first, *second, *cheap[:4]))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
     if clamp is not None:
         assert (found[0][0][1:].abs() == clamp).any()
 
 
-def test_gradients_that_nobody_asked_for_are_not_taken():
-    pattern, recurrent_, state, offsets, coefficients = random_recurrence()
-    fixed = [c.detach() for c in coefficients]
-    states = scan(pattern, recurrent_, state.detach(), offsets, fixed)
-    expected = plain_scan(pattern, recurrent_, state.detach(), offsets, fixed)
+def test_what_is_held_fixed_gets_no_gradient():
+    kernel, (by_input, state, recurrent_, gain, unread) = random_recurrence()
+    given = (by_input.detach(), state.detach(), recurrent_, gain, unread.detach())
     for one, other in zip(
-        torch.autograd.grad(states.sum(), (recurrent_, *offsets)),
-        torch.autograd.grad(expected.sum(), (recurrent_, *offsets)),
+        torch.autograd.grad(run_kernel(kernel, *given).sum(), (recurrent_, gain)),
+        torch.autograd.grad(kernel.plain(*given).sum(), (recurrent_, gain)),
         strict=True,
     ):
         torch.testing.assert_close(one, other)

@@ -5,15 +5,14 @@ import torch
 
 from unrolled.errors import DataError, UsageError
 from unrolled.text.batching import EncodedTexts, length_buckets
-from unrolled.text.corpus import Example
 from unrolled.text.vocabulary import PADDING, Vocabulary
 
 
 def corpus(lengths):
     """Texts of these lengths; every word says which text it is from, and so does the label."""
-    examples = [Example(tuple(f"w{i}" for _ in range(n)), i) for i, n in enumerate(lengths)]
-    vocabulary = Vocabulary.from_texts([example.tokens for example in examples])
-    return vocabulary, EncodedTexts.encode(examples, vocabulary)
+    texts = [[f"w{i}"] * n for i, n in enumerate(lengths)]
+    vocabulary = Vocabulary.from_texts(texts)
+    return vocabulary, EncodedTexts.encode(texts, range(len(texts)), vocabulary)
 
 
 def random_lengths(count, seed=0):
@@ -62,7 +61,8 @@ def test_a_generator_goes_on_where_it_stopped():
 
 def test_batches_hold_each_text_and_its_label_and_padding_elsewhere():
     vocabulary, texts = corpus([3, 1, 2, 3, 5])
-    for batch in texts.batches(2, torch.Generator().manual_seed(0)):
+    for which in texts.plan(2, torch.Generator().manual_seed(0)):
+        batch = texts.select(which)
         assert batch.tokens.dtype == batch.lengths.dtype == batch.labels.dtype == torch.int64
         assert batch.tokens.shape == (len(batch.labels), int(batch.lengths.max()))
         for row, length, label in zip(batch.tokens, batch.lengths, batch.labels, strict=True):
@@ -74,6 +74,23 @@ def test_impossible_batches_and_texts_are_refused():
     with pytest.raises(UsageError, match="the batch size is 0; expected 1 or more"):
         length_buckets(torch.tensor([1, 2]), 0)
     with pytest.raises(DataError, match="no texts; expected at least one"):
-        EncodedTexts.encode([], Vocabulary.from_texts([]))
+        EncodedTexts.encode([], [], Vocabulary.from_texts([]))
     with pytest.raises(DataError, match="text 2 of 2 is empty"):
-        EncodedTexts.encode([Example(("a",), 0), Example((), 1)], Vocabulary.from_texts([]))
+        EncodedTexts.encode([("a",), ()], [0, 1], Vocabulary.from_texts([]))
+
+
+def test_ratings_stay_numbers_with_a_fraction():
+    texts = EncodedTexts.encode([("a",), ("b",)], [0.5, -1.0], Vocabulary.from_texts([("a", "b")]))
+    assert texts.labels.dtype == torch.float32
+    assert texts.select(torch.tensor([1, 0])).labels.tolist() == [-1.0, 0.5]
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 7])
+def test_the_shares_of_a_batch_are_the_batch(world):
+    _, texts = corpus([3, 3, 3, 3, 3])
+    batch = texts.select(torch.arange(5))
+    shares = [batch.share(rank, world) for rank in range(world)]
+    assert sorted(torch.cat([share.labels for share in shares]).tolist()) == [0, 1, 2, 3, 4]
+    assert sum(map(len, shares)) == len(batch) == 5
+    assert all(share.tokens.shape == (len(share), 3) for share in shares)
+    assert batch.to(torch.device("meta")).tokens.is_meta

@@ -2,31 +2,27 @@ from __future__ import annotations
 
 import pytest
 
-from unrolled.catalogue import Architecture
-from unrolled.text.corpus import Classification, Example
-from unrolled.training.classify import train_classifier
-from unrolled.training.loop import TrainingSettings
+from toy_tasks import DATA, classify, told
+from unrolled.training.engine import train
+from unrolled.training.settings import TrainingSettings
 
 
 @pytest.fixture(scope="session")
-def dataset():
-    """Told by one word wherever it stands: easy to learn, but not at once."""
-    fillers = ("the", "a", "film", "plot", "was", "is")
-    examples = [Example((*fillers[: i % 5], ("bad", "good")[i % 2], *fillers[: i % 3]), i % 2) for i in range(120)]
-    splits = {"train": tuple(examples), "dev": tuple(examples[:20]), "test": tuple(examples[20:60])}
-    return Classification(name="told", labels=("negative", "positive"), **splits)
+def corpus():
+    return told()
 
 
 @pytest.fixture(scope="session")
-def architecture():
-    return Architecture(encoder="gru", hidden=8, embedding=6, dropout=0.1)
+def task(corpus):
+    return classify(corpus)
 
 
 @pytest.fixture(scope="session")
 def settings():
-    return TrainingSettings(epochs=4, batch=16, lr=0.03, word_dropout=0.05)
+    return TrainingSettings(epochs=4, batch=16, lr=0.03, device="cpu", log_every=4)
 
 
 @pytest.fixture(scope="session")
-def run(dataset, architecture, settings):
-    return train_classifier(dataset, architecture, settings)
+def trained(task, corpus, settings, tmp_path_factory):
+    """A run that nobody changes."""
+    return train(task, corpus, settings, tmp_path_factory.mktemp("deep") / "er" / "run", data=DATA)

@@ -7,36 +7,55 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from unrolled.errors import DataError, FileError
-from unrolled.training import run_folder
-from unrolled.training.run_folder import check_destination, load_run, save_run
+from toy_tasks import DATA
+from unrolled.errors import DataError, FileError, UsageError
+from unrolled.training.engine import train
+from unrolled.training.run_folder import check_destination, load_plan, load_run
+
+FILES = {
+    "README.md",
+    "checkpoints",
+    "config.json",
+    "log.csv",
+    "log.jsonl",
+    "metrics.json",
+    "task.json",
+    "times.jsonl",
+    "weights.safetensors",
+}
 
 
 @pytest.fixture
-def folder(run, tmp_path):
-    save_run(run, tmp_path / "deep" / "run")
-    return tmp_path / "deep" / "run"
+def folder(trained, tmp_path):
+    return shutil.copytree(trained.folder, tmp_path / "deep" / "run")
 
 
-def test_a_run_comes_back_as_it_was(run, folder):
+def test_a_run_comes_back_as_it_was(trained, folder):
     again = load_run(folder)
-    assert (again.config, again.settings, again.vocabulary) == (run.config, run.settings, run.vocabulary)
-    assert (again.labels, again.data, again.metrics, again.history) == (
-        run.labels,
-        run.data,
-        run.metrics,
-        run.history,
+    assert (again.task.fields(), again.task.architecture) == (trained.task.fields(), trained.task.architecture)
+    assert (again.data, again.settings, again.metrics, again.history) == (
+        trained.data,
+        trained.settings,
+        trained.metrics,
+        trained.history,
     )
-    tokens = torch.tensor([run.vocabulary.encode(["the", "film", "was", "good"])])
-    assert torch.equal(again.model(tokens), run.model(tokens))
+    tokens = torch.tensor([again.task.vocabulary.encode(["the", "film", "was", "good"])])
+    assert torch.equal(again.model(tokens), trained.model(tokens))
     assert not again.model.training
+    assert again.folder == folder
 
 
-def test_the_folder_holds_five_files_and_nothing_pickled(folder):
-    names = {"config.json", "vocabulary.json", "weights.safetensors", "metrics.json", "history.jsonl"}
-    assert {path.name for path in folder.iterdir()} == names
+def test_the_folder_holds_text_and_tensors_and_nothing_pickled(folder):
+    assert {path.name for path in folder.iterdir()} == FILES
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
-    assert len({path.stat().st_mode for path in folder.iterdir()}) == 1
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".md", ".json", ".csv", ".jsonl", ".safetensors"}
+    assert len({path.stat().st_mode for path in files}) == 1
+    for path in files:
+        if path.suffix == ".safetensors":
+            load_file(path)
+        else:
+            path.read_text(encoding="utf-8")
 
 
 def test_loading_leaves_the_callers_generator_alone(folder):
@@ -47,31 +66,34 @@ def test_loading_leaves_the_callers_generator_alone(folder):
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_an_earlier_run_is_replaced_and_anything_else_is_not(run, folder, tmp_path):
-    (folder / "history.jsonl").write_text("")
-    save_run(run, folder)
-    assert load_run(folder).history == run.history
+def test_an_earlier_run_is_replaced_on_request_and_anything_else_never(task, corpus, settings, folder, tmp_path):
+    with pytest.raises(UsageError, match=r"run exists; expected a new name, or leave to replace the earlier run"):
+        train(task, corpus, settings, folder, data=DATA)
+    short = settings.model_copy(update={"epochs": 1})
+    train(task, corpus, short, folder, data=DATA, force=True)
+    assert load_run(folder).metrics["epochs"] == 1
     other = tmp_path / "letters"
     other.mkdir()
     (other / "dear.txt").write_text("keep me")
     for place in (other, other / "dear.txt"):
         with pytest.raises(FileError, match="exists and is no run folder"):
-            save_run(run, place)
+            train(task, corpus, short, place, data=DATA, force=True)
     assert (other / "dear.txt").read_text() == "keep me"
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
 
 
-def test_a_failure_half_way_leaves_the_earlier_run_and_no_fragments(run, folder, monkeypatch):
-    def fail(_weights):
-        raise OSError(28, "No space left on device")
+def test_a_training_that_cannot_begin_leaves_the_earlier_run(task, corpus, settings, folder):
+    with pytest.raises(UsageError):
+        train(task, corpus, settings.model_copy(update={"precision": "fp16"}), folder, data=DATA, force=True)
+    assert load_run(folder).metrics["epochs"] == settings.epochs
 
-    monkeypatch.setattr(run_folder, "to_bytes", fail)
-    with pytest.raises(FileError, match=r"cannot be written: .*No space left on device"):
-        save_run(run, folder)
-    with pytest.raises(FileError):
-        save_run(run, folder.parent / "new")
-    assert [path.name for path in folder.parent.iterdir()] == ["run"]
-    assert load_run(folder).history == run.history
+
+def test_what_a_killed_training_left_beside_its_place_is_cleared(task, corpus, settings, tmp_path):
+    left = tmp_path / ".run.partial"
+    left.mkdir()
+    (left / "config.json").write_text("{")
+    train(task, corpus, settings.model_copy(update={"epochs": 1}), tmp_path / "run", data=DATA)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_a_destination_below_a_file_is_refused_before_any_work(tmp_path):
@@ -92,28 +114,38 @@ def test_a_missing_folder_and_a_folder_of_somebody_elses_are_told_apart(tmp_path
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["vocabulary.json", "weights.safetensors", "metrics.json", "history.jsonl"])
+@pytest.mark.parametrize("name", ["task.json", "weights.safetensors", "log.jsonl"])
 def test_a_file_that_is_missing_is_named(folder, name):
     (folder / name).unlink()
     with pytest.raises(DataError, match=f"the run folder lacks {name}"):
         load_run(folder)
 
 
-@pytest.mark.parametrize(
-    "name", ["config.json", "vocabulary.json", "weights.safetensors", "metrics.json", "history.jsonl"]
-)
+def test_without_metrics_and_checkpoints_there_is_no_run(folder):
+    (folder / "metrics.json").unlink()
+    shutil.rmtree(folder / "checkpoints")
+    with pytest.raises(DataError, match=r"lacks metrics\.json; expected it, or checkpoints"):
+        load_run(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "task.json", "weights.safetensors", "metrics.json", "log.jsonl"])
 @pytest.mark.parametrize("kept", [0.0, 0.1, 0.6, 0.97])
 def test_a_truncated_file_is_named(folder, name, kept):
     path = folder / name
     content = path.read_bytes()
     path.write_bytes(content[: int(kept * len(content))])
-    if name == "history.jsonl" and kept == 0.0:
-        with pytest.raises(DataError, match=r"history\.jsonl: expected one line for each of the \d epochs, found 0"):
-            load_run(folder)
-        return
     with pytest.raises(DataError, match=name) as caught:
         load_run(folder)
     assert "\n" not in str(caught.value)
+
+
+def test_bytes_that_are_no_text_are_told(folder):
+    (folder / "task.json").write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(DataError, match=r"task\.json: expected UTF-8 text; byte 7 is not"):
+        load_run(folder)
+    (folder / "task.json").write_text("[" * 100_000)
+    with pytest.raises(DataError, match=r"task\.json: expected whole JSON"):
+        load_run(folder)
 
 
 def edit(path, **changes):
@@ -123,11 +155,13 @@ def edit(path, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 2}, "version 2; expected 1"),
-        ({"labels": ["a", "b", "c"]}, "labels has 3 entries; expected 2"),
-        ({"model": {}}, "the setting '(vocabulary|classes)' is missing"),
-        ({"model": None}, "expected model, training, labels and data"),
+        ({"version": 1}, "version 1; expected 2"),
+        ({"task": "clasify"}, "unknown task 'clasify'; did you mean 'classify'"),
+        ({"task": "os.system"}, "unknown task 'os.system'"),
+        ({"architecture": {"encoder": "gruu"}}, "unknown encoder 'gruu'; did you mean 'gru'"),
+        ({"architecture": None}, "expected task, data, examples, architecture and training"),
         ({"training": {"lr": -1}}, "lr is -1; expected greater than 0"),
+        ({"data": {"data": []}}, "data is"),
     ],
 )
 def test_a_config_that_cannot_be_is_a_data_error(folder, changes, message):
@@ -151,13 +185,17 @@ def test_weights_that_do_not_fit_the_config_are_refused(folder):
             load_run(folder)
 
 
-def test_a_vocabulary_of_another_run_is_refused(folder, run):
-    edit(folder / "vocabulary.json", words=[*run.vocabulary.words, "more"])
-    size = len(run.vocabulary)
-    with pytest.raises(DataError, match=f"vocabulary.json has {size + 1} entries; expected {size}"):
+def test_a_vocabulary_of_another_run_is_refused(folder, trained):
+    record = trained.task.vocabulary.to_record()
+    edit(folder / "task.json", vocabulary={**record, "words": [*record["words"], "more"]})
+    with pytest.raises(DataError, match=r"embedding\.weight has shape .*; expected"):
         load_run(folder)
 
 
-def test_a_run_can_be_moved(folder, tmp_path):
-    shutil.move(folder, tmp_path / "elsewhere")
-    assert load_run(tmp_path / "elsewhere").data == "told"
+def test_the_plan_says_what_was_to_be_learned_how_and_from_what(folder, settings):
+    plan = load_plan(folder)
+    assert (plan.task.name, plan.settings, plan.data) == ("classify", settings, DATA)
+    assert plan.sizes == {"train": 120, "dev": 20, "test": 40}
+    versions = json.loads((folder / "config.json").read_text())["versions"]
+    assert versions["torch"] == torch.__version__.split("+")[0] or versions["torch"] == torch.__version__
+    assert {"unrolled", "python", "numpy", "safetensors"} < versions.keys()

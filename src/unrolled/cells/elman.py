@@ -11,12 +11,17 @@ from __future__ import annotations
 from typing import Self
 
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from unrolled.algebra.activation import RELU, SIGMOID, TANH, Activation, secant
 from unrolled.algebra.operator import Structured, Term
 from unrolled.errors import UnknownNameError
 from unrolled.recurrence.closed import ClosedCell
 from unrolled.recurrence.closed_ray import ClosedRay, ClosedTrace
+from unrolled.recurrence.kernels.gated import GatedKernel
+from unrolled.recurrence.kernels.gates import Activated
+from unrolled.recurrence.kernels.products import Plain
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["Elman"]
 
@@ -88,6 +93,15 @@ class Elman(ClosedCell):
         """Compute φ'(z^x + z^h)."""
         z = by_input + by_hidden
         return (self.activation.slope(z, self.activation(z)),)
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
+        if self.activation not in ACTIVATIONS.values():  # linearised
+            return super().unroll(inputs, state)
+        first = self.checked_start(inputs, state)
+        bias = None if self.bias_ih is None or self.bias_hh is None else self.bias_ih + self.bias_hh
+        kernel = GatedKernel(Plain(), Activated(self.activation))
+        return run_kernel(kernel, linear(inputs, self.weight_ih, bias), first, self.weight_hh)
 
     def gates(self, ray: ClosedRay) -> Structured:
         """Keep the ratio (φ(z) - φ(0))/z that the activation took: there is no gate, but a gain."""

@@ -18,11 +18,16 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear, pad
 
 from unrolled.algebra.activation import SIGMOID, TANH, Activation
 from unrolled.algebra.operator import Structured, Term
 from unrolled.recurrence.closed import ClosedCell
 from unrolled.recurrence.closed_ray import ClosedRay
+from unrolled.recurrence.kernels.gated import GatedKernel
+from unrolled.recurrence.kernels.gates import GRUGates
+from unrolled.recurrence.kernels.products import Plain
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["GRU"]
 
@@ -68,6 +73,18 @@ class GRU(ClosedCell):
         n = self.candidate(a)
         by_n = (1 - z) * self.candidate.slope(a, n)
         return z, by_n * m * dr, (carried - n) * dz, by_n * r, by_n
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
+        if self.gate is not SIGMOID or self.candidate is not TANH:  # linearised
+            return super().unroll(inputs, state)
+        first, bias, of_candidate = self.checked_start(inputs, state), None, None
+        if self.bias_ih is not None and self.bias_hh is not None:
+            d = self.hidden_size
+            of_gates, of_candidate = self.bias_hh.split((2 * d, d))
+            bias = self.bias_ih + pad(of_gates, (0, d))
+        kernel = GatedKernel(Plain(), GRUGates())
+        return run_kernel(kernel, linear(inputs, self.weight_ih, bias), first, of_candidate, self.weight_hh)
 
     def gates(self, ray: ClosedRay) -> Structured:
         """Keep z: h' = z ⊙ h + (1 - z) ⊙ n."""

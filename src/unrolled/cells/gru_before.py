@@ -18,6 +18,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from unrolled.recurrence.cell import Cell
+from unrolled.recurrence.kernels.reset import ResetBeforeKernel
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["GRUBefore"]
 
@@ -50,3 +52,8 @@ class GRUBefore(Cell):
         reset, update = gates.chunk(2, dim=-1)
         candidate = torch.tanh(by_input[..., two:] + linear(reset * state, self.weight_hh[two:]))
         return state + update * (candidate - state)
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
+        first, by_input = self.checked_start(inputs, state), linear(inputs, self.weight_ih, self.bias)
+        return run_kernel(ResetBeforeKernel(), by_input, first, self.weight_hh)

@@ -20,12 +20,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from unrolled.algebra.activation import SIGMOID, TANH, Activation, secant
 from unrolled.algebra.operator import Structured, Term
 from unrolled.recurrence.closed import ClosedCell
 from unrolled.recurrence.closed_ray import ClosedRay, ClosedTrace
+from unrolled.recurrence.kernels.delegate import delegate
+from unrolled.recurrence.kernels.gated import GatedKernel
+from unrolled.recurrence.kernels.gates import LSTMGates
+from unrolled.recurrence.kernels.products import Plain
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["LSTM"]
 
@@ -94,6 +101,47 @@ class LSTM(ClosedCell):
             o * self.squash.slope(cell, squashed),
             squashed * self.gate.slope(zo, o),
         )
+
+    @property
+    def linearised(self) -> bool:
+        """Whether an activation has been replaced."""
+        return (self.gate, self.candidate, self.squash) != (SIGMOID, TANH, TANH)
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
+        if self.linearised or self.weight_hr is not None:
+            return super().unroll(inputs, state)
+        first = self.checked_start(inputs, state)
+        bias = None if self.bias_ih is None or self.bias_hh is None else self.bias_ih + self.bias_hh
+        by_input = linear(inputs, self.weight_ih, bias)
+        return run_kernel(GatedKernel(Plain(), LSTMGates()), by_input, first, self.weight_hh)
+
+    def outputs(self, inputs: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Run the cell as torch.nn.LSTM runs, which keeps the cells of the last step alone."""
+        if self.linearised:
+            return super().outputs(inputs, state)
+        d, first = self.hidden_size, self.checked_start(inputs, state)
+
+        def fast(x: Tensor, s: Tensor, *weights: Tensor | None) -> tuple[Tensor, ...]:
+            given = [weight for weight in weights if weight is not None]
+            before = (s[None, :, d:].contiguous(), s[None, :, :d].contiguous())
+            hidden, h, c = torch.lstm(x, before, given, self.bias_ih is not None, 1, 0.0, self.training, False, False)
+            return hidden, torch.cat((c[0], h[0]), dim=-1)
+
+        def plain(
+            x: Tensor, s: Tensor, weight_ih: Tensor, weight_hh: Tensor, *others: Tensor | None
+        ) -> tuple[Tensor, ...]:
+            bias_ih, bias_hh, weight_hr = others
+            cell, hidden, outputs = s[:, :d], s[:, d:], []
+            for by_input in linear(x, weight_ih, bias_ih):
+                cell, hidden = self.combine(by_input, linear(hidden, weight_hh, bias_hh), cell)
+                hidden = hidden if weight_hr is None else linear(hidden, weight_hr)
+                outputs.append(hidden)
+            return torch.stack(outputs), torch.cat((cell, hidden), dim=-1)
+
+        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, self.weight_hr)
+        hidden, last = delegate(fast, plain, inputs, first, *weights)
+        return hidden, last
 
     def draw(self, trace: ClosedTrace, origin: Tensor) -> LSTMRay:
         """Draw the ray, whose points have a factored Jacobian."""

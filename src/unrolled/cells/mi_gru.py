@@ -23,6 +23,7 @@ from unrolled.algebra.activation import SIGMOID, TANH, Activation
 from unrolled.algebra.operator import Structured, Term
 from unrolled.recurrence.closed_ray import ClosedRay
 from unrolled.recurrence.integration import IntegratedCell
+from unrolled.recurrence.kernels.gates import GRUGates
 
 __all__ = ["MIGRU"]
 
@@ -74,6 +75,12 @@ class MIGRU(IntegratedCell):
         by_r = by_n * hn * by_hidden[..., 2 * d :] * dr
         by_z = (carried - n) * dz
         return z, by_r * hr, by_z * hz, by_n * hn * r, by_r * xr, by_z * xz, by_n * xn
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence by a kernel."""
+        if self.gate is not SIGMOID or self.candidate is not TANH:  # linearised
+            return super().unroll(inputs, state)
+        return self.run_gates(GRUGates(), inputs, state, None)
 
     def gates(self, ray: ClosedRay) -> Structured:
         """Keep z: h' = z ⊙ h + (1 - z) ⊙ n."""

@@ -21,6 +21,7 @@ from unrolled.algebra.activation import SIGMOID, TANH, Activation, secant
 from unrolled.algebra.operator import Structured, Term
 from unrolled.recurrence.closed_ray import ClosedRay
 from unrolled.recurrence.integration import IntegratedCell
+from unrolled.recurrence.kernels.gates import LSTMGates
 
 __all__ = ["MILSTM"]
 
@@ -76,6 +77,12 @@ class MILSTM(IntegratedCell):
             *(slope * recurrent[gate] for slope, (_, gate) in zip(slopes, REACHED, strict=True)),
             *(slope * inputs[gate] for slope, (_, gate) in zip(slopes, REACHED, strict=True)),
         )
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence by a kernel."""
+        if (self.gate, self.candidate, self.squash) != (SIGMOID, TANH, TANH):  # linearised
+            return super().unroll(inputs, state)
+        return self.run_gates(LSTMGates(), inputs, state)
 
     def gates(self, ray: ClosedRay) -> Structured:
         """Keep i, f, o and the ratio tanh(c')/c': c' = f ⊙ c + i ⊙ g, h' = o ⊙ (tanh(c')/c') ⊙ c'."""

@@ -17,6 +17,7 @@ from unrolled.algebra.activation import TANH, Activation, secant
 from unrolled.algebra.operator import Structured, Term
 from unrolled.recurrence.closed_ray import ClosedRay
 from unrolled.recurrence.integration import IntegratedCell
+from unrolled.recurrence.kernels.gates import Activated
 
 __all__ = ["MIRNN"]
 
@@ -47,6 +48,12 @@ class MIRNN(IntegratedCell):
         z = self.integrate(by_input, by_hidden)
         slope = self.activation.slope(z, self.activation(z))
         return slope * self.hidden_gain(by_input), slope * self.input_gain(by_hidden)
+
+    def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
+        """Run the cell over a sequence by a kernel."""
+        if self.activation is not TANH:  # linearised
+            return super().unroll(inputs, state)
+        return self.run_gates(Activated(), inputs, state)
 
     def gates(self, ray: ClosedRay) -> Structured:
         """Keep the input's hold on U h, and the ratio (φ(z) - φ(0))/z that the activation took."""

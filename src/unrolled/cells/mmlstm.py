@@ -24,7 +24,9 @@ from torch.nn.functional import linear
 
 from unrolled.errors import UsageError
 from unrolled.recurrence.cell import Cell
-from unrolled.recurrence.kernels.choices import ChoicesKernel
+from unrolled.recurrence.kernels.choices import Chosen
+from unrolled.recurrence.kernels.gated import GatedKernel
+from unrolled.recurrence.kernels.gates import LSTMGates
 from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["MMLSTM"]
@@ -89,9 +91,6 @@ class MMLSTM(Cell):
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
         """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
         first = self.checked_start(inputs, state)
-        kernel = ChoicesKernel(GATES, self.choices, self.hidden_size)
-        by_input = linear(inputs, self.weight_ih, self.bias)
-        for_key = linear(inputs, self.weight_kx)
-        return run_kernel(
-            kernel, by_input, for_key, self.weight_hh, torch.block_diag(*self.weight_kk), self.weight_kh, first
-        )
+        by_input, for_key = linear(inputs, self.weight_ih, self.bias), linear(inputs, self.weight_kx)
+        kernel, per_gate = GatedKernel(Chosen(GATES, self.choices), LSTMGates()), torch.block_diag(*self.weight_kk)
+        return run_kernel(kernel, by_input, first, self.weight_hh, per_gate, self.weight_kh, for_key)

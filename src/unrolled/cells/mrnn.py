@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, pad
+from torch.nn.functional import linear
 
 from unrolled.recurrence.cell import Cell
-from unrolled.recurrence.kernels.multiplicative import MRNNKernel
+from unrolled.recurrence.kernels.gated import GatedKernel
+from unrolled.recurrence.kernels.gates import Activated
+from unrolled.recurrence.kernels.products import Multiplied
 from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["MRNN"]
@@ -54,6 +56,7 @@ class MRNN(Cell):
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
         """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
         first = self.checked_start(inputs, state)
-        bias = None if self.bias is None else pad(self.bias, (self.hidden_size, 0))  # m has none
-        by_input = linear(inputs, self.weight_ih, bias)
-        return run_kernel(MRNNKernel(), by_input, self.weight_mh, self.weight_hm, first)
+        to_m, to_h = self.weight_ih.split(self.hidden_size)
+        by_input, for_m = linear(inputs, to_h, self.bias), linear(inputs, to_m)
+        kernel = GatedKernel(Multiplied(), Activated())
+        return run_kernel(kernel, by_input, first, self.weight_mh, self.weight_hm, for_m)

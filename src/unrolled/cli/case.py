@@ -20,13 +20,15 @@ class Case:
     """A model about to be asked about one sentence."""
 
     model: nn.Module
-    indices: Tensor
-    """The words as the model reads them, shape (1, time)."""
+    inputs: tuple[Tensor, ...]
+    """What the model takes, each with one row."""
     tokens: tuple[str, ...]
     """The words as they are shown."""
     labels: tuple[str, ...]
     """What the classes are called; empty when nobody says."""
     notes: tuple[str, ...]
+    rnn: str | None = None
+    """Which recurrent network is opened, where there are several."""
 
     def logits(self) -> list[float]:
         """Compute what the model says.
@@ -37,7 +39,7 @@ class Case:
         import torch
 
         with torch.no_grad():
-            return self.model(self.indices)[0].tolist()
+            return self.model(*self.inputs)[0].tolist()
 
     def name(self, target: int) -> str:
         """Call a class by its label or, failing that, its number.
@@ -130,10 +132,11 @@ class Question:
 
         found = unrolled.explain(
             self.case.model,
-            self.case.indices,
+            *self.case.inputs,
             target=target if against is None else difference,
             tokens=self.case.tokens,
             expansion=expansion,
+            rnn=self.case.rnn,
         )
         one = cast("Explanation", found)  # a batch of one
         return replace(one, target=self.name, notes=(*one.notes, *self.case.notes))

@@ -70,22 +70,23 @@ def _program() -> str:
 
 
 def _train(encoder: Literal["gru", "lstm"], folder: Path, seed: int, console: Console) -> Run:
-    from unrolled.catalogue import Architecture
+    from unrolled.catalogue import Pooled
     from unrolled.datasets.negation import Negation
-    from unrolled.training.classify import train_classifier
-    from unrolled.training.loop import TrainingSettings
+    from unrolled.tasks.classify import Classify
+    from unrolled.training.data_choice import DataChoice
+    from unrolled.training.engine import train
     from unrolled.training.progress import TrainingProgress
-    from unrolled.training.run_folder import check_destination, save_run
+    from unrolled.training.settings import TrainingSettings
 
-    check_destination(folder)
-    architecture = Architecture(encoder=encoder, hidden=100, embedding=100, dropout=0.0)
+    architecture = Pooled(encoder=encoder, hidden=100, embedding=100, dropout=0.0, word_dropout=0.0)
     # The paper trains with Adagrad too. Longer training changes no prediction, but larger weights leave the
     # expansions that are not exact further from the network.
-    settings = TrainingSettings(epochs=4, batch=32, optimiser="adagrad", lr=0.01, word_dropout=0.0, seed=seed)
+    settings = TrainingSettings(epochs=4, batch=32, optimiser="adagrad", lr=0.01, device="cpu", seed=seed)
+    corpus, data = Negation().read(), DataChoice(data=("negation",))
+    task = Classify.from_corpus(corpus, architecture)
     console.print(f"training: {encoder.upper()} on the negation corpus", style="bold")
-    with TrainingProgress(console, settings.epochs) as progress:
-        run = train_classifier(Negation().read(), architecture, settings, progress)
-    save_run(run, folder)
+    with TrainingProgress(console) as progress:
+        run = train(task, corpus, settings, folder, data=data, force=True, watcher=progress)
     console.print(f"test accuracy {run.metrics['test_accuracy']:.1%}")
     return run
 

@@ -19,6 +19,8 @@ __all__ = ["explain"]
 
 _BARE = "A bare network, instead of a run"
 _WHERE = "Files to write"
+_MANY, _NAMED = 12, 5
+"""Of more outputs than the first, so many are named: the highest."""
 
 
 def _to(help_text: str, *names: str) -> typer.models.OptionInfo:
@@ -41,6 +43,10 @@ def explain(
     against: Annotated[
         str | None, typer.Option(help="Explain by how much it beats this class.", show_default=False)
     ] = None,
+    at: Annotated[
+        int | None,
+        typer.Option(help="Which word's tag, or after which word: from 0.", show_default="the last"),
+    ] = None,
     expansion: Annotated[
         str, typer.Option(help="path, operating, gates, zero, activation, taylor(K), mean(operating,path).")
     ] = "path",
@@ -61,7 +67,7 @@ def explain(
     from unrolled.report.records import save_json
 
     hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
-    question = _open(words, weights, vocab, hints).ask(target, against)
+    question = _open(words, weights, vocab, hints, at).ask(target, against)
     explanation = question.explain(expansion)
     _show(question, explanation, top)
     if html is not None:
@@ -76,7 +82,9 @@ def explain(
         typer.echo(f"every n-gram: {json_file}")
 
 
-def _open(words: Sequence[str], weights: Path | None, vocab: Path | None, hints: dict[str, str | None]) -> Case:
+def _open(
+    words: Sequence[str], weights: Path | None, vocab: Path | None, hints: dict[str, str | None], at: int | None
+) -> Case:
     if weights is not None:
         if vocab is None:
             raise UsageError("--weights needs --vocab; expected the file of the network's words")
@@ -88,7 +96,7 @@ def _open(words: Sequence[str], weights: Path | None, vocab: Path | None, hints:
         raise UsageError(f"only {words[0]!r} came; expected a run folder and a sentence")
     from unrolled.training.run_folder import load_run
 
-    return open_run(load_run(Path(words[0])), " ".join(words[1:]))
+    return open_run(load_run(Path(words[0])), " ".join(words[1:]), at)
 
 
 def _show(question: Question, explanation: Explanation, top: int) -> None:
@@ -98,7 +106,11 @@ def _show(question: Question, explanation: Explanation, top: int) -> None:
     from unrolled.report.wording import signed, visible
 
     console = Console()
-    said = "  ".join(f"{visible(question.case.name(k))} {signed(value)}" for k, value in enumerate(question.logits))
+    logits = question.logits
+    named = sorted(range(len(logits)), key=logits.__getitem__, reverse=True)[:_NAMED] if len(logits) > _MANY else None
+    said = "  ".join(f"{visible(question.case.name(k))} {signed(logits[k])}" for k in (named or range(len(logits))))
+    if named is not None:
+        said += f"  … and {len(logits) - len(named):,} lower"
     typer.echo(f"the network says: {said}\n")
     colour = console.is_terminal and not console.no_color
     typer.echo(to_text(explanation, console.width, colour, top))

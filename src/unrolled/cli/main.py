@@ -16,7 +16,19 @@ from typing import Annotated
 import typer
 
 from unrolled import __version__
-from unrolled.cli import convert, demo, explain, parameters, train
+from unrolled.cli import (
+    convert,
+    data,
+    demo,
+    evaluate,
+    explain,
+    generate,
+    parameters,
+    reproduce,
+    resume,
+    train,
+    translate,
+)
 from unrolled.errors import FileError, UnrolledError
 
 __all__ = ["app", "main", "run"]
@@ -33,9 +45,15 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.add_typer(train.app, name="train")
+app.add_typer(data.app, name="data")
+app.command("resume")(resume.resume)
+app.command("evaluate")(evaluate.evaluate)
 app.command("explain")(explain.explain)
+app.command("generate")(generate.generate)
+app.command("translate")(translate.translate)
 app.command("convert")(convert.convert)
 app.command("parameters")(parameters.parameters)
+app.command("reproduce")(reproduce.reproduce)
 
 
 def _print_version(wanted: bool) -> None:

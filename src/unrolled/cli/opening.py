@@ -64,40 +64,37 @@ def open_bare(options: BareOptions, sentence: str) -> Case:
     unused = (f"not used, as --head says: {', '.join(network.unused)}",) if network.unused else ()
     return Case(
         model=network.model,
-        indices=torch.tensor([words.encode(tokens)]),
+        inputs=(torch.tensor([words.encode(tokens)]),),
         tokens=_marked(tokens, unknown),
         labels=(),
         notes=(*unused, *_about(unknown, words.unknown_word)),
     )
 
 
-def open_run(run: Run, sentence: str) -> Case:
+def open_run(run: Run, sentence: str, at: int | None = None) -> Case:
     """Put a sentence before a network that ``unrolled train`` made.
 
     Args:
-        run: the trained classifier.
-        sentence: text as people type it; it is cut as the treebanks do.
+        run: the trained model.
+        sentence: text as people type it; it is cut as the run's training text was.
+        at: a position, for a model that says something of every token.
 
     Returns:
         The case.
 
     Raises:
-        UsageError: when the sentence is empty.
+        UsageError: when the sentence is empty, or the position is not in it.
     """
-    import torch
+    from unrolled.text.vocabulary import UNKNOWN_WORD
 
-    from unrolled.text.tokenise import tokenise
-    from unrolled.text.vocabulary import UNKNOWN
-
-    tokens = _at_least_one(tokenise(sentence))
-    words = run.vocabulary
-    unknown = words.unknown(tokens)
+    reading = run.task.read(run.model, sentence, at)
     return Case(
-        model=run.model,
-        indices=torch.tensor([words.encode(tokens)]),
-        tokens=_marked(tokens, unknown),
-        labels=run.labels,
-        notes=_about(unknown, words.words[UNKNOWN]),
+        model=reading.model,
+        inputs=reading.inputs,
+        tokens=_marked(reading.tokens, reading.unknown),
+        labels=reading.outputs,
+        notes=_about(reading.unknown, UNKNOWN_WORD),
+        rnn=reading.rnn,
     )
 
 

@@ -20,7 +20,9 @@ from unrolled.report.wording import size
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from unrolled.models.classifier import Classifier
     from unrolled.ngrams.decomposition import Decomposition
+    from unrolled.tasks.classify import Classify
     from unrolled.training.run_folder import Run
 
 __all__ = ["PUBLISHED", "flips", "open_phrases", "phrase_scores", "table"]
@@ -56,10 +58,11 @@ def open_phrases(run: Run, adjectives: Sequence[str], before: str, expansion: st
 
     import unrolled
 
-    phrases = torch.tensor([run.vocabulary.encode((before + word).split()) for word in adjectives])
+    task, model = cast("Classify", run.task), cast("Classifier", run.model)
+    phrases = torch.tensor([task.vocabulary.encode((before + word).split()) for word in adjectives])
     with torch.no_grad():
-        vectors = run.model.embedding(phrases)
-    return unrolled.decompose(cast("nn.RNNBase", run.model.encoder), vectors, expansion=expansion)
+        vectors = model.embedding(phrases)
+    return unrolled.decompose(cast("nn.RNNBase", model.encoder), vectors, expansion=expansion)
 
 
 def phrase_scores(run: Run, adjectives: Sequence[str], expansion: str) -> Tensor:
@@ -116,7 +119,7 @@ def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansi
     for name in ("the paper", *expansions):
         drawn.add_column(name, justify="right", no_wrap=True)
     for polarity, words in adjectives.items():
-        published = PUBLISHED[run.config.encoder][polarity]
+        published = PUBLISHED[run.task.architecture.encoder][polarity]
         for k, before in enumerate(NEGATIONS):
             cells = [_spread(scores[name][polarity][:, k]) for name in expansions]
             drawn.add_row(f"{before}{polarity}" if before else f"{polarity} ({len(words)})", published[k], *cells)

@@ -1,116 +1,163 @@
-"""``unrolled train``: train a network that the other commands can open."""
+"""``unrolled train TASK``: one sub-command a task, its flags made of the task's own settings."""
 
 from __future__ import annotations
 
+import inspect
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+import typer.core
 
-from unrolled.errors import UsageError
+from unrolled.cli.judged import show_run
+from unrolled.cli.options import Spreading, options, read_option, with_parameters
+from unrolled.cli.settings_file import SettingsFile, read_settings
+from unrolled.errors import UnrolledError, UsageError
+
+if TYPE_CHECKING:
+    from unrolled.catalogue import Encoding
+    from unrolled.training.data_choice import DataChoice
+    from unrolled.training.settings import TrainingSettings
+    from unrolled.training.task import Task
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Train a recurrent network and save it to a run folder.", no_args_is_help=True)
+
+class _Tasks(typer.core.TyperGroup):
+    """The tasks as sub-commands, looked up when somebody asks: the zoo loads torch."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # the base class's signature
+        """Name every task."""
+        from unrolled.tasks import TASKS
+
+        return list(TASKS.names())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # the base class's signature
+        """Make the command of a task."""
+        from unrolled.tasks import TASKS
+
+        return _command(TASKS.get(cmd_name))
+
+
+app = typer.Typer(cls=_Tasks, no_args_is_help=True)
 
 
 @app.callback()
 def _group() -> None:
-    """Keep `train classify` two words while there is only one command."""
+    """Train a network for a task and keep it in a run folder; `unrolled train TASK --help` lists its settings."""
 
 
-@app.command()
-def classify(
-    data: Annotated[
-        str,
-        typer.Option(
-            help="What to learn: negation (generated), sst2 or sst5 (from --data-dir), or FILE.tsv of yours, "
-            "one text<TAB>label a line."
-        ),
-    ] = "negation",
-    encoder: Annotated[str, typer.Option(help="The recurrent network: rnn, gru or lstm.")] = "gru",
-    hidden: Annotated[int, typer.Option(help="Size of its state, for each direction.")] = 128,
-    embedding: Annotated[int, typer.Option(help="Size of the word vectors.")] = 128,
-    layers: Annotated[int, typer.Option(help="Recurrent layers, one on top of the other.")] = 1,
-    bidirectional: Annotated[bool, typer.Option("--bidirectional", help="Read the text from both ends.")] = False,
-    pooling: Annotated[
-        str, typer.Option(help="What is classified: the last state, or the mean, max or attention over all.")
-    ] = "last",
-    dropout: Annotated[float, typer.Option(help="Share of features dropped in training, 0 to 1.")] = 0.5,
-    epochs: Annotated[int, typer.Option(help="Passes over the training texts, at most.")] = 10,
-    batch: Annotated[int, typer.Option(help="Texts in a batch.")] = 64,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = 0.001,
-    optimiser: Annotated[str, typer.Option(help="adam, adagrad or sgd.")] = "adam",
-    word_dropout: Annotated[
-        float, typer.Option(help="Share of words read as <unk> in training; this is how <unk> is learned.")
-    ] = 0.1,
-    patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better one on dev.")] = 3,
-    seed: Annotated[int, typer.Option(help="Same seed, same network.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="The run folder to write.", show_default="runs/DATA-ENCODER")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier run of this name.")] = False,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder with sst/ in it; else the variable UNROLLED_DATA.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Train on so many texts only, drawn at random: for a quick look.")
-    ] = None,
-) -> None:
-    """Train a text classifier: embedding, recurrent network, pooling, linear head.
+class _Plan(NamedTuple):
+    """All that a command line and its settings file say."""
 
-    The epoch that does best on the dev texts is kept. A first run, in seconds:
+    architecture: Encoding
+    training: TrainingSettings
+    data: DataChoice
+    out: Path | None
 
-        unrolled train classify --data negation --out runs/negation
-    """
+
+def _flag(name: str, kind: Any, help_text: str, *names: str, shown: str | bool = False) -> inspect.Parameter:
+    option = typer.Option(*names, help=help_text, show_default=shown)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
+
+
+_OWN = (
+    _flag("out", Path | None, "The run folder to write.", shown="runs/DATA-ENCODER"),
+    _flag("force", bool | None, "Replace an earlier run of this name.", "--force"),
+    _flag("data_dir", Path | None, "Folder that holds the datasets; else the variable UNROLLED_DATA."),
+    _flag("config", Path | None, "A YAML file of settings, a key: value a line; flags come before it."),
+)
+
+
+def _command(task: type[Task[Any, Any]]) -> Any:
+    """Make the command of a task."""
+    from unrolled.corpora import named
+    from unrolled.training.data_choice import DataChoice
+    from unrolled.training.settings import TrainingSettings
+
+    def run(**given: Any) -> None:
+        _train(task, {key: value for key, value in given.items() if value not in (None, [])})
+
+    parameters = [
+        *options(DataChoice, "The data", {}),
+        *_OWN,
+        *options(task.Architecture, "The model", {}),
+        *options(TrainingSettings, "The training", task.training),
+    ]
+    measures = "\n\n".join(f"{measure.name}: {measure.about}." for measure in task.measures)
+    text = (
+        f"Learn {task.about}.\n\nThe epoch that does best on dev is kept, by the first of these measures:\n\n{measures}"
+        f"\n\nDatasets of this kind: {', '.join(named(task.kind)) or 'none'}; or files of yours."
+    )
+    single = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+    single.command(task.name, cls=Spreading)(with_parameters(run, parameters, task.name, text))
+    return typer.main.get_command(single)
+
+
+def _plan(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Plan:
+    """Put flags before the file, and the file before the task's own defaults; each is checked where it stands."""
+    from unrolled.training.data_choice import DataChoice
+    from unrolled.training.settings import TrainingSettings
+
+    written: dict[str, Any] = {}
+    if "config" in given:
+        file = read_settings(given.pop("config"))
+        file.check(("out", *DataChoice.model_fields, *task.Architecture.model_fields, *TrainingSettings.model_fields))
+        written = _checked(task, file, given)
+    if "options" in given:
+        given["options"] = dict(map(read_option, given["options"]))
+    return _made(task, {**written, **given})
+
+
+def _checked(task: type[Task[Any, Any]], file: SettingsFile, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Check a file's values by themselves, so that a mistake in it is not blamed on the flags."""
+    values = dict(file.values)
+    for key in ("data", "dev", "test"):
+        if isinstance(values.get(key), str):
+            values[key] = values[key].split()
+    try:
+        _made(task, {"data": given.get("data"), **values})
+    except UnrolledError as error:
+        raise file.blame(error) from None
+    return values
+
+
+def _made(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Plan:
+    from unrolled.corpora import named
+    from unrolled.training.data_choice import DataChoice
+    from unrolled.training.settings import TrainingSettings
+
+    def of(settings: Any) -> dict[str, Any]:
+        return {key: value for key, value in values.items() if key in settings.model_fields}
+
+    if not values.get("data"):
+        raise UsageError(f"no --data; expected one of {', '.join(named(task.kind))}, or a file of yours")
+    out = values.get("out")
+    return _Plan(
+        architecture=task.Architecture(**of(task.Architecture)),
+        training=TrainingSettings(**{**task.training, **of(TrainingSettings)}),
+        data=DataChoice(**of(DataChoice)),
+        out=None if out is None else Path(out),
+    )
+
+
+def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
     from rich.console import Console
 
-    from unrolled.catalogue import Architecture, load_dataset
-    from unrolled.training.classify import train_classifier
-    from unrolled.training.loop import TrainingSettings
+    from unrolled.training.engine import train
     from unrolled.training.progress import TrainingProgress
-    from unrolled.training.run_folder import check_destination, save_run
+    from unrolled.training.run_folder import check_destination
 
-    parts: dict[str, Any] = {
-        "encoder": encoder,
-        "hidden": hidden,
-        "embedding": embedding,
-        "layers": layers,
-        "bidirectional": bidirectional,
-        "pooling": pooling,
-        "dropout": dropout,
-    }
-    manner: dict[str, Any] = {
-        "epochs": epochs,
-        "batch": batch,
-        "lr": lr,
-        "optimiser": optimiser,
-        "word_dropout": word_dropout,
-        "patience": patience,
-        "seed": seed,
-    }
-    architecture, settings = Architecture(**parts), TrainingSettings(**manner)
-    folder = out or Path("runs") / f"{Path(data).stem}-{encoder}"
-    if folder.exists() and not force:
-        raise UsageError(f"{folder} exists; expected a new --out, or --force to replace an earlier run")
-    check_destination(folder)
-
-    dataset = load_dataset(data, data_dir)
-    if limit is not None:
-        dataset = dataset.sample(limit, seed)
-    with TrainingProgress(Console(stderr=True), epochs) as progress:
-        run = train_classifier(dataset, architecture, settings, progress)
-    save_run(run, folder)
-
-    typer.echo(
-        f"test accuracy {run.metrics['test_accuracy']:.2%} on {len(dataset.test):,} texts, "
-        f"with the weights of epoch {run.metrics['best_epoch']}, "
-        f"after {run.metrics['seconds']:.0f} s; saved to {folder}"
-    )
-    example = " ".join(dataset.test[0].tokens)
-    typer.echo(f"now open it:  unrolled explain {folder} {_quoted(example)}")
-
-
-def _quoted(text: str) -> str:
-    """Quote for the shell."""
-    import shlex
-
-    return shlex.quote(text)
+    force, data_dir = bool(given.pop("force", False)), given.pop("data_dir", None)
+    plan = _plan(task, given)
+    folder = plan.out or Path("runs") / f"{plan.data.title}-{plan.architecture.encoder}"
+    check_destination(folder, force)
+    corpus = plan.data.read(task.kind, data_dir, plan.training.seed)
+    learned = task.from_corpus(corpus, plan.architecture)
+    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
+    with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
+        run = train(learned, corpus, plan.training, folder, data=plan.data, force=force, watcher=progress)
+    if first:
+        show_run(run)

@@ -6,7 +6,8 @@ positive), then a word or the node's parts. Three things to know about the files
 - words are separated by the plain space alone: three of them contain a no-break space (``2 1\/2``);
 - brackets are written ``-LRB-`` and ``-RRB-``, slashes and stars ``\/`` and ``\*``; they are read as
   the signs they stand for, so that a network knows them when a person types them;
-- every node is a labelled phrase, so a sentence trains a network with all its parts.
+- every node is a labelled phrase, so a sentence trains a network with all its parts. The datasets that end in
+  ``-sentences`` do without.
 
 Source:
     Socher et al. (2013), Recursive Deep Models for Semantic Compositionality Over a Sentiment Treebank.
@@ -16,22 +17,34 @@ Source:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unrolled.errors import DataError
-from unrolled.text.corpus import Classification, DatasetSource, Example
+from unrolled.text.corpus import Classification, Corpus, DatasetSource, Example, Rated, Regression
 from unrolled.text.reading import find_file, read_lines
 
-__all__ = ["Node", "Sst2", "Sst5", "Tree", "parse_tree", "read_trees"]
+__all__ = [
+    "Node",
+    "Sst2",
+    "Sst2Sentences",
+    "Sst5",
+    "Sst5Sentences",
+    "SstRegression",
+    "SstRegressionSentences",
+    "Tree",
+    "parse_tree",
+    "read_trees",
+]
 
 _PIECE = re.compile(r"[()]|[^() ]+")
 _ESCAPED = re.compile(r"\\([/*])")
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
 _LABELS = frozenset("01234")
-_LICENCE = "no licence stated; for research, cite the source"
-_CITATION = "Socher et al. (2013), https://aclanthology.org/D13-1170"
+_NEUTRAL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,66 +131,111 @@ def read_trees(path: Path) -> list[Tree]:
     return trees
 
 
-def _labelled(phrases: Iterable[tuple[Tree, Node]], classes: Sequence[int | None]) -> Iterator[Example]:
-    for tree, node in phrases:
-        label = classes[node.label]
-        if label is not None:
-            yield Example(tree.tokens[node.start : node.stop], label)
+Labelled = tuple[tuple[str, ...], int]
+"""A phrase and its label, 0 to 4."""
 
 
-def _read_splits(
-    name: str, labels: tuple[str, ...], classes: Sequence[int | None], folder: Path | None
-) -> Classification:
-    """Read all phrases of the training trees, whole sentences of the other two; None leaves a label out."""
-    paths = [find_file(f"sst/{split}.txt", folder) for split in ("train", "dev", "test")]
-    train, dev, test = map(read_trees, paths)
-    return Classification(
-        name=name,
-        labels=labels,
-        train=tuple(_labelled(((tree, node) for tree in train for node in tree.nodes), classes)),
-        dev=tuple(_labelled(((tree, tree.nodes[-1]) for tree in dev), classes)),
-        test=tuple(_labelled(((tree, tree.nodes[-1]) for tree in test), classes)),
-    )
+class _Phrases(DatasetSource):
+    """Trains on every phrase of the training trees; dev and test are whole sentences."""
+
+    licence = "no licence stated; for research, cite the source"
+    citation = "Socher et al. (2013), https://aclanthology.org/D13-1170"
+
+    def read(self, folder: Path | None = None) -> Corpus[Any]:
+        """Read the trees of the three splits.
+
+        Args:
+            folder: where ``sst/train.txt``, ``sst/dev.txt`` and ``sst/test.txt`` lie, plain or packed.
+
+        Returns:
+            The dataset.
+        """
+        paths = [find_file(f"sst/{split}.txt", folder) for split in ("train", "dev", "test")]
+        train, dev, test = map(read_trees, paths)
+        return self._corpus(
+            [phrase for tree in train for phrase in self._learned(tree)],
+            [_phrase(tree, tree.nodes[-1]) for tree in dev],
+            [_phrase(tree, tree.nodes[-1]) for tree in test],
+        )
+
+    def _learned(self, tree: Tree) -> Iterable[Labelled]:
+        """Give what a training tree is read as."""
+        return (_phrase(tree, node) for node in tree.nodes)
+
+    @abstractmethod
+    def _corpus(self, *splits: Sequence[Labelled]) -> Corpus[Any]:
+        """Make what is to be learned of the five labels."""
 
 
-class Sst2(DatasetSource):
+class _Sentences:
+    """Trains on whole sentences alone."""
+
+    def _learned(self, tree: Tree) -> Iterable[Labelled]:
+        return (_phrase(tree, tree.nodes[-1]),)
+
+
+def _phrase(tree: Tree, node: Node) -> Labelled:
+    return tree.tokens[node.start : node.stop], node.label
+
+
+class Sst2(_Phrases):
     """Positive or negative; neutral phrases are left out."""
 
     name = "sst2"
     kind = Classification
     description = "film reviews, positive or negative: 98,794 phrases to train on, 872 / 1,821 sentences"
-    licence = _LICENCE
-    citation = _CITATION
 
-    def read(self, folder: Path | None = None) -> Classification:
-        """Read the phrases of the training trees and the sentences of the other two.
-
-        Args:
-            folder: where ``sst/train.txt``, ``sst/dev.txt`` and ``sst/test.txt`` lie, plain or packed.
-
-        Returns:
-            The dataset.
-        """
-        return _read_splits(self.name, ("negative", "positive"), (0, 0, None, 1, 1), folder)
+    def _corpus(self, *splits: Sequence[Labelled]) -> Classification:
+        train, dev, test = (
+            tuple(Example(tokens, int(label > _NEUTRAL)) for tokens, label in split if label != _NEUTRAL)
+            for split in splits
+        )
+        return Classification(name=self.name, labels=("negative", "positive"), train=train, dev=dev, test=test)
 
 
-class Sst5(DatasetSource):
+class Sst2Sentences(_Sentences, Sst2):
+    """Positive or negative, without the sentences' phrases."""
+
+    name = "sst2-sentences"
+    description = "film reviews, positive or negative: 6,920 / 872 / 1,821 sentences"
+
+
+class Sst5(_Phrases):
     """The five labels as they are."""
 
     name = "sst5"
     kind = Classification
     description = "film reviews, five degrees: 318,582 phrases to train on, 1,101 / 2,210 sentences"
-    licence = _LICENCE
-    citation = _CITATION
 
-    def read(self, folder: Path | None = None) -> Classification:
-        """Read the phrases of the training trees and the sentences of the other two.
-
-        Args:
-            folder: where ``sst/train.txt``, ``sst/dev.txt`` and ``sst/test.txt`` lie, plain or packed.
-
-        Returns:
-            The dataset.
-        """
+    def _corpus(self, *splits: Sequence[Labelled]) -> Classification:
         labels = ("very negative", "negative", "neutral", "positive", "very positive")
-        return _read_splits(self.name, labels, range(5), folder)
+        train, dev, test = (tuple(Example(tokens, label) for tokens, label in split) for split in splits)
+        return Classification(name=self.name, labels=labels, train=train, dev=dev, test=test)
+
+
+class Sst5Sentences(_Sentences, Sst5):
+    """The five labels, without the sentences' phrases."""
+
+    name = "sst5-sentences"
+    description = "film reviews, five degrees: 8,544 / 1,101 / 2,210 sentences"
+
+
+class SstRegression(_Phrases):
+    """The five labels as numbers, from -2 to 2."""
+
+    name = "sst-regression"
+    kind = Regression
+    description = "film reviews rated -2 to 2: 318,582 phrases to train on, 1,101 / 2,210 sentences"
+
+    def _corpus(self, *splits: Sequence[Labelled]) -> Regression:
+        train, dev, test = (
+            tuple(Rated(tokens, float(label - _NEUTRAL)) for tokens, label in split) for split in splits
+        )
+        return Regression(name=self.name, train=train, dev=dev, test=test)
+
+
+class SstRegressionSentences(_Sentences, SstRegression):
+    """The numbers, without the sentences' phrases."""
+
+    name = "sst-regression-sentences"
+    description = "film reviews rated -2 to 2: 8,544 / 1,101 / 2,210 sentences"

@@ -21,6 +21,9 @@ from unrolled.recurrence.encoder import GrowingEncoder
 
 __all__ = ["MM"]
 
+NOISE = 0.01
+"""The standard deviation of what a token's matrix begins with, around the identity."""
+
 
 class MM(GrowingEncoder):
     """Products of matrices.
@@ -46,15 +49,14 @@ class MM(GrowingEncoder):
                 "such as 1024: a token's vector is its matrix"
             )
 
-    def initialise(self, embedding: nn.Embedding, noise: float = 0.01) -> None:
+    def initialise(self, embedding: nn.Embedding) -> None:
         """Let every token begin near the identity: products of small matrices would come to nothing.
 
         Args:
             embedding: what gives the tokens' vectors; changed in place.
-            noise: the standard deviation around the identity.
         """
         with torch.no_grad():
-            embedding.weight.normal_(0.0, noise).add_(torch.eye(self.side).flatten().to(embedding.weight))
+            embedding.weight.normal_(0.0, NOISE).add_(torch.eye(self.side).flatten().to(embedding.weight))
 
     def tokens(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Take the vectors as they are."""

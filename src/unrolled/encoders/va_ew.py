@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from unrolled.algebra.operator import Term
-from unrolled.recurrence.affine_scan import Pattern, scan
+from unrolled.recurrence.affine_scan import AffineKernel, Pattern
 from unrolled.recurrence.encoder import GrowingEncoder
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["VAEW"]
 
@@ -56,7 +57,7 @@ class VAEW(GrowingEncoder):
 
     def contexts(self, inputs: Tensor) -> Tensor:
         """Run c_t = C c_{t-1} + g(x_t)."""
-        offset = self.tokens(inputs)
         pattern = Pattern((None,), (Term(0, 0, 0),), self.output_size)
-        ones = offset[0].new_ones(()).expand_as(offset[0])
-        return scan(pattern, self.weight_hh, torch.zeros_like(offset[0][0]), offset, (ones,))[1:]
+        kernel = AffineKernel(pattern, lambda x: ((torch.tanh(x),), (torch.ones_like(x),)))
+        by_input = self.token(inputs)
+        return run_kernel(kernel, by_input, torch.zeros_like(by_input[0]), self.weight_hh)[1:]

@@ -1,17 +1,13 @@
-r"""Predict the closing bracket: embeddings, a Dyck-RNN, and an affine map of the stack's top.
+r"""Predict the next bracket: embeddings, an encoder, and an affine map of its state.
 
-.. math:: p(\text{closing bracket}) = \mathrm{softmax}(V\, \mathrm{top}(h_T) + b)
+.. math:: p = \mathrm{softmax}(V\, h_t + b)
 
-With fixed scalar embeddings the model has 1 + 2k parameters to train, five for two kinds of brackets: the
-gate's w, V and b.
-
-The measure is the worst case, not the mean: how often the model is right, for each distance between a bracket and
-the one that closes it, and of these shares the smallest. Most distances in a string are short, so a model that
-forgets is right nearly always on average, and wrong where it is far.
+Any encoder that reads from left to right will do. Of the Dyck-RNN, whose state is a stack, the top alone is read,
+and with fixed scalar embeddings the model of the closing bracket has 1 + 2k parameters to train, five for two kinds
+of brackets: the gate's w, V and b.
 
 Source:
-    Second-order RNNs, section 4.2; section 6.2 for learned embeddings; section 5.2 for the measure, after Hewitt et
-    al. (2020), arXiv:2010.07515.
+    Second-order RNNs, section 4.2; section 6.2 for learned embeddings.
 """
 
 from __future__ import annotations
@@ -20,14 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.cells.dyck import Dyck
-from unrolled.errors import ShapeError, UsageError
-from unrolled.recurrence.layout import Lengths
+from unrolled.errors import UsageError
+from unrolled.models.run_encoder import contexts, reads_ahead
 from unrolled.recurrence.network import Recurrent
 
-__all__ = ["ClosingBracket", "accuracy_by_distance", "fixed_brackets", "learned_brackets", "worst_case_accuracy"]
-
-SURE = 0.8
-"""What a prediction must give to the right bracket, of the probability of all closing ones, and exceed."""
+__all__ = ["NextBracket", "dyck_rnn", "fixed_brackets", "learned_brackets"]
 
 
 def _kinds(kinds: int) -> int:
@@ -70,84 +63,62 @@ def learned_brackets(kinds: int, size: int) -> nn.Embedding:
     return nn.Embedding(2 * _kinds(kinds), size)
 
 
-class ClosingBracket(nn.Module):
-    """The logits of the k closing brackets after a prefix.
+class NextBracket(nn.Module):
+    """The logits of what may come next, after every prefix of strings of brackets.
 
     Args:
         embedding: of the 2k brackets, opening ones first; see :func:`fixed_brackets`,
             :func:`learned_brackets`.
-        depth: m, how deep brackets may be nested: the slots of the stack.
+        encoder: a batch-first network with the interface of ``torch.nn.RNN``.
+        head: from a context to the logits; it reads as many of its first features as it has inputs, which is how it
+            sees but the top of a stack.
+        dropout: the share of the features of contexts dropped in training.
+
+    Raises:
+        UsageError: when the encoder reads ahead.
     """
 
-    def __init__(self, embedding: nn.Embedding, depth: int) -> None:
+    def __init__(self, embedding: nn.Embedding, encoder: nn.Module, head: nn.Linear, dropout: float = 0.0) -> None:
         super().__init__()
-        size = embedding.embedding_dim
+        if reads_ahead(encoder, embedding.embedding_dim):
+            raise UsageError(
+                "the encoder reads ahead, and would see the bracket that it is asked for; "
+                "expected one that reads from left to right: bidirectional=false, and causal=true of a transformer"
+            )
         self.embedding = embedding
-        self.stack = Recurrent(Dyck, size, size * depth, batch_first=True)
-        self.head = nn.Linear(size, embedding.num_embeddings // 2)
+        self.encoder = encoder
+        self.head = head
+        self.dropout = nn.Dropout(dropout)
 
-    def forward(self, brackets: Tensor, lengths: Lengths = None) -> Tensor:
+    def forward(self, brackets: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Give the logits.
 
         Args:
-            brackets: indices of the brackets of each prefix, shape (batch, time).
-            lengths: how long each prefix is, shape (batch,); all of it when left out.
+            brackets: indices of the brackets, shape (batch, time).
+            lengths: how long each string is, shape (batch,); all of it when left out.
 
         Returns:
-            Logits, shape (batch, k).
+            Logits, shape (batch, time, outputs): those at t follow the brackets up to and with t.
         """
-        _, stack = self.stack(self.embedding(brackets), lengths=lengths)
-        return self.head(stack[-1, :, : self.embedding.embedding_dim])
-
-    def after_every(self, brackets: Tensor) -> Tensor:
-        """Give the logits after every prefix of strings, in one run.
-
-        Args:
-            brackets: indices of brackets, shape (batch, time).
-
-        Returns:
-            Logits, shape (batch, time, k): those at t follow the brackets up to and with t.
-        """
-        stacks, _ = self.stack(self.embedding(brackets))
-        return self.head(stacks[..., : self.embedding.embedding_dim])
+        states = contexts(self.encoder, self.embedding(brackets), lengths)
+        return self.head(self.dropout(states[..., : self.head.in_features]))
 
 
-def accuracy_by_distance(logits: Tensor, closing: Tensor, distances: Tensor) -> dict[int, float]:
-    """Count how often the right bracket gets more than 0.8 of the probability of all closing brackets.
+def dyck_rnn(embedding: nn.Embedding, depth: int) -> NextBracket:
+    """Build the Dyck-RNN's model of the closing bracket.
 
     Args:
-        logits: of the closing brackets alone, shape (predictions, k).
-        closing: the kind that is right, shape (predictions,).
-        distances: from the bracket that is closed to the one that closes it, shape (predictions,).
+        embedding: of the 2k brackets; see :func:`fixed_brackets`, :func:`learned_brackets`.
+        depth: m, how deep brackets may be nested: the slots of the stack.
 
     Returns:
-        The share that is right, for each distance that occurs, in ascending order.
+        The model; its logits are those of the k closing brackets.
 
-    Raises:
-        ShapeError: when the three do not speak of the same predictions, or of none.
+    Example:
+        >>> model = dyck_rnn(fixed_brackets(2), depth=4)
+        >>> sum(p.numel() for p in model.parameters() if p.requires_grad)
+        5
     """
-    if logits.dim() != 2 or not len(logits) or not closing.shape == distances.shape == logits.shape[:1]:
-        raise ShapeError(
-            f"logits, closing and distances have shapes {tuple(logits.shape)}, {tuple(closing.shape)} and "
-            f"{tuple(distances.shape)}; expected (n, k), (n,) and (n,) with n at least 1"
-        )
-    right = logits.softmax(-1).gather(1, closing[:, None])[:, 0] > SURE
-    seen, place, count = distances.unique(return_inverse=True, return_counts=True)
-    shares = (
-        torch.zeros(len(seen), dtype=torch.float64, device=logits.device).index_add(0, place, right.double()) / count
-    )
-    return dict(zip(seen.tolist(), shares.tolist(), strict=True))
-
-
-def worst_case_accuracy(logits: Tensor, closing: Tensor, distances: Tensor) -> float:
-    """Give the accuracy at the distance where it is smallest: WCPA.
-
-    Args:
-        logits: of the closing brackets alone, shape (predictions, k).
-        closing: the kind that is right, shape (predictions,).
-        distances: from the bracket that is closed to the one that closes it, shape (predictions,).
-
-    Returns:
-        The smallest of :func:`accuracy_by_distance`, from 0 to 1.
-    """
-    return min(accuracy_by_distance(logits, closing, distances).values())
+    size = embedding.embedding_dim
+    stack = Recurrent(Dyck, size, size * depth, batch_first=True)
+    return NextBracket(embedding, stack, nn.Linear(size, embedding.num_embeddings // 2))

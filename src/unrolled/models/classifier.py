@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from unrolled.errors import ShapeError, UsageError
+from unrolled.models.run_encoder import contexts, ragged
+from unrolled.models.word_dropout import WordDropout
 
 __all__ = ["Classifier"]
 
@@ -26,6 +26,7 @@ class Classifier(nn.Module):
         pooling: from states and lengths to one vector.
         head: from that vector to the logits.
         dropout: the share of the features of word vectors and of the pooled vector dropped in training.
+        word_dropout: the share of words read as ``<unk>`` in training.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Classifier(nn.Module):
         pooling: nn.Module,
         head: nn.Module,
         dropout: float = 0.0,
+        word_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if not getattr(encoder, "batch_first", True):
@@ -44,6 +46,7 @@ class Classifier(nn.Module):
         self.pooling = pooling
         self.head = head
         self.dropout = nn.Dropout(dropout)
+        self.word_dropout = WordDropout(word_dropout)
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Give the logits.
@@ -61,25 +64,6 @@ class Classifier(nn.Module):
         """
         if tokens.ndim != 2 or 0 in tokens.shape:
             raise ShapeError(f"tokens have shape {tuple(tokens.shape)}; expected (batch, time), neither of them 0")
-        lengths = _ragged(tokens, lengths)
-        vectors = self.dropout(self.embedding(tokens))
-        if lengths is None:
-            states, _ = self.encoder(vectors)
-        else:
-            packed = pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
-            states, _ = self.encoder(packed)
-            states, _ = pad_packed_sequence(states, batch_first=True, total_length=tokens.shape[1])
+        lengths = ragged(lengths, tokens.shape)
+        states = contexts(self.encoder, self.dropout(self.embedding(self.word_dropout(tokens))), lengths)
         return self.head(self.dropout(self.pooling(states, lengths)))
-
-
-def _ragged(tokens: Tensor, lengths: Tensor | None) -> Tensor | None:
-    """Check the lengths; None when every sequence fills its row."""
-    if lengths is None:
-        return None
-    batch, time = tokens.shape
-    if lengths.shape != (batch,):
-        raise ShapeError(f"lengths have shape {tuple(lengths.shape)}; expected ({batch},), one for each sequence")
-    shortest, longest = torch.aminmax(lengths)
-    if shortest < 1 or longest > time:
-        raise UsageError(f"lengths lie between {shortest} and {longest}; expected 1 to {time}")
-    return None if shortest == time else lengths

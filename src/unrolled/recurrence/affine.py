@@ -10,19 +10,21 @@ compared, even where A leaves some of the products out.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from unrolled.algebra.operator import Structured, Term
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import UsageError
 from unrolled.recurrence.affine_ray import AffineRay
-from unrolled.recurrence.affine_scan import Pattern, scan
+from unrolled.recurrence.affine_scan import AffineKernel, Pattern
 from unrolled.recurrence.closed import ClosedCell
 from unrolled.recurrence.closed_ray import ClosedRay, ClosedTrace
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["Affine", "AffineCell"]
 
@@ -172,14 +174,31 @@ class AffineCell(ClosedCell):
 
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
         """Run the cell over a sequence: what tokens do is known before the loop."""
-        if inputs.dim() != 3 or inputs.shape[-1] != self.input_size:
-            raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; expected (time, batch, {self.input_size})")
-        first = self.initial_state(inputs.shape[1]) if state is None else state
-        if first.shape != (inputs.shape[1], self.state_size):
-            raise ShapeError(
-                f"the state has shape {tuple(first.shape)}; expected ({inputs.shape[1]}, {self.state_size})"
-            )
-        return scan(self.pattern, self.recurrent, first, *self.read(inputs))
+        return self.scan(inputs, self.checked_start(inputs, state), self.expand)
+
+    def scan(self, inputs: Tensor, state: Tensor, expand: Callable[[Tensor], Affine]) -> Tensor:
+        """Run the recurrence by a kernel.
+
+        Args:
+            inputs: x_1 … x_T, shape (time, batch, input).
+            state: s_0, shape (batch, state).
+            expand: the cell's own, or one that gives another g.
+
+        Returns:
+            s_0 … s_T, shape (time + 1, batch, state).
+        """
+        shared = ("weight_ih", "weight_hh", "bias_ih")
+        read = {name: p for name, p in self.named_parameters(recurse=False) if name not in shared}
+
+        expanding = _Expanding(self, expand)
+
+        def with_read(by_input: Tensor, *values: Tensor) -> Affine:
+            # the kernel's own copies in the parameters' place: it is told what moves them by autograd
+            named = {f"cell.{name}": value for name, value in zip(read, values, strict=True)}
+            return functional_call(expanding, named, (by_input,))
+
+        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
+        return run_kernel(AffineKernel(self.pattern, with_read), by_input, state, self.recurrent, *read.values())
 
     def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> ClosedTrace:
         """Retrace a run from its hidden outputs alone, all steps at once; only the carried part has a loop."""
@@ -200,3 +219,12 @@ class AffineCell(ClosedCell):
             images.append(self.join(parts))
             carried = parts[0]
         return ClosedTrace(self, inputs, first, torch.stack(images), by_input, by_hidden, torch.stack(cells))
+
+
+class _Expanding(nn.Module):
+    def __init__(self, cell: AffineCell, expand: Callable[[Tensor], Affine]) -> None:
+        super().__init__()
+        self.cell, self.expand = cell, expand
+
+    def forward(self, by_input: Tensor) -> Affine:
+        return self.expand(by_input)

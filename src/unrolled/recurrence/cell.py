@@ -132,6 +132,19 @@ class Cell(nn.Module, ABC):
             states.append(current)
         return torch.stack(states)
 
+    def outputs(self, inputs: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Run the cell over a sequence of which only the hidden outputs and the last state are wanted.
+
+        Args:
+            inputs: x_1 … x_T, shape (time, batch, input).
+            state: s_0, shape (batch, state); zeros, or the cell's own, when left out.
+
+        Returns:
+            h_1 … h_T, shape (time, batch, output), and s_T, shape (batch, state).
+        """
+        states = self.unroll(inputs, state)[1:]
+        return self.hidden(states), states[-1]
+
     def run(self, inputs: Tensor, state: Tensor | None = None) -> Trace:
         """Run the cell over a sequence and keep what is needed to open it.
 

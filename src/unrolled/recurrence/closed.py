@@ -19,8 +19,6 @@ from unrolled.algebra.operator import Structured, Term
 from unrolled.errors import ShapeError, UsageError
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.closed_ray import ClosedRay, ClosedTrace
-from unrolled.recurrence.kernels.closed import ClosedKernel
-from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["ClosedCell"]
 
@@ -203,13 +201,12 @@ class ClosedCell(Cell):
         return self.join(self.combine(by_input, by_hidden, state[..., : self.hidden_size]))
 
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
-        """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
-        if self.weight_hr is not None:
-            return super().unroll(inputs, state)
-        first = self.checked_start(inputs, state)
-        kernel = ClosedKernel(self)
-        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
-        return run_kernel(kernel, by_input, self.weight_hh, self.bias_hh, first, *kernel.extras())
+        """Run the cell over a sequence: the products of all inputs are one."""
+        states = [self.checked_start(inputs, state)]
+        for by_input in F.linear(inputs, self.weight_ih, self.bias_ih):
+            by_hidden = F.linear(self.hidden(states[-1]), self.weight_hh, self.bias_hh)
+            states.append(self.join(self.combine(by_input, by_hidden, states[-1][..., : self.hidden_size])))
+        return torch.stack(states)
 
     def run(self, inputs: Tensor, state: Tensor | None = None) -> ClosedTrace:
         """Run the cell over a sequence and keep what is needed to open it."""

@@ -46,6 +46,13 @@ class Encoder(nn.Module, ABC):
         self.output_size = output_size
         self.batch_first = batch_first
 
+    def initialise(self, embedding: nn.Embedding) -> None:
+        """Let the tokens' vectors begin where this encoder can learn; they are left as they are, by most.
+
+        Args:
+            embedding: what gives the tokens' vectors.
+        """
+
     @abstractmethod
     def encode(self, inputs: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
         """Compute the contexts of a batch.

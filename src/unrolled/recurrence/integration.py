@@ -13,8 +13,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from unrolled.recurrence.closed import ClosedCell
+from unrolled.recurrence.kernels.gated import GatedKernel, Gates
+from unrolled.recurrence.kernels.products import Integrated
+from unrolled.recurrence.kernels.sequence import run_kernel
 
 __all__ = ["IntegratedCell"]
 
@@ -85,3 +89,22 @@ class IntegratedCell(ClosedCell):
         """
         z = self.hidden_gain(by_input) * by_hidden + self.beta_input * by_input
         return z if self.bias is None else z + self.bias
+
+    def run_gates(self, gates: Gates, inputs: Tensor, state: Tensor | None, *own: Tensor | None) -> Tensor:
+        """Run over a sequence by a kernel: what an input does to U h, a gain and an offset, is known before the loop.
+
+        Args:
+            gates: the point-wise part.
+            inputs: x_1 … x_T, shape (time, batch, input).
+            state: s_0, shape (batch, state); zeros when left out.
+            *own: weights of the gates.
+
+        Returns:
+            s_0 … s_T, shape (time + 1, batch, state).
+        """
+        first, by_input = self.checked_start(inputs, state), linear(inputs, self.weight_ih)
+        offset = self.beta_input * by_input
+        if self.bias is not None:
+            offset = torch.addcmul(self.bias, self.beta_input, by_input)
+        gain = torch.addcmul(self.beta_hidden, self.alpha, by_input)
+        return run_kernel(GatedKernel(Integrated(), gates), offset, first, *own, self.weight_hh, gain)

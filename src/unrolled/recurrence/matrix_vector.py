@@ -12,11 +12,9 @@ Source:
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from unrolled.recurrence.affine import Affine, AffineCell
-from unrolled.recurrence.affine_scan import scan
 from unrolled.recurrence.encoder import GrowingEncoder
 
 __all__ = ["MVM", "MVMA", "MatrixVectorEncoder"]
@@ -64,10 +62,14 @@ class MVM(MatrixVectorEncoder):
 
     def contexts(self, inputs: Tensor) -> Tensor:
         """Run the recurrence in which no token but the first adds anything."""
-        cell, (offset, coefficients) = self.cell, self.cell.read(inputs)
-        once = tuple(F.pad(part[:1], (0, 0, 0, 0, 0, len(inputs) - 1)) for part in offset)
-        start = cell.initial_state(inputs.shape[1])
-        return cell.hidden(scan(cell.pattern, cell.recurrent, start, *Affine(once, coefficients))[1:])
+        cell = self.cell
+
+        def unmoved(by_input: Tensor) -> Affine:
+            offset, coefficients = cell.expand(by_input)
+            return Affine(tuple(torch.zeros_like(part) for part in offset), coefficients)
+
+        start = torch.cat(cell.pattern.confine(cell.read(inputs[0]).offset), dim=-1)
+        return cell.hidden(cell.scan(inputs[1:], start, unmoved))
 
 
 class MVMA(MatrixVectorEncoder):

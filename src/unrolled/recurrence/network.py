@@ -130,18 +130,21 @@ class Recurrent(nn.Module):
             for direction in range(self.directions):
                 cell = self.cell(level, direction)
                 read = layout.reverse(below) if direction else below
-                states = cell.unroll(read, initial[len(finals)])[1:]
-                finals.append(layout.last(states))
-                hidden = cell.hidden(states)
+                if layout.ragged:
+                    states = cell.unroll(read, initial[len(finals)])[1:]
+                    hidden, final = cell.hidden(states), layout.last(states)
+                else:
+                    hidden, final = cell.outputs(read, initial[len(finals)])
+                finals.append(final)
                 outputs.append(layout.reverse(hidden) if direction else hidden)
             below = torch.cat(outputs, dim=-1) if self.bidirectional else outputs[0]
             if level < self.num_layers - 1:
                 below = functional.dropout(below, self.dropout, self.training)
-        final = torch.stack(finals)
+        last = torch.stack(finals)
         if layout.unbatched:
-            final = final[:, 0]
-        h_n = final[..., rest:]
-        return layout.restore(below), (h_n, final[..., :rest]) if rest else h_n
+            last = last[:, 0]
+        h_n = last[..., rest:]
+        return layout.restore(below), (h_n, last[..., :rest]) if rest else h_n
 
     def flatten_parameters(self) -> None:
         """Do nothing: torch.nn's networks lay their weights out for cuDNN here, and their users call it."""

@@ -9,22 +9,56 @@ The batches themselves then come in random order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from unrolled.errors import DataError, UsageError
-from unrolled.text.corpus import Example
 from unrolled.text.vocabulary import PADDING, Vocabulary
 
-__all__ = ["Batch", "EncodedTexts", "length_buckets"]
+__all__ = ["Batch", "EncodedTexts", "TextBatch", "length_buckets"]
 
 
 @dataclass(frozen=True)
 class Batch:
+    """Tensors with one row an example."""
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        return replace(self, **{field.name: change(getattr(self, field.name)) for field in fields(self)})
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    def to(self, device: torch.device) -> Self:
+        """Move all of it.
+
+        Args:
+            device: where to.
+
+        Returns:
+            The batch there.
+        """
+        return self._map(lambda rows: rows.to(device))
+
+    def share(self, rank: int, world: int) -> Self:
+        """Give the part of one of several processes that learn a batch together.
+
+        Args:
+            rank: which, from 0.
+            world: how many there are.
+
+        Returns:
+            Every ``world``-th row, from ``rank`` on; none when there are fewer rows than processes.
+        """
+        return self._map(lambda rows: rows[rank::world])
+
+
+@dataclass(frozen=True)
+class TextBatch(Batch):
     """Some texts, side by side."""
 
     tokens: Tensor
@@ -32,7 +66,7 @@ class Batch:
     lengths: Tensor
     """How many tokens each text has, shape (batch,), int64."""
     labels: Tensor
-    """Each text's class, shape (batch,), int64."""
+    """What is to be said of each text, shape (batch,): its class, int64, or a number."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +80,15 @@ class EncodedTexts:
     lengths: Tensor
     """Shape (texts,), int64."""
     labels: Tensor
-    """Shape (texts,), int64."""
+    """Shape (texts,), int64 or float32."""
 
     @classmethod
-    def encode(cls, examples: Sequence[Example], vocabulary: Vocabulary) -> EncodedTexts:
+    def encode(cls, texts: Sequence[Sequence[str]], labels: Sequence[float], vocabulary: Vocabulary) -> EncodedTexts:
         """Look up every word of a corpus.
 
         Args:
-            examples: the texts.
+            texts: the tokens of each.
+            labels: what is to be said of each: classes, as whole numbers, or ratings.
             vocabulary: where to look.
 
         Returns:
@@ -62,9 +97,9 @@ class EncodedTexts:
         Raises:
             DataError: when there is no text, or one has no token.
         """
-        if not examples:
+        if not texts:
             raise DataError("a split has no texts; expected at least one")
-        rows = [vocabulary.encode(example.tokens) for example in examples]
+        rows = [vocabulary.encode(tokens) for tokens in texts]
         if not all(rows):
             raise DataError(f"text {rows.index([]) + 1} of {len(rows)} is empty; expected at least one token")
         lengths = torch.tensor([len(row) for row in rows])
@@ -72,13 +107,13 @@ class EncodedTexts:
             indices=torch.tensor([index for row in rows for index in row]),
             starts=lengths.cumsum(0) - lengths,
             lengths=lengths,
-            labels=torch.tensor([example.label for example in examples]),
+            labels=torch.tensor(labels),
         )
 
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def select(self, which: Tensor) -> Batch:
+    def select(self, which: Tensor) -> TextBatch:
         """Lay some texts side by side.
 
         Args:
@@ -91,20 +126,19 @@ class EncodedTexts:
         offsets = torch.arange(int(lengths.max()))
         places = (self.starts[which, None] + offsets).clamp(max=len(self.indices) - 1)
         tokens = self.indices[places].masked_fill(offsets >= lengths[:, None], PADDING)
-        return Batch(tokens, lengths, self.labels[which])
+        return TextBatch(tokens, lengths, self.labels[which])
 
-    def batches(self, size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        """Go through all texts once.
+    def plan(self, size: int, generator: torch.Generator | None = None) -> list[Tensor]:
+        """Share all texts out into batches.
 
         Args:
             size: how many texts a batch holds at most.
             generator: draws the order; without one the order is that of the lengths.
 
-        Yields:
-            Batches; every text is in exactly one.
+        Returns:
+            The numbers of the texts of each batch; every text is in exactly one.
         """
-        for which in length_buckets(self.lengths, size, generator):
-            yield self.select(which)
+        return length_buckets(self.lengths, size, generator)
 
 
 def length_buckets(lengths: Tensor, size: int, generator: torch.Generator | None = None) -> list[Tensor]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, Self, TypeVar
 
@@ -19,6 +19,7 @@ from unrolled.errors import UsageError
 __all__ = [
     "Brackets",
     "Candidate",
+    "Characters",
     "Classification",
     "Corpus",
     "DatasetSource",
@@ -35,6 +36,7 @@ __all__ = [
     "Tagged",
     "Tagging",
     "Translation",
+    "Words",
 ]
 
 S_co = TypeVar("S_co", covariant=True)
@@ -159,6 +161,11 @@ class Question:
     tokens: tuple[str, ...]
     candidates: tuple[Candidate, ...]
 
+    @property
+    def answered(self) -> bool:
+        """Whether a candidate is right. MRR and MAP are taken over these questions alone: the others have no rank."""
+        return any(candidate.right for candidate in self.candidates)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Selection(Examples[Question]):
@@ -197,6 +204,20 @@ class Language(Corpus[Stream]):
 
     unit: Literal["word", "character"]
     """What a token is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words(Language):
+    """Running text, to be predicted word by word."""
+
+    unit: Literal["word", "character"] = field(default="word", init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Characters(Language):
+    """Running text, to be predicted character by character."""
+
+    unit: Literal["word", "character"] = field(default="character", init=False)
 
 
 class DatasetSource(ABC):

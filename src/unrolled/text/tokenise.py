@@ -14,6 +14,7 @@ Text that is cut already comes back as it was, but for a few abbreviations.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 __all__ = ["tokenise"]
 
@@ -50,17 +51,19 @@ def tokenise(sentence: str) -> list[str]:
         if word == '"':
             quoted = not quoted
             words.append("``" if quoted else "''")
-        elif parts := _JOINED.fullmatch(word):
-            words += filter(None, parts.groups())
         else:
-            words += _without_clitics(word)
+            words += _cut(word)
     return words
 
 
-def _without_clitics(word: str) -> list[str]:
-    """Cut the clitics off a word's end: ``couldn't've`` -> ``could n't 've``."""
+# Frequent words are cut once, and are one string in memory however often they occur.
+@lru_cache(maxsize=2**16)
+def _cut(word: str) -> tuple[str, ...]:
+    """Cut a word that is several tokens: ``cannot`` -> ``can not``, ``couldn't've`` -> ``could n't 've``."""
+    if parts := _JOINED.fullmatch(word):
+        return tuple(filter(None, parts.groups()))
     clitics: list[str] = []
     while found := _CLITIC_END.fullmatch(word):
         word, clitic = found.groups()
         clitics.insert(0, clitic)
-    return [word, *clitics]
+    return (word, *clitics)

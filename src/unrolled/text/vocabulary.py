@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,11 +13,12 @@ from typing import Any
 
 from unrolled.errors import DataError, FileError, UsageError
 
-__all__ = ["PADDING", "UNKNOWN", "Vocabulary"]
+__all__ = ["PADDING", "UNKNOWN", "UNKNOWN_WORD", "Vocabulary"]
 
 PADDING = 0
 UNKNOWN = 1
-_SPECIAL = ("<pad>", "<unk>")
+UNKNOWN_WORD = "<unk>"
+_SPECIAL = ("<pad>", UNKNOWN_WORD)
 _FORMAT = "unrolled-vocabulary"
 _VERSION = 1
 
@@ -51,18 +53,42 @@ class Vocabulary:
 
         Returns:
             The vocabulary; the same for the same counts, whatever the texts' order.
-
-        Raises:
-            UsageError: when ``min_count`` is not positive.
         """
-        if min_count < 1:
-            raise UsageError(f"min_count is {min_count}; expected 1 or more")
         counts: Counter[str] = Counter()
         for tokens in texts:
             counts.update(token.lower() if lowercase else token for token in tokens)
-        kept = [word for word, count in counts.items() if count >= min_count and word not in _SPECIAL]
-        kept.sort(key=lambda word: (-counts[word], word))
-        return cls((*_SPECIAL, *kept), lowercase)
+        return cls.from_counts(counts.items(), min_count=min_count, lowercase=lowercase)
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Iterable[tuple[str, int]],
+        *,
+        min_count: int = 1,
+        most: int | None = None,
+        lowercase: bool = False,
+    ) -> Vocabulary:
+        """Gather the words of a corpus that was counted, the frequent first; equals in alphabetical order.
+
+        Args:
+            counts: every word once, lower-cased where case is ignored, and how often it occurs.
+            min_count: how often a word must occur to be known.
+            most: how many words to know, the most frequent; all of them when left out.
+            lowercase: whether case is ignored.
+
+        Returns:
+            The vocabulary; the same for the same counts, whatever their order.
+
+        Raises:
+            UsageError: when ``min_count`` or ``most`` is not positive.
+        """
+        if min_count < 1:
+            raise UsageError(f"min_count is {min_count}; expected 1 or more")
+        if most is not None and most < 1:
+            raise UsageError(f"most is {most}; expected 1 or more")
+        ranked = ((-count, word) for word, count in counts if count >= min_count and word not in _SPECIAL)
+        kept = sorted(ranked) if most is None else heapq.nsmallest(most, ranked)
+        return cls((*_SPECIAL, *(word for _, word in kept)), lowercase)
 
     @cached_property
     def _indices(self) -> dict[str, int]:
@@ -87,7 +113,10 @@ class Vocabulary:
         Returns:
             Their indices; 1 for each that is not known.
         """
-        return [self._index(token) for token in tokens]
+        indices = self._indices
+        folded = (token.lower() for token in tokens) if self.lowercase else tokens
+        # `or`: as above, but a language model looks up a hundred million tokens
+        return [indices.get(token) or UNKNOWN for token in folded]
 
     def decode(self, indices: Iterable[int]) -> list[str]:
         """Give the words at these indices.
@@ -119,6 +148,38 @@ class Vocabulary:
         """
         return tuple(dict.fromkeys(token for token in tokens if self._index(token) == UNKNOWN))
 
+    def to_record(self) -> dict[str, Any]:
+        """Give the vocabulary in JSON's types.
+
+        Returns:
+            What :meth:`from_record` takes back.
+        """
+        return {"format": _FORMAT, "version": _VERSION, "lowercase": self.lowercase, "words": list(self.words)}
+
+    @classmethod
+    def from_record(cls, record: object) -> Vocabulary:
+        """Make a vocabulary of what :meth:`to_record` gave.
+
+        Args:
+            record: read from a file that may have been touched since.
+
+        Returns:
+            The vocabulary.
+
+        Raises:
+            DataError: when it is not a vocabulary of ours.
+        """
+        if not isinstance(record, dict) or record.get("format") != _FORMAT:
+            raise DataError(f'not a vocabulary of ours; expected JSON with "format": "{_FORMAT}"')
+        if record.get("version") != _VERSION:
+            raise DataError(f"vocabulary version {record.get('version')!r}; expected {_VERSION}")
+        words, lowercase = record.get("words"), record.get("lowercase")
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise DataError('expected "words" to be a list of strings')
+        if not isinstance(lowercase, bool):
+            raise DataError(f'"lowercase" is {lowercase!r}; expected true or false')
+        return cls(tuple(words), lowercase)
+
     def save(self, path: Path) -> None:
         """Write the vocabulary as JSON.
 
@@ -128,14 +189,8 @@ class Vocabulary:
         Raises:
             FileError: when it cannot be written.
         """
-        record = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "lowercase": self.lowercase,
-            "words": list(self.words),
-        }
         try:
-            path.write_text(json.dumps(record, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+            path.write_text(json.dumps(self.to_record(), ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
         except OSError as error:
             raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
 
@@ -159,13 +214,7 @@ class Vocabulary:
             raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
         except ValueError as error:
             raise DataError(f"{path}: expected a whole JSON file; {error}") from None
-        if not isinstance(record, dict) or record.get("format") != _FORMAT:
-            raise DataError(f'{path}: not a vocabulary of ours; expected JSON with "format": "{_FORMAT}"')
-        if record.get("version") != _VERSION:
-            raise DataError(f"{path}: vocabulary version {record.get('version')!r}; expected {_VERSION}")
-        words, lowercase = record.get("words"), record.get("lowercase")
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise DataError(f'{path}: expected "words" to be a list of strings')
-        if not isinstance(lowercase, bool):
-            raise DataError(f'{path}: "lowercase" is {lowercase!r}; expected true or false')
-        return cls(tuple(words), lowercase)
+        try:
+            return cls.from_record(record)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None

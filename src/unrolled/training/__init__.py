@@ -1,1 +1,1 @@
-"""Training classifiers, and the folders that keep them."""
+"""Training any task, and the folders that keep what came of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -16,31 +17,34 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from unrolled.training.loop import Epoch
+from unrolled.training.settings import TrainingSettings
+from unrolled.training.task import Measure
+from unrolled.training.watching import Epoch, Step, Watcher
 
 __all__ = ["TrainingProgress"]
 
 
 class _Rate(ProgressColumn):
-    """Texts a second."""
+    """Predictions a second: texts, tokens, whatever the task predicts."""
 
     def render(self, task: Task) -> Text:
         """Write the speed, once it is known."""
-        return Text("" if task.speed is None else f"{task.speed:,.0f} texts/s")
+        batch = task.fields.get("predictions", 0)
+        return Text(f"{task.speed * batch:,.0f}/s" if task.speed and batch else "")
 
 
-class TrainingProgress:
+class TrainingProgress(Watcher):
     """A watcher that draws the epoch under way and writes one line for each that is over.
 
     Use it as a context manager.
 
     Args:
         console: where to; a bar is drawn only if it is a terminal.
-        epochs: how many there will be at most.
     """
 
-    def __init__(self, console: Console, epochs: int) -> None:
-        self.epochs = epochs
+    def __init__(self, console: Console) -> None:
+        self._measures: Sequence[Measure] = ()
+        self._epochs = 0
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -65,27 +69,51 @@ class TrainingProgress:
     ) -> None:
         self._progress.stop()
 
-    def step(self, epoch: int, done: int, total: int) -> None:
+    def begin(self, measures: Sequence[Measure], settings: TrainingSettings, step: int) -> None:
+        """Say where a training goes on that was interrupted.
+
+        Args:
+            measures: what epochs are judged by.
+            settings: how it is trained.
+            step: how many steps were made before.
+        """
+        self._measures, self._epochs = measures, settings.epochs
+        if step:
+            self.notice(f"going on after step {step:,}")
+
+    def step(self, step: Step) -> None:
         """Move the bar.
 
         Args:
-            epoch: which epoch is under way.
-            done: how many texts it has seen.
-            total: how many there are.
+            step: the step that is over.
         """
-        self._progress.update(self._task, description=f"epoch {epoch}/{self.epochs}", completed=done, total=total)
+        description = f"epoch {step.epoch}/{self._epochs}  loss {step.loss:.4f}"
+        self._progress.update(
+            self._task,
+            description=description,
+            completed=step.done,
+            total=step.total,
+            predictions=step.predictions,
+        )
 
-    def epoch(self, epoch: Epoch, best: Epoch) -> None:
+    def epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
         """Write the epoch's line.
 
         Args:
             epoch: the one that is over.
             best: the best so far.
+            seconds: how long it took.
         """
-        width = len(str(self.epochs))
-        line = (
-            f"epoch {epoch.number:{width}}/{self.epochs}  train loss {epoch.loss:.4f}  "
-            f"dev loss {epoch.dev_loss:.4f}  dev accuracy {epoch.dev_accuracy:6.2%}  {epoch.seconds:5.1f} s"
-        )
-        self._progress.console.print(f"{line}  best so far" if epoch is best else line, highlight=False, soft_wrap=True)
+        width = len(str(self._epochs))
+        dev = "".join(f"  dev {each.name} {each.shown(epoch.dev[each.name])}" for each in self._measures)
+        line = f"epoch {epoch.number:{width}}/{self._epochs}  train loss {epoch.loss:.4f}{dev}  {seconds:.1f} s"
+        self.notice(f"{line}  best so far" if epoch is best else line)
         self._progress.reset(self._task)
+
+    def notice(self, text: str) -> None:
+        """Write a line.
+
+        Args:
+            text: the line.
+        """
+        self._progress.console.print(text, highlight=False, soft_wrap=True, markup=False)

@@ -1,102 +1,170 @@
-"""Run folders: a trained classifier on disk, as JSON and safetensors.
+"""Run folders: a training and what came of it on disk, as JSON and safetensors.
 
-- ``config.json``: our mark and version, the labels, what the model is made of and how it was trained;
-- ``vocabulary.json``: the words;
-- ``weights.safetensors``: the weights;
-- ``metrics.json``: how well it does;
-- ``history.jsonl``: one line an epoch.
+- ``config.json``: our mark and version, the task, what the model is made of, how it is trained, on what, and by which
+  versions of the libraries;
+- ``task.json``: what the task knows of the corpus: words, labels;
+- ``checkpoints``: where the training stands, optimiser and generators included;
+- ``log.jsonl``, ``log.csv``, ``times.jsonl``: how it went;
+- and, when it is over, ``weights.safetensors``, those of the best epoch; ``README.md``, the model card; and
+  ``metrics.json``, how well it does.
 
-A folder is written beside its place under another name and then renamed, so it is whole or not there at all.
+A folder is made beside its place under another name and then renamed, so it is there with its first checkpoint or not
+at all.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import platform
 import shutil
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-from unrolled.catalogue import ClassifierConfig, build
-from unrolled.errors import DataError, FileError, UsageError
-from unrolled.models.classifier import Classifier
-from unrolled.text.vocabulary import Vocabulary
-from unrolled.training.loop import Epoch, TrainingSettings, seeded
+from unrolled.catalogue import Encoding
+from unrolled.config import Config
+from unrolled.errors import DataError, FileError, UnrolledError, UsageError
+from unrolled.training.checkpoints import Checkpoints
+from unrolled.training.data_choice import DataChoice
+from unrolled.training.durable import sync_folder, write_durably
+from unrolled.training.generators import seeded
+from unrolled.training.logs import LOG, read_history
+from unrolled.training.run_files import present, read_metrics, read_object, read_text, read_weights, to_json
+from unrolled.training.settings import TrainingSettings
+from unrolled.training.state import State
+from unrolled.training.task import Task
+from unrolled.training.watching import Epoch
+from unrolled.training.weights import load_tensors
+from unrolled.zoo import Zoo
 
-__all__ = ["Run", "check_destination", "load_run", "save_run"]
+__all__ = [
+    "CHECKPOINTS",
+    "Plan",
+    "Run",
+    "begin_folder",
+    "check_destination",
+    "finish_folder",
+    "is_finished",
+    "load_plan",
+    "load_run",
+]
 
+CHECKPOINTS = "checkpoints"
 _FORMAT = "unrolled-run"
-_VERSION = 1
+_VERSION = 2
 _CONFIG = "config.json"
-_VOCABULARY = "vocabulary.json"
+_TASK = "task.json"
 _WEIGHTS = "weights.safetensors"
 _METRICS = "metrics.json"
-_HISTORY = "history.jsonl"
+_CARD = "README.md"
+_TASKS: Zoo[Task[Any, Any]] = Zoo("unrolled.tasks", Task, "task")  # type: ignore[type-abstract]  # members are concrete
+C = TypeVar("C", bound=Config)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run folder says before anything is trained."""
+
+    task: Task[Any, Any]
+    settings: TrainingSettings
+    data: DataChoice
+    """What is learned from: a dataset, or files."""
+    sizes: Mapping[str, int]
+    """How many examples each split has."""
+    fingerprint: str
+    """A digest of the data, which tells a training that goes on that it is still the same."""
+    processes: int = 1
+    """How many learn together."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A trained classifier and all that is known of it."""
+    """A trained model and all that is known of it."""
 
-    model: Classifier
-    """In eval mode."""
-    config: ClassifierConfig
-    vocabulary: Vocabulary
-    labels: tuple[str, ...]
-    """The classes' names, in the order of the logits."""
-    data: str
-    """The name of the dataset it was trained on."""
+    task: Task[Any, Any]
+    """With its vocabularies and labels; its ``architecture`` is what the model is made of."""
+    model: nn.Module
+    """With the weights of the best epoch, on the CPU, in eval mode."""
     settings: TrainingSettings
+    data: DataChoice
+    """What it was trained on: its corpus can be read again."""
     metrics: Mapping[str, float]
+    """The task's measures on dev and test, as ``dev_accuracy``; sizes, and times in seconds."""
     history: tuple[Epoch, ...]
+    folder: Path
 
 
-def check_destination(folder: Path) -> None:
-    """Make sure, before hours of work, that a run can be saved to ``folder``.
+def check_destination(folder: Path, force: bool = False) -> None:
+    """Make sure, before hours of work, that a run can be kept in ``folder``.
 
     Args:
-        folder: a place where nothing is yet, or an earlier run, which saving would replace.
+        folder: a place where nothing is yet, or an earlier run.
+        force: whether an earlier run may be replaced.
 
     Raises:
+        UsageError: when an earlier run stands there and is not to be replaced.
         FileError: when something that is not a run stands there, or no folder can be made there.
     """
-    if folder.exists() and not _is_run(folder):
-        raise FileError(f"{folder} exists and is no run folder; expected a new name, or an earlier run to replace")
+    if folder.exists():
+        if not _is_run(folder):
+            raise FileError(f"{folder} exists and is no run folder; expected a new name, or an earlier run to replace")
+        if not force:
+            raise UsageError(f"{folder} exists; expected a new name, or leave to replace the earlier run (--force)")
     parent = next(place for place in folder.absolute().parents if place.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise FileError(f"{folder} cannot be written; expected {parent} to be a folder with leave to write")
 
 
-def save_run(run: Run, folder: Path) -> None:
-    """Write a run; an earlier run of this name is replaced.
+@contextmanager
+def begin_folder(folder: Path, plan: Plan) -> Iterator[Path]:
+    """Make a run folder; an earlier one of this name is replaced when the new one is whole.
 
     Args:
-        run: what to write.
         folder: where; its parents are made.
+        plan: what is going to be trained.
+
+    Yields:
+        A folder beside it, with the plan and room for checkpoints in it, that takes its place at the end.
 
     Raises:
         FileError: when it cannot be written; nothing is left behind then.
     """
     folder = folder.resolve()
-    check_destination(folder)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    replaced = folder.with_name(f".{folder.name}.{os.getpid()}.replaced")
+    partial, replaced = (folder.with_name(f".{folder.name}.{state}") for state in ("partial", "replaced"))
+    config = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "task": plan.task.name,
+        "data": plan.data.model_dump(mode="json"),
+        "examples": dict(plan.sizes),
+        "fingerprint": plan.fingerprint,
+        "processes": plan.processes,
+        "architecture": plan.task.architecture.model_dump(mode="json"),
+        "training": plan.settings.model_dump(mode="json"),
+        "versions": {
+            **{name: version(name) for name in ("unrolled", "torch", "numpy", "safetensors")},
+            "python": platform.python_version(),
+        },
+    }
     try:
-        partial.mkdir(parents=True)
-        _write(run, partial)
+        shutil.rmtree(partial, ignore_errors=True)  # of a training that was killed here
+        (partial / CHECKPOINTS).mkdir(parents=True)
+        write_durably(partial / _CONFIG, to_json(config))
+        write_durably(partial / _TASK, to_json(plan.task.fields()))
+        yield partial
         if folder.exists():
             folder.rename(replaced)
         partial.rename(folder)
+        sync_folder(folder.parent)
     except OSError as error:
-        raise FileError(f"{folder}: cannot be written: {error}") from None
+        raise FileError(f"{folder}: cannot be written: {error.strerror or error}") from None
     finally:
         if replaced.exists() and not folder.exists():
             replaced.rename(folder)
@@ -104,155 +172,135 @@ def save_run(run: Run, folder: Path) -> None:
         shutil.rmtree(replaced, ignore_errors=True)
 
 
-def load_run(folder: Path) -> Run:
-    """Read a run that :func:`save_run` wrote.
+def finish_folder(folder: Path, weights: Mapping[str, Tensor], card: str, metrics: Mapping[str, float]) -> None:
+    """Write what came of a training; the metrics come last, and say that it is over.
+
+    Args:
+        folder: of the run.
+        weights: of the best epoch.
+        card: the model card.
+        metrics: how well it does.
+
+    Raises:
+        FileError: when one of them cannot be written.
+    """
+    write_durably(folder / _WEIGHTS, to_bytes(dict(weights)))
+    write_durably(folder / _CARD, card.encode())
+    write_durably(
+        folder / _METRICS, to_json({name: value if isfinite(value) else None for name, value in metrics.items()})
+    )
+
+
+def is_finished(folder: Path) -> bool:
+    """Say whether the training of a run is over.
+
+    Args:
+        folder: of the run.
+
+    Returns:
+        Whether it has its metrics.
+    """
+    return (folder / _METRICS).is_file()
+
+
+def load_plan(folder: Path, kind: type[Task[Any, Any]] | None = None) -> Plan:
+    """Read what a run folder was begun with.
 
     Args:
         folder: where it lies.
+        kind: the class of its task; found by its name in ``unrolled.tasks`` when left out.
 
     Returns:
-        The run; its model is on the CPU, in eval mode.
+        The plan.
 
     Raises:
         FileError: when there is no such folder, or a file cannot be read.
-        DataError: when it is no run of ours, or a file is missing, truncated or does not fit the others.
+        DataError: when it is no run of ours, or a file is missing or damaged.
     """
     if not folder.exists():
         raise FileError(f"no run folder {folder}; expected one that `unrolled train` wrote")
     config = _read_config(folder)
+    path = folder / _CONFIG
     try:
-        model_config = ClassifierConfig(**config["model"])
+        kind = kind or _TASKS.get(str(config["task"]))
+        architecture: Encoding = kind.Architecture(**config["architecture"])
         settings = TrainingSettings(**config["training"])
-        labels = tuple(map(str, config["labels"]))
-        data = str(config["data"])
+        sizes = {str(name): int(size) for name, size in config["examples"].items()}
+        data = DataChoice(**config["data"])
+        fingerprint, processes = str(config["fingerprint"]), int(config["processes"])
     except UsageError as error:
-        raise DataError(f"{folder / _CONFIG}: {error}") from None
-    except (KeyError, TypeError) as error:
-        raise DataError(f"{folder / _CONFIG}: expected model, training, labels and data; {error!r}") from None
-    vocabulary = Vocabulary.load(_present(folder, _VOCABULARY))
-    for what, came, expected in (
-        (_VOCABULARY, len(vocabulary), model_config.vocabulary),
-        ("labels", len(labels), model_config.classes),
-    ):
-        if came != expected:
-            raise DataError(f"{folder}: {what} has {came} entries; expected {expected}, as {_CONFIG} says")
+        raise DataError(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{path}: expected task, data, examples, architecture and training; {error!r}") from None
+    fields = read_object(folder, _TASK)
+    try:
+        task = kind.from_fields(fields, architecture)
+    except UnrolledError as error:
+        raise DataError(f"{folder / _TASK}: {error}") from None
+    return Plan(task, settings, data, sizes, fingerprint, processes)
+
+
+def load_run(folder: Path, kind: type[Task[Any, Any]] | None = None) -> Run:
+    """Read a run; one whose training is not over is read as it stood at its best epoch.
+
+    Args:
+        folder: where it lies.
+        kind: the class of its task; found by its name in ``unrolled.tasks`` when left out.
+
+    Returns:
+        The run.
+
+    Raises:
+        FileError: when there is no such folder, or a file cannot be read.
+        DataError: when it is no run of ours, no epoch of it is over, or a file is missing, truncated or does not fit
+            the others.
+    """
+    plan = load_plan(folder, kind)
     with seeded(0):  # the weights drawn here are overwritten; the caller's generator is not to notice
-        model = build(model_config)
-    model.load_state_dict(_read_weights(folder, model))
+        model = plan.task.build()
+    if is_finished(folder):
+        metrics = read_metrics(folder, _METRICS)
+        log = present(folder, LOG)
+        history = read_history(log, read_text(log))
+        if len(history) != metrics["epochs"]:
+            raise DataError(f"{log}: expected a line for each of the {metrics['epochs']} epochs, found {len(history)}")
+        path = present(folder, _WEIGHTS)
+        weights = read_weights(path)
+    else:
+        state, path, weights = _best_so_far(folder)
+        metrics = {f"dev_{name}": value for name, value in state.best_epoch.dev.items()}
+        history = tuple(state.history)
+    load_tensors(model, weights, path)
     model.eval()
-    metrics = _read_metrics(folder)
-    return Run(
-        model=model,
-        config=model_config,
-        vocabulary=vocabulary,
-        labels=labels,
-        data=data,
-        settings=settings,
-        metrics=metrics,
-        history=_read_history(folder, metrics["epochs"]),
-    )
+    return Run(plan.task, model, plan.settings, plan.data, metrics, history, folder)
+
+
+def _best_so_far(folder: Path) -> tuple[State, Path, dict[str, Tensor]]:
+    """What the newest checkpoint knows of the best epoch."""
+    if not (folder / CHECKPOINTS).is_dir():
+        raise DataError(f"{folder}: the run folder lacks {_METRICS}; expected it, or {CHECKPOINTS}, beside {_CONFIG}")
+    checkpoints = Checkpoints(folder / CHECKPOINTS)
+    state = State.from_record(checkpoints.newest(lambda _: None)[1])
+    if state.best is None:
+        raise DataError(f"{folder}: no epoch is over (step {state.step}); expected a training that has come further")
+    return state, checkpoints.folder / state.best, checkpoints.load_best(state.best)
 
 
 def _is_run(folder: Path) -> bool:
     try:
-        _read_config(folder)
+        found = read_object(folder, _CONFIG)
     except (DataError, FileError):
         return False
-    return True
-
-
-def _write(run: Run, folder: Path) -> None:
-    config = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "data": run.data,
-        "labels": list(run.labels),
-        "model": run.config.model_dump(),
-        "training": run.settings.model_dump(),
-    }
-    (folder / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    (folder / _METRICS).write_text(json.dumps(dict(run.metrics), indent=2) + "\n", encoding="utf-8")
-    history = "".join(json.dumps(asdict(epoch)) + "\n" for epoch in run.history)
-    (folder / _HISTORY).write_text(history, encoding="utf-8")
-    run.vocabulary.save(folder / _VOCABULARY)
-    weights = {name: value.detach().cpu().contiguous() for name, value in run.model.state_dict().items()}
-    # not save_file, which lets only the owner read what it writes
-    (folder / _WEIGHTS).write_bytes(to_bytes(weights))
-
-
-def _present(folder: Path, name: str) -> Path:
-    path = folder / name
-    if not path.is_file():
-        raise DataError(f"{folder}: the run folder lacks {name}; expected it beside {_CONFIG}")
-    return path
-
-
-def _parse(path: Path, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise DataError(f"{path}: expected whole JSON; {error}") from None
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: expected UTF-8 text; byte {error.start} is not") from None
+    return found.get("format") == _FORMAT
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / _CONFIG
     if not path.is_file():
         raise DataError(f"{folder} is no run folder; expected a folder with {_CONFIG} in it")
-    config = _parse(path, _read_text(path))
-    if not isinstance(config, dict) or config.get("format") != _FORMAT:
+    config = read_object(folder, _CONFIG)
+    if config.get("format") != _FORMAT:
         raise DataError(f'{path} is not ours; expected "format": "{_FORMAT}"')
     if config.get("version") != _VERSION:
         raise DataError(f"{path} has version {config.get('version')!r}; expected {_VERSION}")
     return config
-
-
-def _read_weights(folder: Path, model: nn.Module) -> dict[str, Tensor]:
-    """The weights, once they are known to be those of this model."""
-    path = _present(folder, _WEIGHTS)
-    try:
-        weights: dict[str, Tensor] = load_file(path)
-    except SafetensorError as error:
-        raise DataError(f"{path}: truncated or no safetensors file; {error}") from None
-    expected = model.state_dict()
-    if missing := sorted(expected.keys() - weights.keys()):
-        raise DataError(f"{path}: lacks {', '.join(missing)}; expected all weights that {_CONFIG} implies")
-    if extra := sorted(weights.keys() - expected.keys()):
-        raise DataError(f"{path}: unknown weights {', '.join(extra)}; expected those that {_CONFIG} implies")
-    for name, value in weights.items():
-        if value.shape != expected[name].shape:
-            raise DataError(f"{path}: {name} has shape {tuple(value.shape)}; expected {tuple(expected[name].shape)}")
-        if not torch.isfinite(value).all():
-            raise DataError(f"{path}: {name} holds NaN or infinity; expected finite numbers")
-    return weights
-
-
-def _read_metrics(folder: Path) -> dict[str, float]:
-    path = _present(folder, _METRICS)
-    metrics = _parse(path, _read_text(path))
-    if not isinstance(metrics, dict) or not all(isinstance(value, int | float) for value in metrics.values()):
-        raise DataError(f"{path}: expected names and numbers")
-    if "epochs" not in metrics:
-        raise DataError(f"{path}: expected the number of epochs among {', '.join(metrics) or 'the metrics'}")
-    return metrics
-
-
-def _read_history(folder: Path, epochs: float) -> tuple[Epoch, ...]:
-    path = _present(folder, _HISTORY)
-    history = []
-    for number, line in enumerate(_read_text(path).splitlines(), start=1):
-        try:
-            history.append(Epoch(**_parse(path, line)))
-        except TypeError:
-            raise DataError(f"{path}:{number}: expected an epoch's record, found {line[:40]!r}") from None
-    if len(history) != epochs:
-        raise DataError(f"{path}: expected one line for each of the {epochs} epochs, found {len(history)}")
-    return tuple(history)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
-__all__ = ["SequenceKernel", "run_kernel", "stretches"]
+__all__ = ["SequenceKernel", "differentiate_plain", "only_plain_serves", "run_kernel", "stretches"]
 
 CACHED = 1 << 15
 """How many numbers of one slope are worked on at once: a slope's dozen of temporaries then stay in a core's cache."""
@@ -60,7 +62,7 @@ class SequenceKernel(ABC):
 
 
 def run_kernel(kernel: SequenceKernel, *tensors: Tensor | None) -> Tensor:
-    """Run a kernel under autograd; where precision is mixed, the plain steps.
+    """Run a kernel under autograd, and the plain steps where only they serve.
 
     Args:
         kernel: the kernel.
@@ -69,23 +71,60 @@ def run_kernel(kernel: SequenceKernel, *tensors: Tensor | None) -> Tensor:
     Returns:
         s_0 … s_T, shape (time + 1, batch, state).
     """
-    device = next(tensor.device.type for tensor in tensors if tensor is not None)
-    if torch.is_autocast_enabled(device):
+    if only_plain_serves(tensors):
         return kernel.plain(*tensors)
     return _Run.apply(kernel, *tensors)
 
 
-def stretches(time: int, step: int) -> list[tuple[int, int]]:
+def only_plain_serves(tensors: Sequence[Tensor | None]) -> bool:
+    """Tell whether a recurrence must run in plain operations: for mixed precision, or more than a gradient.
+
+    Args:
+        tensors: what the recurrence depends on; None for what does not exist.
+
+    Returns:
+        Whether autocast, forward-mode differentiation or another transform of torch.func is at work.
+    """
+    given = [tensor for tensor in tensors if tensor is not None]
+    # torch has no public name for the question that every autograd.Function asks when it is applied
+    if torch.is_autocast_enabled(given[0].device.type) or torch._C._are_functorch_transforms_active():
+        return True
+    return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in given)
+
+
+def differentiate_plain(
+    plain: Callable[..., Any], tensors: Sequence[Tensor | None], gradients: Sequence[Tensor]
+) -> tuple[Tensor | None, ...]:
+    """Pull a gradient back through plain operations, so that it can be differentiated again.
+
+    Args:
+        plain: the recurrence.
+        tensors: what it is called with; None for what does not exist.
+        gradients: of what it returns.
+
+    Returns:
+        The gradient of each tensor, None where there is none.
+    """
+    # views: one of these tensors may have been computed from another, which is not to be counted twice
+    given = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
+    wanted = [tensor for tensor in given if tensor is not None and tensor.requires_grad]
+    found = torch.autograd.grad(plain(*given), wanted, gradients, create_graph=True, allow_unused=True)
+    by_tensor = dict(zip(map(id, wanted), found, strict=True))
+    return tuple(by_tensor.get(id(tensor)) for tensor in given)
+
+
+def stretches(time: int, step: int, most: int = 0) -> list[tuple[int, int]]:
     """Cut a sequence into stretches that a core's cache holds, the last one first.
 
     Args:
         time: how many steps there are.
-        step: how many numbers one part of the state has in a step.
+        step: how many numbers the state has in a step.
+        most: how many numbers a stretch may have, ``CACHED`` when left out.
 
     Returns:
         Where each begins and ends.
     """
-    length = max(1, CACHED // max(1, step))
+    length = max(1, (most or CACHED) // max(1, step))
     return [(start, min(start + length, time)) for start in reversed(range(0, time, length))]
 
 
@@ -104,12 +143,4 @@ class _Run(torch.autograd.Function):
         if not torch.is_grad_enabled():
             found = ctx.kernel.backward(gradients[0], tensors, states, kept)
             return None, *found
-        # the gradient is to be differentiated again. Views: one of these tensors may have been computed from
-        # another, which is not to be counted twice
-        given = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
-        wanted = [tensor for tensor in given if tensor is not None and tensor.requires_grad]
-        again = torch.autograd.grad(
-            ctx.kernel.plain(*given), wanted, gradients[0], create_graph=True, allow_unused=True
-        )
-        by_tensor = dict(zip(map(id, wanted), again, strict=True))
-        return None, *(by_tensor.get(id(tensor)) for tensor in given)
+        return None, *differentiate_plain(ctx.kernel.plain, tensors, gradients)

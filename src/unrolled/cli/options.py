@@ -1,0 +1,140 @@
+"""From settings to command-line options: every field of a settings class is a flag, with its docstring as help."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+import typer.core
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from unrolled.errors import UsageError
+
+__all__ = ["Spreading", "options", "with_parameters"]
+
+
+class Spreading(typer.core.TyperCommand):
+    """A command in which an option that may be repeated takes several words at once: ``--data a.de a.en``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Write the option before each of its words, as the parser expects it."""
+        repeated = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        return super().parse_args(ctx, list(_spread(args, repeated)))
+
+
+def _spread(words: Iterable[str], repeated: set[str]) -> Iterator[str]:
+    option, given = "", 0  # of the repeated option we are behind, if any
+    for word in words:
+        if word.startswith("--"):
+            option, given = (word, 0) if word in repeated else ("", 0)
+        elif option:
+            given += 1
+            if given > 1:
+                yield option
+        yield word
+
+
+def options(settings: type[BaseModel], panel: str, defaults: Mapping[str, Any]) -> list[inspect.Parameter]:
+    """Make a flag of every setting.
+
+    Args:
+        settings: the class whose fields they are.
+        panel: under which heading ``--help`` lists them.
+        defaults: where they differ from the class's own.
+
+    Returns:
+        One keyword parameter a field, None when the flag is not given.
+    """
+    return [_option(name, field, panel, defaults.get(name)) for name, field in settings.model_fields.items()]
+
+
+def _option(name: str, field: FieldInfo, panel: str, default: Any) -> inspect.Parameter:
+    kind = _plain(field.annotation)
+    shown = default if default is not None else field.get_default(call_default_factory=True)
+    shown = None if shown is PydanticUndefined else shown
+    flag = f"--{name.replace('_', '-')}"
+    names = [flag]
+    if kind is bool:
+        names = [f"{flag}/--no-{flag[2:]}"] if shown else [flag]
+    elif kind is dict:
+        names, kind, shown = ["--option"], list[str], None
+    elif kind is tuple:
+        kind, shown = list[str], None
+    told = field.description or ""
+    if get_origin(field.annotation) is Literal:
+        told = f"{told.rstrip('.')}: {', '.join(get_args(field.annotation))}."
+    option = typer.Option(
+        *names,
+        help=" ".join(told.replace("``", "").split()),
+        show_default=False if kind is bool or shown is None else str(shown),
+        rich_help_panel=panel,
+        metavar="NAME=VALUE" if name == "options" else None,
+    )
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+    )
+
+
+def _plain(annotation: Any) -> Any:
+    """The type of a flag's word: what stands beside None, str for a choice of words."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return _plain(next(each for each in get_args(annotation) if each is not type(None)))
+    if get_origin(annotation) is Literal:
+        return str
+    return get_origin(annotation) or annotation if annotation is not Path else Path
+
+
+def with_parameters(
+    function: Callable[..., None], parameters: Iterable[inspect.Parameter], name: str, help_text: str
+) -> Callable[..., None]:
+    """Give a function the signature that the command line is made of.
+
+    Args:
+        function: called with keywords.
+        parameters: what it is to take.
+        name: what it is to be called.
+        help_text: its docstring.
+
+    Returns:
+        A function that calls it.
+    """
+
+    def command(**given: Any) -> None:
+        function(**given)
+
+    command.__name__ = name
+    command.__doc__ = help_text
+    command.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]  # what typer reads
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
+def read_option(text: str) -> tuple[str, bool | int | float | str]:
+    """Read one of an encoder's own options.
+
+    Args:
+        text: as typed, NAME=VALUE.
+
+    Returns:
+        The name, and the value as what it looks like: a truth value, a number, else a word.
+
+    Raises:
+        UsageError: when there is no name or no value.
+    """
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise UsageError(f"--option is {text!r}; expected NAME=VALUE, such as choices=4")
+    if value in ("true", "false"):
+        return name, value == "true"
+    for number in (int, float):
+        try:
+            return name, number(value)
+        except ValueError:
+            continue
+    return name, value

@@ -1,0 +1,47 @@
+"""Settings that are checked when they are made: every key, every value, one line for the first that is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from unrolled.errors import UnknownNameError, UsageError
+
+__all__ = ["Config"]
+
+
+class Config(BaseModel):
+    """Settings that are checked when they are made and cannot change afterwards.
+
+    Raises:
+        UsageError: for an unknown or missing key, or a value out of range; one line, with the nearest name.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise _one_line(error, type(self).model_fields) from None
+
+
+def _one_line(error: ValidationError, known: Iterable[str]) -> UsageError:
+    """Say the first thing that is wrong, and what was expected."""
+    first = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"])
+    came = first["input"]
+    match first["type"]:
+        case "extra_forbidden":
+            return UnknownNameError("setting", key, known)
+        case "missing":
+            return UsageError(f"the setting {key!r} is missing")
+        case "literal_error":
+            return UnknownNameError(key, str(came), re.findall(r"'([^']*)'", first["ctx"]["expected"]))
+        case "value_error" if isinstance(first["ctx"]["error"], UsageError):  # a validator of ours has said it
+            return first["ctx"]["error"]
+    expected = first["msg"].removeprefix("Input should be ")
+    return UsageError(f"{key} is {came!r}; expected {expected}")

@@ -1,0 +1,57 @@
+"""The Large Movie Review Dataset: long reviews, none of them lukewarm.
+
+Reviews of at most 4 of 10 stars are negative, of at least 7 positive. One file a split, an object a line:
+``{"text": …, "label": 1, …}``. The reviews are web pages' text, with ``<br />`` for a line's end: it is read as
+white space; all else stays as people wrote it. A tenth of the training reviews, drawn at random, is kept for dev.
+
+Source:
+    Maas et al. (2011), Learning Word Vectors for Sentiment Analysis. https://aclanthology.org/P11-1015
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from unrolled.text.corpus import Classification, DatasetSource, Example
+from unrolled.text.hold_out import hold_out
+from unrolled.text.json_lines import iter_objects
+from unrolled.text.reading import find_file, malformed
+from unrolled.text.tokenise import tokenise
+
+__all__ = ["Imdb"]
+
+
+class Imdb(DatasetSource):
+    """Negative or positive."""
+
+    name = "imdb"
+    kind = Classification
+    description = "long film reviews, positive or negative: 22,500 / 2,500 / 25,000"
+    licence = "no licence stated; for research, cite the source"
+    citation = "Maas et al. (2011), https://aclanthology.org/P11-1015"
+
+    def read(self, folder: Path | None = None) -> Classification:
+        """Read the reviews.
+
+        Args:
+            folder: where ``imdb/train.jsonl`` and ``imdb/test.jsonl`` lie, plain or packed.
+
+        Returns:
+            The dataset; labels are 0 for negative and 1 for positive.
+        """
+        train, test = (_read(find_file(f"imdb/{split}.jsonl", folder)) for split in ("train", "test"))
+        train, dev = hold_out(train, round(len(train) / 10), lambda example: (example.label,))
+        return Classification(
+            name=self.name, labels=("negative", "positive"), train=tuple(train), dev=tuple(dev), test=tuple(test)
+        )
+
+
+def _read(path: Path) -> list[Example]:
+    examples = []
+    for number, record in iter_objects(path):
+        text, label = record.get("text"), record.get("label")
+        if not isinstance(text, str) or label not in (0, 1):
+            raise malformed(path, number, 'a "text" and a "label", 0 or 1', json.dumps(record), "is the file whole?")
+        examples.append(Example(tuple(tokenise(text.replace("<br />", " "))), int(label)))
+    return examples

@@ -1,0 +1,139 @@
+"""Every task on its real data, by the command that the README shows: how good, in what time.
+
+Not a table of any paper: the figures are those that this library sets itself, at sizes that train on two cores in the
+minutes named.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from unrolled.corpora import load_dataset
+from unrolled.study.distinct import SMALL
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.learning import figures, learn
+from unrolled.study.made_up import MADE_UP
+from unrolled.study.table import Number, Table
+from unrolled.tasks import TASKS
+from unrolled.text.reading import find_file
+from unrolled.training.settings import TrainingSettings
+
+__all__ = ["TaskFigures"]
+
+_GLOVE = "glove/glove.6B.50d.subset.txt"
+_QUICK: dict[str, Any] = {"epochs": 2, "batch": 8}
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """A task, the command that learns it, and the figure to reach."""
+
+    task: str
+    data: str
+    measure: str
+    goal: float
+    higher: bool = True
+    model: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    vectors: bool = False
+    """Whether it begins with GloVe's vectors."""
+
+    @property
+    def command(self) -> str:
+        """The command line that does the same."""
+        words = ["unrolled", "train", self.task, "--data", self.data]
+        for name, value in {**self.model, **self.training}.items():
+            flag = f"--{name.replace('_', '-')}"
+            words += [flag] if value is True else [f"--no-{flag[2:]}"] if value is False else [flag, str(value)]
+        if self.vectors:
+            words += ["--vectors", f"{_GLOVE}.xz"]
+        return shlex.join(words)
+
+    def settings(self, seed: int = 0) -> dict[str, Any]:
+        """All that decides the outcome, the task's own defaults among it: when they change it is run anew."""
+        kind = TASKS.get(self.task)
+        training = TrainingSettings(**{**kind.training, **self.training, "seed": seed})
+        return {
+            "command": self.command,
+            "seed": seed,
+            "architecture": kind.Architecture(**self.model).model_dump(mode="json"),
+            "training": training.model_dump(mode="json"),
+        }
+
+
+_GOALS = (
+    _Goal("classify", "sst2", "accuracy", 0.85),
+    _Goal("classify", "sst2", "accuracy", 0.85, model={"encoder": "lstm"}),
+    _Goal("classify", "ag_news", "accuracy", 0.85),
+    _Goal("relate", "semeval2010", "f1", 0.60, vectors=True),
+    _Goal("rank", "wikiqa", "mrr", 0.60, vectors=True),
+    _Goal("tag", "conll2003", "f1", 0.80, vectors=True),
+    _Goal("classify", "imdb", "accuracy", 0.86, model={"pooling": "mean"}),
+    _Goal("translate", "multi30k", "bleu", 20.0),
+    _Goal("lm", "ptb", "perplexity", 115.0, higher=False, model={"dropout": 0.3}, training={"epochs": 6}),
+    _Goal("chars", "ptb-chars", "bpc", 1.55, higher=False, training={"epochs": 6}),
+)
+
+
+class TaskFigures(Experiment):
+    """One training a trial."""
+
+    name = "tasks/figures"
+    title = "Every task, by its command"
+    source = "our own goals; test figures of single runs with the settings that the task comes with"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the trainings; made-up data of each task's kind at scale smoke."""
+        if scale == "smoke":
+            return [Trial(task, {"task": task, "seed": 0}) for task in TASKS.names()]
+        return [Trial(goal.command, goal.settings()) for goal in _GOALS]
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Train, and measure on test."""
+        seed = int(trial.settings["seed"])
+        if "task" in trial.settings:
+            task = TASKS.get(str(trial.settings["task"]))
+            corpus = MADE_UP[task.kind](SMALL, seed)
+            small = {"hidden": 8, "embedding": 8}
+            return figures(learn(bench, task.name, corpus, small, {**_QUICK, "seed": seed}))
+        goal = next(goal for goal in _GOALS if goal.command == trial.settings["command"])
+        corpus = load_dataset(goal.data, TASKS.get(goal.task).kind, bench.data)
+        training: dict[str, Any] = {**goal.training, "seed": seed}
+        if goal.vectors:
+            training["vectors"] = find_file(_GLOVE, bench.data)
+        return figures(learn(bench, goal.task, corpus, goal.model, training))
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Lay what was reached beside the goal."""
+        if scale == "smoke":
+            sizes: list[list[str | Number]] = [
+                [result.trial.label, Number([result["parameters"]], digits=0)] for result in results
+            ]
+            return Report([Table("Made-up data: that every task trains", ("task", "parameters"), sizes)])
+        rows: list[list[str | Number]] = []
+        findings = []
+        for result in results:
+            goal = next(goal for goal in _GOALS if goal.command == result.trial.settings["command"])
+            value = float(result[f"test_{goal.measure}"])
+            share = goal.measure in {"accuracy", "f1"}
+            measure = Number([value], goal.goal, digits=2, percent=share)
+            met = value >= goal.goal if goal.higher else value <= goal.goal
+            minutes = Number([result["seconds"] / 60], digits=1)
+            rows.append(
+                [
+                    f"`{goal.command}`",
+                    f"test {goal.measure}",
+                    measure,
+                    minutes,
+                    Number([result["parameters"]], digits=0),
+                ]
+            )
+            if not met:
+                findings.append(f"`{goal.command}` does not reach its goal: {measure}.")
+        if results and not findings:
+            findings.append("All of those that were run reach their goals.")
+        columns = ("command", "measure", "reached (goal)", "minutes of training", "parameters")
+        return Report([Table("Seed 0, epochs chosen on dev, test measured once", columns, rows)], findings)

@@ -1,0 +1,46 @@
+"""JSON lines: an object a line, ``{"text": "…", "label": "…"}``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from unrolled.text.json_lines import iter_objects
+from unrolled.text.labelled import LabelledFormat
+from unrolled.text.reading import malformed
+
+__all__ = ["JsonLines"]
+
+
+class JsonLines(LabelledFormat):
+    """One object a line, with a text and a label; what else it holds is left aside."""
+
+    name = "jsonl"
+    suffixes = (".jsonl", ".ndjson")
+    description = '{"text": "…", "label": "…"}, one object a line; a label may be a number'
+
+    def fields(self, path: Path) -> Iterator[tuple[int, str, str]]:
+        """Read the texts and labels as they are written.
+
+        Args:
+            path: one file.
+
+        Yields:
+            The line, the text, the label.
+
+        Raises:
+            DataError: when a line is no object, or has no text or no label.
+        """
+        for number, record in iter_objects(path):
+            for key in ("text", "label"):
+                if key not in record:
+                    found = f"only {', '.join(map(json.dumps, record))}" if record else "none"
+                    raise malformed(path, number, f'the key "{key}"', found, "an example has a text and a label")
+            text, label = record["text"], record["label"]
+            if not isinstance(text, str) or "\0" in text:
+                raise malformed(path, number, 'a string for "text"', json.dumps(text), "in quotes, and without NUL")
+            if not isinstance(label, str | int | float) or isinstance(label, bool):
+                hint = "a name in quotes, or a number"
+                raise malformed(path, number, 'a string or a number for "label"', json.dumps(label), hint)
+            yield number, text, str(label)

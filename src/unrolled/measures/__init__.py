@@ -1,0 +1,1 @@
+"""What trained models are judged by, where counting right answers is not enough: one measure a file."""

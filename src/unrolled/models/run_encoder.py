@@ -1,0 +1,89 @@
+"""An encoder over padded batches: padding is packed away, and packing left out where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from unrolled.errors import ShapeError, UsageError
+
+__all__ = ["contexts", "ragged", "reads_ahead"]
+
+
+def ragged(lengths: Tensor | None, shape: Sequence[int]) -> Tensor | None:
+    """Check lengths, and forget them where no sequence is padded.
+
+    Args:
+        lengths: how many tokens each sequence has, shape (batch,); all of them when None.
+        shape: of what they are the lengths of: (batch, time, …).
+
+    Returns:
+        The lengths; None when every sequence fills its row.
+
+    Raises:
+        ShapeError: when there is not one length for each sequence.
+        UsageError: when a length lies outside 1..time.
+    """
+    if lengths is None:
+        return None
+    batch, time = shape[:2]
+    if lengths.shape != (batch,):
+        raise ShapeError(f"lengths have shape {tuple(lengths.shape)}; expected ({batch},), one for each sequence")
+    shortest, longest = torch.aminmax(lengths)
+    if shortest < 1 or longest > time:
+        raise UsageError(f"lengths lie between {shortest} and {longest}; expected 1 to {time}")
+    return None if shortest == time else lengths
+
+
+def contexts(encoder: nn.Module, vectors: Tensor, lengths: Tensor | None = None) -> Tensor:
+    """Run an encoder over a padded batch.
+
+    Padding never reaches it, whichever way it reads. Sequences of equal length are not packed: that is faster.
+
+    Args:
+        encoder: a batch-first network with the interface of ``torch.nn.RNN``.
+        vectors: of the tokens, shape (batch, time, input).
+        lengths: how many tokens each sequence has, shape (batch,); all of them when left out.
+
+    Returns:
+        Its output at every position, shape (batch, time, features); zero at padding.
+
+    Example:
+        >>> import torch
+        >>> contexts(torch.nn.GRU(3, 5, batch_first=True), torch.randn(2, 4, 3), torch.tensor([4, 2])).shape
+        torch.Size([2, 4, 5])
+    """
+    lengths = ragged(lengths, vectors.shape)
+    if lengths is None:
+        return encoder(vectors)[0]
+    packed = pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
+    return pad_packed_sequence(encoder(packed)[0], batch_first=True, total_length=vectors.shape[1])[0]
+
+
+def reads_ahead(encoder: nn.Module, input_size: int) -> bool:
+    """Try whether what stands behind a token changes its context: what predicts the next token must not see it.
+
+    Args:
+        encoder: a batch-first network with the interface of ``torch.nn.RNN``; its mode is left as it was.
+        input_size: of a token's vector.
+
+    Returns:
+        Whether it does.
+
+    Example:
+        >>> import torch
+        >>> reads_ahead(torch.nn.GRU(3, 5, batch_first=True), 3)
+        False
+    """
+    like = next(encoder.parameters(), torch.empty(0))  # products of matrices have none of their own
+    here = like.new_ones(2, 2, input_size)
+    here[1, 1] = -1.0
+    was = encoder.training
+    encoder.eval()
+    with torch.no_grad():
+        first, other = contexts(encoder, here)[:, 0]
+    encoder.train(was)
+    return not torch.allclose(first, other, rtol=1e-4, atol=1e-6)

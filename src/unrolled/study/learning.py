@@ -1,0 +1,73 @@
+"""Training inside a trial: a run of the engine in the trial's own room, which goes on from where it was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from unrolled.study.experiment import Bench
+from unrolled.tasks import TASKS
+from unrolled.text.corpus import Corpus
+from unrolled.training.data_choice import DataChoice
+from unrolled.training.engine import resume, train
+from unrolled.training.run_folder import Run
+from unrolled.training.settings import TrainingSettings
+from unrolled.training.watching import Epoch, Watcher
+
+__all__ = ["figures", "learn"]
+
+
+class _Saying(Watcher):
+    """Says one line an epoch."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+
+    def epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
+        """Say how the epoch went."""
+        dev = "  ".join(f"{name} {value:.4f}" for name, value in epoch.dev.items())
+        mark = "  best so far" if epoch is best else ""
+        self.bench.say(f"epoch {epoch.number}  loss {epoch.loss:.4f}  dev {dev}  {seconds:.0f} s{mark}")
+
+
+def learn(
+    bench: Bench,
+    task: str,
+    corpus: Corpus[Any],
+    model: Mapping[str, Any],
+    training: Mapping[str, Any],
+    *,
+    name: str = "run",
+) -> Run:
+    """Train a model for a task.
+
+    Args:
+        bench: of the trial; a run that was stopped there goes on.
+        task: a member of ``unrolled.tasks``.
+        corpus: what is learned.
+        model: the settings of its architecture that differ from the task's own.
+        training: the training settings that differ from the task's own.
+        name: of the run within the trial.
+
+    Returns:
+        The run, measured on dev and test.
+    """
+    folder, watcher = bench.room / name, _Saying(bench)
+    if folder.exists():
+        return resume(folder, corpus, watcher=watcher)
+    kind = TASKS.get(task)
+    settings = TrainingSettings(**{**kind.training, **training})
+    learned = kind.from_corpus(corpus, kind.Architecture(**model))
+    return train(learned, corpus, settings, folder, data=DataChoice(data=(corpus.name,)), watcher=watcher)
+
+
+def figures(run: Run) -> dict[str, float]:
+    """Give what a run came to, in JSON's types.
+
+    Args:
+        run: a finished one.
+
+    Returns:
+        Its measures on dev and test, epochs, seconds and parameters.
+    """
+    return {name: float(value) for name, value in run.metrics.items()}

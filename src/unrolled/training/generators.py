@@ -1,0 +1,78 @@
+"""The generators from which a training draws: torch's, on CPU and GPU, Python's and numpy's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["capture", "restore", "seed_all", "seeded"]
+
+
+def seed_all(seed: int) -> None:
+    """Begin all generators anew.
+
+    Args:
+        seed: where.
+    """
+    torch.manual_seed(seed)  # those of all GPUs as well
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Draw from fresh generators, and leave the caller's as they were.
+
+    Args:
+        seed: where to begin.
+
+    Yields:
+        Nothing.
+    """
+    before = capture()
+    try:
+        seed_all(seed)
+        yield
+    finally:
+        restore(before)
+
+
+def capture() -> dict[str, Tensor]:
+    """Take down where the generators are.
+
+    Returns:
+        What :func:`restore` takes.
+    """
+    version, words, gauss = random.getstate()
+    drawn = np.random.get_state(legacy=False)
+    assert isinstance(drawn, dict)
+    states = {
+        "torch": torch.get_rng_state(),
+        "python": torch.tensor([version, *words]),
+        "python.gauss": torch.tensor([] if gauss is None else [gauss], dtype=torch.float64),
+        "numpy": torch.tensor([*drawn["state"]["key"].tolist(), drawn["state"]["pos"], drawn["has_gauss"]]),
+        "numpy.gauss": torch.tensor([drawn["gauss"]], dtype=torch.float64),
+    }
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def restore(states: Mapping[str, Tensor]) -> None:
+    """Put the generators where they were.
+
+    Args:
+        states: what :func:`capture` gave.
+    """
+    torch.set_rng_state(states["torch"])
+    version, *words = states["python"].tolist()
+    random.setstate((version, tuple(words), *(states["python.gauss"].tolist() or [None])))
+    *keys, position, has_gauss = states["numpy"].tolist()
+    np.random.set_state(("MT19937", np.array(keys, dtype=np.uint32), position, has_gauss, states["numpy.gauss"].item()))
+    if "cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state(states["cuda"])

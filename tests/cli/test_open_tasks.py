@@ -1,0 +1,79 @@
+"""A run of every task is opened by a typed text, and the account of what it says closes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unrolled.study.distinct import SMALL
+from unrolled.study.made_up import MADE_UP
+from unrolled.tasks import TASKS
+from unrolled.training.data_choice import DataChoice
+from unrolled.training.engine import train
+from unrolled.training.settings import TrainingSettings
+
+Command = Callable[..., Any]
+SAID = {
+    "classify": ("this film was not good",),
+    "regress": ("the plot was very good",),
+    "relate": ("the <e1> storm </e1> caused the <e2> flood </e2>",),
+    "tag": ("anna wells met boris", "--at", 1),
+    "lm": ("the old",),
+    "chars": ("the ol", "--at", 3),
+    "rank": ("where does anna live ? ||| anna lives in lincoln .",),
+    "translate": ("the old dog ||| der",),
+}
+CLOSED = ("brackets",)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A small run of each task, trained for one epoch on made-up data."""
+    folder = tmp_path_factory.mktemp("runs")
+
+    def of(name: str) -> Path:
+        if not (folder / name).exists():
+            task = TASKS.get(name)
+            corpus = MADE_UP[task.kind](SMALL, 0)
+            settings = TrainingSettings(**{**task.training, "epochs": 1, "batch": 8, "device": "cpu"})
+            learned = task.from_corpus(corpus, task.Architecture(hidden=8, embedding=8))
+            train(learned, corpus, settings, folder / name, data=DataChoice(data=(corpus.name,)))
+        return folder / name
+
+    return of
+
+
+def test_every_task_is_opened_or_says_that_it_is_not() -> None:
+    assert {*SAID, *CLOSED} == set(TASKS.names())
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_account_of_what_a_run_says_closes(
+    unrolled: Command, runs: Callable[[str], Path], tmp_path: Path, name: str
+) -> None:
+    text, *options = SAID[name]
+    done = unrolled("explain", runs(name), text, *options, "--json", tmp_path / "x.json")
+    assert done.status == 0, done.err
+    assert "the network says: " in done.out
+    (found,) = json.loads((tmp_path / "x.json").read_text())["accounts"]
+    ledger = found["ledger"]
+    parts = sum(ledger[part] for part in ("ngrams", "initial", "bias", "remainder"))
+    assert parts == pytest.approx(ledger["logit"], abs=1e-9)
+    assert abs(ledger["remainder"]) < 1e-4 * max(1.0, abs(ledger["logit"]))
+    assert any(abs(ngram["contribution"]) > 0 for ngram in found["ngrams"])
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_a_run_that_is_not_opened_says_so(unrolled: Command, runs: Callable[[str], Path], name: str) -> None:
+    unrolled("explain", runs(name), "( )").assert_refused(2, f"a run of the task {name} is not opened by a text")
+
+
+def test_a_position_must_be_in_the_text_and_a_whole_text_has_none(
+    unrolled: Command, runs: Callable[[str], Path]
+) -> None:
+    unrolled("explain", runs("tag"), "anna met boris", "--at", 3).assert_refused(2, "3")
+    unrolled("explain", runs("classify"), "a film", "--at", 0).assert_refused(2, "speaks of a text as a whole")

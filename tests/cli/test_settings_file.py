@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from unrolled.cli.settings_file import read_settings
+from unrolled.errors import ConfigError, FileError, UsageError
+
+KNOWN = ("encoder", "hidden", "lr", "word_dropout", "options")
+
+
+def written(tmp_path, text):
+    path = tmp_path / "run.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_keys_values_and_their_lines_are_read(tmp_path):
+    text = "# mine\nencoder: mmlstm\nhidden: 64\nlr: 0.01\nword-dropout: 0.2\noptions: {choices: 8}\n"
+    found = read_settings(written(tmp_path, text))
+    found.check(KNOWN)
+    assert found.values == {
+        "encoder": "mmlstm",
+        "hidden": 64,
+        "lr": 0.01,
+        "word_dropout": 0.2,
+        "options": {"choices": 8},
+    }
+    assert found.lines == {"encoder": 2, "hidden": 3, "lr": 4, "word_dropout": 5, "options": 6}
+
+
+def test_a_byte_order_mark_and_crlf_are_no_part_of_it(tmp_path):
+    assert read_settings(written(tmp_path, b"\xef\xbb\xbfhidden: 3\r\nlr: 1.0\r\n")).values == {"hidden": 3, "lr": 1.0}
+
+
+BOMB = "a: &a [x, x]\n" + "\n".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97 + i)}, *{chr(97 + i)}]" for i in range(24)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty; expected key: value lines"),
+        ("- hidden\n- 3\n", "run.yaml:1: expected key: value lines"),
+        ("hidden: 3\nhidden: 4\n", "run.yaml:2: hidden stands in line 1 already; expected every key once"),
+        ("hidden: [3\nlr: 1\n", "run.yaml:2: expected YAML"),
+        ("hidden:\t3\n\tlr: 2\n", "run.yaml:1: expected YAML"),
+        (BOMB, r"run.yaml:2: expected plain values, found the alias \*a"),
+        (
+            "hidden: !!python/object/apply:os.system ['true']\n",
+            "run.yaml:1: expected YAML; could not determine a constr",
+        ),
+        (b"hidden: \xff\n", "expected UTF-8 text; byte 8 is not"),
+        ("hidden: 3\x00\n", "expected YAML"),
+        ("x: 1\n" * 250_000, "has 1,250,000 bytes; expected a settings file of 1,000,000 at most"),
+        ("[" * 5000, "expected YAML"),
+    ],
+)
+def test_what_is_no_settings_file_is_refused_in_one_line(tmp_path, text, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        read_settings(written(tmp_path, text))
+    assert caught.value.exit_code == 78
+
+
+def test_an_unknown_key_is_answered_with_its_line_and_the_nearest(tmp_path):
+    found = read_settings(written(tmp_path, "encoder: gru\nhiden: 3\n"))
+    with pytest.raises(ConfigError, match=r"run.yaml:2: unknown setting 'hiden'; did you mean 'hidden'\?"):
+        found.check(KNOWN)
+
+
+def test_a_wrong_value_is_blamed_on_its_line(tmp_path):
+    found = read_settings(written(tmp_path, "encoder: gru\nhidden: many\n"))
+    error = found.blame(UsageError("hidden is 'many'; expected a valid integer"))
+    assert str(error).endswith("run.yaml:2: hidden is 'many'; expected a valid integer")
+
+
+def test_a_missing_file_is_a_file_error(tmp_path):
+    with pytest.raises(FileError, match=r"none\.yaml: cannot be read: No such file"):
+        read_settings(tmp_path / "none.yaml")
