@@ -2,6 +2,7 @@
 #   make demo    train on built-in data, open the networks, write demo/report.html
 #   make test    the tests                    make check   format, lint, types, import contracts
 #   make bench   the benchmarks, printed      make wheel   build the wheel and try it on its own
+#   make reproduce-smoke   every experiment on made-up data
 #   make clean   remove all that these made
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench wheel clean
+.PHONY: help setup demo test check format bench wheel reproduce-smoke clean
 
 help:
 	@sed -n 's/^#  *make/make/p; s/^#   make/make/p' Makefile
@@ -43,6 +44,11 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/decompose.py
+	$(BIN)/python benchmarks/cells.py
+	$(BIN)/python benchmarks/training.py
+
+reproduce-smoke: $(STAMP)
+	$(BIN)/unrolled reproduce --all --scale smoke --results build/smoke --figures build/smoke/figures
 
 wheel: $(STAMP)
 	.ci/wheel $(PYTHON)

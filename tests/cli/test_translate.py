@@ -32,7 +32,7 @@ def pairs(count: int, seed: int) -> tuple[Pair, ...]:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A translator that knows three words."""
     corpus = Translation(name="told", train=pairs(300, 0), dev=pairs(20, 1), test=pairs(20, 2))
-    task = Translate.from_corpus(corpus, Translating(hidden=24, embedding=12, dropout=0.0, min_count=1))
+    task = Translate.from_corpus(corpus, Translating(hidden=24, embedding=12, dropout=0.0, min_count=1, attention=True))
     folder = tmp_path_factory.mktemp("runs") / "run"
     train(task, corpus, TrainingSettings(epochs=10, batch=16, lr=0.02), folder, data=DataChoice(data=("a.de", "a.en")))
     return folder

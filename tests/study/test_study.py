@@ -93,6 +93,17 @@ def test_a_result_says_where_it_comes_from(archive):
     assert collect(Squares(), "smoke", archive)[0].values == result.values
 
 
+def test_a_list_of_numbers_stands_on_one_line_and_is_read_as_it_was(archive):
+    class Lists(Squares):
+        def run(self, _trial, _bench):
+            return {"numbers": [1, -2.5, 3e-20, None], "text": "[\n 1,\n 2]", "nested": [[1], ["a"]], "none": []}
+
+    (result, *_) = run_experiment(Lists(), "smoke", archive, command="c")
+    assert collect(Lists(), "smoke", archive)[0].values == result.values
+    lines = archive.path(Lists(), "smoke", result.trial).read_text().splitlines()
+    assert '  "numbers": [ 1, -2.5, 3e-20, null ],' in lines
+
+
 @pytest.mark.parametrize(("text", "message"), [("{", "expected whole JSON"), ('{"a": 1}', "is not ours")])
 def test_a_file_that_is_no_result_is_named(archive, text, message):
     experiment = Squares()

@@ -32,7 +32,7 @@ def corpus() -> Translation:
 
 
 def task_of(corpus: Translation, **architecture) -> Translate:
-    chosen = {"hidden": 32, "embedding": 16, "dropout": 0.0, "min_count": 1} | architecture
+    chosen = {"hidden": 32, "embedding": 16, "dropout": 0.0, "min_count": 1, "attention": True} | architecture
     return Translate.from_corpus(corpus, Translating(**chosen))
 
 

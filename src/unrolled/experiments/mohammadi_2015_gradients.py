@@ -258,7 +258,8 @@ def _clipping(results: Sequence[Result], way: str, far: int) -> str:
     failed = sum(result["diverged"] is not None for result in results)
     return (
         f"Clipping, {way}: accuracy at distance {far} differs by more than five points for "
-        f"{'; '.join(told) if told else 'no cell'}. {failed} of {len(results)} trainings diverged."
+        f"{'; '.join(told) if told else 'no cell'}. {failed} of {len(results)} trainings diverged, which "
+        "counts as guessing."
     )
 
 

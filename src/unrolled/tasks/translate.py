@@ -53,8 +53,8 @@ class Translating(Encoding):
     """The decoder also reads the encoder's last state and the previous word (extension II)."""
     reverse: bool = False
     """The source is read from its end (extension V)."""
-    attention: bool = True
-    """The decoder looks back at all of the encoder's states."""
+    attention: bool = False
+    """The decoder looks back at all of the encoder's states, too; none of the notes' five extensions."""
     min_count: int = Field(2, ge=1)
     """How often a word must occur in training to be known."""
 
