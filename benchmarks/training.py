@@ -79,12 +79,10 @@ def share(task: str, steps: int) -> str:
         # judging is not what is measured here: a handful of examples will do
         few = {"dev": corpus.dev[:20], "test": corpus.test[:20]} if isinstance(corpus.dev, tuple) else {}
         small = type(corpus)(**{**vars(corpus), **few})
-        began = time.perf_counter()
         train(learned, small, settings, Path(room) / "run", data=DataChoice(data=(corpus.name,)), watcher=clock)
         lines = (Path(room) / "run" / "times.jsonl").read_text().splitlines()
     in_steps = sum(json.loads(line)["training"] for line in lines)
     judged = sum(json.loads(line)["judging"] for line in lines)
-    del began
     first = in_steps / len(clock.ends)
     whole = clock.ends[-1] - clock.ends[0] + first - judged * (len(lines) - 1) / max(len(lines), 1)
     return f"| {task} | {title} | {len(clock.ends)} | {in_steps / whole:.1%} |"

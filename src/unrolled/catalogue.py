@@ -22,7 +22,6 @@ from unrolled.text.vocabulary import PADDING
 
 __all__ = [
     "ENCODER_NAMES",
-    "OPTIMISERS",
     "Encoding",
     "Pooled",
     "features",
@@ -50,7 +49,6 @@ _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
     "adagrad": torch.optim.Adagrad,
     "sgd": torch.optim.SGD,
 }
-OPTIMISERS = tuple(sorted(_OPTIMISERS))
 _EMBEDDING_SCALE = 0.1
 
 
