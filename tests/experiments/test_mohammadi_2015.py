@@ -25,7 +25,8 @@ def test_the_error_is_that_of_one_unit_after_fifty_steps(w, b):
 def test_a_clipped_descent_stays_and_finds_what_an_unclipped_one_is_thrown_from(tmp_path):
     clipped, free = (
         ClippingSurface().run(
-            Trial("a test", {"lattice": 7, "updates": 400, "rate": 0.1, "clip": clip}), Bench(tmp_path, None)
+            Trial("a test", {"lattice": 7, "updates": 400, "rate": 0.1, "clip": clip}),
+            Bench(tmp_path, None, tmp_path / "shelf"),
         )
         for clip in (1.0, None)
     )
@@ -49,7 +50,7 @@ def trial(cell, **changes):
 def test_gradients_vanish_in_a_sigmoid_network_and_not_in_a_rectifier_with_the_identity(tmp_path):
     arriving = {}
     for cell in ("sigmoid", "relu, identity"):
-        found = Gradients().run(trial(cell), Bench(tmp_path, None))
+        found = Gradients().run(trial(cell), Bench(tmp_path, None, tmp_path / "shelf"))
         assert found["before"]["kept"]
         assert len(found["before"]["jacobian"]) == len(found["after"]["loss"]) == 17  # distances 0 to 16
         assert found["before"] != found["after"]
@@ -61,7 +62,7 @@ def test_gradients_vanish_in_a_sigmoid_network_and_not_in_a_rectifier_with_the_i
 
 def test_a_training_that_diverges_is_a_result_and_no_failure(tmp_path):
     wild = trial("relu, identity", optimiser="descent", rate=1e6, clip=None, steps=30)
-    found = Gradients().run(wild, Bench(tmp_path, None))
+    found = Gradients().run(wild, Bench(tmp_path, None, tmp_path / "shelf"))
     assert found["diverged"] is not None
     assert found["after"] is None
     assert found["accuracy"] is None

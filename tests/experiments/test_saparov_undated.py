@@ -12,7 +12,7 @@ from unrolled.study.experiment import Bench, Trial
 
 
 def run(experiment, tmp_path, **settings):
-    return experiment.run(Trial("a test", settings), Bench(tmp_path, None))
+    return experiment.run(Trial("a test", settings), Bench(tmp_path, None, tmp_path / "shelf"))
 
 
 @pytest.mark.parametrize(("length", "words"), [(1, 1), (2, 2), (7, 3), (16, 100)])

@@ -33,6 +33,11 @@ class Archive:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    @property
+    def networks(self) -> Path:
+        """Where trained networks are kept that several trials open; they can be trained again."""
+        return self.folder / "networks"
+
     def path(self, experiment: Experiment, scale: Scale, trial: Trial) -> Path:
         """Tell where a trial's result lies, or would lie.
 

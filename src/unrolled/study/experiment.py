@@ -81,6 +81,8 @@ class Bench:
     """A folder of its own, kept for a trial that was stopped: a training goes on from its checkpoint there."""
     data: Path | None
     """Where the datasets' folders lie; the environment variable ``UNROLLED_DATA`` when None."""
+    shelf: Path
+    """A folder of trained networks that several trials open; see ``learning.learn_once``."""
     say: Callable[[str], object] = field(default=str)
     """Shows a line of progress; by default nobody sees it."""
 

@@ -1,7 +1,13 @@
-"""Training inside a trial: a run of the engine in the trial's own room, which goes on from where it was stopped."""
+"""Training inside a trial: a run of the engine in the trial's own room, which goes on from where it was stopped.
+
+What several trials open is trained once and kept on the archive's shelf, under a name made of all that decides it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,11 +16,11 @@ from unrolled.tasks import TASKS
 from unrolled.text.corpus import Corpus
 from unrolled.training.data_choice import DataChoice
 from unrolled.training.engine import resume, train
-from unrolled.training.run_folder import Run
+from unrolled.training.run_folder import Run, load_run
 from unrolled.training.settings import TrainingSettings
 from unrolled.training.watching import Epoch, Watcher
 
-__all__ = ["figures", "learn"]
+__all__ = ["figures", "learn", "learn_once"]
 
 
 class _Saying(Watcher):
@@ -59,6 +65,50 @@ def learn(
     settings = TrainingSettings(**{**kind.training, **training})
     learned = kind.from_corpus(corpus, kind.Architecture(**model))
     return train(learned, corpus, settings, folder, data=DataChoice(data=(corpus.name,)), watcher=watcher)
+
+
+def learn_once(
+    bench: Bench, task: str, corpus: Corpus[Any], model: Mapping[str, Any], training: Mapping[str, Any]
+) -> Run:
+    """Train a model for a task, unless another trial has: the same settings on the same data give the same network.
+
+    Args:
+        bench: of the trial; the network is kept on its shelf.
+        task: a member of ``unrolled.tasks``.
+        corpus: what is learned.
+        model: the settings of its architecture that differ from the task's own.
+        training: the training settings that differ from the task's own.
+
+    Returns:
+        The run, measured on dev and test.
+    """
+    kind = TASKS.get(task)
+    decisive = {
+        "task": task,
+        "corpus": [corpus.name, _content(corpus)],
+        "architecture": kind.Architecture(**model).model_dump(mode="json"),
+        "training": TrainingSettings(**{**kind.training, **training}).model_dump(mode="json"),
+    }
+    key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:16]
+    place = bench.shelf / f"{task}-{key}"
+    if not place.exists():
+        run = learn(bench, task, corpus, model, training, name=key)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            run.folder.rename(place)
+        except OSError:  # another process trained the same and was first
+            shutil.rmtree(run.folder)
+    return load_run(place)
+
+
+def _content(corpus: Corpus[Any]) -> str:
+    """Digest what is learned from and chosen on."""
+    total = hashlib.sha256()
+    for split in (corpus.train, corpus.dev):
+        for example in split:
+            total.update(repr(example).encode())
+        total.update(b"|")
+    return total.hexdigest()
 
 
 def figures(run: Run) -> dict[str, float]:

@@ -82,7 +82,7 @@ def run_experiment(
             room = archive.path(experiment, scale, trial).with_suffix(".work")
             room.mkdir(parents=True, exist_ok=True)
             began = clock()
-            values = experiment.run(trial, Bench(room, data, watching.say))
+            values = experiment.run(trial, Bench(room, data, archive.networks, watching.say))
             found = Result(
                 trial=trial,
                 values=values,

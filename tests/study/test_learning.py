@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import torch
+
+from unrolled.study.experiment import Bench
+from unrolled.study.learning import learn_once
+from unrolled.study.made_up import negation, topics
+
+SMALL = {"hidden": 4, "embedding": 4}
+SHORT = {"epochs": 1, "batch": 16}
+
+
+def make_bench(tmp_path, trial, said):
+    room = tmp_path / trial
+    room.mkdir()
+    return Bench(room, None, tmp_path / "shelf", said.append)
+
+
+def test_what_one_trial_trained_another_opens(tmp_path):
+    said = []
+    first = learn_once(make_bench(tmp_path, "one", said), "classify", topics(), SMALL, SHORT)
+    assert len(said) == 1  # an epoch
+    again = learn_once(make_bench(tmp_path, "two", said), "classify", topics(), SMALL, SHORT)
+    assert len(said) == 1
+    assert again.metrics == first.metrics
+    for name, weight in first.model.state_dict().items():
+        assert torch.equal(weight, again.model.state_dict()[name])
+
+
+def test_another_seed_size_or_corpus_is_another_network(tmp_path):
+    said = []
+    runs = [
+        learn_once(make_bench(tmp_path, str(number), said), "classify", corpus, model, training)
+        for number, (corpus, model, training) in enumerate(
+            [
+                (topics(), SMALL, SHORT),
+                (topics(), SMALL, {**SHORT, "seed": 1}),
+                (topics(), {**SMALL, "hidden": 5}, SHORT),
+                (topics(seed=1), SMALL, SHORT),
+                (negation(), SMALL, SHORT),
+            ]
+        )
+    ]
+    assert len(said) == len({run.folder for run in runs}) == 5
+
+
+def test_two_that_train_the_same_at_once_leave_one_network(tmp_path, monkeypatch):
+    said = []
+    bench = make_bench(tmp_path, "one", said)
+    from unrolled.study import learning
+
+    learn = learning.learn
+
+    def slow(*args, **kwargs):
+        if not (bench.shelf.exists() and list(bench.shelf.iterdir())):
+            monkeypatch.setattr(learning, "learn", learn)
+            learn_once(make_bench(tmp_path, "other", said), "classify", topics(), SMALL, SHORT)
+        return learn(*args, **kwargs)
+
+    monkeypatch.setattr(learning, "learn", slow)
+    run = learn_once(bench, "classify", topics(), SMALL, SHORT)
+    assert len(said) == 2
+    assert [run.folder] == list(bench.shelf.iterdir())
+    assert not list(bench.room.iterdir())
