@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from unrolled.recurrence.closed import ClosedCell
+from unrolled.recurrence.kernels.gain import gain_and_offset
 from unrolled.recurrence.kernels.gated import GatedKernel, Gates
 from unrolled.recurrence.kernels.products import Integrated
 from unrolled.recurrence.kernels.sequence import run_kernel
@@ -103,8 +104,5 @@ class IntegratedCell(ClosedCell):
             s_0 … s_T, shape (time + 1, batch, state).
         """
         first, by_input = self.checked_start(inputs, state), linear(inputs, self.weight_ih)
-        offset = self.beta_input * by_input
-        if self.bias is not None:
-            offset = torch.addcmul(self.bias, self.beta_input, by_input)
-        gain = torch.addcmul(self.beta_hidden, self.alpha, by_input)
+        gain, offset = gain_and_offset(by_input, self.alpha, self.beta_hidden, self.beta_input, self.bias)
         return run_kernel(GatedKernel(Integrated(), gates), offset, first, *own, self.weight_hh, gain)
