@@ -34,11 +34,11 @@ from unrolled.study.machine import describe_machine
 from unrolled.study.made_up import MADE_UP
 from unrolled.tasks import TASKS
 from unrolled.text.corpus import Corpus, Words
-from unrolled.text.stream_index import index
-from unrolled.text.vocabulary import Vocabulary
+from unrolled.text.stream_index import gather, index
 from unrolled.training.data_choice import DataChoice
 from unrolled.training.engine import train
 from unrolled.training.settings import TrainingSettings
+from unrolled.training.task import Measure
 from unrolled.training.watching import Step, Watcher
 
 REAL = {
@@ -49,15 +49,16 @@ WIDTH, COLUMNS, WINDOW = 256, 20, 35
 
 
 class Clock(Watcher):
-    """Notes when steps end."""
+    """Notes when the first step begins, and when each ends."""
 
     def __init__(self) -> None:
-        self.ends: list[float] = []
-        self.predictions = 0
+        self.times: list[float] = []
+
+    def begin(self, measures: Sequence[Measure], settings: TrainingSettings, step: int) -> None:
+        self.times.append(time.perf_counter())
 
     def step(self, step: Step) -> None:
-        self.ends.append(time.perf_counter())
-        self.predictions += step.predictions
+        self.times.append(time.perf_counter())
 
 
 def corpus_of(task: str) -> tuple[Corpus[Any], str]:
@@ -82,10 +83,9 @@ def share(task: str, steps: int) -> str:
         train(learned, small, settings, Path(room) / "run", data=DataChoice(data=(corpus.name,)), watcher=clock)
         lines = (Path(room) / "run" / "times.jsonl").read_text().splitlines()
     in_steps = sum(json.loads(line)["training"] for line in lines)
-    judged = sum(json.loads(line)["judging"] for line in lines)
-    first = in_steps / len(clock.ends)
-    whole = clock.ends[-1] - clock.ends[0] + first - judged * (len(lines) - 1) / max(len(lines), 1)
-    return f"| {task} | {title} | {len(clock.ends)} | {in_steps / whole:.1%} |"
+    judged = sum(json.loads(line)["judging"] for line in lines[:-1])  # the last comes after the last step
+    whole = clock.times[-1] - clock.times[0] - judged
+    return f"| {task} | {title} | {len(clock.times) - 1} | {in_steps / whole:.1%} |"
 
 
 class Plain(nn.Module):
@@ -143,13 +143,13 @@ def ours(corpus: Corpus[Any], steps: int) -> float:
     with tempfile.TemporaryDirectory() as room:
         choice = DataChoice(data=(corpus.name,))
         train(learned, corpus, settings, Path(room) / "run", data=choice, watcher=clock)
-    return steps * COLUMNS * WINDOW / (clock.ends[-1] - clock.ends[2])
+    return steps * COLUMNS * WINDOW / (clock.times[-1] - clock.times[3])
 
 
 def word_model(repeats: int, steps: int) -> list[str]:
     corpus, title = corpus_of("lm")
     short = Words(name=corpus.name, train=corpus.train, dev=_head(corpus.dev), test=_head(corpus.test))
-    vocabulary = Vocabulary.from_texts(corpus.train)
+    vocabulary = gather(corpus.train)
     ids = index(corpus.train, vocabulary).long()
     pairs = [(ours(short, steps), plain(ids, len(vocabulary), steps)) for _ in range(repeats)]
     ratio = statistics.median(a / b for a, b in pairs)
@@ -191,7 +191,7 @@ def _peak(size: int, out: multiprocessing.Queue[tuple[int, int]]) -> None:
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     stream = Stream(lambda: _made_up_lines(size))
-    ids = index(stream, Vocabulary.from_texts(stream))
+    ids = index(stream, gather(stream))
     out.put((len(ids), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
 
 
