@@ -26,7 +26,7 @@ class Mine(Cell):
 
 
 class LosesTheState(Mine):
-    def unroll(self, inputs, state=None):  # noqa: ARG002
+    def unroll(self, inputs, state=None):
         return super().unroll(inputs)
 
 

@@ -283,7 +283,7 @@ class MatrixFree(Operator):
         state: Tensor,
         inputs: Tensor | None = None,
         out: Tensor | None = None,
-        workspace: Workspace | None = None,  # noqa: ARG002
+        workspace: Workspace | None = None,
     ) -> Tensor:
         """Compute A·state + C·inputs by Jacobian-vector products."""
 
@@ -300,7 +300,7 @@ class MatrixFree(Operator):
         state: Tensor,
         with_inputs: bool = True,
         out: Tensor | None = None,
-        workspace: Workspace | None = None,  # noqa: ARG002
+        workspace: Workspace | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Compute (Aᵀ·state, Cᵀ·state) by vector-Jacobian products."""
 

@@ -85,11 +85,11 @@ class Elman(ClosedCell):
         self.activation = ACTIVATIONS[str(rnn.nonlinearity)]
         return self
 
-    def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:  # noqa: ARG002
+    def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute φ(z^x + z^h)."""
         return (self.activation(by_input + by_hidden),)
 
-    def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:  # noqa: ARG002
+    def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute φ'(z^x + z^h)."""
         z = by_input + by_hidden
         return (self.activation.slope(z, self.activation(z)),)

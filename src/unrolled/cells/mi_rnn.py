@@ -39,11 +39,11 @@ class MIRNN(IntegratedCell):
 
     activation: Activation = TANH
 
-    def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:  # noqa: ARG002
+    def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute φ(z)."""
         return (self.activation(self.integrate(by_input, by_hidden)),)
 
-    def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:  # noqa: ARG002
+    def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute φ'(z) times the gain of U h, and of W x."""
         z = self.integrate(by_input, by_hidden)
         slope = self.activation.slope(z, self.activation(z))

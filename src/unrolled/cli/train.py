@@ -28,13 +28,13 @@ __all__ = ["app"]
 class _Tasks(typer.core.TyperGroup):
     """The tasks as sub-commands, looked up when somebody asks: the zoo loads torch."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # the base class's signature
+    def list_commands(self, ctx: Any) -> list[str]:  # the base class's signature
         """Name every task."""
         from unrolled.tasks import TASKS
 
         return list(TASKS.names())
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # the base class's signature
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # the base class's signature
         """Make the command of a task."""
         from unrolled.tasks import TASKS
 

@@ -81,7 +81,7 @@ class PythonSource(DatasetSource):
     def __init__(self, *, library: Path | None = None) -> None:
         self.library = library or Path(sysconfig.get_paths()["stdlib"])
 
-    def read(self, folder: Path | None = None) -> Characters:  # noqa: ARG002  # no folder is needed
+    def read(self, folder: Path | None = None) -> Characters:  # no folder is needed
         """List the files; they are read as often as the streams are.
 
         Args:

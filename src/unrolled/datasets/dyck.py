@@ -76,7 +76,7 @@ class Dyck(DatasetSource):
                     "or more, with the end"
                 )
 
-    def read(self, folder: Path | None = None) -> Brackets:  # noqa: ARG002  # generated: no folder is needed
+    def read(self, folder: Path | None = None) -> Brackets:  # generated: no folder is needed
         """Generate the three splits.
 
         Args:

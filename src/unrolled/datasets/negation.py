@@ -73,7 +73,7 @@ class Negation(DatasetSource):
         self.double_negation = double_negation
         self.seed = seed
 
-    def read(self, folder: Path | None = None) -> Classification:  # noqa: ARG002  # generated: no folder is needed
+    def read(self, folder: Path | None = None) -> Classification:  # generated: no folder is needed
         """Generate the three splits.
 
         Args:

@@ -27,7 +27,7 @@ class ActivationExpansion(Linearisation):
     exact = False
     local = True
 
-    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
         """Take the surrogate's f(x, 0) and its Jacobian there."""
         surrogate = ray.first_order()
         return surrogate.origin, surrogate.at(0.0)

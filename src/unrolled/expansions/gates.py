@@ -32,7 +32,7 @@ class Gates(Linearisation):
     exact = True
     local = False
 
-    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
         """Take the frozen operator and what it leaves of the state."""
         operator = ray.gated()
         return ray.end - ray.increment(operator), operator

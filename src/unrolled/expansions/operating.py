@@ -26,7 +26,7 @@ class Operating(Linearisation):
     exact = True
     local = False
 
-    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
         """Take the Jacobian at the end of the ray and what it leaves of the state."""
         operator = ray.at(1.0)
         return ray.end - ray.increment(operator), operator

@@ -63,7 +63,7 @@ class Taylor(Linearisation):
             raise UsageError(f"taylor({', '.join(words)}): expected one whole number, as in taylor(3)")
         return cls(int(words[0]))
 
-    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
         """Take f(x, 0) and the Taylor sum of the Jacobian."""
         return ray.origin, ray.operator(taylor_sum(self.order))
 

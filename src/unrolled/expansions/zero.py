@@ -29,6 +29,6 @@ class Zero(Linearisation):
     exact = False
     local = True
 
-    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:  # noqa: ARG002
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
         """Take f(x, 0) and the Jacobian there."""
         return ray.origin, ray.at(0.0)

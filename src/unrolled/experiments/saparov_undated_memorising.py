@@ -55,7 +55,7 @@ class MemorisingRecall(Experiment):
             for words in vocabularies
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:  # noqa: ARG002  # a moment's work
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:  # a moment's work
         """Write texts into the memory and read them out again."""
         chosen = trial.settings
         length, words = chosen["length"], chosen["words"]
@@ -79,7 +79,7 @@ class MemorisingRecall(Experiment):
             "state": cell.state_size,
         }
 
-    def report(self, results: Sequence[Result], scale: Scale) -> Report:  # noqa: ARG002  # the same for all
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:  # the same for all
         """Tabulate what was recalled, intact and disturbed."""
         keys = dict.fromkeys((result.trial.settings["length"], result.trial.settings["words"]) for result in results)
         rows = []

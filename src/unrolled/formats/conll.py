@@ -26,7 +26,7 @@ class Conll(RowFormat[Tagged]):
     description = "a token and its tag on a line, an empty line between sentences; BIO2, IOB1, IOBES or plain tags"
     kinds = (Tagging,)
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[Tagged]]:  # noqa: ARG002  # one kind
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[Tagged]]:  # one kind
         """Read the sentences of one split; see :meth:`RowFormat.rows`.
 
         Args:
@@ -40,7 +40,7 @@ class Conll(RowFormat[Tagged]):
         for sentence, tagged in zip(found, to_iobes(found), strict=True):
             yield Row(sentence.path, sentence.line, tagged)
 
-    def labels(self, value: Tagged, kind: type[Corpus[Any]]) -> Iterable[str]:  # noqa: ARG002  # one kind
+    def labels(self, value: Tagged, kind: type[Corpus[Any]]) -> Iterable[str]:  # one kind
         """Give a sentence's tags; of those that spell spans the types, since a type met once may be met in any length.
 
         Args:
@@ -55,7 +55,7 @@ class Conll(RowFormat[Tagged]):
     def corpus(
         self,
         name: str,
-        kind: type[Corpus[Any]],  # noqa: ARG002  # one kind
+        kind: type[Corpus[Any]],  # one kind
         train: Sequence[Tagged],
         dev: Sequence[Tagged],
         test: Sequence[Tagged],

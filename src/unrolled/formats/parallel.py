@@ -25,7 +25,7 @@ class Parallel(RowFormat[Pair]):
     )
     kinds = (Translation,)
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[Pair]]:  # noqa: ARG002  # one kind
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[Pair]]:  # one kind
         """Read the pairs of one split; see :meth:`RowFormat.rows`.
 
         Args:
@@ -48,7 +48,7 @@ class Parallel(RowFormat[Pair]):
         for number, pair in read_parallel(source, target, cutter(source), cutter(target)):
             yield Row(source, number, pair)
 
-    def labels(self, value: Pair, kind: type[Corpus[Any]]) -> Iterable[str]:  # noqa: ARG002  # the base class's signature
+    def labels(self, value: Pair, kind: type[Corpus[Any]]) -> Iterable[str]:  # the base class's signature
         """Give nothing: any word may be read, and a new one is unknown.
 
         Args:
@@ -63,7 +63,7 @@ class Parallel(RowFormat[Pair]):
     def corpus(
         self,
         name: str,
-        kind: type[Corpus[Any]],  # noqa: ARG002  # one kind
+        kind: type[Corpus[Any]],  # one kind
         train: Sequence[Pair],
         dev: Sequence[Pair],
         test: Sequence[Pair],

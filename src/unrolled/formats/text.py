@@ -57,7 +57,7 @@ class Text(Format):
         assert issubclass(kind, Words | Characters)
         return kind(name=files.name, **splits)
 
-    def split(self, paths: Sequence[Path], kind: type[Corpus[Any]], known: Sequence[str]) -> Stream:  # noqa: ARG002
+    def split(self, paths: Sequence[Path], kind: type[Corpus[Any]], known: Sequence[str]) -> Stream:
         """Read files one after the other as one text; see :meth:`Format.split`.
 
         Args:

@@ -63,11 +63,11 @@ class FullSoftmax(Softmax):
         super().__init__()
         self.output = nn.Linear(size, words)
 
-    def scores(self, features: Tensor, vectors: Tensor) -> Tensor:  # noqa: ARG002  # has weights of its own
+    def scores(self, features: Tensor, vectors: Tensor) -> Tensor:  # has weights of its own
         """Compute W h + b."""
         return self.output(features)
 
-    def loss(self, features: Tensor, targets: Tensor, vectors: Tensor) -> Tensor:  # noqa: ARG002  # as above
+    def loss(self, features: Tensor, targets: Tensor, vectors: Tensor) -> Tensor:  # as above
         """Take the softmax over the whole vocabulary."""
         return softmax_loss(features, targets, self.output.weight, self.output.bias)
 
@@ -130,11 +130,11 @@ class AdaptiveSoftmax(Softmax):
             )
         self.clusters = nn.AdaptiveLogSoftmaxWithLoss(size, words, cutoffs, div_value=_SHRINK, head_bias=True)
 
-    def scores(self, features: Tensor, vectors: Tensor) -> Tensor:  # noqa: ARG002  # has weights of its own
+    def scores(self, features: Tensor, vectors: Tensor) -> Tensor:  # has weights of its own
         """Give the log-probabilities of all words."""
         return self.clusters.log_prob(features.flatten(0, -2)).view(*features.shape[:-1], -1)
 
-    def loss(self, features: Tensor, targets: Tensor, vectors: Tensor) -> Tensor:  # noqa: ARG002  # as above
+    def loss(self, features: Tensor, targets: Tensor, vectors: Tensor) -> Tensor:  # as above
         """Score the frequent words, and the clusters that are needed."""
         kept = targets != PADDING
         return -self.clusters(features[kept], targets[kept]).output.sum()

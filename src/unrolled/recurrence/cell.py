@@ -158,7 +158,7 @@ class Cell(nn.Module, ABC):
         states = self.unroll(inputs, state)
         return Trace(self, inputs, states[0], states[1:])
 
-    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> Trace:  # noqa: ARG002
+    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> Trace:
         """Retrace a run whose hidden outputs are known; in general they do not give the states, so it is run again.
 
         Args:

@@ -114,7 +114,7 @@ class ClosedCell(Cell):
         kinds += ["weight_hr"] if rnn.proj_size else []
         return cls.from_weights({kind: getattr(rnn, kind + suffix).to(dtype) for kind in kinds}).adopt(rnn)
 
-    def adopt(self, rnn: nn.RNNBase) -> Self:  # noqa: ARG002
+    def adopt(self, rnn: nn.RNNBase) -> Self:
         """Take over what a torch.nn module keeps beside its weights; nothing, for most.
 
         Args:

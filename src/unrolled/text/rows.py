@@ -140,7 +140,7 @@ class RowFormat(Format, Generic[R]):
             self._check_labels(set(known), rows, kind)
         return tuple(self.example(row.value, kind, known) for row in rows)
 
-    def example(self, value: R, kind: type[Corpus[object]], known: Sequence[str]) -> object:  # noqa: ARG002  # most
+    def example(self, value: R, kind: type[Corpus[object]], known: Sequence[str]) -> object:  # most
         """Make an example of what stands in a file; the same thing, for most formats.
 
         Args:

@@ -222,7 +222,7 @@ class Task(ABC, Generic[C, B]):
             A number for each of ``measures``, by its name.
         """
 
-    def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:  # noqa: ARG002  # none
+    def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:  # none
         """Name the word embeddings, which may begin as vectors from a file.
 
         Args:
@@ -233,7 +233,7 @@ class Task(ABC, Generic[C, B]):
         """
         return ()
 
-    def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:  # noqa: ARG002  # not every task
+    def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:  # not every task
         """Put a text before a trained model, so that what it says of it can be explained.
 
         Args:

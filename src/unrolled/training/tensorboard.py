@@ -36,7 +36,7 @@ class TensorBoard(Watcher):
         self._writer: Any = None
         self._every = 1
 
-    def begin(self, measures: Sequence[Measure], settings: TrainingSettings, step: int) -> None:  # noqa: ARG002
+    def begin(self, measures: Sequence[Measure], settings: TrainingSettings, step: int) -> None:
         """Open the folder; what an interrupted training wrote after its last checkpoint is hidden.
 
         Args:
@@ -60,7 +60,7 @@ class TensorBoard(Watcher):
         if step.norm is not None:
             self._writer.add_scalar("train/norm", step.norm, step.number)
 
-    def epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:  # noqa: ARG002  # the base class's signature
+    def epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:  # the base class's signature
         """Write what was measured on dev.
 
         Args:

@@ -35,7 +35,7 @@ class Activated(Gates):
     def __init__(self, activation: Activation = TANH) -> None:
         self.activation = activation
 
-    def plain(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:  # noqa: ARG002
+    def plain(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute φ(z)."""
         return (self.activation(x + product),)
 
@@ -43,7 +43,7 @@ class Activated(Gates):
         self,
         by_input: Tensor,
         states: Tensor,
-        weights: Sequence[Tensor],  # noqa: ARG002
+        weights: Sequence[Tensor],
     ) -> tuple[Sequence[Tensor], Sequence[Tensor], Callable[[int], None], tuple[Tensor, ...]]:
         """Get ready to run."""
         rows, apply = states[1:, :, -by_input.shape[-1] :].unbind(), IN_PLACE[self.activation.name]
@@ -56,7 +56,7 @@ class Activated(Gates):
     def backward(
         self,
         states: Tensor,
-        kept: Sequence[Tensor],  # noqa: ARG002
+        kept: Sequence[Tensor],
         arrived: Tensor,
         by_z: Tensor,
     ) -> tuple[Callable[[int, int], None], Callable[[int], None], Callable[[], Gradients]]:
@@ -84,7 +84,7 @@ class LSTMGates(Gates):
 
     keeps = 1
 
-    def plain(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:  # noqa: ARG002
+    def plain(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute c' and h'."""
         i, f, g, o = (x + product).chunk(4, dim=-1)
         before = state[:, -2 * i.shape[-1] : -i.shape[-1]]
@@ -95,7 +95,7 @@ class LSTMGates(Gates):
         self,
         by_input: Tensor,
         states: Tensor,
-        weights: Sequence[Tensor],  # noqa: ARG002
+        weights: Sequence[Tensor],
     ) -> tuple[Sequence[Tensor], Sequence[Tensor], Callable[[int], None], tuple[Tensor, ...]]:
         """Get ready to run; z becomes the gates where it stands."""
         d = by_input.shape[-1] // 4

@@ -30,7 +30,7 @@ class Plain(Product):
 
     keeps = 0
 
-    def plain(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:  # noqa: ARG002
+    def plain(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Compute U h."""
         return linear(state[:, -weights[0].shape[1] :], weights[0]), ()
 
@@ -50,7 +50,7 @@ class Plain(Product):
         self,
         states: Tensor,
         weights: Sequence[Tensor],
-        kept: Sequence[Tensor],  # noqa: ARG002
+        kept: Sequence[Tensor],
         arrived: Tensor,
         by_z: Tensor,
     ) -> tuple[Callable[[int], None], Callable[[], Gradients]]:
