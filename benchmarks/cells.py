@@ -16,12 +16,10 @@ is left of a step without them is the loop's, and no kernel made of such product
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import multiprocessing
 import os
 import platform
-import re
 import statistics
 import time
 from collections.abc import Callable
@@ -32,11 +30,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from memory import peak
 from readme import put
 from unrolled.cells import CELLS, recurrent
 from unrolled.models.budget import count_parameters, fit_parameters
 from unrolled.recurrence.affine import AffineCell
 from unrolled.recurrence.cell import Cell
+from unrolled.study.machine import describe_processor
 
 # weights set by hand, or as many of them as the input is long: there is no size to fit
 UNSIZED = {"dyck", "memorising"}
@@ -150,20 +150,6 @@ def bare_products(network: nn.Module, setting: Setting) -> Callable[[], None]:
     return multiply
 
 
-def _memory(field: str) -> int:
-    """Read this process's memory now (VmRSS) or at its peak (VmHWM), in kilobytes; Linux tells."""
-    return int(re.search(rf"{field}:\s*(\d+)", Path("/proc/self/status").read_text())[1])
-
-
-def peak(call: Callable[[], None]) -> float:
-    """Tell what a call adds to the memory of the process, at most, in megabytes."""
-    ctypes.CDLL(None).malloc_trim(0)  # what earlier calls freed would be used again, and not be seen
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-    before = _memory("VmRSS")
-    call()
-    return (_memory("VmHWM") - before) / 1024
-
-
 def in_turn(calls: dict[str, Callable[[], None]], rounds: int, clock: Callable[[], float]) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
@@ -260,14 +246,7 @@ def shortfalls(rows: list[Row], threads: list[int]) -> list[str]:
 
 
 def machine() -> str:
-    model = platform.processor()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text())
-        model = found[1] if found else model
-    vectors = torch.backends.cpu.get_cpu_capability()
-    versions = f"torch {torch.__version__}, Python {platform.python_version()}"
-    return f"{model} ({vectors}), {os.cpu_count()} cores, {versions}"
+    return f"{describe_processor()}, torch {torch.__version__}, Python {platform.python_version()}"
 
 
 def kept_rows(path: Path | None) -> list[Row]:

@@ -12,22 +12,21 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import multiprocessing
-import platform
-import re
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 import unrolled
+from memory import peak
+from readme import put
 from unrolled.algebra.workspace import Workspace
+from unrolled.study.machine import describe_machine
 
 BATCH, TIME, HIDDEN = 64, 20, 300
 KINDS = (nn.GRU, nn.LSTM)
-README = Path(__file__).with_name("README.md")
 
 
 def clock(call: Callable[[], object]) -> float:
@@ -160,26 +159,20 @@ def every_ngram(repeats: int) -> list[str]:
     return lines
 
 
-def _memory(field: str) -> int:
-    """Read this process's memory now (VmRSS) or at its peak (VmHWM), in kilobytes; Linux tells."""
-    return int(re.search(rf"{field}:\s*(\d+)", Path("/proc/self/status").read_text())[1])
-
-
 def _grow(job: str, length: int, threads: int, out: multiprocessing.Queue[tuple[float, float]]) -> None:
     """Do one job in a process of its own, so that its peak memory can be told."""
     torch.set_num_threads(threads)
     rnn, _, w = network(nn.GRU)
     x = torch.randn(1, length, HIDDEN)
     unrolled.decompose(rnn, x[:, :5], expansion="operating").scores(w)
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-    before = _memory("VmRSS")
     jobs: dict[str, Callable[[], object]] = {
         "triangle": lambda: unrolled.decompose(rnn, x, expansion="operating").scores(w),
         "window of 8": lambda: unrolled.decompose(rnn, x, expansion="operating", max_order=8).scores(w),
         "one account": lambda: unrolled.decompose(rnn, x, expansion="operating").final_scores(w),
     }
-    seconds = statistics.median(clock(jobs[job]) for _ in range(3))
-    out.put((seconds, (_memory("VmHWM") - before) / 1024))
+    seconds: list[float] = []
+    memory = peak(lambda: seconds.extend(clock(jobs[job]) for _ in range(3)))
+    out.put((statistics.median(seconds), memory))
 
 
 def growth(lengths: tuple[int, ...]) -> list[str]:
@@ -208,17 +201,6 @@ def growth(lengths: tuple[int, ...]) -> list[str]:
     return lines
 
 
-def machine() -> str:
-    model = platform.processor()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text())
-        model = found[1] if found else model
-    return (
-        f"{model}, {torch.get_num_threads()} thread(s), torch {torch.__version__}, Python {platform.python_version()}"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the output into benchmarks/README.md")
@@ -230,7 +212,8 @@ def main() -> None:
     repeats = 3 if options.quick else options.repeats
     lengths = (20, 50, 100) if options.quick else (20, 50, 100, 200, 500, 1000, 2000)
     lines = [
-        f"{machine()}. Hidden {HIDDEN}, batch {BATCH}, {TIME} tokens, float32, medians of {repeats} paired repeats.",
+        f"{describe_machine()}, torch {torch.__version__}. Hidden {HIDDEN}, batch {BATCH}, {TIME} tokens, float32, "
+        f"medians of {repeats} paired repeats.",
         "",
     ]
     for part in (final_account(repeats), every_ngram(repeats), growth(lengths)):
@@ -238,14 +221,7 @@ def main() -> None:
     text = "\n".join(lines)
     print(text)
     if options.write:
-        old = README.read_text() if README.exists() else "<!-- decompose -->\n<!-- /decompose -->\n"
-        new = re.sub(
-            r"<!-- decompose -->.*<!-- /decompose -->",
-            lambda _: f"<!-- decompose -->\n{text}\n<!-- /decompose -->",
-            old,
-            flags=re.DOTALL,
-        )
-        README.write_text(new)
+        put("decompose", "Opening a network: `python benchmarks/decompose.py`", text)
 
 
 if __name__ == "__main__":

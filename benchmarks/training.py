@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from memory import peak
 from readme import put
 from unrolled.corpora import load_dataset
 from unrolled.datasets import DATASETS
@@ -33,7 +34,7 @@ from unrolled.study.distinct import SMALL
 from unrolled.study.machine import describe_machine
 from unrolled.study.made_up import MADE_UP
 from unrolled.tasks import TASKS
-from unrolled.text.corpus import Corpus, Words
+from unrolled.text.corpus import Corpus, Stream, Words
 from unrolled.text.stream_index import gather, index
 from unrolled.training.data_choice import DataChoice
 from unrolled.training.engine import train
@@ -167,10 +168,6 @@ def word_model(repeats: int, steps: int) -> list[str]:
 
 
 def _head(stream: Any) -> Any:
-    from itertools import islice
-
-    from unrolled.text.corpus import Stream
-
     return Stream(lambda: islice(iter(stream), 60))
 
 
@@ -186,13 +183,10 @@ def _made_up_lines(size: int) -> Iterator[Sequence[str]]:
             yield line
 
 
-def _peak(size: int, out: multiprocessing.Queue[tuple[int, int]]) -> None:
-    from unrolled.text.corpus import Stream
-
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    stream = Stream(lambda: _made_up_lines(size))
-    ids = index(stream, gather(stream))
-    out.put((len(ids), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+def _index(size: int, out: multiprocessing.Queue[tuple[int, float]]) -> None:
+    stream, indexed = Stream(lambda: _made_up_lines(size)), []
+    added = peak(lambda: indexed.append(index(stream, gather(stream))))
+    out.put((len(indexed[0]), added))
 
 
 def memory(sizes: Sequence[int]) -> list[str]:
@@ -200,11 +194,11 @@ def memory(sizes: Sequence[int]) -> list[str]:
     context = multiprocessing.get_context("spawn")
     for size in sizes:
         queue = context.Queue()
-        process = context.Process(target=_peak, args=(size * 10**6, queue))
+        process = context.Process(target=_index, args=(size * 10**6, queue))
         process.start()
-        tokens, kilobytes = queue.get()
+        tokens, added = queue.get()
         process.join()
-        lines.append(f"| {size} MB | {tokens:,} | {kilobytes / 1024:.0f} MB |")
+        lines.append(f"| {size} MB | {tokens:,} | {added:.0f} MB |")
     return lines
 
 

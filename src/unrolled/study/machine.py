@@ -9,13 +9,13 @@ from pathlib import Path
 
 import torch
 
-__all__ = ["describe_machine", "versions"]
+__all__ = ["describe_machine", "describe_processor", "versions"]
 
 _PACKAGES = ("unrolled", "torch", "numpy", "scikit-learn", "nltk", "seqeval", "sacrebleu", "pytorch-crf", "captum")
 
 
-def describe_machine() -> str:
-    """Name the processor, its cores and, if there is one, the GPU.
+def describe_processor() -> str:
+    """Name the processor, its vector instructions, its cores and, if there is one, the GPU.
 
     Returns:
         One line, without the machine's own name.
@@ -25,8 +25,17 @@ def describe_machine() -> str:
     if table.is_file():
         lines = table.read_text(encoding="utf-8", errors="replace").splitlines()
         model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
-    cores = f"{model}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
-    return f"{cores}; {torch.cuda.get_device_name()}" if torch.cuda.is_available() else cores
+    cores = f"{model} ({torch.backends.cpu.get_cpu_capability()}), {os.cpu_count()} cores"
+    return f"{cores}, {torch.cuda.get_device_name()}" if torch.cuda.is_available() else cores
+
+
+def describe_machine() -> str:
+    """Name the processor, and how many threads torch uses.
+
+    Returns:
+        One line, without the machine's own name.
+    """
+    return f"{describe_processor()}; {torch.get_num_threads()} thread(s)"
 
 
 def versions() -> dict[str, str]:
