@@ -88,3 +88,19 @@ def test_partition_treats_examples_apart():
     rounds = partition(look, 2, torch.ones(2, dtype=torch.float64), 1e-13, 64)
     total = sum(w * look(a)[1] for a, w in rounds)
     torch.testing.assert_close(total, look(torch.ones(2, dtype=torch.float64))[0], rtol=0, atol=1e-12)
+
+
+def test_partition_does_not_cut_at_rounding():
+    """A logit of many parts rounds worse than its own size says; a hundred small kinks are no rounding."""
+    total, rounds = integral(
+        lambda a: torch.sin(3 * a) + 1e-13 * torch.sin(1e9 * a), lambda a: 3 * torch.cos(3 * a), pieces=256
+    )
+    assert rounds < 200
+    assert float(total) == pytest.approx(math.sin(3), abs=1e-12)
+
+    places = torch.linspace(0.1, 0.99, 100, dtype=torch.float64) ** 2
+    total, rounds = integral(
+        lambda a: (a[:, None] - places).clamp_min(0).sum(1), lambda a: (a[:, None] > places).double().sum(1), pieces=256
+    )
+    assert rounds > 500
+    assert float(total) == pytest.approx(float((1 - places).sum()), abs=1e-12)
