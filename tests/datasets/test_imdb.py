@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from unrolled.datasets.imdb import Imdb
-from unrolled.errors import DataError
+from unrolled.errors import DataError, UsageError
 from unrolled.text.json_lines import iter_objects
 
 
@@ -36,6 +36,17 @@ def test_reviews_lose_their_line_breaks_and_a_tenth_is_kept_for_dev(folder):
         assert example.tokens == ("Not", "good", ".", "It", "is", "n't", "number", number, ".")
         assert example.label == int(number) % 2
     assert Imdb().read(folder) == dataset
+
+
+def test_the_first_reviews_of_each_file_can_be_had_alone(folder):
+    (folder / "imdb" / "test.jsonl").write_text("".join(json.dumps(review(i)) + "\n" for i in range(10)) + "broken\n")
+    dataset = Imdb(reviews=10).read(folder)
+    assert sorted(int(example.tokens[7]) for example in (*dataset.train, *dataset.dev)) == list(range(10))
+    assert [int(example.tokens[7]) for example in dataset.test] == list(range(10))
+    with pytest.raises(DataError):
+        Imdb(reviews=11).read(folder)
+    with pytest.raises(UsageError, match="0 reviews were asked for; expected 1 or more"):
+        Imdb(reviews=0)
 
 
 @pytest.mark.parametrize(

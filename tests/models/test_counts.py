@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 
 import pytest
 
 from unrolled.datasets.ptb import PennTreebank
 from unrolled.errors import DataError, UsageError
 from unrolled.models.counts import CountModel
-from unrolled.text.reading import FOLDER_VARIABLE
 from unrolled.text.vocabulary import Vocabulary
 
 TEXT = [
@@ -123,10 +121,8 @@ def test_more_n_grams_than_nltk_takes(monkeypatch):
 
 
 @pytest.mark.data
-def test_the_penn_treebank():
-    if FOLDER_VARIABLE not in os.environ:
-        pytest.skip(f"{FOLDER_VARIABLE} is not set: the Penn Treebank was not looked at")
-    corpus = PennTreebank().read()
+def test_the_penn_treebank(data_folder):
+    corpus = PennTreebank().read(data_folder)
     two, three = (CountModel(order).fit(corpus.train).perplexity(corpus.test) for order in (2, 3))
     assert two == pytest.approx(186.47, abs=0.01)
     assert three == pytest.approx(154.34, abs=0.01)

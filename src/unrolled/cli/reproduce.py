@@ -58,6 +58,13 @@ def reproduce(
             help="Write the page of all results, RESULTS.md for one; alone, it runs nothing.", show_default=False
         ),
     ] = None,
+    gallery: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the page of all figures, which --figures says where to draw; alone, it runs nothing.",
+            show_default=False,
+        ),
+    ] = None,
     data_dir: Annotated[
         Path | None, typer.Option(help="Folder that holds the datasets; else the variable UNROLLED_DATA.")
     ] = None,
@@ -84,8 +91,10 @@ def reproduce(
         _list(members, chosen_scale, archive)
         return
     chosen = members if everything else _choose(members, items or [])
-    if not chosen and write is None:
+    if not chosen and write is None and gallery is None:
         raise UsageError("no item came; expected PAPER/ITEM, --all or --list")
+    if gallery is not None and figures is None:
+        raise UsageError(f"no folder for the figures of {gallery}; expected --figures")
     command = shlex.join(["unrolled", "reproduce", *sys.argv[2:]])
     progress = Console(stderr=True)
     for experiment in chosen:
@@ -96,6 +105,14 @@ def reproduce(
 
         write_whole(write, summarise(members, archive, ["cpu", "paper"]).encode())
         typer.echo(f"page: {write}")
+    if gallery is not None and figures is not None:
+        from unrolled.report.files import write_whole
+        from unrolled.study.gallery import draw_gallery
+
+        numbers = write or Path("RESULTS.md")
+        page = draw_gallery(members, archive, ["cpu", "paper"], gallery, figures, numbers)
+        write_whole(gallery, page.encode())
+        typer.echo(f"page: {gallery}")
 
 
 def _choose(members: list[Experiment], wanted: list[str]) -> list[Experiment]:

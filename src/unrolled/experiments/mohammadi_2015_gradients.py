@@ -27,13 +27,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unrolled.analyses import second_person
+from unrolled.analyses.gradient_flow import measure_flow
 from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.recurrence.cell import Cell
-from unrolled.study import second_person
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
-from unrolled.study.gradient_flow import measure_flow
 from unrolled.study.plain_loop import WordReader, learn
 from unrolled.study.table import Number, Table
 

@@ -66,7 +66,10 @@ class _Goal:
 
 _GOALS = (
     _Goal("classify", "sst2", "accuracy", 0.85),
-    _Goal("classify", "sst2", "accuracy", 0.85, model={"encoder": "lstm"}),
+    # Chosen on dev among four: at a constant rate; and falling so, with the last state, their mean, or twice the units.
+    _Goal(
+        "classify", "sst2", "accuracy", 0.85, model={"encoder": "lstm"}, training={"schedule": "linear", "epochs": 5}
+    ),
     _Goal("classify", "ag_news", "accuracy", 0.85),
     _Goal("relate", "semeval2010", "f1", 0.60, vectors=True),
     _Goal("rank", "wikiqa", "mrr", 0.60, vectors=True),

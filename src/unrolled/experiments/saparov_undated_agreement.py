@@ -23,12 +23,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unrolled.analyses.agreement import VOCABULARY, AgreementSentence
 from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.models.counts import CountModel
 from unrolled.recurrence.cell import Cell
-from unrolled.study.agreement import VOCABULARY, AgreementSentence
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.study.plain_loop import WordReader, learn
 from unrolled.study.table import Number, Table

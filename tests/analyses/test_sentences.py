@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 import torch
 
-from unrolled.study import second_person
-from unrolled.study.agreement import VOCABULARY, AgreementSentence
+from unrolled.analyses import second_person
+from unrolled.analyses.agreement import VOCABULARY, AgreementSentence
 
 PLURALS = {"cats", "dogs", "birds", "children", "farmers", "teachers", "mice", "kings", "girls", "horses"}
 SINGULARS = {"cat", "dog", "bird", "child", "farmer", "teacher", "mouse", "king", "girl", "horse"}

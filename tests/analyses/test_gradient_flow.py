@@ -8,11 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from unrolled.analyses import second_person
+from unrolled.analyses.gradient_flow import bound_per_step, gradient_norms, jacobian_norms, measure_flow
 from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
-from unrolled.study import second_person
-from unrolled.study.gradient_flow import bound_per_step, gradient_norms, jacobian_norms, measure_flow
 from unrolled.study.plain_loop import WordReader
 
 TIME, BATCH, SIZE = 7, 3, 5

@@ -1,0 +1,1 @@
+"""What experiments measure: one analysis a file."""

@@ -1,0 +1,96 @@
+r"""Contextual decomposition: what of an LSTM's state comes from one phrase alone, and what from everything else.
+
+.. math:: h_t = β_t + γ_t, \qquad c_t = β^c_t + γ^c_t
+
+β holds what the phrase's own words made, γ all that took anything else to make it. An activation of a sum is shared out
+among the sum's terms as in a game: each gets what it adds, averaged over the orders in which the terms may come, the
+bias always first. Products of two gates are multiplied out; a product belongs to β when nothing but the phrase and
+biases stands in it. The output gate is left whole. A token's own product W x goes to the side that the token is on, so
+three terms are shared at a time: β's, γ's and the bias. Biases that meet biases count for the phrase while it is read.
+
+It is here to be compared with: the score of a phrase is the readout of β at the end of the sentence.
+
+Source:
+    Murdoch, Liu and Yu (2018), Beyond Word Importance, section 3. arXiv:1801.05453.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from unrolled.errors import ShapeError, UsageError
+
+__all__ = ["contextual_decomposition"]
+
+
+@torch.no_grad()
+def contextual_decomposition(lstm: nn.LSTM, inputs: Tensor, starts: Tensor, stops: Tensor) -> tuple[Tensor, Tensor]:
+    """Share an LSTM's hidden states out between a phrase and the rest, for a batch of sentences with a phrase each.
+
+    Args:
+        lstm: one layer, one direction, no projection.
+        inputs: token vectors, shape (time, batch, input).
+        starts: the first token of each phrase, shape (batch,).
+        stops: one past the last token of each phrase, shape (batch,).
+
+    Returns:
+        β and γ, each of shape (time, batch, hidden): they add up to the network's own states.
+
+    Raises:
+        UsageError: when the network has more layers, directions or a projection.
+        ShapeError: when there is not one phrase for each sentence.
+    """
+    if lstm.num_layers > 1 or lstm.bidirectional or lstm.proj_size:
+        raise UsageError("the LSTM has several layers, two directions or a projection; expected one plain layer")
+    time, batch = inputs.shape[:2]
+    for bounds in (starts, stops):
+        if bounds.shape != (batch,):
+            raise ShapeError(f"phrases' bounds have shape {tuple(bounds.shape)}; expected ({batch},), one a sentence")
+    d = lstm.hidden_size
+    weights = dict(lstm.named_parameters())
+    bias = weights["bias_ih_l0"] + weights["bias_hh_l0"] if lstm.bias else inputs.new_zeros(4 * d)
+    of_gates, of_candidate, of_output = bias.split((2 * d, d, d))
+    by_input = linear(inputs, weights["weight_ih_l0"])
+    place = torch.arange(time, device=inputs.device)[:, None]
+    inside = ((place >= starts) & (place < stops)).to(inputs)[..., None]
+    phrase_c = rest_c = inputs.new_zeros(batch, d)
+    hidden = inputs.new_zeros(2, batch, d)
+    states = []
+    for x, mine in zip(by_input, inside, strict=True):
+        pre = linear(hidden, weights["weight_hh_l0"]) + torch.stack((mine * x, (1 - mine) * x))
+        gates, candidate, output = pre.split((2 * d, d, d), dim=-1)
+        (i_phrase, f_phrase), (i_rest, f_rest), (i_bias, f_bias) = (
+            share.chunk(2, dim=-1) for share in _shares(gates, of_gates, torch.sigmoid)
+        )
+        g_phrase, g_rest, g_bias = _shares(candidate, of_candidate, torch.tanh)
+        met = i_bias * g_bias
+        phrase = i_phrase * (g_phrase + g_bias) + i_bias * g_phrase + mine * met
+        rest = i_rest * (g_phrase + g_rest + g_bias) + (i_phrase + i_bias) * g_rest + (1 - mine) * met
+        rest_c = rest + (f_phrase + f_rest + f_bias) * rest_c + f_rest * phrase_c
+        phrase_c = phrase + (f_phrase + f_bias) * phrase_c
+        o = torch.sigmoid(output.sum(dim=0) + of_output)
+        by_phrase, by_rest, _ = _shares(torch.stack((phrase_c, rest_c)), torch.zeros_like(of_output), torch.tanh)
+        hidden = torch.stack((o * by_phrase, o * by_rest))
+        states.append(hidden)
+    of_phrase, of_rest = torch.stack(states, dim=1)
+    return of_phrase, of_rest
+
+
+def _shares(terms: Tensor, bias: Tensor, activation: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Share activation(one + other + bias) out among its terms, the bias being first in every order.
+
+    Args:
+        terms: one and other, shape (2, batch, n).
+        bias: shape (n,).
+        activation: what is applied to the sum.
+
+    Returns:
+        The shares of one, of other and of the bias: they add up to the value. For tanh and no bias the last is zero.
+    """
+    one, other = activation(terms + bias)
+    none, both = activation(bias), activation(terms.sum(dim=0) + bias)
+    return (one - none + both - other) / 2, (other - none + both - one) / 2, none

@@ -1,0 +1,123 @@
+r"""How sure a correlation is: examples that belong together are drawn together.
+
+Phrases of one sentence overlap, so they are not independent; whole sentences are. A resample draws as many sentences as
+there are, with replacement, and an interval reaches from the 2.5th to the 97.5th percentile over the resamples. The
+same seed draws the same sentences, so two scores of the same phrases can be compared resample by resample.
+
+Source:
+    Efron and Tibshirani (1993), An Introduction to the Bootstrap; the percentile interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import ShapeError
+
+__all__ = ["Correlation", "correlate", "interval"]
+
+_DRAWN_AT_ONCE = 50
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A coefficient and what it is in each resample."""
+
+    value: float
+    draws: tuple[float, ...]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """From the 2.5th to the 97.5th percentile."""
+        return interval(self.draws)
+
+
+def interval(draws: Sequence[float]) -> tuple[float, float]:
+    """Find the middle 95 % of some numbers.
+
+    Args:
+        draws: one or more.
+
+    Returns:
+        The 2.5th and the 97.5th percentile.
+    """
+    ends = torch.tensor(draws, dtype=torch.float64).quantile(torch.tensor([0.025, 0.975], dtype=torch.float64))
+    return float(ends[0]), float(ends[1])
+
+
+def correlate(
+    scores: Tensor, labels: Tensor, clusters: Tensor, *, ranked: bool = False, draws: int = 500, seed: int = 0
+) -> Correlation:
+    """Correlate two rows of numbers, and again in every resample of the clusters.
+
+    Args:
+        scores: shape (n,).
+        labels: shape (n,).
+        clusters: to which sentence each belongs, from 0, shape (n,), int64.
+        ranked: whether ranks are correlated (Spearman) and not the numbers themselves (Pearson); ties share their
+            mean rank, which is found anew in each resample.
+        draws: how many resamples.
+        seed: which.
+
+    Returns:
+        The coefficient, 0 where one of the rows does not vary.
+
+    Raises:
+        ShapeError: when the rows are not equally long.
+
+    Example:
+        >>> import torch
+        >>> rise, sentence = torch.tensor([1.0, 2.0, 4.0, 8.0]), torch.tensor([0, 0, 1, 1])
+        >>> round(correlate(rise, rise.log(), sentence, ranked=True, draws=10).value, 9)
+        1.0
+    """
+    if not scores.shape == labels.shape == clusters.shape or scores.dim() != 1:
+        raise ShapeError(
+            f"scores, labels and clusters have shapes {tuple(scores.shape)}, {tuple(labels.shape)} and "
+            f"{tuple(clusters.shape)}; expected three rows of one length"
+        )
+    rows = tuple(row.double() for row in (scores, labels))
+    groups = tuple(row.unique(return_inverse=True)[1] for row in rows) if ranked else None
+    found = []
+    for counts in _counts(int(clusters.max()) + 1, draws, seed):
+        weights = counts[:, clusters]
+        one, other = rows if groups is None else (_ranks(group, weights) for group in groups)
+        found += _pearson(one, other, weights).tolist()
+    return Correlation(found[0], tuple(found[1:]))
+
+
+def _counts(clusters: int, draws: int, seed: int) -> Iterator[Tensor]:
+    """Give how often each cluster is drawn, shape (some draws, clusters): once each first, then in each resample."""
+    yield torch.ones(1, clusters, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(seed)
+    for start in range(0, draws, _DRAWN_AT_ONCE):
+        size = min(_DRAWN_AT_ONCE, draws - start)
+        chosen = torch.randint(clusters, (size, clusters), generator=generator)
+        yield torch.zeros(size, clusters, dtype=torch.float64).scatter_add_(
+            1, chosen, torch.ones(size, clusters, dtype=torch.float64)
+        )
+
+
+def _ranks(groups: Tensor, weights: Tensor) -> Tensor:
+    """Rank values that occur as often as their weights say; those of one group are equal and share their mean rank."""
+    sizes = weights.new_zeros(len(weights), int(groups.max()) + 1).index_add_(1, groups, weights)
+    return (sizes.cumsum(dim=1) - sizes / 2)[:, groups]
+
+
+def _pearson(one: Tensor, other: Tensor, weights: Tensor) -> Tensor:
+    """Correlate values that occur as often as their weights say, shape (draws,)."""
+    total, centred, varies = weights.sum(dim=1, keepdim=True), [], []
+    for row in (one, other):
+        away = row - (weights * row).sum(dim=1, keepdim=True) / total
+        centred.append(away)
+        # what does not vary still differs from its mean by rounding
+        varies.append((weights * away.square()).sum(dim=1) > 1e-24 * (weights * row.square()).sum(dim=1))
+    first, second = centred
+    covariance = (weights * first * second).sum(dim=1)
+    sizes = [(weights * away.square()).sum(dim=1).sqrt() for away in centred]
+    found = (covariance / (sizes[0] * sizes[1])).clamp(-1.0, 1.0)
+    return torch.where(varies[0] & varies[1], found, 0.0)

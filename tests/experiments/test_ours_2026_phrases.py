@@ -1,0 +1,61 @@
+"""Our question of phrases: the earlier figures as they were written down, and sentences that follow the figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrolled.experiments.ours_2026_phrases import PUBLISHED, PhraseAgreement
+from unrolled.study.experiment import Result
+
+
+def test_the_earlier_figures_are_all_there():
+    assert {encoder: len(figures) for encoder, figures in PUBLISHED.items()} == {"lstm": 8, "gru": 7}
+    assert sum(PUBLISHED["lstm"].values()) == pytest.approx(4.045)
+    assert sum(PUBLISHED["gru"].values()) == pytest.approx(3.852)
+
+
+def test_what_needs_an_optional_library_comes_last_and_networks_are_shared_with_other_items():
+    trials = PhraseAgreement().trials("cpu")
+    groups = [trial.settings["group"] for trial in trials]
+    assert groups.count("integrated gradients") == 2
+    assert set(groups[-2:]) == {"integrated gradients"}
+    assert groups[:2] == ["expansions"] * 2
+    by_encoder = {trial.settings["model"]["encoder"]: trial.settings for trial in trials}
+    for settings in by_encoder.values():
+        assert settings["model"]["hidden"] == 128
+        assert (settings["training"]["epochs"], settings["training"]["seed"]) == (3, 0)
+    assert [trial.settings["model"]["encoder"] for trial in trials if "decomposition" in trial.label] == ["lstm"]
+
+
+def results(**correlations):
+    """Results of one LSTM whose scores agree as they are told to, the same in every resample but for a little."""
+    trials = [trial for trial in PhraseAgreement().trials("cpu") if trial.settings["model"]["encoder"] == "lstm"]
+    found = []
+    for trial in trials:
+        methods = {}
+        for method in trial.settings["methods"]:
+            value = correlations.get(method, 0.3)
+            told = [value, value - 0.01, value + 0.01]
+            methods[method] = {
+                "pearson": told, "spearman": told, "by_length": [told] * 4 + [None], "cost": 2.0,
+                "draws": [value - 0.01, value, value + 0.01],
+                **({"ngram": told, "error": [0.0, 0.0]} if trial.settings["group"] == "expansions" else {}),
+            }  # fmt: skip
+        values = {"sentences": 400, "phrases": 7000, "accuracy": 0.85, "methods": methods}
+        found.append(Result(trial, values, 1.0, "2026-01-01", "a test", "a machine", {}))
+    return found
+
+
+def test_the_findings_follow_the_figures():
+    good = PhraseAgreement().report(results(**{**PUBLISHED["lstm"], "path": 0.6, "operating": 0.7}), "cpu").findings
+    assert "the best of the exact expansions is operating, 0.700; better than integrated gradients, 0.547" in good[0]
+    assert "1.0 times its cost" in good[0]
+    assert "of 8 published correlations 6 lie in our intervals; not operating 0.700 (published 0.519); path" in good[2]
+    bad = PhraseAgreement().report(results(gates=0.4, **{"integrated gradients": 0.5}), "cpu").findings
+    assert "is gates, 0.400; worse than integrated gradients, 0.500" in bad[0]
+    assert "better than zero, 0.300" in bad[0]
+    same = PhraseAgreement().report(results(), "cpu").findings
+    assert "not to be told from integrated gradients" in same[0]
+    assert "otherwise than published" in same[1]
+    like = PhraseAgreement().report(results(**dict.fromkeys(("zero", "path"), 0.16)), "cpu")
+    assert "0.16 to 0.30" in like.findings[1]
