@@ -33,13 +33,47 @@ def test_a_padded_sequence_is_read_as_it_is_alone(name, bidirectional):
         assert not torch.allclose(contexts(network, vectors)[0, :3], together[0, :3])
 
 
-def test_only_what_is_ragged_is_packed():
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("name", ENCODER_NAMES)
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_what_learns_over_padding_learns_the_same(name, bidirectional, layers):
+    if layers == 2 and name not in ("rnn", "gru", "lstm", "mlstm"):
+        pytest.skip("stacked as the others are, or not at all")
+    still = {"dropout": 0.0} if name == "transformer" else {}
+    network = encoder(name, bidirectional=bidirectional, layers=layers, options=still)
+    vectors = torch.randn(3, 5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    weigh = torch.randn(3, 5, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    found, wanted = [], [vectors, *network.parameters()]
+    for learning in (False, True):
+        network.train(learning)
+        read = contexts(network, vectors, LENGTHS)
+        gradients = torch.autograd.grad((weigh * read).sum(), wanted, allow_unused=True)
+        found.append([read, *(given for given in gradients if given is not None)])
+    assert len(found[0]) > 1
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-12)
+    if bidirectional:  # the control: run back through its padding, a sequence is read otherwise
+        assert not torch.allclose(contexts(network, vectors)[0, :3], read[0, :3])
+
+
+def test_relu_and_projections_learn_over_padding():
+    vectors = torch.randn(3, 5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for network in (
+        torch.nn.RNN(4, 8, nonlinearity="relu", batch_first=True, bidirectional=True, bias=False),
+        torch.nn.LSTM(4, 8, proj_size=3, num_layers=2, batch_first=True, bidirectional=True),
+    ):
+        judged = contexts(network.double().eval(), vectors, LENGTHS)
+        torch.testing.assert_close(contexts(network.train(), vectors, LENGTHS), judged, rtol=0, atol=1e-12)
+
+
+def test_only_what_is_ragged_is_packed_and_nothing_that_learns():
     network, inputs = encoder("gru"), []
     network.register_forward_hook(lambda _, args, __: inputs.append(type(args[0])))
     vectors = torch.zeros(3, 5, 4, dtype=torch.float64)
     for lengths in (None, torch.tensor([5, 5, 5]), LENGTHS):
         contexts(network, vectors, lengths)
     assert inputs == [torch.Tensor, torch.Tensor, PackedSequence]
+    contexts(network.train(), vectors, LENGTHS)
+    assert inputs[3] is torch.Tensor
 
 
 def test_lengths_that_say_nothing_are_forgotten():
