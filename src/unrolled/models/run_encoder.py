@@ -1,8 +1,8 @@
 """An encoder over padded batches, none of which padding reaches.
 
 Where a model is opened or judged, padding is packed away, so that whoever watches the network sees each sequence as
-long as it is. In training padding is run over and blanked: on a CPU torch takes time quadratic in the length to go
-back through a packed batch, many times what running over its padding costs.
+long as it is. In training padding is run over and blanked: on a CPU the time that torch takes back through a packed
+batch grows with the square of its length.
 """
 
 from __future__ import annotations
