@@ -19,7 +19,7 @@ from unrolled.analyses.contextual_decomposition import contextual_decomposition
 from unrolled.analyses.phrases import Phrases
 from unrolled.errors import UsageError
 from unrolled.models.classifier import Classifier
-from unrolled.models.run_encoder import contexts
+from unrolled.models.run_encoder import contexts_over_padding
 from unrolled.ngrams.decomposition import decompose
 from unrolled.ngrams.opening import Network
 from unrolled.text.batching import EncodedTexts
@@ -79,7 +79,7 @@ class Reader:
         Returns:
             The polarity, shape (batch,).
         """
-        states = contexts(self.model.encoder, vectors, lengths)
+        states = contexts_over_padding(self.model.encoder, vectors, lengths)
         negative, positive = self.model.head(self.model.pooling(states, lengths)).unbind(dim=-1)
         return positive - negative
 

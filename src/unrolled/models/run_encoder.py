@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from unrolled.errors import ShapeError, UsageError
 from unrolled.recurrence.layout import read_batch
 
-__all__ = ["contexts", "ragged", "reads_ahead"]
+__all__ = ["contexts", "contexts_over_padding", "ragged", "reads_ahead"]
 
 _PLAIN: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
     "GRU": torch.gru,
@@ -73,24 +73,35 @@ def contexts(encoder: nn.Module, vectors: Tensor, lengths: Tensor | None = None)
     if lengths is None:
         return encoder(vectors)[0]
     if encoder.training and torch.is_grad_enabled():
-        if isinstance(encoder, nn.RNNBase):
-            return _learn(encoder, vectors, lengths)
-        return encoder(vectors, lengths=lengths)[0]
+        return contexts_over_padding(encoder, vectors, lengths)
     packed = pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
     return pad_packed_sequence(encoder(packed)[0], batch_first=True, total_length=vectors.shape[1])[0]
 
 
-def _learn(network: nn.RNNBase, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """Run a network of torch.nn over padding, which what reads forward meets too late, and what reads back must not."""
-    inputs, layout = read_batch(vectors, network.input_size, True, lengths)
-    if not network.bidirectional:
-        return layout.blank(network(vectors)[0].transpose(0, 1)).transpose(0, 1)
-    for layer in range(network.num_layers):
+def contexts_over_padding(encoder: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
+    """Run an encoder over a padded batch without packing it: what gradients go back through fast.
+
+    Padding comes too late for what reads forward, and what reads back begins behind it.
+
+    Args:
+        encoder: a network of ``torch.nn``, or one that takes lengths; batch-first.
+        vectors: of the tokens, shape (batch, time, input).
+        lengths: how many tokens each sequence has, shape (batch,).
+
+    Returns:
+        As :func:`contexts`.
+    """
+    if not isinstance(encoder, nn.RNNBase):
+        return encoder(vectors, lengths=lengths)[0]
+    inputs, layout = read_batch(vectors, encoder.input_size, True, lengths)
+    if not encoder.bidirectional:
+        return layout.blank(encoder(vectors)[0].transpose(0, 1)).transpose(0, 1)
+    for layer in range(encoder.num_layers):
         if layer:
-            inputs = dropout(inputs, network.dropout)
-        ahead, back = network.all_weights[2 * layer : 2 * layer + 2]
-        reversed_ = _one_way(network, back, layout.reverse(inputs))
-        inputs = torch.cat((_one_way(network, ahead, inputs), layout.reverse(reversed_)), dim=-1)
+            inputs = dropout(inputs, encoder.dropout, encoder.training)
+        ahead, back = encoder.all_weights[2 * layer : 2 * layer + 2]
+        reversed_ = _one_way(encoder, back, layout.reverse(inputs))
+        inputs = torch.cat((_one_way(encoder, ahead, inputs), layout.reverse(reversed_)), dim=-1)
     return layout.blank(inputs).transpose(0, 1)
 
 
