@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unrolled.analyses.phrase_lengths import SPANS
 from unrolled.analyses.phrase_scores import (
     Reader,
     alone,
@@ -34,7 +35,6 @@ __all__ = [
     "GRADIENT_TIMES_INPUT",
     "INTEGRATED_GRADIENTS",
     "RANDOM",
-    "SPANS",
     "measure",
     "one_run",
 ]
@@ -44,8 +44,6 @@ INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT = "integrated gradients", "gradient x
 CONTEXTUAL_DECOMPOSITION = "contextual decomposition"
 AT_ITS_END = ", at the phrase's end"
 """Behind the name of a method that otherwise reads the end of the sentence."""
-SPANS = ((2, 2), (3, 4), (5, 8), (9, 16), (17, None))
-"""The lengths of phrases that are judged apart, in words."""
 _ROWS = 512  # how many interpolated sentences are in a batch of integrated gradients
 _NOT_EXPANSIONS = (ALONE, RANDOM, INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT, CONTEXTUAL_DECOMPOSITION)
 

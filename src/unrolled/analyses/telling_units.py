@@ -7,9 +7,32 @@ Source:
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-__all__ = ["area_under_curve", "correlations"]
+from unrolled.models.language_model import LanguageModel
+from unrolled.ngrams.opening import cells_of
+from unrolled.text.vocabulary import Vocabulary
+
+__all__ = ["area_under_curve", "correlations", "read_units"]
+
+
+@torch.no_grad()
+def read_units(model: LanguageModel, vocabulary: Vocabulary, text: str, columns: int) -> Tensor:
+    """Read a text with all units in sight.
+
+    Args:
+        model: with one layer of torch.nn.
+        vocabulary: its characters.
+        text: as many characters as fill the columns.
+        columns: how many stretches it is cut into, each read from an empty state on.
+
+    Returns:
+        [c; h] of an LSTM, h of another network, shape (time, columns, units).
+    """
+    assert isinstance(model.encoder, nn.RNNBase)
+    ((cell,),) = cells_of(model.encoder, torch.float32)
+    tokens = torch.tensor(vocabulary.encode(text)).view(columns, -1)
+    return cell.unroll(model.embedding(tokens).transpose(0, 1))[1:]
 
 
 def correlations(units: Tensor, facts: Tensor) -> Tensor:

@@ -19,7 +19,6 @@ has no one readout to be turned, and is left out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median, quantiles
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ import torch
 from torch import nn
 
 from unrolled.analyses.ranked_words import RankedWords, Word
+from unrolled.analyses.word_map import scatter_words
 from unrolled.analyses.word_operators import SIDES, Places, act
 from unrolled.corpora import load_dataset
 from unrolled.models.classifier import Classifier
@@ -42,7 +42,6 @@ from unrolled.text.vocabulary import UNKNOWN
 from unrolled.training.generators import seeded
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Operators"]
@@ -296,49 +295,12 @@ def _draw(results: Sequence[Result]) -> Figure:
     from unrolled.study.figures import grid, legend_below
 
     figure, panels = grid(len(SIDES), len(_ENCODERS), width=4.6, height=3.6)
-    each = iter(panels)
+    each, groups = iter(panels), {"negators": _NEGATORS, "intensifiers": _INTENSIFIERS}
     for side in SIDES:
         for encoder, title in _ENCODERS.items():
             panel = next(each)
             for result in _of(results, _TRAINED, encoder)[:1]:
-                _scatter(panel, _ranked(result, "path", side).words)
+                scatter_words(panel, _ranked(result, "path", side).words, groups, _SHOWN)
             panel.set(xscale="log", title=f"{title}: {_TITLES[side]}", xlabel="times the word was met", ylabel="slope")
     legend_below(figure, next((panel for panel in panels if panel.has_data()), panels[0]), 3)
     return figure
-
-
-def _scatter(panel: Axes, words: Sequence[Word]) -> None:
-    """Draw all words, with names where they lie far out and where they are negators or intensifiers."""
-    from unrolled.study.figures import COLOURS
-
-    groups = (
-        ("other words", None, "#999999", "."),
-        ("negators", _NEGATORS, COLOURS[1], "s"),
-        ("intensifiers", _INTENSIFIERS, COLOURS[0], "^"),
-    )
-    for label, chosen, colour, marker in groups:
-        shown = [
-            each for each in words if (each.word in chosen if chosen else each.word not in _NEGATORS | _INTENSIFIERS)
-        ]
-        size, order = (9, 3) if chosen else (5, 2)
-        panel.scatter(
-            [each.times for each in shown], [each.slope for each in shown],
-            s=size, color=colour, marker=marker, label=label, zorder=order,
-        )  # fmt: skip
-    named: list[Word] = []
-    reach = max(words[-1].slope, 1.0) - min(words[0].slope, 0.0)  # as both lines are drawn
-    far = (each for pair in zip(words[:_SHOWN], reversed(words[-_SHOWN:]), strict=True) for each in pair)
-    for each in (*far, *(each for _, chosen, _, _ in groups if chosen for each in words if each.word in chosen)):
-        # A name is left out where it would be written over another.
-        if all(
-            abs(math.log10(each.times / other.times)) > 0.25 or abs(each.slope - other.slope) > 0.035 * reach
-            for other in named
-        ):
-            named.append(each)
-            colour = next((colour for _, chosen, colour, _ in groups if chosen and each.word in chosen), "#333333")
-            panel.annotate(
-                each.word, (each.times, each.slope), (2, 2),
-                textcoords="offset points", fontsize=6, color=colour, zorder=4,
-            )  # fmt: skip
-    for level, style in ((0.0, "-"), (1.0, "--")):
-        panel.axhline(level, color="#555555", linewidth=0.8, linestyle=style)

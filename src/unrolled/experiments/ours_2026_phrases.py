@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
+from unrolled.analyses.phrase_lengths import SPANS, draw_by_length, span_name
 from unrolled.analyses.phrase_methods import (
     ALONE,
     AT_ITS_END,
@@ -28,7 +29,6 @@ from unrolled.analyses.phrase_methods import (
     GRADIENT_TIMES_INPUT,
     INTEGRATED_GRADIENTS,
     RANDOM,
-    SPANS,
     measure,
     one_run,
 )
@@ -221,15 +221,11 @@ def _tables(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> I
     yield Table(
         f"{name}: correlation with the labels of {count:,} phrases; cost in runs over the sentences", columns, rows
     )
-    columns = ("score of a phrase", *(_span(low, high) for low, high in SPANS))
+    columns = ("score of a phrase", *(span_name(low, high) for low, high in SPANS))
     yield Table(f"{name}: Pearson's correlation by the phrase's length in words", columns, long)
     if terms:
         columns = ("expansion", "n-gram alone, Pearson", "95 %", "error of the last state, %, mean", "median")
         yield Table(f"{name}: the n-gram's own term, and how far all terms are from adding up", columns, terms)
-
-
-def _span(low: int, high: int | None) -> str:
-    return f"{low}" if high == low else f"{low} or more" if high is None else f"{low} to {high}"
 
 
 def _findings(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
@@ -314,24 +310,6 @@ def _draw(results: Sequence[Result]) -> Figure:
 
 
 def _draw_lengths(results: Sequence[Result]) -> Figure:
-    from unrolled.study.figures import COLOURS, MARKERS, grid
-
-    compared = (ALONE, _IG, "mean(operating, path)", "path", "zero", _CD)
-    figure, panels = grid(1, len(_ENCODERS), width=3.6, height=3.4)
-    lines = {}
-    for panel, (encoder, name) in zip(panels, _ENCODERS.items(), strict=True):
-        found = _of(results, encoder)
-        for number, method in enumerate(compared):
-            if method not in found:
-                continue
-            spans = [[span for span in spans if span] for spans in _by_length(found[method])]
-            places = [place for place, span in enumerate(spans) if span]
-            values, low, high = ([fmean(each[end] for each in spans[place]) for place in places] for end in range(3))
-            colour, marker = COLOURS[number], MARKERS[number]
-            (lines[method],) = panel.plot(places, values, color=colour, marker=marker, label=method)
-            panel.fill_between(places, low, high, color=colour, alpha=0.12, linewidth=0)
-        panel.set(title=name, xlabel="words in the phrase", xlim=(-0.2, len(SPANS) - 0.8))
-        panel.set_xticks(range(len(SPANS)), [_span(low, high) for low, high in SPANS])
-    panels[0].set_ylabel("Pearson's correlation")
-    figure.legend(handles=list(lines.values()), loc="outside lower center", ncols=3)
-    return figure
+    gathered = {name: _of(results, encoder) for encoder, name in _ENCODERS.items()}
+    spans = {name: {method: _by_length(each) for method, each in found.items()} for name, found in gathered.items()}
+    return draw_by_length(spans, (ALONE, _IG, "mean(operating, path)", "path", "zero", _CD))

@@ -24,14 +24,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from unrolled.analyses.telling_units import area_under_curve, correlations
+from unrolled.analyses.telling_units import area_under_curve, correlations, read_units
 from unrolled.analyses.text_properties import PROSE, PYTHON, prose_properties, python_properties
 from unrolled.corpora import load_dataset
 from unrolled.datasets.charlm import PythonSource
 from unrolled.models.language_model import LanguageModel
-from unrolled.ngrams.opening import cells_of
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.study.learning import learn_once
 from unrolled.study.made_up import characters
@@ -158,7 +157,7 @@ class TellingCells(Experiment):
         text = _TEXTS[chosen["text"]]
         corpus = text.made_up() if chosen["smoke"] else text.read(bench)
         model, vocabulary, bpc = _network(corpus, chosen, bench)
-        read = partial(_units, model, vocabulary)
+        read = partial(read_units, model, vocabulary)
         dev, test = (_Seen.of(split, text, read, chosen) for split in (corpus.dev, corpus.test))
         fragment = read("\n" + text.fragment, 1)[1:, 0]
         found: dict[str, Any] = {}
@@ -243,15 +242,6 @@ def _network(
     with seeded(chosen["seed"]):  # as the engine does: what the trained network was before its first step
         built = task.build()
     return built.eval(), task.vocabulary, None
-
-
-@torch.no_grad()
-def _units(model: LanguageModel, vocabulary: Vocabulary, text: str, columns: int) -> Tensor:
-    """Read a text in columns, each from an empty state on; shape (time, columns, units): [c; h], or h."""
-    assert isinstance(model.encoder, nn.RNNBase)
-    ((cell,),) = cells_of(model.encoder, torch.float32)
-    tokens = torch.tensor(vocabulary.encode(text)).view(columns, -1)
-    return cell.unroll(model.embedding(tokens).transpose(0, 1))[1:]
 
 
 def _name(unit: int, chosen: Mapping[str, Any]) -> str:
