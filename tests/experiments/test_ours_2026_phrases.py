@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from unrolled.experiments.ours_2026_phrases import PUBLISHED, PhraseAgreement
+from unrolled.experiments.ours_2026_phrases import FIRST, PhraseAgreement
 from unrolled.study.experiment import Result
 
 
 def test_the_earlier_figures_are_all_there():
-    assert {encoder: len(figures) for encoder, figures in PUBLISHED.items()} == {"lstm": 8, "gru": 7}
-    assert sum(PUBLISHED["lstm"].values()) == pytest.approx(4.045)
-    assert sum(PUBLISHED["gru"].values()) == pytest.approx(3.852)
+    assert {encoder: len(figures) for encoder, figures in FIRST.items()} == {"lstm": 8, "gru": 7}
+    assert sum(FIRST["lstm"].values()) == pytest.approx(4.045)
+    assert sum(FIRST["gru"].values()) == pytest.approx(3.852)
 
 
 def test_what_needs_an_optional_library_comes_last_and_networks_are_shared_with_other_items():
@@ -47,15 +47,15 @@ def results(**correlations):
 
 
 def test_the_findings_follow_the_figures():
-    good = PhraseAgreement().report(results(**{**PUBLISHED["lstm"], "path": 0.6, "operating": 0.7}), "cpu").findings
+    good = PhraseAgreement().report(results(**{**FIRST["lstm"], "path": 0.6, "operating": 0.7}), "cpu").findings
     assert "the best of the exact expansions is operating, 0.700; better than integrated gradients, 0.547" in good[0]
     assert "1.0 times its cost" in good[0]
-    assert "of 8 published correlations 6 lie in our intervals; not operating 0.700 (published 0.519); path" in good[2]
+    assert "of 8 earlier correlations 6 lie in our intervals; not operating 0.700 (at first 0.519); path" in good[2]
     bad = PhraseAgreement().report(results(gates=0.4, **{"integrated gradients": 0.5}), "cpu").findings
     assert "is gates, 0.400; worse than integrated gradients, 0.500" in bad[0]
     assert "better than zero, 0.300" in bad[0]
     same = PhraseAgreement().report(results(), "cpu").findings
     assert "not to be told from integrated gradients" in same[0]
-    assert "otherwise than published" in same[1]
+    assert "otherwise than at first" in same[1]
     like = PhraseAgreement().report(results(**dict.fromkeys(("zero", "path"), 0.16)), "cpu")
     assert "0.16 to 0.30" in like.findings[1]

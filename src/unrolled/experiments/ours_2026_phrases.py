@@ -7,7 +7,7 @@ each score stands what it costs: the time that it takes for all phrases, in unit
 sentences.
 
 At scale cpu 400 of the 2,210 test sentences, and 3 epochs; at scale paper all sentences, 10 epochs, three seeds. The
-published figures are a first measurement made before this library was built: 12,231 phrases of 700 test sentences,
+figures in brackets are a first measurement made before this library was built: 12,231 phrases of 700 test sentences,
 networks of 128 units.
 
 Source:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from unrolled.models.classifier import Classifier
     from unrolled.tasks.classify import Classify
 
-__all__ = ["PUBLISHED", "PhraseAgreement"]
+__all__ = ["FIRST", "PhraseAgreement"]
 
 _ENCODERS = {"lstm": "LSTM", "gru": "GRU"}
 _EXACT = ("operating", "path", "gates")
@@ -69,7 +69,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
 _SHOWN = (ALONE, _IG, _IG + _HERE, *_MEANS, *_EXACT, "taylor(3)", "taylor(2)", "zero", "activation", _CD, _CD + _HERE,
           _GI, _GI + _HERE, RANDOM)  # fmt: skip
 
-PUBLISHED: dict[str, dict[str, float]] = {
+FIRST: dict[str, dict[str, float]] = {
     "lstm": {
         ALONE: 0.550, _IG: 0.547, "operating": 0.519, "path": 0.520, "gates": 0.513, "mean(operating, path)": 0.544,
         _CD: 0.453, "zero": 0.399,
@@ -199,7 +199,7 @@ def _tables(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> I
         low, high = (_mean(measured, "pearson", place) for place in (1, 2))
         rows.append((
             method,
-            Number([each["pearson"][0] for each in measured], PUBLISHED[encoder].get(method), digits=3),
+            Number([each["pearson"][0] for each in measured], FIRST[encoder].get(method), digits=3),
             f"{low:.3f} to {high:.3f}",
             Number([each["spearman"][0] for each in measured], digits=3),
             f"{_mean(measured, 'spearman', 1):.3f} to {_mean(measured, 'spearman', 2):.3f}",
@@ -243,20 +243,20 @@ def _findings(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) ->
         sums = [_mean(found[method], "pearson", 0) for method in found if "ngram" in found[method][0]]
         yield (
             f"{name}: over all expansions the n-gram's own term agrees at {terms[0]:.2f} to {terms[-1]:.2f} "
-            f"({'as' if within else 'otherwise than'} published: {low:.2f} to {high:.2f}), the sum of all n-grams in "
+            f"({'as' if within else 'otherwise than'} at first: {low:.2f} to {high:.2f}), the sum of all n-grams in "
             f"the phrase at {min(sums):.2f} to {max(sums):.2f}."
         )
-    theirs = PUBLISHED[encoder]
+    theirs = FIRST[encoder]
     asked = [method for method in theirs if method in found]
     off = [
-        f"{method} {_figure(found[method])} (published {theirs[method]:.3f})"
+        f"{method} {_figure(found[method])} (at first {theirs[method]:.3f})"
         for method in asked
         if not _mean(found[method], "pearson", 1) <= theirs[method] <= _mean(found[method], "pearson", 2)
     ]
     if asked:
         reached = fmean(each["accuracy"] for measured in found.values() for each in measured)
         yield (
-            f"{name}: of {len(asked)} published correlations {len(asked) - len(off)} lie in our intervals"
+            f"{name}: of {len(asked)} earlier correlations {len(asked) - len(off)} lie in our intervals"
             + (f"; not {'; '.join(off)}, which are of other sentences and another training" if off else "")
             + f". This network is right in {100 * reached:.1f} % of its task's test sentences, theirs in "
             f"{100 * _ACCURACY[encoder]:.0f} %."
@@ -297,9 +297,9 @@ def _draw(results: Sequence[Result]) -> Figure:
         heights, colour, marker = [height for height, _ in rows], COLOURS[number], MARKERS[number]
         label = _ENCODERS[encoder]
         panel.errorbar(values, heights, xerr=spread, linestyle="none", color=colour, marker=marker, label=label)
-        theirs = [(PUBLISHED[encoder][method], height) for height, method in rows if method in PUBLISHED[encoder]]
+        theirs = [(FIRST[encoder][method], height) for height, method in rows if method in FIRST[encoder]]
         if theirs:
-            xs, ys, label = [x for x, _ in theirs], [y for _, y in theirs], f"{label}, published"
+            xs, ys, label = [x for x, _ in theirs], [y for _, y in theirs], f"{label}, at first"
             panel.scatter(xs, ys, s=30, facecolors="none", edgecolors=colour, marker=marker, label=label)
     panel.axvline(0, color="#888888", linewidth=1)
     panel.set(xlabel="Pearson's correlation with labels, 95 % intervals")
