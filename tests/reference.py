@@ -146,7 +146,7 @@ def affine(step, rule: str, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         return step(x, zero), A
     if rule.startswith("taylor"):
         order = int(rule[7:-1]) if "(" in rule else 2
-        along = lambda a: jacobian(step, x, a * s)  # noqa: E731
+        along = lambda a: jacobian(step, x, a * s)
         # derivatives of α -> J(x, αs) from its polynomial fit near 0: exact enough in float64 for low orders
         points = 0.02 * torch.cos(torch.pi * (torch.arange(12).double() + 0.5) / 12)
         values = torch.stack([along(a).flatten() for a in points])

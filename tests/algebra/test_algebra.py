@@ -84,7 +84,7 @@ def test_partition_finds_kinks():
 
 def test_partition_treats_examples_apart():
     steep = torch.tensor([0.0, 40.0], dtype=torch.float64)
-    look = lambda a: (torch.tanh(steep * a) + a, steep / torch.cosh(steep * a) ** 2 + 1)  # noqa: E731
+    look = lambda a: (torch.tanh(steep * a) + a, steep / torch.cosh(steep * a) ** 2 + 1)
     rounds = partition(look, 2, torch.ones(2, dtype=torch.float64), 1e-13, 64)
     total = sum(w * look(a)[1] for a, w in rounds)
     torch.testing.assert_close(total, look(torch.ones(2, dtype=torch.float64))[0], rtol=0, atol=1e-12)

@@ -187,7 +187,7 @@ def stack_automaton(word, kinds, depth):
 def dyck_prefixes(kinds, depth, count, length):
     """Prefixes of strings whose brackets nest at most ``depth`` deep."""
     generator = torch.Generator().manual_seed(0)
-    draw = lambda n: int(torch.randint(n, (1,), generator=generator))  # noqa: E731
+    draw = lambda n: int(torch.randint(n, (1,), generator=generator))
     words = []
     for _ in range(count):
         word, stack = [], []

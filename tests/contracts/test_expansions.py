@@ -149,7 +149,7 @@ def test_local_means_that_a_term_knows_its_own_tokens_only(kind, layers, name):
 def test_taylor_of_order_one_is_zero_and_high_orders_approach_path_where_the_series_converges(kind):
     rnn = network(kind, scale=0.7)
     x = torch.randn(T, 1, E, dtype=torch.float64)
-    of = lambda name: unrolled.decompose(rnn, x, expansion=name, tolerance=1e-13).vectors()  # noqa: E731
+    of = lambda name: unrolled.decompose(rnn, x, expansion=name, tolerance=1e-13).vectors()
     torch.testing.assert_close(of("taylor(1)"), of("zero"))
     errors = [relative(of(f"taylor({k})"), of("path")) for k in (1, 2, 4, 6)]
     assert errors == sorted(errors, reverse=True)
@@ -159,7 +159,7 @@ def test_taylor_of_order_one_is_zero_and_high_orders_approach_path_where_the_ser
 def test_mean_averages_its_members():
     rnn = network(nn.GRU)
     x = torch.randn(T, 2, E, dtype=torch.float64)
-    of = lambda name: unrolled.decompose(rnn, x, expansion=name)  # noqa: E731
+    of = lambda name: unrolled.decompose(rnn, x, expansion=name)
     expected = (of("operating").vectors() + of("gates").vectors() + of("path").vectors()) / 3
     mean = of("mean(operating, gates, path)")
     torch.testing.assert_close(mean.vectors(), expected)

@@ -51,15 +51,15 @@ def test_table_1(cell, published, layers, ours, task):
 def test_table_1_leaves_out_a_matrix_of_the_multiplicative_cells(cell, published, ours):
     """Its sizes of mRNN and mLSTM have 8.4M and 5.5M parameters; they are right for 4.5M if W_mh is not counted."""
     assert fit_parameters(cell, **CHARACTERS).nearest.hidden_size == ours
-    count = lambda d: count_parameters(cell, 128, d, vocabulary=50).parameters  # noqa: E731
+    count = lambda d: count_parameters(cell, 128, d, vocabulary=50).parameters
     assert count(published) > 1.2 * CHARACTERS["budget"]
-    without = lambda d: abs(count(d) - d * d - CHARACTERS["budget"])  # noqa: E731
+    without = lambda d: abs(count(d) - d * d - CHARACTERS["budget"])
     assert min(range(published - 50, published + 50), key=without) == published
 
 
 def test_the_count_is_that_of_the_modules():
     sized = count_parameters("lstm", 5, 7, 2, True, vocabulary=11)
-    count = lambda module: sum(p.numel() for p in module.parameters())  # noqa: E731
+    count = lambda module: sum(p.numel() for p in module.parameters())
     assert sized.network == count(nn.LSTM(5, 7, 2, bidirectional=True))
     assert sized.embedding == count(nn.Embedding(11, 5))
     assert sized.output == count(nn.Linear(14, 11))
@@ -71,7 +71,7 @@ def test_the_count_is_that_of_the_modules():
 def test_the_two_sizes_lie_on_either_side_of_the_budget(name, budget):
     fit = fit_parameters(name, budget, 4)
     assert fit.below.parameters <= budget < fit.above.parameters
-    real = lambda size: sum(p.numel() for p in recurrent(name, 4, size).parameters())  # noqa: E731
+    real = lambda size: sum(p.numel() for p in recurrent(name, 4, size).parameters())
     assert real(fit.below.hidden_size) == fit.below.parameters
     assert real(fit.above.hidden_size) == fit.above.parameters
     grain = 4 if name == "memorising" else 1

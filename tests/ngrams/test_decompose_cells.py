@@ -96,7 +96,7 @@ def test_terms_equal_the_definition(name, rule):
     network = build(name)
     cell = network.cell(0, 0)
     weights = {key: value.detach() for key, value in cell.named_parameters()}
-    step = lambda x, s: STEPS[name](weights, x, s)  # noqa: E731
+    step = lambda x, s: STEPS[name](weights, x, s)
     x = torch.randn(T, E).double()
     states = run(step, x, cell.initial_state(1)[0])
     expected = ngrams([affine(step, rule, x[t], states[t]) for t in range(T)])[..., -D:]

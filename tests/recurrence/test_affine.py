@@ -127,7 +127,7 @@ def test_with_a_trained_networks_weights_the_state_is_the_sum_of_its_ngrams(name
     summed = unrolled.decompose(rnn, x, expansion=expansion).vectors().sum(dim=2).transpose(0, 1)
     torch.testing.assert_close(cell.hidden(cell.unroll(x)[1:]), summed)
     assert (summed - rnn(x)[0]).abs().max() > 1e-4  # the control: the network itself is not affine
-    count = lambda module: sum(p.numel() for p in module.parameters())  # noqa: E731
+    count = lambda module: sum(p.numel() for p in module.parameters())
     assert count(cell) == count(rnn)
 
 
@@ -173,9 +173,9 @@ def test_cut_off_networks_open_exactly_across_the_kink(name, layers):
 def random_recurrence(clamp=None):
     torch.manual_seed(7)
     pattern = Pattern((0, None), (Term(0, 0, 1), Term(1, 0, 2), Term(1, 1, 3)), D, clamp)
-    draw = lambda *shape: torch.randn(*shape).double().requires_grad_()  # noqa: E731
+    draw = lambda *shape: torch.randn(*shape).double().requires_grad_()
 
-    def expand(by_input, gain, unread):  # noqa: ARG001
+    def expand(by_input, gain, unread):  # noqa: ARG001  # a weight that nothing reads
         """Two parts of g and four diagonals, one of them the same for all tokens, one read twice."""
         offset, *several = (gain * by_input).chunk(5, dim=-1)
         return (offset, several[0].tanh()), (*several[:3], torch.ones_like(offset))

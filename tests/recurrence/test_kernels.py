@@ -74,7 +74,7 @@ def test_forward_mode_goes_through_the_plain_loop(name):
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_gradient_for_each_example_is_that_of_the_example(name):
     cell, x, s = made(name)
-    loss = lambda x, s: cell.unroll(x[:, None], s[None]).square().sum()  # noqa: E731
+    loss = lambda x, s: cell.unroll(x[:, None], s[None]).square().sum()
     each = torch.func.vmap(torch.func.grad(loss), in_dims=(1, 0), out_dims=1)(x, s)
     x.requires_grad_()
     torch.testing.assert_close(each, torch.autograd.grad(cell.unroll(x, s).square().sum(), x)[0])
