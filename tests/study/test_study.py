@@ -6,7 +6,7 @@ import pytest
 
 from unrolled.errors import DataError, UsageError
 from unrolled.study.archive import Archive
-from unrolled.study.experiment import Experiment, Report, Trial
+from unrolled.study.experiment import Experiment, Report, Trial, where
 from unrolled.study.runner import collect, run_experiment
 from unrolled.study.summary import summarise
 from unrolled.study.table import Number, Table, compare
@@ -155,3 +155,10 @@ def test_a_cell_cannot_break_the_table_and_a_row_must_fit_it():
     assert table.markdown().splitlines()[-1] == r"| x\|y z | 1.00 |"
     with pytest.raises(UsageError, match="a row of 't' has 1 cells; expected 2"):
         Table("t", ("a", "b"), [("x",)])
+
+
+def test_results_are_picked_by_the_settings_of_their_trials(archive):
+    results = run_experiment(Squares(), "smoke", archive, command="c")
+    assert [result["square"] for result in where(results, n=2)] == [4]
+    assert where(results) == list(results)
+    assert not where(results, n=9)

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from unrolled.analyses.adjectives import by_sign, polar_adjectives, sst2_adjectives
 from unrolled.analyses.polarity import context_scores, ngram_scores
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import learn_once
 from unrolled.study.loading import load_once
 from unrolled.study.made_up import ratings
@@ -122,7 +122,9 @@ class NegationRates(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate rates and their intervals."""
-        tables = [table for name in _NETWORKS if (mine := _of(results, name)) for table in _tables(name, mine)]
+        tables = [
+            table for name in _NETWORKS if (mine := where(results, network=name)) for table in _tables(name, mine)
+        ]
         return Report(tables, _findings(results), {"ours-negation-rates": lambda: _draw(results)})
 
 
@@ -183,10 +185,6 @@ def _resampled(values: Tensor, draws: int) -> list[float]:
     return [round(value, 4) for value in (float(values.double().mean()), *interval(drawn.tolist()))]
 
 
-def _of(results: Sequence[Result], name: str) -> list[Result]:
-    return [result for result in results if result.trial.settings["network"] == name]
-
-
 def _values(mine: Sequence[Result], expansion: str, kind: str, measure: str) -> list[list[float]]:
     """The measure and its interval, seed by seed; none where the vocabulary lacks the word."""
     found = (result["expansions"][expansion][kind] for result in mine)
@@ -239,7 +237,7 @@ def _tables(name: str, mine: Sequence[Result]) -> list[Table]:
 def _findings(results: Sequence[Result]) -> list[str]:
     said = []
     for name in _NETWORKS:
-        if not (mine := _of(results, name)):
+        if not (mine := where(results, network=name)):
             continue
         by_expansion = {each: _mean(mine, each, "ngram", "flips")[0] for each in mine[0]["expansions"]}
         expansion = _EXACT[1] if name in _OPENED else _OWN
@@ -262,11 +260,11 @@ def _findings(results: Sequence[Result]) -> list[str]:
 def _draw(results: Sequence[Result]) -> Figure:
     from unrolled.study.figures import COLOURS, MARKERS, grid, legend_below
 
-    shown = [name for name in _NETWORKS if _of(results, name)]
-    most = max(len(_of(results, name)[0]["expansions"]) for name in shown)
+    shown = [name for name in _NETWORKS if where(results, network=name)]
+    most = max(len(where(results, network=name)[0]["expansions"]) for name in shown)
     figure, panels = grid(2, len(shown), width=2.7, height=0.9 + 0.25 * most)
     for column, name in enumerate(shown):
-        mine = _of(results, name)
+        mine = where(results, network=name)
         expansions = list(mine[0]["expansions"])
         for row, measure in enumerate(("flips", _VERY)):
             panel = panels[row * len(shown) + column]

@@ -32,7 +32,7 @@ from unrolled.analyses.word_operators import SIDES, Places, act
 from unrolled.corpora import load_dataset
 from unrolled.models.classifier import Classifier
 from unrolled.ngrams.decomposition import decompose
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import learn_once
 from unrolled.study.made_up import negation
 from unrolled.study.table import Number, Table
@@ -128,11 +128,11 @@ class Operators(Experiment):
         for side in SIDES:
             for network, encoder in kinds:
                 for expansion in _EXPANSIONS:
-                    if found := _of(results, network, encoder):
+                    if found := where(results, network=network, encoder=encoder):
                         name = f"{_ENCODERS[encoder]}, {network}, {expansion}"
                         spreads.append((_TITLES[side], name, *_spread(found, expansion, side)))
             for encoder in _ENCODERS:
-                if found := _of(results, _TRAINED, encoder):
+                if found := where(results, network=_TRAINED, encoder=encoder):
                     ranked = _ranked(found[0], "path", side)
                     ranks.append(
                         (
@@ -159,7 +159,7 @@ class Operators(Experiment):
             heading = ("acts on", "network", "turn", "amplify", "erase")
             tables.append(Table("Strongest words, path, trained, first seed; 95% intervals decide", heading, ranks))
         figures = {}
-        if any(_of(results, _TRAINED, encoder) for encoder in _ENCODERS):
+        if any(where(results, network=_TRAINED, encoder=encoder) for encoder in _ENCODERS):
             figures["ours-operators"] = lambda: _draw(results)
         return Report(tables, _findings(results), figures)
 
@@ -202,11 +202,6 @@ def _read(model: Classifier, task: Classify, corpus: Classification, expansion: 
     return {side: Places.joined(parts) for side, parts in found.items()}
 
 
-def _of(results: Sequence[Result], network: str, encoder: str) -> list[Result]:
-    key = (network, encoder)
-    return [each for each in results if (each.trial.settings["network"], each.trial.settings["encoder"]) == key]
-
-
 def _ranked(result: Result, expansion: str, side: str) -> RankedWords:
     found = result[f"{expansion}, {side}"]
     return RankedWords.of(map(Word, result["words"], result["counts"], found["slopes"], found["halves"]))
@@ -242,7 +237,7 @@ def _spread(results: Sequence[Result], expansion: str, side: str) -> tuple[Numbe
 def _findings(results: Sequence[Result]) -> list[str]:
     said = []
     for encoder, title in _ENCODERS.items():
-        for result in _of(results, _TRAINED, encoder)[:1]:
+        for result in where(results, network=_TRAINED, encoder=encoder)[:1]:
             for side in SIDES:
                 ranked = _ranked(result, "path", side)
                 words, end = ranked.words, max(1, len(ranked.words) // 20)
@@ -257,7 +252,7 @@ def _findings(results: Sequence[Result]) -> list[str]:
         network: [
             area
             for encoder in _ENCODERS
-            for each in _of(results, network, encoder)
+            for each in where(results, network=network, encoder=encoder)
             if (area := _ranked(each, "path", "after").below(_NEGATORS)) is not None
         ]
         for network in (_TRAINED, _VECTORS, _UNTRAINED)
@@ -275,7 +270,7 @@ def _findings(results: Sequence[Result]) -> list[str]:
 
 def _turning(results: Sequence[Result]) -> str:
     """Say which negators turn the sign of what comes next, and which could not be asked."""
-    trained = [each for encoder in _ENCODERS for each in _of(results, _TRAINED, encoder)]
+    trained = [each for encoder in _ENCODERS for each in where(results, network=_TRAINED, encoder=encoder)]
     turning = {each.word for result in trained for each in _ranked(result, "path", "after").turning}
     rare = _NEGATORS - {word for result in trained for word in result["words"]}
     return (
@@ -299,7 +294,7 @@ def _draw(results: Sequence[Result]) -> Figure:
     for side in SIDES:
         for encoder, title in _ENCODERS.items():
             panel = next(each)
-            for result in _of(results, _TRAINED, encoder)[:1]:
+            for result in where(results, network=_TRAINED, encoder=encoder)[:1]:
                 scatter_words(panel, _ranked(result, "path", side).words, groups, _SHOWN)
             panel.set(xscale="log", title=f"{title}: {_TITLES[side]}", xlabel="times the word was met", ylabel="slope")
     legend_below(figure, next((panel for panel in panels if panel.has_data()), panels[0]), 3)

@@ -31,7 +31,7 @@ from unrolled.cells.dyck import Dyck as Stack
 from unrolled.datasets.dyck import Dyck
 from unrolled.models.brackets import NextBracket
 from unrolled.recurrence.network import Recurrent
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn
 from unrolled.study.table import Number, Table
 from unrolled.tasks.brackets import CloseBrackets
@@ -179,16 +179,11 @@ def gates(model: NextBracket) -> list[float] | None:
     return [round(gate, 6) for gate in torch.sigmoid(model.embedding.weight @ weight.T).flatten().tolist()]
 
 
-def _of(results: Sequence[Result], model: str, depth: int | None = None) -> list[Result]:
-    chosen = (result for result in results if result.trial.settings["model"] == model)
-    return [result for result in chosen if depth is None or result.trial.settings["depth"] == depth]
-
-
 def _judged(results: Sequence[Result]) -> Table:
     rows: list[Sequence[str | Number]] = []
     for model in _MODELS:
         for place, depth in enumerate(_DEPTHS):
-            if not (chosen := _of(results, model.told, depth)):
+            if not (chosen := where(results, model=model.told, depth=depth)):
                 continue
             known = model.published
             epochs = [result["converged"] for result in chosen if result["converged"] is not None]
@@ -230,7 +225,7 @@ def _opened(stacks: Sequence[Result]) -> Table:
 def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
     said = []
     for model in _MODELS:
-        if not (chosen := _of(results, model.told)):
+        if not (chosen := where(results, model=model.told)):
             continue
         perfect, worst = sum(result["dev_wcpa"] == 1 for result in chosen), min(each["dev_wcpa"] for each in chosen)
         best = max(result["dev_wcpa"] for result in chosen)
@@ -277,7 +272,7 @@ def _draw_distances(results: Sequence[Result]) -> Figure:
     lines = {}
     for panel, depth in zip(panels, _DEPTHS, strict=True):
         for number, model in enumerate(_MODELS):
-            if chosen := _of(results, model.told, depth):
+            if chosen := where(results, model=model.told, depth=depth):
                 (lines[model.told],) = panel.plot(
                     chosen[0]["distances"],
                     [100 * share for share in chosen[0]["right"]],
@@ -303,7 +298,7 @@ def _draw_embeddings(results: Sequence[Result]) -> Figure:
     for panel, depth in zip(panels, _DEPTHS, strict=True):
         panel.axhline(0, color="#888888", linewidth=0.8)
         panel.axvline(0, color="#888888", linewidth=0.8)
-        for result in _of(results, "embeddings learned, e = 2", depth)[:1]:
+        for result in where(results, model="embeddings learned, e = 2", depth=depth)[:1]:
             for place, (x, y) in enumerate(result["embedding"]):
                 pushes = result["gates"][place] > 0.5
                 panel.plot(x, y, marker=f"${_SHAPES[place]}$", markersize=11, color=COLOURS[0 if pushes else 1])

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.corpora import load_dataset
 from unrolled.models.budget import count_parameters, fit_parameters
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn_once
 from unrolled.study.made_up import characters, words
 from unrolled.study.shorter_text import first_lines
@@ -187,7 +187,7 @@ class EqualParameters(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Lay scores and times beside those published, and count the published networks anew."""
-        tables = [_scores(unit, results) for unit in _UNITS if _of(results, unit)]
+        tables = [_scores(unit, results) for unit in _UNITS if where(results, unit=unit)]
         return Report(
             [*tables, _counts(results)],
             _findings(results, scale),
@@ -205,19 +205,14 @@ def _text(chosen: Mapping[str, Any], bench: Bench) -> Language:
     return first_lines(whole, *chosen["lines"])
 
 
-def _of(results: Sequence[Result], unit: str, model: str | None = None) -> list[Result]:
-    chosen = [result for result in results if result.trial.settings["unit"] == unit]
-    return [result for result in chosen if model is None or result.trial.settings["model"] == model]
-
-
 def _values(results: Sequence[Result], unit: str, model: str, value: str) -> list[float]:
-    return [result[value] for result in _of(results, unit, model)]
+    return [result[value] for result in where(results, unit=unit, model=model)]
 
 
 def _scores(unit: str, results: Sequence[Result]) -> Table:
     known, rows = _UNITS[unit], list[Sequence[str | Number]]()
     for row in known.rows:
-        if chosen := _of(results, unit, row.told):
+        if chosen := where(results, unit=unit, model=row.told):
             rows.append(
                 (
                     row.told,
@@ -282,7 +277,7 @@ def _slower(results: Sequence[Result]) -> Iterator[str]:
         for one, other in _PAIRS[:2]:
             times = [
                 fmean(result["seconds"] / result["epochs"] for result in chosen)
-                for chosen in (_of(results, unit, one), _of(results, unit, other))
+                for chosen in (where(results, unit=unit, model=one), where(results, unit=unit, model=other))
                 if chosen
             ]
             if len(times) == 2:
@@ -296,7 +291,7 @@ def _slower(results: Sequence[Result]) -> Iterator[str]:
 def _draw(results: Sequence[Result]) -> Figure:
     from unrolled.study.figures import COLOURS, MARKERS, grid
 
-    shown = [unit for unit in _UNITS if _of(results, unit)]
+    shown = [unit for unit in _UNITS if where(results, unit=unit)]
     figure, panels = grid(1, len(shown), width=4.4, height=3.2)
     handles = []
     for panel, unit in zip(panels, shown, strict=True):

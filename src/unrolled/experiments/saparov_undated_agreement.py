@@ -29,7 +29,7 @@ from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.models.counts import CountModel
 from unrolled.recurrence.cell import Cell
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.plain_loop import WordReader, learn
 from unrolled.study.table import Number, Table
 
@@ -104,7 +104,7 @@ class Agreement(Experiment):
         spans = [(0, 0), (1, longest // 2), (longest // 2 + 1, longest), (longest + 1, 2 * longest)]
         rows: list[Sequence[str | Number]] = []
         for amount, model in product(_AMOUNTS[scale], _MODELS):
-            if chosen := _of(results, model, amount):
+            if chosen := where(results, model=model, sentences=amount):
                 means = ([_mean(each["right"], span) for each in chosen] for span in spans)
                 hard = [_mean(each["misled"], (1, longest)) for each in chosen]
                 cells = [Number(values, digits=1, percent=True) for values in (*means, hard)]
@@ -177,11 +177,6 @@ def _loss(model: nn.Module, words: Tensor) -> Tensor:
     return F.cross_entropy(model(words[:-1]).flatten(0, 1), words[1:].flatten())
 
 
-def _of(results: Sequence[Result], model: str, amount: int) -> list[Result]:
-    chosen = (result for result in results if result.trial.settings["model"] == model)
-    return [result for result in chosen if result.trial.settings["sentences"] == amount]
-
-
 def _mean(shares: Sequence[float | None], span: tuple[int, int]) -> float:
     return fmean(share for share in shares[span[0] : span[1] + 1] if share is not None)
 
@@ -191,7 +186,7 @@ def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
     for amount in _AMOUNTS[scale]:
         told = []
         for model in _MODELS:
-            if chosen := _of(results, model, amount):
+            if chosen := where(results, model=model, sentences=amount):
                 spans = ((0, 0), (longest // 2 + 1, longest), (longest + 1, 2 * longest))
                 beside, far, beyond = (100 * fmean(_mean(each["right"], span) for each in chosen) for span in spans)
                 told.append(f"{model} {beside:.0f}, {far:.0f}, {beyond:.0f}")
@@ -211,7 +206,7 @@ def _draw(results: Sequence[Result], scale: Scale) -> Figure:
     lines = {}  # for each model its mean; the band reaches from the worst seed to the best
     for panel, amount in zip(panels, amounts, strict=True):
         for number, model in enumerate(_MODELS):
-            curves = [result["right"] for result in _of(results, model, amount)]
+            curves = [result["right"] for result in where(results, model=model, sentences=amount)]
             if not curves:
                 continue
             by_distance = [[100 * share for share in shares] for shares in zip(*curves, strict=True)]

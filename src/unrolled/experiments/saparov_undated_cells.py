@@ -31,7 +31,7 @@ from unrolled.analyses.text_properties import PROSE, PYTHON, prose_properties, p
 from unrolled.corpora import load_dataset
 from unrolled.datasets.charlm import PythonSource
 from unrolled.models.language_model import LanguageModel
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import learn_once
 from unrolled.study.made_up import characters
 from unrolled.study.table import Number, Table
@@ -186,7 +186,9 @@ class TellingCells(Experiment):
         for text, about in _TEXTS.items():
             for name in about.names:
                 for encoder in _ENCODERS:
-                    trained, untrained = (_of(results, text, encoder, state) for state in (True, False))
+                    trained, untrained = (
+                        where(results, text=text, encoder=encoder, trained=state) for state in (True, False)
+                    )
                     if trained or untrained:
                         cells = (
                             Number(
@@ -202,7 +204,7 @@ class TellingCells(Experiment):
         figures = {
             f"cs577-lecture-5-cells-{text}": partial(_draw, result, _TEXTS[text])
             for text in _TEXTS
-            if (result := next(iter(_of(results, text, "lstm", True)), None))
+            if (result := next(iter(where(results, text=text, encoder="lstm", trained=True)), None))
         }
         return Report([Table(title, columns, rows)], _findings(results), figures)
 
@@ -249,13 +251,6 @@ def _name(unit: int, chosen: Mapping[str, Any]) -> str:
     return f"c {unit}" if unit < memory else f"h {unit - memory}"
 
 
-def _of(results: Sequence[Result], text: str, encoder: str, trained: bool) -> list[Result]:
-    key = (text, encoder, trained)
-    return [
-        each for each in results if tuple(each.trial.settings[name] for name in ("text", "encoder", "trained")) == key
-    ]
-
-
 def _mean(results: Sequence[Result], name: str) -> float:
     return fmean(each["found"][name]["correlation"] for each in results)
 
@@ -264,7 +259,7 @@ def _findings(results: Sequence[Result]) -> list[str]:
     said = []
     for text, about in _TEXTS.items():
         for encoder, title in _ENCODERS.items():
-            trained, untrained = (_of(results, text, encoder, state) for state in (True, False))
+            trained, untrained = (where(results, text=text, encoder=encoder, trained=state) for state in (True, False))
             if not (trained and untrained):
                 continue
             told = {name: (_mean(trained, name), _mean(untrained, name)) for name in about.names}

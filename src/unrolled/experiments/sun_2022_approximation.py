@@ -24,7 +24,7 @@ from unrolled.analyses.step_error import step_errors
 from unrolled.models.classifier import Classifier
 from unrolled.ngrams.decomposition import decompose
 from unrolled.ngrams.opening import Network
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn
 from unrolled.study.loading import load_once
 from unrolled.study.made_up import negation
@@ -99,7 +99,7 @@ class Approximation(Experiment):
         """Lay the errors of a step beside the published ones."""
         rows: list[Sequence[str | Number]] = []
         for kind, decay in product(PUBLISHED, sorted(_DECAYS[scale])):
-            if chosen := _of(results, kind, decay):
+            if chosen := where(results, kind=kind, weight_decay=decay):
                 theirs = PUBLISHED[kind].get(decay)
                 published = None if theirs is None else theirs / 100
                 steps = [_share(chosen, f"step_{name}", published if name == "zero" else None) for name in _EXPANSIONS]
@@ -142,11 +142,6 @@ def _total(values: Tensor) -> float:
     return float(values.double().sum())
 
 
-def _of(results: Sequence[Result], kind: str, decay: float) -> list[Result]:
-    chosen = (result for result in results if result.trial.settings["kind"] == kind)
-    return [result for result in chosen if result.trial.settings["weight_decay"] == decay]
-
-
 def _share(results: Sequence[Result], name: str, theirs: float | None = None) -> Number:
     return Number([result[name] for result in results], theirs, digits=1, percent=True)
 
@@ -154,7 +149,9 @@ def _share(results: Sequence[Result], name: str, theirs: float | None = None) ->
 def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
     for kind, published in PUBLISHED.items():
         low, high = sorted(published)
-        ends = [[result["step_zero"] for result in _of(results, kind, decay)] for decay in (low, high)]
+        ends = [
+            [result["step_zero"] for result in where(results, kind=kind, weight_decay=decay)] for decay in (low, high)
+        ]
         if all(ends):
             before, after = (100 * fmean(each) for each in ends)
             verb = "falls" if after < before else "does not fall"
@@ -164,7 +161,7 @@ def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
             )
         if scale == "paper":
             for decay, theirs in published.items():
-                number = _share(_of(results, kind, decay), "step_zero", theirs / 100)
+                number = _share(where(results, kind=kind, weight_decay=decay), "step_zero", theirs / 100)
                 yield compare(f"{kind} at {decay:g}", number, "points", higher=False, close=_CLOSE)
     if results:
         exact, summed = (
@@ -182,7 +179,9 @@ def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
                 "step: the paper warns of it, without figures."
             )
     least = {
-        kind: fmean(result["step_zero"] for decay in _DECAYS[scale] for result in _of(results, kind, decay))
+        kind: fmean(
+            result["step_zero"] for decay in _DECAYS[scale] for result in where(results, kind=kind, weight_decay=decay)
+        )
         for kind in PUBLISHED
         if any(result.trial.settings["kind"] == kind for result in results)
     }
@@ -201,8 +200,10 @@ def _draw(results: Sequence[Result], scale: Scale) -> Figure:
     for panel, (kind, published) in zip(panels, PUBLISHED.items(), strict=True):
         shown = {"step, at zero": "step_zero", "step, activation": "step_activation", "sum, at zero": "sum_zero"}
         for number, (label, name) in enumerate(shown.items()):
-            there = [decay for decay in decays if _of(results, kind, decay)]
-            means = [100 * fmean(each[name] for each in _of(results, kind, decay)) for decay in there]
+            there = [decay for decay in decays if where(results, kind=kind, weight_decay=decay)]
+            means = [
+                100 * fmean(each[name] for each in where(results, kind=kind, weight_decay=decay)) for decay in there
+            ]
             panel.plot(there, means, color=COLOURS[number], marker=MARKERS[number], label=label)
         panel.plot(
             list(published),

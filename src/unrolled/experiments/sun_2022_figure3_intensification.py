@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.analyses.adjectives import PolarAdjectives, by_sign, polar_adjectives, sst2_adjectives
 from unrolled.analyses.polarity import context_scores, ngram_scores
 from unrolled.catalogue import Pooled
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import learn_once
 from unrolled.study.loading import load_once
 from unrolled.study.made_up import ratings
@@ -111,7 +111,7 @@ class Intensification(Experiment):
         figures = {
             f"implicit-ngrams-intensification-{model.lower()}": partial(_draw, mine)
             for model in _MODELS
-            if (mine := _of(results, model))
+            if (mine := where(results, name=model))
         }
         return Report([_medians(results), _shares(results)], list(_findings(results)), figures)
 
@@ -122,10 +122,6 @@ def _read(data: str, bench: Bench) -> tuple[Regression, PolarAdjectives]:
         return load_once(data, Regression, bench.data), adjectives
     corpus = ratings()
     return corpus, polar_adjectives(by_sign(corpus.train), _RATIO)
-
-
-def _of(results: Sequence[Result], model: str) -> list[Result]:
-    return [result for result in results if result.trial.settings["name"] == model]
 
 
 def moved(scores: Mapping[str, Sequence[float]], polarity: str, word: str) -> float:
@@ -145,7 +141,7 @@ def moved(scores: Mapping[str, Sequence[float]], polarity: str, word: str) -> fl
 
 def _rows(results: Sequence[Result]) -> Iterator[tuple[str, str, list[Result]]]:
     for model in _MODELS:
-        if mine := _of(results, model):
+        if mine := where(results, name=model):
             for kind in mine[0]["scores"]:
                 yield model, kind, mine
 
@@ -180,7 +176,7 @@ def _findings(results: Sequence[Result]) -> Iterator[str]:
     for word, means in (("very", "stronger"), ("not", "weaker")):
         agreeing, others = list[str](), list[str]()
         for model, polarity in product(_MODELS, _SIGNS):
-            if mine := _of(results, model):
+            if mine := where(results, name=model):
                 share = fmean(moved(result["scores"]["context"], polarity, word) for result in mine)
                 share = share if word == "very" else 1 - share
                 (agreeing if share > 0.5 else others).append(f"{model} {polarity} ({100 * share:.0f}%)")

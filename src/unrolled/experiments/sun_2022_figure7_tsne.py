@@ -22,7 +22,7 @@ from torch import Tensor
 
 from unrolled.analyses.polarity import context_vectors
 from unrolled.errors import UsageError
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import learn_once
 from unrolled.study.loading import load_once
 from unrolled.study.made_up import topics
@@ -107,7 +107,7 @@ class MapOfContexts(Experiment):
         """Say in numbers how far topics are apart, and draw the maps."""
         rows: list[Sequence[str | Number]] = []
         for model in _MODELS:
-            if mine := _of(results, model):
+            if mine := where(results, name=model):
                 shares = ([result[space]["neighbours"] for result in mine] for space in ("contexts", "map"))
                 silhouettes = ([result[space]["silhouette"] for result in mine] for space in ("contexts", "map"))
                 rows.append((
@@ -165,10 +165,6 @@ def _embed(points: Tensor, perplexity: float, seed: int) -> Tensor:
     return torch.from_numpy(TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(points.numpy()))
 
 
-def _of(results: Sequence[Result], model: str) -> list[Result]:
-    return [result for result in results if result.trial.settings["name"] == model]
-
-
 def _finding(result: Result) -> str:
     before, after = (100 * result[space]["neighbours"] for space in ("contexts", "map"))
     chance = 100 * result["largest"]
@@ -183,7 +179,7 @@ def _finding(result: Result) -> str:
 def _draw(results: Sequence[Result]) -> Figure:
     from unrolled.study.figures import COLOURS, MARKERS, grid, legend_below
 
-    shown = [mine[0] for model in _MODELS if (mine := _of(results, model))]
+    shown = [mine[0] for model in _MODELS if (mine := where(results, name=model))]
     figure, panels = grid(1, len(shown), width=3.8, height=3.6)
     for panel, result in zip(panels, shown, strict=True):
         for number, topic in enumerate(result["topics"]):

@@ -23,7 +23,7 @@ from typing import Any
 
 from unrolled.datasets.imdb import Imdb
 from unrolled.errors import DivergedError
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn
 from unrolled.study.loading import load_once
 from unrolled.study.made_up import negation, topics
@@ -183,14 +183,9 @@ def _largest(corpus: Classification) -> float:
     return max(counts) / len(corpus.test)
 
 
-def _of(results: Sequence[Result], model: str, column: str) -> list[Result]:
-    asked = (model, column)
-    return [result for result in results if (result.trial.settings["model"], result.trial.settings["column"]) == asked]
-
-
 def _number(results: Sequence[Result], model: str, column: str, split: str) -> Number:
     """The accuracies of the trainings that came to an end."""
-    ended = (result for result in _of(results, model, column) if "diverged" not in result.values)
+    ended = (result for result in where(results, model=model, column=column) if "diverged" not in result.values)
     theirs = PUBLISHED[model][2 * CORPORA.index(column) + _SPLITS.index(split)]
     published = None if theirs is None else theirs / 100
     return Number([result[f"{split}_accuracy"] for result in ended], published, digits=1, percent=True)
@@ -198,7 +193,7 @@ def _number(results: Sequence[Result], model: str, column: str, split: str) -> N
 
 def _cell(results: Sequence[Result], model: str, column: str, split: str) -> str | Number:
     number = _number(results, model, column, split)
-    if not number.ours and _of(results, model, column):
+    if not number.ours and where(results, model=model, column=column):
         return "diverged" if number.theirs is None else f"diverged ({100 * number.theirs:.1f})"
     return number if number.theirs is not None else f"{number} (–)"
 
@@ -241,9 +236,13 @@ def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
     if ordered := order_sentence(tested):
         yield ordered
     for column in CORPORA:
-        failed = [model for model in PUBLISHED if _of(results, model, column) and _failed(results, model, column)]
+        failed = [
+            model
+            for model in PUBLISHED
+            if where(results, model=model, column=column) and _failed(results, model, column)
+        ]
         printed = [model for model, row in PUBLISHED.items() if _published_failure(row, column)]
-        if any(_of(results, model, column) for model in PUBLISHED):
+        if any(where(results, model=model, column=column) for model in PUBLISHED):
             yield (
                 f"{column}: not learned (diverged, or within {100 * _CHANCE:.0f} points of the largest class): "
                 f"{', '.join(failed) or 'none'}; published as such or at chance: {', '.join(printed) or 'none'}."
@@ -259,7 +258,7 @@ def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
 
 def _failed(results: Sequence[Result], model: str, column: str) -> bool:
     """Whether a model said no more, on the mean over seeds, than the largest class does."""
-    number, largest = _number(results, model, column, "test"), _of(results, model, column)[0]["largest"]
+    number, largest = _number(results, model, column, "test"), where(results, model=model, column=column)[0]["largest"]
     return not number.ours or fmean(number.ours) < largest + _CHANCE
 
 

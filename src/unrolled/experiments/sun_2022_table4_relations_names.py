@@ -21,7 +21,7 @@ from statistics import fmean
 from typing import Any
 
 from unrolled.errors import DivergedError
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn
 from unrolled.study.loading import load_once
 from unrolled.study.made_up import entities, relations
@@ -162,14 +162,9 @@ def without_directions(corpus: Relations) -> Relations:
     return replace(corpus, labels=labels, train=train, dev=dev, test=test)
 
 
-def _of(results: Sequence[Result], model: str, column: str) -> list[Result]:
-    asked = (model, column)
-    return [result for result in results if (result.trial.settings["model"], result.trial.settings["column"]) == asked]
-
-
 def _number(results: Sequence[Result], model: str, column: str, split: str) -> Number:
     """The F1 of the trainings that came to an end."""
-    ended = (result for result in _of(results, model, column) if "diverged" not in result.values)
+    ended = (result for result in where(results, model=model, column=column) if "diverged" not in result.values)
     theirs = PUBLISHED[model][2 * COLUMNS.index(column) + _SPLITS.index(split)]
     published = None if theirs is None else theirs / 100
     return Number([result[f"{split}_f1"] for result in ended], published, digits=1, percent=True)
@@ -177,7 +172,7 @@ def _number(results: Sequence[Result], model: str, column: str, split: str) -> N
 
 def _cell(results: Sequence[Result], model: str, column: str, split: str) -> str | Number:
     number = _number(results, model, column, split)
-    if not number.ours and _of(results, model, column):
+    if not number.ours and where(results, model=model, column=column):
         return "diverged" if number.theirs is None else f"diverged ({100 * number.theirs:.1f})"
     return number if number.theirs is not None else f"{number} (–)"
 

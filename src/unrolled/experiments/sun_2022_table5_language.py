@@ -23,7 +23,7 @@ from typing import Any
 
 from unrolled.corpora import load_dataset
 from unrolled.errors import DivergedError
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn
 from unrolled.study.made_up import words
 from unrolled.study.standing import Column, gaps, order_sentence
@@ -112,14 +112,9 @@ class Perplexities(Experiment):
         return Report([Table(title, ("model", *columns), rows)], list(_findings(results, scale)))
 
 
-def _of(results: Sequence[Result], model: str, corpus: str) -> list[Result]:
-    asked = (model, corpus)
-    return [result for result in results if (result.trial.settings["model"], result.trial.settings["corpus"]) == asked]
-
-
 def _number(results: Sequence[Result], model: str, corpus: str, split: str) -> Number:
     """The perplexities of the trainings that came to an end."""
-    ended = (result for result in _of(results, model, corpus) if "diverged" not in result.values)
+    ended = (result for result in where(results, model=model, corpus=corpus) if "diverged" not in result.values)
     theirs = PUBLISHED[model][2 * list(CORPORA).index(corpus) + _SPLITS.index(split)]
     return Number([result[f"{split}_perplexity"] for result in ended], theirs, digits=1)
 
@@ -132,7 +127,7 @@ def _nats(number: Number) -> Number:
 
 def _cell(results: Sequence[Result], model: str, corpus: str, split: str) -> str | Number:
     number = _number(results, model, corpus, split)
-    if not number.ours and _of(results, model, corpus):
+    if not number.ours and where(results, model=model, corpus=corpus):
         return "diverged" if number.theirs is None else f"diverged ({number.theirs:.1f})"
     return number if number.theirs is not None else f"{number} (–)"
 

@@ -21,7 +21,7 @@ from unrolled.analyses.polarity import polarity_weight
 from unrolled.models.classifier import Classifier
 from unrolled.ngrams.decomposition import decompose
 from unrolled.ngrams.opening import Network
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn_once
 from unrolled.study.loading import load_once
 from unrolled.study.made_up import negation
@@ -92,14 +92,14 @@ class BothDirections(Experiment):
             cells = [
                 Number([_score(result, expansion, claim) for result in chosen])
                 for encoder in _ENCODERS
-                if (chosen := _of(results, encoder))
+                if (chosen := where(results, encoder=encoder))
                 for expansion in _EXPANSIONS
             ]
             rows.append((*_told(claim), *cells))
         columns = [
             f"{encoder.upper()}, {name}"
             for encoder in _ENCODERS
-            if _of(results, encoder)
+            if where(results, encoder=encoder)
             for name in _EXPANSIONS.values()
         ]
         table = Table("Polarity scores of tokens and sequences", ("read", "published", *columns), rows)
@@ -132,10 +132,6 @@ def both_ways(run: Run, phrase: Sequence[str], expansion: str) -> Tensor:
 Claim = tuple[str, int, int, int]
 
 
-def _of(results: Sequence[Result], encoder: str) -> list[Result]:
-    return [result for result in results if result.trial.settings["encoder"] == encoder]
-
-
 def _score(result: Result, expansion: str, claim: Claim) -> float:
     direction, end, start, _ = claim
     return float(result["scores"][expansion][_DIRECTIONS.index(direction)][end][start])
@@ -151,7 +147,7 @@ def _told(claim: Claim) -> tuple[str, str]:
 def _findings(results: Sequence[Result]) -> list[str]:
     said = []
     for encoder in _ENCODERS:
-        if chosen := _of(results, encoder):
+        if chosen := where(results, encoder=encoder):
             told = []
             for expansion, name in _EXPANSIONS.items():
                 held = [_score(result, expansion, claim) * claim[-1] > 0 for result in chosen for claim in CLAIMS]
@@ -168,7 +164,7 @@ def _findings(results: Sequence[Result]) -> list[str]:
 def _draw(results: Sequence[Result], expansion: str) -> Figure:
     from unrolled.study.figures import grid
 
-    found = [chosen[0] for encoder in _ENCODERS if (chosen := _of(results, encoder))]
+    found = [chosen[0] for encoder in _ENCODERS if (chosen := where(results, encoder=encoder))]
     figure, panels = grid(len(found), len(_DIRECTIONS), width=4.2, height=3.4)
     for row, result in enumerate(found):
         triangles = result["scores"][expansion]

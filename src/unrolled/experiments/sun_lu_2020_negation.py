@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from unrolled.analyses.negation_network import NEGATION_SIZES, learn_negation, negation_corpus
 from unrolled.analyses.polarity import context_scores, ngram_scores, triangle_scores
 from unrolled.datasets.negation import NEGATIVE, POSITIVE, Negation
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures
 from unrolled.study.table import Number, Table
 
@@ -96,9 +96,9 @@ class NegationScores(Experiment):
         drawn: dict[str, Callable[[], Figure]] = {
             f"sequence-level-features-figure1-{encoder}": partial(_draw_boxes, results, encoder)
             for encoder in PUBLISHED
-            if _of(results, encoder)
+            if where(results, encoder=encoder)
         }
-        if any(_of(results, encoder, True) for encoder in PUBLISHED):
+        if any(where(results, encoder=encoder, double_negation=True) for encoder in PUBLISHED):
             drawn["sequence-level-features-figure2"] = partial(_draw_bars, results)
         tables = [_scores(results), _signs(results)]
         return Report([table for table in tables if table.rows], _findings(results), drawn)
@@ -116,15 +116,12 @@ def alternating(scores: Sequence[Sequence[float]]) -> int:
     return sum(alone * once < 0 and once * twice < 0 for alone, once, twice in zip(*scores, strict=True))
 
 
-def _of(results: Sequence[Result], encoder: str, double: bool | None = None) -> list[Result]:
-    chosen = (result for result in results if result.trial.settings["encoder"] == encoder)
-    return [result for result in chosen if double in (None, result.trial.settings["double_negation"])]
-
-
 def _scores(results: Sequence[Result]) -> Table:
     """Lay the scores of the first seed out as table 1 does."""
     rows: list[Sequence[str | Number]] = []
-    found = {encoder: chosen[0] for encoder in PUBLISHED if (chosen := _of(results, encoder, True))}
+    found = {
+        encoder: chosen[0] for encoder in PUBLISHED if (chosen := where(results, encoder=encoder, double_negation=True))
+    }
     for polarity, (kind, name) in product(_ADJECTIVES, enumerate(_BEFORE)):
         cells = [
             Number(result["scores"][expansion][polarity][kind], theirs)
@@ -142,7 +139,7 @@ def _signs(results: Sequence[Result]) -> Table:
     total = sum(map(len, _ADJECTIVES.values()))
     rows: list[Sequence[str | Number]] = []
     for encoder, double in product(PUBLISHED, (True, False)):
-        if chosen := _of(results, encoder, double):
+        if chosen := where(results, encoder=encoder, double_negation=double):
             counts = [Number([_turned(result, name) for result in chosen], digits=1) for name in _EXPANSIONS]
             gaps = [Number([result["gap"][name] for result in chosen]) for name in _EXPANSIONS]
             shares = (
@@ -172,7 +169,7 @@ def _turned(result: Result, expansion: str) -> int:
 def _findings(results: Sequence[Result]) -> list[str]:
     said, total = [], sum(map(len, _ADJECTIVES.values()))
     for encoder, double in product(PUBLISHED, (True, False)):
-        if chosen := _of(results, encoder, double):
+        if chosen := where(results, encoder=encoder, double_negation=double):
             turned = [fmean(_turned(result, expansion) for result in chosen) for expansion in _EXPANSIONS]
             right = fmean(result["right_doubled"] for result in chosen)
             counts = " and ".join(
@@ -187,7 +184,7 @@ def _findings(results: Sequence[Result]) -> list[str]:
                 line += _without(min(turned) > _NEARLY * total, right > _NEARLY)
             said.append(line)
     for encoder in PUBLISHED:
-        if chosen := _of(results, encoder, True):
+        if chosen := where(results, encoder=encoder, double_negation=True):
             said.append(_growth(encoder, chosen[0]))
             said.append(_bars(encoder, chosen[0]))
     return said
@@ -249,7 +246,9 @@ def _bars(encoder: str, result: Result) -> str:
 def _draw_boxes(results: Sequence[Result], encoder: str) -> Figure:
     from unrolled.study.figures import COLOURS, grid
 
-    trained = [chosen[0] for double in (True, False) if (chosen := _of(results, encoder, double))]
+    trained = [
+        chosen[0] for double in (True, False) if (chosen := where(results, encoder=encoder, double_negation=double))
+    ]
     figure, panels = grid(len(trained), len(_ADJECTIVES), width=4.0, height=2.8)
     drawn: list[Any] = []
     for panel, (result, polarity) in zip(panels, product(trained, _ADJECTIVES), strict=True):
@@ -280,7 +279,7 @@ def _draw_boxes(results: Sequence[Result], encoder: str) -> Figure:
 def _draw_bars(results: Sequence[Result]) -> Figure:
     from unrolled.study.figures import grid, legend_below
 
-    found = [chosen[0] for encoder in PUBLISHED if (chosen := _of(results, encoder, True))]
+    found = [chosen[0] for encoder in PUBLISHED if (chosen := where(results, encoder=encoder, double_negation=True))]
     figure, panels = grid(1, len(found), width=4.6, height=3.2)
     for panel, result in zip(panels, found, strict=True):
         _draw_sentence(panel, result)

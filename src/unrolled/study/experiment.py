@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from unrolled.study.table import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SCALES", "Bench", "Experiment", "Report", "Result", "Scale", "Trial"]
+__all__ = ["SCALES", "Bench", "Experiment", "Report", "Result", "Scale", "Trial", "where"]
 
 Scale = Literal["smoke", "cpu", "paper"]
 SCALES: dict[Scale, str] = {
@@ -71,6 +71,20 @@ class Result:
     def __getitem__(self, name: str) -> Any:
         """Give one of the values."""
         return self.values[name]
+
+
+def where(results: Iterable[Result], **settings: Any) -> list[Result]:
+    """Pick results by the settings of their trials.
+
+    Args:
+        results: some.
+        **settings: what the trials' settings are to be.
+
+    Returns:
+        Those whose trials have all of them, in their order.
+    """
+    asked = settings.items()
+    return [result for result in results if all(result.trial.settings[name] == value for name, value in asked)]
 
 
 @dataclass(frozen=True)
