@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrolled.study.standing import gaps, order_agreement, order_sentence
+from unrolled.study.standing import cell, gaps, order_agreement, order_sentence
 from unrolled.study.table import Number
 
 
@@ -53,3 +53,11 @@ def test_gaps_turn_with_the_figures():
     alike = {"x": Number([0.5], 0.5), "y": Number([0.5], 0.5), "z": Number([0.5], 0.4)}
     assert gaps("x", "y", {"here": alike}) == "x less y, published in brackets: here +0.0 (+0.0)."
     assert (gaps("x", "z", {"here": alike}) or "").endswith("the published sign in 0 of 1.")
+
+
+def test_a_cell_says_what_failed():
+    assert str(cell(Number([0.8], 0.9, digits=1, percent=True), ran=True)) == "80.0 (90.0)"
+    assert cell(Number((), 0.9, digits=1, percent=True), ran=True) == "diverged (90.0)"
+    assert cell(Number(), ran=True) == "diverged"
+    assert str(cell(Number((), 0.9, digits=1), ran=False)) == "– (0.9)"
+    assert cell(Number([0.8], digits=1), ran=True) == "0.8 (–)"

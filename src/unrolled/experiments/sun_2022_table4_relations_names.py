@@ -25,7 +25,7 @@ from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, 
 from unrolled.study.learning import figures, learn
 from unrolled.study.loading import load_once
 from unrolled.study.made_up import entities, relations
-from unrolled.study.standing import Column, gaps, order_sentence
+from unrolled.study.standing import Column, cell, gaps, order_sentence
 from unrolled.study.table import Number, Table
 from unrolled.text.corpus import Example, Relations, Tagging
 
@@ -171,10 +171,7 @@ def _number(results: Sequence[Result], model: str, column: str, split: str) -> N
 
 
 def _cell(results: Sequence[Result], model: str, column: str, split: str) -> str | Number:
-    number = _number(results, model, column, split)
-    if not number.ours and where(results, model=model, column=column):
-        return "diverged" if number.theirs is None else f"diverged ({100 * number.theirs:.1f})"
-    return number if number.theirs is not None else f"{number} (–)"
+    return cell(_number(results, model, column, split), ran=bool(where(results, model=model, column=column)))
 
 
 def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:

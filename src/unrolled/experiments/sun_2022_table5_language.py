@@ -26,7 +26,7 @@ from unrolled.errors import DivergedError
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn
 from unrolled.study.made_up import words
-from unrolled.study.standing import Column, gaps, order_sentence
+from unrolled.study.standing import Column, cell, gaps, order_sentence
 from unrolled.study.table import Number, Table, compare
 from unrolled.text.corpus import Words
 
@@ -126,10 +126,7 @@ def _nats(number: Number) -> Number:
 
 
 def _cell(results: Sequence[Result], model: str, corpus: str, split: str) -> str | Number:
-    number = _number(results, model, corpus, split)
-    if not number.ours and where(results, model=model, corpus=corpus):
-        return "diverged" if number.theirs is None else f"diverged ({number.theirs:.1f})"
-    return number if number.theirs is not None else f"{number} (–)"
+    return cell(_number(results, model, corpus, split), ran=bool(where(results, model=model, corpus=corpus)))
 
 
 def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:

@@ -11,7 +11,7 @@ from statistics import StatisticsError, correlation, fmean
 
 from unrolled.study.table import MISSING, Number
 
-__all__ = ["Column", "gaps", "order_agreement", "order_sentence"]
+__all__ = ["Column", "cell", "gaps", "order_agreement", "order_sentence"]
 
 Column = Mapping[str, Number]
 """One column of a table: for each model its figure, ours and theirs."""
@@ -84,6 +84,21 @@ def gaps(first: str, second: str, columns: Mapping[str, Column], digits: int = 1
         return None
     verdict = f"; the published sign in {same} of {asked}" if asked else ""
     return f"{first} less {second}, published in brackets: {', '.join(told)}{verdict}."
+
+
+def cell(number: Number, *, ran: bool) -> str | Number:
+    """Write a cell of a table in which trainings may have failed, ours or theirs.
+
+    Args:
+        number: of the trainings that came to an end.
+        ran: whether any began.
+
+    Returns:
+        That ours diverged, where they began and none ended; a dash in brackets, where there is nothing of theirs.
+    """
+    if not number.ours and ran:
+        return str(number).replace(MISSING, "diverged", 1)
+    return number if number.theirs is not None else f"{number} ({MISSING})"
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
