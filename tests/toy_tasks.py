@@ -13,9 +13,11 @@ from unrolled.tasks.classify import Classify
 from unrolled.text.batching import Batch
 from unrolled.text.corpus import Classification, Corpus, Example
 from unrolled.training.data_choice import DataChoice
+from unrolled.training.settings import TrainingSettings
 from unrolled.training.task import Loss, Measure, Task
+from unrolled.training.watching import Watcher
 
-__all__ = ["DATA", "Carry", "carry", "classify", "stream", "told"]
+__all__ = ["DATA", "Carry", "Watching", "carry", "classify", "settings", "stream", "told", "weights"]
 
 DATA = DataChoice(data=("told",))
 SYMBOLS = 5
@@ -146,3 +148,28 @@ Carry.evaluation_batch = 2
 def carry(**architecture):
     chosen = {"encoder": "lstm", "hidden": 6, "embedding": 4, "dropout": 0.2} | architecture
     return Carry(Encoding(**chosen))
+
+
+class Watching(Watcher):
+    def __init__(self):
+        self.steps, self.epochs, self.notices, self.ends = [], [], [], 0
+
+    def step(self, step):
+        self.steps.append(step)
+
+    def epoch(self, epoch, best, _seconds):
+        self.epochs.append((epoch.number, best.number))
+
+    def notice(self, text):
+        self.notices.append(text)
+
+    def end(self):
+        self.ends += 1
+
+
+def settings(**changes):
+    return TrainingSettings(**{"epochs": 4, "batch": 16, "lr": 0.03, "device": "cpu", "log_every": 4} | changes)
+
+
+def weights(run):
+    return nn.utils.parameters_to_vector(run.model.parameters())

@@ -11,7 +11,6 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import unrolled
 from reference import affine, ngrams, relative, run, stack_step
-from unrolled.errors import NonFiniteError, ParityError, ShapeError, UnrolledError, UsageError
 from unrolled.ngrams.sweep import blocks
 
 B, T, E, D = 3, 6, 4, 5
@@ -227,73 +226,6 @@ def test_the_network_is_left_as_it_was(kind):
     assert all(p.grad is None and p.requires_grad for p in rnn.parameters())
     assert all(torch.equal(v, weights[k]) for k, v in rnn.state_dict().items())
     assert "forward" not in rnn.__dict__
-
-
-class Doubled(nn.GRU):
-    """A network that is not what it says it is."""
-
-    def forward(self, input, hx=None):
-        out, h = super().forward(input, hx)
-        return 2 * out, h
-
-
-def test_a_network_that_is_not_itself_is_refused():
-    rnn = Doubled(E, D)
-    with pytest.raises(ParityError, match=r"our states differ from the Doubled's own by .*; expected at most"):
-        unrolled.decompose(rnn, torch.randn(T, 1, E))
-    assert unrolled.decompose(nn.GRU(E, D), torch.randn(T, 1, E)).parity < 1e-6
-
-
-def nan_weight(rnn):
-    rnn.weight_ih_l0.data[0, 0] = float("nan")
-
-
-X = torch.zeros(B, T, E)
-BAD = [
-    (lambda r: unrolled.decompose(r, torch.zeros(B, T, E + 1)), ShapeError, r"expected \(batch, time, 4\)"),
-    (lambda r: unrolled.decompose(r, torch.zeros(E)), ShapeError, "inputs have shape"),
-    (lambda r: unrolled.decompose(r, torch.zeros(B, 0, E)), ShapeError, "expected at least one token"),
-    (lambda r: unrolled.decompose(r, X, [7, 1, 1]), UsageError, "lengths run from 1 to 7; expected 1 to 6"),
-    (lambda r: unrolled.decompose(r, X, [0, 1, 1]), UsageError, "lengths run from 0 to 1"),
-    (lambda r: unrolled.decompose(r, X, [1, 1]), ShapeError, r"expected \(3,\) whole numbers"),
-    (lambda r: unrolled.decompose(r, X, torch.tensor([1.0, 1, 1])), ShapeError, "whole numbers"),
-    (
-        lambda r: unrolled.decompose(r, X, state=torch.zeros(1, B, D + 1)),
-        ShapeError,
-        r"h_0 has shape \(1, 3, 6\); expected \(1, 3, 5\)",
-    ),
-    (lambda r: unrolled.decompose(r, X, state=(X, X)), ShapeError, "expected h_0"),
-    (
-        lambda r: unrolled.decompose(r, X, state=torch.full((1, B, D), torch.inf)),
-        NonFiniteError,
-        "h_0 hold NaN",
-    ),
-    (lambda r: unrolled.decompose(r, torch.full((B, T, E), torch.nan)), NonFiniteError, "inputs hold NaN"),
-    (lambda r: (nan_weight(r), unrolled.decompose(r, X)), NonFiniteError, "weights weight_ih_l0 hold NaN"),
-    (lambda r: unrolled.decompose(r, X, expansion="opperating"), UnrolledError, "did you mean 'operating'"),
-    (lambda r: unrolled.decompose(r, X, max_order=0), UsageError, "max_order is 0"),
-    (lambda r: unrolled.decompose(r, X, tolerance=0.0), UsageError, "tolerance is 0.0"),
-    (lambda r: unrolled.decompose(r, X, tolerance=float("nan")), UsageError, "tolerance is nan"),
-    (lambda r: unrolled.decompose(r, X).vectors(1), UsageError, "direction is 1; expected 0 to 0"),
-    (
-        lambda r: unrolled.decompose(r, X).scores(torch.zeros(2, D + 1)),
-        ShapeError,
-        r"expected \(classes, 5\)",
-    ),
-    (lambda _: unrolled.decompose(nn.Linear(2, 2), X), UsageError, "Linear came; expected torch.nn.RNN"),
-    (
-        lambda r: unrolled.decompose(r, pack_padded_sequence(X, [6, 6, 6], batch_first=True), [6, 6, 6]),
-        UsageError,
-        "lengths came with a packed sequence",
-    ),
-]
-
-
-@pytest.mark.parametrize(("call", "error", "message"), BAD)
-def test_bad_input_is_named_in_one_line(call, error, message):
-    with pytest.raises(error, match=message) as caught:
-        call(nn.GRU(E, D, batch_first=True))
-    assert "\n" not in str(caught.value)
 
 
 def test_nan_in_the_padding_is_not_read():

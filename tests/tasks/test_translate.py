@@ -4,41 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import random
 
 import pytest
 import torch
 from torch.nn import functional as F
 
 import unrolled
-from unrolled.errors import DataError, UnknownNameError, UsageError
-from unrolled.tasks.translate import END, Translate, Translating
+from toy_translation import BASE, WORDS, backwards, built, task_of
+from unrolled.errors import DataError, UsageError
+from unrolled.tasks.translate import END, Translate
 from unrolled.text.corpus import Pair, Translation
 from unrolled.text.vocabulary import UNKNOWN, Vocabulary
-
-WORDS = ("ask", "dig", "eat", "fly")
-
-
-def backwards(count: int, seed: int) -> tuple[Pair, ...]:
-    """Say the words from the last to the first, each in capitals."""
-    draw = random.Random(seed)
-    sentences = [tuple(draw.choices(WORDS, k=draw.randint(2, 5))) for _ in range(count)]
-    return tuple(Pair(each, tuple(word.upper() for word in reversed(each))) for each in sentences)
 
 
 @pytest.fixture(scope="module")
 def corpus() -> Translation:
     return Translation(name="told", train=backwards(600, 0), dev=backwards(50, 1), test=backwards(50, 2))
-
-
-def task_of(corpus: Translation, **architecture) -> Translate:
-    chosen = {"hidden": 32, "embedding": 16, "dropout": 0.0, "min_count": 1, "attention": True} | architecture
-    return Translate.from_corpus(corpus, Translating(**chosen))
-
-
-def built(task: Translate, seed: int = 0):
-    torch.manual_seed(seed)
-    return task.build()
 
 
 def learned(task: Translate, corpus: Translation, epochs: int):
@@ -174,65 +155,6 @@ def test_the_signature_of_bleu_is_told():
     assert "tok:none" in about
     assert "smooth:exp" in about
     assert Translate.measures[0].name == "bleu"
-
-
-# Switches
-
-
-def weights(task: Translate) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(value.shape) for name, value in built(task).state_dict().items()}
-
-
-BASE = {"separate": False, "fed": False, "bidirectional": False, "attention": False, "layers": 1}
-
-
-def test_the_base_model_is_one_network_and_two_vocabularies(corpus):
-    names = {name.split(".")[0] for name in weights(task_of(corpus, **BASE))}
-    assert names == {"source", "encoder", "head"}
-
-
-@pytest.mark.parametrize(
-    ("switch", "new", "other"),
-    [
-        ({"separate": True}, {"decoder"}, set()),
-        ({"fed": True}, {"target"}, {"encoder"}),
-        ({"layers": 2}, {"encoder"}, set()),
-        ({"attention": True}, {"attention"}, set()),
-        ({"reverse": True}, set(), set()),
-    ],
-    ids=str,
-)
-def test_a_switch_changes_its_part_alone(corpus, switch, new, other):
-    before, after = weights(task_of(corpus, **BASE)), weights(task_of(corpus, **(BASE | switch)))
-    assert {name.split(".")[0] for name in after.keys() - before.keys()} == new
-    assert {name.split(".")[0] for name in before if after.get(name) != before[name]} == other
-
-
-def test_an_encoder_that_reads_both_ways_has_a_bridge_to_its_decoder(corpus):
-    one_way = BASE | {"separate": True}
-    before, after = weights(task_of(corpus, **one_way)), weights(task_of(corpus, **(one_way | {"bidirectional": True})))
-    assert {name.split(".")[0] for name in after.keys() - before.keys()} == {"encoder", "bridge"}
-    assert all(after[name] == shape for name, shape in before.items())
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-def test_a_reversed_source_is_read_from_its_end_and_the_target_is_not(corpus, reverse):
-    task = task_of(corpus, reverse=reverse)
-    pair = corpus.train[0]
-    (source,), (target,) = task.encode([pair]).sources, task.encode([pair]).targets
-    assert task.source.decode(source.tolist()) == list(pair.source[::-1] if reverse else pair.source)
-    assert task.target.decode(target.tolist()) == [*pair.target, "<eos>"]
-
-
-def test_what_cannot_be_is_refused():
-    with pytest.raises(UsageError, match="bidirectional without separate"):
-        Translating(separate=False)
-    with pytest.raises(UsageError, match="vm carries no state to a decoder; expected rnn, gru, lstm or a recurrent"):
-        Translating(encoder="vm")
-    with pytest.raises(UnknownNameError, match="did you mean 'gru'"):
-        Translating(encoder="gruu")
-    with pytest.raises(UnknownNameError, match="did you mean 'attention'"):
-        Translating(atention=True)
 
 
 # Words

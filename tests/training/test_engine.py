@@ -5,37 +5,17 @@ from __future__ import annotations
 import json
 import math
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from toy_tasks import DATA, Carry, carry, classify, stream
-from unrolled.errors import DataError, DivergedError, UsageError
+from toy_tasks import DATA, Carry, Watching, carry, classify, settings, stream, weights
+from unrolled.errors import DataError, UsageError
 from unrolled.training.engine import resume, train
 from unrolled.training.run_folder import load_run
-from unrolled.training.settings import TrainingSettings
 from unrolled.training.task import Loss, Measure, Task
-from unrolled.training.watching import Watcher
-
-
-class Watching(Watcher):
-    def __init__(self):
-        self.steps, self.epochs, self.notices, self.ends = [], [], [], 0
-
-    def step(self, step):
-        self.steps.append(step)
-
-    def epoch(self, epoch, best, _seconds):
-        self.epochs.append((epoch.number, best.number))
-
-    def notice(self, text):
-        self.notices.append(text)
-
-    def end(self):
-        self.ends += 1
 
 
 class Scripted(Task):
@@ -79,14 +59,6 @@ class Scripted(Task):
         value = self.script[min(self.asked, len(self.script) - 1)]
         self.asked += 1
         return dict(zip(("first", "second"), value, strict=True))
-
-
-def settings(**changes):
-    return TrainingSettings(**{"epochs": 4, "batch": 16, "lr": 0.03, "device": "cpu", "log_every": 4} | changes)
-
-
-def weights(run):
-    return nn.utils.parameters_to_vector(run.model.parameters())
 
 
 def test_a_task_learns_what_can_be_learned_and_the_run_says_so(trained):
@@ -248,109 +220,6 @@ def test_weight_decay_shrinks_matrices(task, corpus, tmp_path):
         for decay in (0.0, 3.0)
     ]
     assert sizes[1] < 0.5 * sizes[0]
-
-
-class Broken(Carry):
-    """A task that breaks at a step: its loss, one of its gradients, or a parameter."""
-
-    what = "loss"
-    at = 7
-
-    def loss(self, model, batch, state):
-        found = super().loss(model, batch, state)
-        self.count = getattr(self, "count", 0) + 1
-        if self.count < self.at:
-            return found
-        if self.what == "loss":
-            return Loss(found.total * math.nan, found.count, found.state)
-        if self.what == "parameter":
-            with torch.no_grad():
-                model.head.bias[1] = math.inf
-            return Loss(super().loss(model, batch, state).total, found.count, found.state)
-        # its value is 0 and its slope at 0 is infinite
-        return Loss(found.total + (model.head.bias[2] * 0).abs().sqrt(), found.count, found.state)
-
-
-@pytest.mark.parametrize(
-    ("what", "message"),
-    [
-        ("loss", r"the loss is nan;"),
-        ("parameter", r"the loss is nan, since the parameter head\.bias is not finite;"),
-        ("gradient", r"the gradient of head\.bias is not finite;"),
-    ],
-)
-def test_what_is_not_finite_stops_the_training_at_that_step_and_the_last_checkpoint_goes_on(tmp_path, what, message):
-    task = Broken(Carry.Architecture(hidden=6, embedding=4))
-    task.what = what
-    corpus = stream()
-    chosen = settings(batch=4, checkpoint_every=2, epochs=1, log_every=1)
-    watching = Watching()
-    with pytest.raises(DivergedError, match=rf"step 7 of epoch 1: {message} expected finite numbers") as caught:
-        train(task, corpus, chosen, tmp_path / "run", data=DATA, watcher=watching)
-    assert caught.value.exit_code == 70
-    assert "\n" not in str(caught.value)
-    assert "learning rate below 0.03" in str(caught.value)
-    assert [step.number for step in watching.steps] == list(range(1, 7))
-    healed = resume(tmp_path / "run", corpus, kind=Carry)
-    whole = train(carry(dropout=0.5), corpus, chosen, tmp_path / "whole", data=DATA)
-    assert torch.equal(weights(healed), weights(whole))
-
-
-def test_a_parameter_that_is_not_finite_is_never_saved(tmp_path):
-    class Late(Carry):
-        def loss(self, model, batch, state):
-            found = super().loss(model, batch, state)
-            if self.calls == 3:
-                with torch.no_grad():
-                    model.rare[0] = math.nan  # no batch reads it
-            self.calls += 1
-            return found
-
-    task = Late(Carry.Architecture(hidden=6, embedding=4))
-    task.calls = 0
-    with pytest.raises(DivergedError, match=r"step 4 of epoch 1: the parameter rare is not finite"):
-        train(task, stream(), settings(batch=4, checkpoint_every=2), tmp_path / "run", data=DATA)
-    assert [path.name[:14] for path in sorted((tmp_path / "run" / "checkpoints").iterdir())] == [
-        "step-000000000",
-        "step-000000002",
-    ]
-
-
-def test_mixed_precision_is_for_gpus(task, corpus, tmp_path):
-    with pytest.raises(UsageError, match="the precision is bf16 on a CPU; expected full"):
-        train(task, corpus, settings(precision="bf16"), tmp_path / "run", data=DATA)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_a_device_that_is_not_there_is_named(task, corpus, tmp_path):
-    with pytest.raises(UsageError, match=r"the device is cuda:3; expected a GPU, of which this machine shows 0"):
-        train(task, corpus, settings(device="cuda:3"), tmp_path / "run", data=DATA)
-
-
-def test_a_split_that_cannot_be_learned_from_is_named_and_leaves_nothing(task, corpus, tmp_path):
-    with pytest.raises(DataError, match="told, dev: a split has no texts"):
-        train(task, replace(corpus, dev=()), settings(), tmp_path / "run", data=DATA)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_run_goes_on_only_with_its_own_corpus_and_as_many_processes(task, corpus, tmp_path):
-    class Impatient(Watcher):
-        def step(self, _step):
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        train(task, corpus, settings(), tmp_path / "run", data=DATA, watcher=Impatient())
-    with pytest.raises(
-        DataError, match=r"the corpus 'told' is not the one that .*run was begun with \(120 train, 20 dev"
-    ):
-        resume(tmp_path / "run", replace(corpus, train=corpus.train[1:]))
-    with pytest.raises(DataError, match="is not the one"):  # as many examples, but others
-        resume(tmp_path / "run", replace(corpus, train=(corpus.train[1], *corpus.train[1:])))
-    config = tmp_path / "run" / "config.json"
-    config.write_text(config.read_text().replace('"processes": 1', '"processes": 2'))
-    with pytest.raises(UsageError, match=r"1 processes came; expected the 2 that began"):
-        resume(tmp_path / "run", corpus)
 
 
 def test_resuming_a_run_that_is_over_gives_it(trained, corpus):

@@ -33,7 +33,7 @@ from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.recurrence.cell import Cell
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.plain_loop import WordReader, learn
 from unrolled.study.table import Number, Table
 
@@ -134,7 +134,7 @@ class Gradients(Experiment):
         """Tabulate norms and accuracies."""
         sizes = _SIZES[scale]
         far, beyond = sizes["longest"], sizes["reach"]
-        adam = [result for result in results if result.trial.settings["optimiser"] == "adam"]
+        adam = where(results, optimiser="adam")
         norms = Table(
             f"‖∂h_T/∂s_(T-k)‖, spectral norm, mean over texts, median over seeds; k = {far}",
             ("cell", "per step, at first", "at first", "trained, clipped", "trained, not clipped"),
@@ -190,8 +190,7 @@ _STAGES: tuple[tuple[str, float | None], ...] = (("before", 1.0), ("after", 1.0)
 def _of(
     results: Sequence[Result], cell: str, way: str = "adam", clips: Sequence[float | None] = _CLIPS
 ) -> list[Result]:
-    chosen = (result for result in results if result.trial.settings["cell"] == cell)
-    return [each for each in chosen if each.trial.settings["optimiser"] == way and each.trial.settings["clip"] in clips]
+    return [each for each in where(results, cell=cell, optimiser=way) if each.trial.settings["clip"] in clips]
 
 
 def _curve(results: Sequence[Result], cell: str, stage: tuple[str, float | None], what: str) -> list[float]:
@@ -244,7 +243,7 @@ def _findings(results: Sequence[Result], far: int) -> list[str]:
                 f"{100 * (_mean(_of(results, cell, clips=[1.0]), far) or 0):.0f}% of texts."
             )
     for way in _RATES:
-        said.append(_clipping([result for result in results if result.trial.settings["optimiser"] == way], way, far))
+        said.append(_clipping(where(results, optimiser=way), way, far))
     return said
 
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.corpora import load_dataset
 from unrolled.models.counts import CountModel
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn_once
 from unrolled.study.made_up import words
 from unrolled.study.shorter_text import first_lines
@@ -180,7 +180,7 @@ def _perplexity(value: float | None) -> str | Number:
 
 def _longest(results: Sequence[Result]) -> Result | None:
     """The count model of the highest order."""
-    counted = [result for result in results if result.trial.settings["kind"] == "counts"]
+    counted = where(results, kind="counts")
     return max(counted, key=lambda result: result.trial.settings["order"], default=None)
 
 

@@ -24,7 +24,7 @@ from statistics import fmean
 from typing import Any
 
 from unrolled.corpora import load_dataset
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn_once
 from unrolled.study.made_up import translations
 from unrolled.study.table import Number, Table
@@ -145,7 +145,7 @@ def _place(variant: _Variant) -> int:
 
 
 def _of(results: Sequence[Result], cell: str, variant: str) -> list[Result]:
-    chosen = (result for result in results if result.trial.settings["variant"] == variant)
+    chosen = where(results, variant=variant)
     return [result for result in chosen if result.trial.settings["model"]["encoder"] == cell]
 
 

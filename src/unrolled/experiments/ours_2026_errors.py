@@ -24,7 +24,7 @@ from unrolled.analyses.accumulated_error import accumulated_errors, by_length
 from unrolled.cells import CELLS
 from unrolled.errors import UsageError
 from unrolled.models.classifier import Classifier
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import learn
 from unrolled.study.loading import load_once
 from unrolled.study.made_up import negation
@@ -175,7 +175,7 @@ def _tables(results: Sequence[Result]) -> Iterator[Table]:
 
 
 def _accuracies(results: Sequence[Result], cell: str) -> list[Number]:
-    of_cell = [result for result in results if result.trial.settings["cell"] == cell]
+    of_cell = where(results, cell=cell)
     return [
         Number([each["accuracy"] for each in of_cell if each.trial.settings["weight_decay"] == decay], None, 1, True)
         for decay in sorted(_DECAYS)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.analyses.line_by_line import LineByLine
 from unrolled.corpora import load_dataset
 from unrolled.models.budget import fit_parameters
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures
 from unrolled.study.made_up import characters
 from unrolled.study.shorter_text import cut_lines, first_lines
@@ -111,7 +111,7 @@ class PartialSentences(Experiment):
         """Lay the scores beside the published ones."""
         rows: list[Sequence[str | Number]] = []
         for cut in _CUTS:
-            if chosen := [result for result in results if result.trial.settings["cut"] == cut]:
+            if chosen := where(results, cut=cut):
                 cells = (Number(_scores(chosen, model), PUBLISHED.get(cut or 0, {}).get(model), 3) for model in _MODELS)
                 learned = Number([chosen[0]["characters"] / 1000], digits=0)
                 rows.append((f"{cut or 'whole sentences'}", learned, *cells))
@@ -124,12 +124,12 @@ class PartialSentences(Experiment):
 
 
 def _scores(results: Sequence[Result], model: str) -> list[float]:
-    return [result["test_bpc"] for result in results if result.trial.settings["model"] == model]
+    return [result["test_bpc"] for result in where(results, model=model)]
 
 
 def _at(results: Sequence[Result], cut: int | None) -> dict[str, float]:
     """Give the mean score of each model that was trained with a cut-off."""
-    chosen = [result for result in results if result.trial.settings["cut"] == cut]
+    chosen = where(results, cut=cut)
     return {model: fmean(scores) for model in _MODELS if (scores := _scores(chosen, model))}
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.memorising import Memorising
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.table import Number, Table
 
 if TYPE_CHECKING:
@@ -119,17 +119,13 @@ def _nearest(slots: Tensor) -> Tensor:
 
 
 def _of(results: Sequence[Result], length: int, words: int, factor: float) -> Result | None:
-    key = (length, words, factor)
-    return next(
-        (each for each in results if tuple(each.trial.settings[name] for name in ("length", "words", "factor")) == key),
-        None,
-    )
+    return next(iter(where(results, length=length, words=words, factor=factor)), None)
 
 
 def _findings(results: Sequence[Result]) -> list[str]:
     said = []
     for factor in _FACTORS:
-        chosen = [result for result in results if result.trial.settings["factor"] == factor]
+        chosen = where(results, factor=factor)
         if not chosen:
             continue
         exact = [100 * result["exact"] for result in chosen]

@@ -201,7 +201,7 @@ _SIZED = ("corpus", "training", "dev", "test", "largest class of test, %")
 def _sized(results: Sequence[Result]) -> list[Sequence[str | Number]]:
     rows: list[Sequence[str | Number]] = []
     for column in CORPORA:
-        first = next((result for result in results if result.trial.settings["column"] == column), None)
+        first = next(iter(where(results, column=column)), None)
         if first:
             name = first.trial.settings["corpus"]
             largest = Number([first["largest"]], digits=1, percent=True)

@@ -1,8 +1,8 @@
 """What a bidirectional GRU and LSTM read out of a phrase, from the left and from the right: figure 4.
 
 Every token and every sequence of the paper's phrase is scored in both directions, with its first-order approximation
-and exactly. A sequence that is read backward ends at its first word. The networks learned labelled phrases of SST,
-beginning with GloVe's vectors; at scale cpu 40,000 of the 98,794, four times.
+and exactly. A sequence that is read backward ends at its first word. The networks are those of
+``analyses.labelled_phrases``.
 
 Source:
     Sun and Lu, Sequence-level features (2020), section 5.1.3, figure 4.
@@ -17,18 +17,15 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
+from unrolled.analyses.labelled_phrases import learn_phrases, phrase_trials
 from unrolled.analyses.polarity import polarity_weight
 from unrolled.models.classifier import Classifier
 from unrolled.ngrams.decomposition import decompose
 from unrolled.ngrams.opening import Network
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.study.learning import figures, learn_once
-from unrolled.study.loading import load_once
-from unrolled.study.made_up import negation
+from unrolled.study.learning import figures
 from unrolled.study.table import Number, Table
 from unrolled.tasks.classify import Classify
-from unrolled.text.corpus import Classification
-from unrolled.text.reading import find_file
 from unrolled.training.run_folder import Run
 
 if TYPE_CHECKING:
@@ -44,13 +41,6 @@ CLAIMS = (("forward", 4, 3, -1), ("forward", 4, 0, 1), ("backward", 0, 1, 1), ("
 _DIRECTIONS = ("forward", "backward")
 _ENCODERS = ("gru", "lstm")
 _EXPANSIONS = {"activation": "approximation", "path": "exact"}
-_GLOVE = "glove/glove.6B.50d.subset.txt"
-_SIZES: dict[Scale, dict[str, Any]] = {
-    "smoke": {"seeds": 1, "phrases": 240, "hidden": 8, "embedding": 8, "epochs": 1},
-    "cpu": {"seeds": 2, "phrases": 40_000, "hidden": 128, "embedding": 50, "epochs": 4},
-    # The paper does not say: sizes, rate, epochs, and which of GloVe's vectors; these are those at hand.
-    "paper": {"seeds": 5, "phrases": 98_794, "hidden": 128, "embedding": 50, "epochs": 10},
-}
 
 
 class BothDirections(Experiment):
@@ -62,26 +52,11 @@ class BothDirections(Experiment):
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks, seed by seed; a seed draws phrases and weights."""
-        sizes = dict(_SIZES[scale])
-        vectors = "" if scale == "smoke" else _GLOVE
-        return [
-            Trial(f"{encoder.upper()}, seed {seed}", {**sizes, "encoder": encoder, "vectors": vectors, "seed": seed})
-            for seed in range(sizes.pop("seeds"))
-            for encoder in _ENCODERS
-        ]
+        return phrase_trials(scale, _ENCODERS)
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
         """Train, and score all sequences of the phrase."""
-        chosen = trial.settings
-        seed = int(chosen["seed"])
-        training = {"epochs": chosen["epochs"], "seed": seed}
-        if chosen["vectors"]:
-            corpus = load_once("sst2", Classification, bench.data).sample(chosen["phrases"], seed)
-            training["vectors"] = find_file(chosen["vectors"], bench.data)
-        else:
-            corpus = negation(seed=seed)
-        model = {name: chosen[name] for name in ("encoder", "hidden", "embedding")}
-        run = learn_once(bench, "classify", corpus, {**model, "bidirectional": True}, training)
+        run = learn_phrases(trial, bench, bidirectional=True)
         scores = {expansion: both_ways(run, PHRASE, expansion).tolist() for expansion in _EXPANSIONS}
         return {**figures(run), "scores": scores}
 

@@ -1,8 +1,7 @@
 """Sentiment with a standard, an approximate and a simplified GRU or LSTM: table 2.
 
 "Simplified" is the approximation without what a token does to the state, so without sequence-level features. All six
-learn equally long at the same rate, from labelled phrases, beginning with GloVe's vectors. At scale cpu it is four
-passes over 40,000 phrases drawn from the 98,794.
+learn equally long at the same rate, as ``analyses.labelled_phrases`` says.
 
 Source:
     Sun and Lu, Sequence-level features (2020), section 5.2, table 2.
@@ -15,13 +14,10 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any
 
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
-from unrolled.study.learning import figures, learn_once
-from unrolled.study.loading import load_once
-from unrolled.study.made_up import negation
+from unrolled.analyses.labelled_phrases import learn_phrases, phrase_trials
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.study.learning import figures
 from unrolled.study.table import Number, Table, compare
-from unrolled.text.corpus import Classification
-from unrolled.text.reading import find_file
 
 __all__ = ["PUBLISHED", "Sentiment"]
 
@@ -38,14 +34,6 @@ PUBLISHED: Mapping[str, tuple[float, float]] = {
 _TYPES = ("gru", "lstm")
 _VARIANTS = {"standard": "{}", "approx": "approx_{}", "simplified": "simplified_{}"}
 _SPLITS = ("dev", "test")
-_GLOVE = "glove/glove.6B.50d.subset.txt"
-_SIZES: dict[Scale, dict[str, Any]] = {
-    "smoke": {"seeds": 1, "phrases": 240, "hidden": 8, "embedding": 8, "epochs": 1},
-    "cpu": {"seeds": 2, "phrases": 40_000, "hidden": 128, "embedding": 50, "epochs": 4},
-    # The paper does not say: sizes, rate, epochs, dropout, which of GloVe's vectors and how a text's states are read.
-    # Sizes are those of its language models; the vectors those at hand; the rest is our task's own.
-    "paper": {"seeds": 5, "phrases": 98_794, "hidden": 128, "embedding": 50, "epochs": 10},
-}
 _CLOSE = 1.0  # points; a standard error on the 1,821 test sentences is 0.8
 
 
@@ -58,26 +46,11 @@ class Sentiment(Experiment):
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the cells, seed by seed; a seed draws phrases and weights."""
-        sizes = dict(_SIZES[scale])
-        vectors = "" if scale == "smoke" else _GLOVE
-        return [
-            Trial(f"{encoder}, seed {seed}", {**sizes, "encoder": encoder, "vectors": vectors, "seed": seed})
-            for seed in range(sizes.pop("seeds"))
-            for encoder in PUBLISHED
-        ]
+        return phrase_trials(scale, PUBLISHED)
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
         """Train, and measure on dev and test."""
-        chosen = trial.settings
-        seed = int(chosen["seed"])
-        training = {"epochs": chosen["epochs"], "seed": seed}
-        if chosen["vectors"]:
-            corpus = load_once("sst2", Classification, bench.data).sample(chosen["phrases"], seed)
-            training["vectors"] = find_file(chosen["vectors"], bench.data)
-        else:
-            corpus = negation()
-        model = {name: chosen[name] for name in ("encoder", "hidden", "embedding")}
-        return figures(learn_once(bench, "classify", corpus, model, training))
+        return figures(learn_phrases(trial, bench))
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Lay accuracies beside the published ones."""
@@ -91,7 +64,7 @@ class Sentiment(Experiment):
 
 
 def _numbers(results: Sequence[Result], encoder: str) -> list[Number]:
-    chosen = [result for result in results if result.trial.settings["encoder"] == encoder]
+    chosen = where(results, encoder=encoder)
     return [
         Number([float(result[f"{split}_accuracy"]) for result in chosen], theirs, digits=1, percent=True)
         for split, theirs in zip(_SPLITS, PUBLISHED[encoder], strict=True)

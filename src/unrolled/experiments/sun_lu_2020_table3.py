@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.corpora import load_dataset
 from unrolled.errors import DivergedError
 from unrolled.study.curves import curves
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn
 from unrolled.study.made_up import words
 from unrolled.study.table import Number, Table, compare
@@ -130,7 +130,7 @@ def _encoders() -> list[str]:
 
 def _of(results: Sequence[Result], corpus: str, encoder: str | None = None) -> list[Result]:
     """Give the trainings that came to an end."""
-    chosen = (result for result in results if result.trial.settings["corpus"] == corpus)
+    chosen = where(results, corpus=corpus)
     return [
         result
         for result in chosen
