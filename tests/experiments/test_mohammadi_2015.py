@@ -97,11 +97,14 @@ def test_unsmoothed_counts_find_a_new_text_impossible_and_smoothed_ones_do_not(t
     assert texts[-1] == smoothed["words"]
 
 
-def test_what_a_network_keeps_does_not_grow_with_the_text(tmp_path):
-    little, more = (language(tmp_path, "RNN", lines=[lines, 20, 20])["kept"] for lines in (160, 200))
-    counts = [language(tmp_path, "3-grams, Kneser-Ney", lines=[lines, 20, 20])["kept"] for lines in (160, 200)]
-    assert little == more
-    assert counts[0] < counts[1]
+def test_what_a_network_keeps_grows_with_different_words_alone(tmp_path):
+    texts = [[lines, 20, 20] for lines in (4, 160, 200)]
+    few, many, all_ = (language(tmp_path, "RNN", lines=lines)["kept"] for lines in texts)
+    counts = [language(tmp_path, "3-grams, Kneser-Ney", lines=lines) for lines in texts]
+    types = [counted["types"] for counted in counts]
+    assert types[0] < types[1] == types[2]
+    assert few < many == all_
+    assert counts[1]["kept"] < counts[2]["kept"]
 
 
 def results_of(experiment, values):

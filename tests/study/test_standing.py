@@ -58,6 +58,6 @@ def test_gaps_turn_with_the_figures():
 def test_a_cell_says_what_failed():
     assert str(cell(Number([0.8], 0.9, digits=1, percent=True), ran=True)) == "80.0 (90.0)"
     assert cell(Number((), 0.9, digits=1, percent=True), ran=True) == "diverged (90.0)"
-    assert cell(Number(), ran=True) == "diverged"
+    assert cell(Number(), ran=True) == "diverged (–)"
     assert str(cell(Number((), 0.9, digits=1), ran=False)) == "– (0.9)"
     assert cell(Number([0.8], digits=1), ran=True) == "0.8 (–)"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from unrolled.analyses.training_choices import GLOVE
 from unrolled.study.experiment import Bench, Scale, Trial
 from unrolled.study.learning import learn_once
 from unrolled.study.loading import load_once
@@ -21,13 +22,12 @@ from unrolled.training.run_folder import Run
 
 __all__ = ["learn_phrases", "phrase_trials"]
 
-_GLOVE = "glove/glove.6B.50d.subset.txt"
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"seeds": 1, "phrases": 240, "hidden": 8, "embedding": 8, "epochs": 1, "vectors": ""},
-    "cpu": {"seeds": 2, "phrases": 40_000, "hidden": 128, "embedding": 50, "epochs": 4, "vectors": _GLOVE},
+    "cpu": {"seeds": 2, "phrases": 40_000, "hidden": 128, "embedding": 50, "epochs": 4, "vectors": GLOVE},
     # The paper does not say: sizes, rate, epochs, dropout, which of GloVe's vectors and how a text's states are read.
     # Sizes are those of its language models; the vectors those at hand; the rest is our task's own.
-    "paper": {"seeds": 5, "phrases": 98_794, "hidden": 128, "embedding": 50, "epochs": 10, "vectors": _GLOVE},
+    "paper": {"seeds": 5, "phrases": 98_794, "hidden": 128, "embedding": 50, "epochs": 10, "vectors": GLOVE},
 }
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from unrolled.analyses.negation_network import PUBLISHED
 from unrolled.report.wording import size
 
 if TYPE_CHECKING:
@@ -25,21 +26,10 @@ if TYPE_CHECKING:
     from unrolled.tasks.classify import Classify
     from unrolled.training.run_folder import Run
 
-__all__ = ["PUBLISHED", "flips", "open_phrases", "phrase_scores", "table"]
+__all__ = ["flips", "open_phrases", "phrase_scores", "table"]
 
 NEGATIONS = ("", "not ", "not not ")
 """What stands before the adjective; the paper calls them tokens, negation and double negation phrases."""
-PUBLISHED: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "gru": {
-        "positive": ("4.25 ± 0.13", "-6.13 ± 0.15", "12.45 ± 0.33"),
-        "negative": ("-3.72 ± 0.06", "4.82 ± 0.11", "-11.29 ± 0.23"),
-    },
-    "lstm": {
-        "positive": ("4.79 ± 0.27", "-9.32 ± 0.31", "21.39 ± 0.74"),
-        "negative": ("-4.49 ± 0.24", "3.13 ± 0.27", "-7.65 ± 0.66"),
-    },
-}
-"""Their figures, by the activation expansion. What follows the ± they do not say."""
 
 
 def open_phrases(run: Run, adjectives: Sequence[str], before: str, expansion: str) -> Decomposition:
@@ -119,7 +109,7 @@ def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansi
     for name in ("the paper", *expansions):
         drawn.add_column(name, justify="right", no_wrap=True)
     for polarity, words in adjectives.items():
-        published = PUBLISHED[run.task.architecture.encoder][polarity]
+        published = [f"{score} ± {spread}" for score, spread in PUBLISHED[run.task.architecture.encoder][polarity]]
         for k, before in enumerate(NEGATIONS):
             cells = [_spread(scores[name][polarity][:, k]) for name in expansions]
             drawn.add_row(f"{before}{polarity}" if before else f"{polarity} ({len(words)})", published[k], *cells)

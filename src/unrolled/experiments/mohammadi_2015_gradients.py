@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -243,23 +243,26 @@ def _findings(results: Sequence[Result], far: int) -> list[str]:
                 f"{100 * (_mean(_of(results, cell, clips=[1.0]), far) or 0):.0f}% of texts."
             )
     for way in _RATES:
-        said.append(_clipping(where(results, optimiser=way), way, far))
+        said += _clipping(where(results, optimiser=way), way, far)
     return said
 
 
-def _clipping(results: Sequence[Result], way: str, far: int) -> str:
-    """Say for which cells clipping makes a difference."""
-    told = []
+def _clipping(results: Sequence[Result], way: str, far: int) -> Iterator[str]:
+    """Say for which cells clipping makes a difference, of those that were trained with it and without."""
+    told, both = [], 0
     for cell in _CELLS:
         clipped, free = (_mean(_of(results, cell, way, [clip]), far) for clip in _CLIPS)
-        if clipped is not None and free is not None and abs(clipped - free) > 0.05:
-            told.append(f"{cell} {100 * clipped:.0f}% with and {100 * free:.0f}% without")
-    failed = sum(result["diverged"] is not None for result in results)
-    return (
-        f"Clipping, {way}: accuracy at distance {far} differs by more than five points for "
-        f"{'; '.join(told) if told else 'no cell'}. {failed} of {len(results)} trainings diverged, which "
-        "counts as guessing."
-    )
+        if clipped is not None and free is not None:
+            both += 1
+            if abs(clipped - free) > 0.05:
+                told.append(f"{cell} {100 * clipped:.0f}% with and {100 * free:.0f}% without")
+    if both:
+        failed = sum(result["diverged"] is not None for result in results)
+        yield (
+            f"Clipping, {way}: accuracy at distance {far} differs by more than five points for "
+            f"{'; '.join(told) if told else 'no cell'}, of {both}. {failed} of {len(results)} trainings diverged, "
+            "which counts as guessing."
+        )
 
 
 def _mean(results: Sequence[Result], distance: int) -> float | None:

@@ -201,13 +201,13 @@ def _findings(results: Sequence[Result]) -> list[str]:
         by_kind.setdefault(kind, []).append(result)
     said = []
     best = {
-        kind: min(by_kind[kind], key=lambda result: result["test_perplexity"])
+        kind: min(by_kind[kind], key=lambda result: result["dev_perplexity"])
         for kind in ("counts", "window", "recurrent")
         if kind in by_kind
     }
     if best:
         told = (f"{each.trial.label} {each['test_perplexity']:.0f}" for each in best.values())
-        said.append(f"The best of each kind, test perplexity: {', '.join(told)}.")
+        said.append(f"The best of each kind on dev, and its test perplexity: {', '.join(told)}.")
     if {"counts", "recurrent"} <= best.keys():
         ratio = best["counts"]["kept"] / best["recurrent"]["kept"]
         better = best["recurrent"]["test_perplexity"] < best["counts"]["test_perplexity"]
@@ -223,13 +223,13 @@ def _findings(results: Sequence[Result]) -> list[str]:
     if counted := _longest(results):
         _, *grams = counted["grown"][-1]
         factors = [after / before for before, after in pairwise(grams)]
-        half, whole = (sum(each[1:]) for each in counted["grown"][-2:])
+        half, whole = (grown[1:] for grown in counted["grown"][-2:])
         said.append(
             f"From one order to the next the different n-grams grow by factors of "
             f"{', '.join(f'{factor:.1f}' for factor in factors)}, and end at {grams[-1] / counted['words']:.0%} of the "
             f"words of the text: what is possible grows exponentially with n, as the notes say, what is to be kept but "
-            f"until every n-gram is new. Twice the text makes {whole / half:.1f} times the counts; it adds nothing to "
-            "a network."
+            f"until every n-gram is new. Twice the text makes {sum(whole) / sum(half):.1f} times the counts. "
+            f"Of a network it enlarges the embeddings alone, {whole[0] / half[0]:.2f} times, for there are more words."
         )
     recurrent = {result.trial.label: result["test_perplexity"] for result in by_kind.get("recurrent", ())}
     if len(recurrent) == len(_RECURRENT):
@@ -251,9 +251,9 @@ def _draw(results: Sequence[Result], counted: Result) -> Figure:
         panel.plot(texts, kept, color=COLOURS[place], marker=MARKERS[place], label=f"counts, n = {order}")
     networks = [result for result in results if result.trial.settings["kind"] != "counts"]
     for place, result in enumerate(networks):
-        style = ("--", ":", "-.")[place % 3]
-        colour = COLOURS[(place + 4) % len(COLOURS)]
-        panel.axhline(result["kept"], color=colour, linestyle=style, linewidth=1.4, label=result.trial.label)
+        colour, marker = COLOURS[(place + 4) % len(COLOURS)], MARKERS[(place + 4) % len(MARKERS)]
+        style: dict[str, Any] = {"color": colour, "marker": marker, "markerfacecolor": "none", "linestyle": "none"}
+        panel.plot(texts[-1:], [result["kept"]], **style, label=result.trial.label)
     panel.set(xlabel="words of the text", ylabel="numbers kept", xscale="log", yscale="log")
     panel.set_xticks(texts, [f"{words:,}" for words in texts])
     panel.xaxis.set_minor_locator(NullLocator())

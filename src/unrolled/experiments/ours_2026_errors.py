@@ -239,10 +239,13 @@ def _draw(results: Sequence[Result], lines: Mapping[str, tuple[str, float]]) -> 
             curves = _curves(results, cell, expansion, decay)
             if not curves:
                 continue
-            # What is no error at all, as after the first word, has no place on a logarithmic axis.
-            middle = [nan if not value or value == inf else value for value in _middle(curves, "median")]
-            high = [nan if not value or value == inf else value for value in _middle(curves, "ninetieth")]
-            xs, colour, marker = range(1, len(middle) + 1), COLOURS[number], MARKERS[number]
+            # What is no error at all has no place on a logarithmic axis. After the first word, which meets a state of
+            # zeros, there is none but rounding.
+            middle, high = (
+                [nan if not value or value == inf else value for value in _middle(curves, which)[1:]]
+                for which in ("median", "ninetieth")
+            )
+            xs, colour, marker = range(2, len(middle) + 2), COLOURS[number], MARKERS[number]
             every = (number, 6)  # lines that lie upon each other show their markers in different places
             (handles[label],) = panel.plot(xs, middle, color=colour, marker=marker, markevery=every, label=label)
             panel.fill_between(xs, middle, high, color=colour, alpha=0.15, linewidth=0)

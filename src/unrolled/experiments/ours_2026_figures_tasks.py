@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from unrolled.analyses.training_choices import GLOVE
 from unrolled.corpora import load_dataset
 from unrolled.study.distinct import SMALL
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
@@ -23,7 +24,6 @@ from unrolled.training.settings import TrainingSettings
 
 __all__ = ["TaskFigures"]
 
-_GLOVE = "glove/glove.6B.50d.subset.txt"
 _QUICK: dict[str, Any] = {"epochs": 2, "batch": 8}
 
 
@@ -49,7 +49,7 @@ class _Goal:
             flag = f"--{name.replace('_', '-')}"
             words += [flag] if value is True else [f"--no-{flag[2:]}"] if value is False else [flag, str(value)]
         if self.vectors:
-            words += ["--vectors", f"{_GLOVE}.xz"]
+            words += ["--vectors", f"{GLOVE}.xz"]
         return shlex.join(words)
 
     def settings(self, seed: int = 0) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class TaskFigures(Experiment):
         corpus = load_dataset(goal.data, TASKS.get(goal.task).kind, bench.data)
         training: dict[str, Any] = {**goal.training, "seed": seed}
         if goal.vectors:
-            training["vectors"] = find_file(_GLOVE, bench.data)
+            training["vectors"] = find_file(GLOVE, bench.data)
         return figures(learn(bench, goal.task, corpus, goal.model, training))
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:

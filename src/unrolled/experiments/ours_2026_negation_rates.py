@@ -26,6 +26,7 @@ from torch import Tensor
 
 from unrolled.analyses.adjectives import by_sign, polar_adjectives, sst2_adjectives
 from unrolled.analyses.polarity import context_scores, ngram_scores
+from unrolled.analyses.training_choices import ADAGRAD
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import learn_once
 from unrolled.study.loading import load_once
@@ -50,7 +51,6 @@ _OPENED = ("GRU", "LSTM", "Elman")
 _NOT, _VERY = "not", "very"
 _STRONGER = (_VERY, "really", "so", "truly", "extremely", "absolutely", "incredibly", "utterly")
 _KINDS = {"ngram": "n-gram", "phrase": "all that end there"}
-_ADAGRAD: dict[str, Any] = {"optimiser": "adagrad", "lr": 0.05}  # as implicit-ngrams/negation has it
 
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "draws": 20},
@@ -68,7 +68,7 @@ def _network(name: str, scale: Scale) -> tuple[dict[str, Any], dict[str, Any]]:
     if name in ("GRU", "LSTM"):
         return encoder, {"epochs": 3 if scale == "cpu" else 10}
     size, epochs = (64, 2) if scale == "cpu" else (300, 30)
-    return {**encoder, "hidden": size, "embedding": size}, {**_ADAGRAD, "epochs": epochs}
+    return {**encoder, "hidden": size, "embedding": size}, {**ADAGRAD, "epochs": epochs}
 
 
 class NegationRates(Experiment):
@@ -244,7 +244,11 @@ def _findings(results: Sequence[Result]) -> list[str]:
         sentence, low, high = (100 * value for value in _mean(mine, expansion, "phrase", "flips"))
         shift = _mean(mine, expansion, "phrase", "shift")[0]
         told = f"{name}: the whole phrase flips for {sentence:.0f}% of the adjectives ({low:.0f} to {high:.0f})"
-        told += f" and moves by {shift:.2f} logits"
+        positive, negative = (
+            100 * _mean(mine, expansion, "phrase", f"flips_{one}")[0] for one in ("positive", "negative")
+        )
+        told += f", {positive:.0f}% of the positive and {negative:.0f}% of the negative ones"
+        told += f", and moves by {shift:.2f} logits"
         if name in _OPENED:
             most, least = (pick(by_expansion, key=by_expansion.__getitem__) for pick in (max, min))
             told += f"; the bigram's own term flips most often by {most} ({100 * by_expansion[most]:.0f}%)"

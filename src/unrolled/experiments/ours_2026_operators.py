@@ -271,11 +271,18 @@ def _findings(results: Sequence[Result]) -> list[str]:
 def _turning(results: Sequence[Result]) -> str:
     """Say which negators turn the sign of what comes next, and which could not be asked."""
     trained = [each for encoder in _ENCODERS for each in where(results, network=_TRAINED, encoder=encoder)]
-    turning = {each.word for result in trained for each in _ranked(result, "path", "after").turning}
+    ranks = [_ranked(result, "path", "after") for result in trained]
+    turning, amplifying = (
+        ", ".join(sorted({each.word for each in some} & _NEGATORS)) or "none"
+        for some in (
+            [word for each in ranks for word in each.turning],
+            [word for each in ranks for word in each.amplifying],
+        )
+    )
     rare = _NEGATORS - {word for result in trained for word in result["words"]}
     return (
-        f"Negators that turn its sign for certain: {', '.join(sorted(turning & _NEGATORS)) or 'none'}; the others damp "
-        f"it, if anything. Met too rarely to be asked: {', '.join(sorted(rare)) or 'none'}."
+        f"Negators that turn its sign for certain: {turning}; that amplify it: {amplifying}; the others damp it, as "
+        f"far as can be told. Met too rarely to be asked: {', '.join(sorted(rare)) or 'none'}."
     )
 
 

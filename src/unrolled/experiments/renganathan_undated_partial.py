@@ -25,16 +25,13 @@ from unrolled.analyses.line_by_line import LineByLine
 from unrolled.corpora import load_dataset
 from unrolled.models.budget import fit_parameters
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.study.learning import figures
+from unrolled.study.learning import figures, learn_task
 from unrolled.study.made_up import characters
 from unrolled.study.shorter_text import cut_lines, first_lines
 from unrolled.study.table import Number, Table
 from unrolled.tasks.chars import CharacterPrediction
 from unrolled.text.corpus import Characters
 from unrolled.text.stream_index import gather
-from unrolled.training.data_choice import DataChoice
-from unrolled.training.engine import resume, train
-from unrolled.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,15 +91,10 @@ class PartialSentences(Experiment):
         encoder, layers = _MODELS[chosen["model"]]
         embedding, dropout = chosen["embedding"], chosen["dropout"]
         size = fit_parameters(encoder, chosen["budget"], embedding, layers, vocabulary=len(known)).nearest
-        folder = bench.room / "run"
-        if folder.exists():
-            run = resume(folder, partial, kind=LineByLine)
-        else:
-            architecture = CharacterPrediction(
-                encoder=encoder, hidden=size.hidden_size, layers=layers, embedding=embedding, dropout=dropout
-            )
-            task, settings = LineByLine(architecture, known), TrainingSettings(**chosen["training"])
-            run = train(task, partial, settings, folder, data=DataChoice(data=(partial.name,)))
+        architecture = CharacterPrediction(
+            encoder=encoder, hidden=size.hidden_size, layers=layers, embedding=embedding, dropout=dropout
+        )
+        run = learn_task(bench, LineByLine(architecture, known), partial, chosen["training"])
         read = sum(len(line) for line in partial.train)
         bench.say(f"{size.hidden_size} units, {read:,} characters a pass, dev {run.metrics['dev_bpc']:.3f} bits")
         return {**figures(run), "hidden": size.hidden_size, "characters": read}

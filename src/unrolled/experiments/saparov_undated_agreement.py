@@ -62,6 +62,7 @@ class Agreement(Experiment):
     name = "cs577-lecture-5/agreement"
     title = "Long-range agreement: the verb's number against the distance of its subject"
     source = "CS 577, lecture 5, long-term dependencies: an example, without figures"
+    version = 2
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, seed by seed, the largest amount first; a seed draws sentences and weights."""
@@ -125,11 +126,13 @@ Prefers = Callable[[Sequence[AgreementSentence]], list[float]]
 
 def _count(train: Sequence[AgreementSentence], chosen: Mapping[str, Any]) -> Prefers:
     counts = CountModel(_ORDERS[chosen["model"]]).fit([sentence.words for sentence in train])
+    before = train[-1].words  # the text runs on: no sentence but the first of all begins behind nothing
 
     def prefers(asked: Sequence[AgreementSentence]) -> list[float]:
         told = []
         for sentence in asked:
-            right, wrong = (counts.probability(form, sentence.words[: sentence.verb]) for form in sentence.forms)
+            context = (*before, *sentence.words[: sentence.verb])
+            right, wrong = (counts.probability(form, context) for form in sentence.forms)
             told.append(0.5 if right == wrong else float(right > wrong))
         return told
 

@@ -280,9 +280,10 @@ def _findings(results: Sequence[Result]) -> list[str]:
     trained = [each for each in results if each.trial.settings["trained"]]
     if trained:
         shares = [100 * each["clear"] for each in trained]
-        most = "as the lecture says" if max(shares) < 50 else "against what the lecture says"
+        few = sum(share < 50 for share in shares)
+        agrees = "as the lecture says" if few == len(shares) else "the lecture says: in all"
         said.append(
-            f"Most units {'mean nothing of this' if max(shares) < 50 else 'tell one of these'}, {most}: "
+            f"In {few} of {len(shares)} networks most units mean nothing of this ({agrees}): "
             f"{min(shares):.0f} to {max(shares):.0f}% correlate with one of the properties at {_CLEAR} or more on test."
         )
     return said

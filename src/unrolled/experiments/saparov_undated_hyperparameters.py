@@ -202,13 +202,13 @@ def _best_settings(results: Sequence[Result]) -> Table:
 
 
 def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
-    said, winners = [], set()
+    said, winners = [], dict[str, str]()
     for task, about in _TASKS.items():
         best = {title: chosen for model, title in _MODELS.items() if (chosen := _best(results, task, model))}
         if len(best) == len(_MODELS):
             tests = {title: 100 * fmean(each["test"] for each in chosen) for title, chosen in best.items()}
             order = sorted(tests, key=tests.__getitem__, reverse=True)
-            winners.add(order[0])
+            winners[task] = order[0]
             told = ", ".join(f"{title} {tests[title]:.1f}" for title in order)
             said.append(f"{about.title}, each model at its best setting on dev, test {about.measure} × 100: {told}.")
         ranges = {}
@@ -226,10 +226,11 @@ def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
             said.append(
                 f"{about.title}: points between the best and the worst value on dev, mean of the models: {told}."
             )
-    if len(said) >= 2 and winners:
-        agrees = len(winners) > 1
+    if winners.keys() == _TASKS.keys():
+        best_ones = set(winners.values())
+        agrees = len(best_ones) > 1
         said.append(
-            f"{'No model is' if agrees else f'{next(iter(winners))} is'} the best of both tasks, "
+            f"{'No model is' if agrees else f'{best_ones.pop()} is'} the best of both tasks, "
             f"{'as' if agrees else 'where'} the lecture says{'' if agrees else ' that none is'}."
         )
     return said

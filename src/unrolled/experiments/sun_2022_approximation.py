@@ -46,6 +46,8 @@ PUBLISHED: Mapping[str, Mapping[float, float]] = {
 
 _ENCODERS = {"Elman": "rnn", "GRU": "gru", "LSTM": "lstm"}
 _EXPANSIONS = ("zero", "activation", "operating", "path")
+_COMPARED = 1e-5
+"""The weight decay at which networks are ordered by their errors."""
 _DECAYS: dict[Scale, tuple[float, ...]] = {
     "smoke": (1e-5, 3e-4),
     "cpu": (1e-5, 3e-4, 1e-4, 3e-5, 1e-3),
@@ -178,16 +180,18 @@ def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
                 f"Over a sentence the error at zero grows to {min(grown):.1f} to {max(grown):.1f} times that of a "
                 "step: the paper warns of it, without figures."
             )
-    least = {
-        kind: fmean(
-            result["step_zero"] for decay in _DECAYS[scale] for result in where(results, kind=kind, weight_decay=decay)
-        )
+    alike = {
+        kind: fmean(result["step_zero"] for result in chosen)
         for kind in PUBLISHED
-        if any(result.trial.settings["kind"] == kind for result in results)
+        if (chosen := where(results, kind=kind, weight_decay=_COMPARED))
     }
-    if len(least) == len(PUBLISHED):
-        order, printed = sorted(least, key=least.__getitem__), sorted(PUBLISHED, key=lambda kind: PUBLISHED[kind][1e-5])
-        yield f"From the smallest error to the largest: {', '.join(order)}; published: {', '.join(printed)}."
+    if len(alike) == len(PUBLISHED):
+        order = sorted(alike, key=alike.__getitem__)
+        printed = sorted(PUBLISHED, key=lambda kind: PUBLISHED[kind][_COMPARED])
+        yield (
+            f"From the smallest error to the largest, at {_COMPARED:g}: {', '.join(order)}; published: "
+            f"{', '.join(printed)}."
+        )
 
 
 def _draw(results: Sequence[Result], scale: Scale) -> Figure:

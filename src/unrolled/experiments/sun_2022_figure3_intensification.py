@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.analyses.adjectives import PolarAdjectives, by_sign, polar_adjectives, sst2_adjectives
 from unrolled.analyses.polarity import context_scores, ngram_scores
+from unrolled.analyses.training_choices import ADAGRAD, GLOVE
 from unrolled.catalogue import Pooled
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import learn_once
@@ -43,7 +44,6 @@ _NETWORKS = ("GRU", "LSTM")
 _WORDS = ("", "not", "very")
 _SIGNS = {"positive": 1, "negative": -1}
 _KINDS = {"context": "context", "ngram": "n-gram", "state": "state"}
-_GLOVE = "glove/glove.6B.50d.subset.txt"
 
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "hidden": 8, "embedding": 8},
@@ -56,7 +56,6 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
     "cpu": {"epochs": 2, "batch": 256},
     "paper": {"epochs": 30, "batch": 256},
 }
-_ADAGRAD: dict[str, Any] = {"optimiser": "adagrad", "lr": 0.05}
 _RATIO = 1.2  # in the made-up corpus of scale smoke, where every adjective is often negated
 
 
@@ -71,12 +70,12 @@ class Intensification(Experiment):
         """List the models, seed by seed."""
         sizes, task, trials = dict(_SIZES[scale]), TASKS.get("regress"), []
         for seed in range(sizes.pop("seeds")):
-            learned = {**task.training, **_ADAGRAD, **_TRAINING[scale], "seed": seed}
+            learned = {**task.training, **ADAGRAD, **_TRAINING[scale], "seed": seed}
             training = TrainingSettings(**learned).model_dump(mode="json")
             for model, encoder in _MODELS.items():
                 settings = {
                     "data": "made-up ratings" if scale == "smoke" else "sst-regression",
-                    "begins with": None if scale == "smoke" else _GLOVE,
+                    "begins with": None if scale == "smoke" else GLOVE,
                     "name": model,
                     "model": Pooled(encoder=encoder, pooling="mean", **sizes).model_dump(mode="json"),
                     "training": training,

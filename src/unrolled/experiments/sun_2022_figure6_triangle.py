@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from unrolled.analyses.polarity import triangle_scores
+from unrolled.analyses.training_choices import ADAGRAD
 from unrolled.models.classifier import Classifier
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.study.learning import learn_once
@@ -41,8 +42,8 @@ _SIZES: dict[Scale, int] = {"smoke": 8, "cpu": 64, "paper": 300}
 # As implicit-ngrams/negation has it, so that the networks are trained once.
 _TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 2, "batch": 16},
-    "cpu": {"optimiser": "adagrad", "lr": 0.05, "epochs": 2},
-    "paper": {"optimiser": "adagrad", "lr": 0.05, "epochs": 30},
+    "cpu": {**ADAGRAD, "epochs": 2},
+    "paper": {**ADAGRAD, "epochs": 30},
 }
 
 

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from unrolled.analyses.polarity import context_vectors
+from unrolled.analyses.training_choices import ADAGRAD
 from unrolled.errors import UsageError
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import learn_once
@@ -50,7 +51,6 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
     "cpu": {"epochs": 4, "batch": 32},
     "paper": {"epochs": 20},
 }
-_ADAGRAD: dict[str, Any] = {"optimiser": "adagrad", "lr": 0.05}  # the paper does not say the rate
 
 
 class MapOfContexts(Experiment):
@@ -64,7 +64,7 @@ class MapOfContexts(Experiment):
         """List both models, seed by seed."""
         task, size, trials = TASKS.get("classify"), _SIZES[scale]["hidden"], []
         for seed in range(_SIZES[scale]["seeds"]):
-            training = TrainingSettings(**{**task.training, **_ADAGRAD, **_TRAINING[scale], "seed": seed})
+            training = TrainingSettings(**{**task.training, **ADAGRAD, **_TRAINING[scale], "seed": seed})
             for model, encoder in _MODELS.items():
                 architecture = task.Architecture(encoder=encoder, hidden=size, embedding=size)
                 settings = {

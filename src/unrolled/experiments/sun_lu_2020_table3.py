@@ -23,6 +23,7 @@ from unrolled.study.curves import curves
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures, learn
 from unrolled.study.made_up import words
+from unrolled.study.standing import cell
 from unrolled.study.table import Number, Table, compare
 from unrolled.text.corpus import Words
 
@@ -106,11 +107,18 @@ class Perplexities(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Lay perplexities beside the published ones."""
-        corpora = [corpus for corpus in _AT[scale] if any(_of(results, corpus))]
+        corpora = [corpus for corpus in _AT[scale] if where(results, corpus=corpus)]
         rows: list[Sequence[str | Number]] = []
         for encoder in _encoders():
-            if any(result.trial.settings["encoder"] == encoder for result in results):
-                cells = [_number(results, encoder, corpus, split) for corpus in corpora for split in _SPLITS]
+            if where(results, encoder=encoder):
+                cells = [
+                    cell(
+                        _number(results, encoder, corpus, split),
+                        ran=bool(where(results, encoder=encoder, corpus=corpus)),
+                    )
+                    for corpus in corpora
+                    for split in _SPLITS
+                ]
                 rows.append((encoder.replace("_", " "), *cells))
         columns = [f"{_CORPORA[corpus]}, {split}" for corpus in corpora for split in _SPLITS]
         table = Table("Perplexity of a word; <eos> is one", ("cell", *columns), rows)

@@ -18,9 +18,10 @@ from unrolled.training.data_choice import DataChoice
 from unrolled.training.engine import resume, train
 from unrolled.training.run_folder import Run, load_run
 from unrolled.training.settings import TrainingSettings
+from unrolled.training.task import Task
 from unrolled.training.watching import Epoch, Watcher
 
-__all__ = ["figures", "learn", "learn_once"]
+__all__ = ["figures", "learn", "learn_once", "learn_task"]
 
 
 class _Saying(Watcher):
@@ -58,13 +59,32 @@ def learn(
     Returns:
         The run, measured on dev and test.
     """
+    kind = TASKS.get(task)
+    return learn_task(
+        bench, kind.from_corpus(corpus, kind.Architecture(**model)), corpus, {**kind.training, **training}, name=name
+    )
+
+
+def learn_task(
+    bench: Bench, task: Task[Any, Any], corpus: Corpus[Any], training: Mapping[str, Any], *, name: str = "run"
+) -> Run:
+    """Train a model for a task that need not be a member of the catalogue.
+
+    Args:
+        bench: of the trial; a run that was stopped there goes on.
+        task: what is learned, and how it is measured.
+        corpus: from what.
+        training: the training settings that differ from the engine's own.
+        name: of the run within the trial.
+
+    Returns:
+        The run, measured on dev and test.
+    """
     folder, watcher = bench.room / name, _Saying(bench)
     if folder.exists():
-        return resume(folder, corpus, watcher=watcher)
-    kind = TASKS.get(task)
-    settings = TrainingSettings(**{**kind.training, **training})
-    learned = kind.from_corpus(corpus, kind.Architecture(**model))
-    return train(learned, corpus, settings, folder, data=DataChoice(data=(corpus.name,)), watcher=watcher)
+        return resume(folder, corpus, kind=type(task), watcher=watcher)
+    settings = TrainingSettings(**training)
+    return train(task, corpus, settings, folder, data=DataChoice(data=(corpus.name,)), watcher=watcher)
 
 
 def learn_once(

@@ -96,9 +96,11 @@ def cell(number: Number, *, ran: bool) -> str | Number:
     Returns:
         That ours diverged, where they began and none ended; a dash in brackets, where there is nothing of theirs.
     """
-    if not number.ours and ran:
-        return str(number).replace(MISSING, "diverged", 1)
-    return number if number.theirs is not None else f"{number} ({MISSING})"
+    known = number.theirs is not None
+    if number.ours or not ran:
+        return number if known else f"{number} ({MISSING})"
+    # a number of which nothing is known is written as one dash, with theirs it is a dash and theirs
+    return str(number).replace(MISSING, "diverged", 1) if known else f"diverged ({MISSING})"
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

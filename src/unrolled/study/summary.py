@@ -13,8 +13,8 @@ __all__ = ["summarise"]
 _HEAD = """# Results
 
 Written by `unrolled reproduce --write`; no figure here is typed by hand. Ours first, the published value in brackets;
-± is the standard deviation over seeds, and a figure without one is of a single seed. What is measured on test data
-was measured once; whatever was chosen was chosen on dev. Scales: {scales}.
+± is the standard deviation over seeds and a figure without one is of a single seed, unless its table says otherwise.
+What is measured on test data was measured once; whatever was chosen was chosen on dev. Scales: {scales}.
 """
 
 
