@@ -141,7 +141,7 @@ class Gradients(Experiment):
             [
                 (cell, _per_step(adam, cell, far), *(_norm(adam, cell, far, stage) for stage in _STAGES))
                 for cell in _CELLS
-                if _of(adam, cell)
+                if where(adam, cell=cell)
             ],
         )
         recall = Table(
@@ -153,7 +153,7 @@ class Gradients(Experiment):
                 for way in _RATES
                 for cell in _CELLS
                 for clip in _CLIPS
-                if (chosen := _of(results, cell, way, [clip]))
+                if (chosen := _of(results, cell, clip, way))
             ],
         )
         figures = {
@@ -187,16 +187,14 @@ def _norms(model: WordReader, chosen: Mapping[str, Any]) -> dict[str, Any] | Non
 _STAGES: tuple[tuple[str, float | None], ...] = (("before", 1.0), ("after", 1.0), ("after", None))
 
 
-def _of(
-    results: Sequence[Result], cell: str, way: str = "adam", clips: Sequence[float | None] = _CLIPS
-) -> list[Result]:
-    return [each for each in where(results, cell=cell, optimiser=way) if each.trial.settings["clip"] in clips]
+def _of(results: Sequence[Result], cell: str, clip: float | None, way: str = "adam") -> list[Result]:
+    return where(results, cell=cell, optimiser=way, clip=clip)
 
 
 def _curve(results: Sequence[Result], cell: str, stage: tuple[str, float | None], what: str) -> list[float]:
     """Take the median over the seeds whose numbers stayed finite."""
     when, clip = stage
-    curves = [result[when][what] for result in _of(results, cell, clips=[clip]) if result[when] is not None]
+    curves = [result[when][what] for result in _of(results, cell, clip) if result[when] is not None]
     return [median(values) for values in zip(*curves, strict=True)]
 
 
@@ -240,7 +238,7 @@ def _findings(results: Sequence[Result], far: int) -> list[str]:
             said.append(
                 f"{cell}: after {far} steps {start[far]:.1e} of a change arrives at initialisation, "
                 f"{end[far]:.1e} after training with clipping; it then names the right person in "
-                f"{100 * (_mean(_of(results, cell, clips=[1.0]), far) or 0):.0f}% of texts."
+                f"{100 * (_mean(_of(results, cell, 1.0), far) or 0):.0f}% of texts."
             )
     for way in _RATES:
         said += _clipping(where(results, optimiser=way), way, far)
@@ -251,11 +249,12 @@ def _clipping(results: Sequence[Result], way: str, far: int) -> Iterator[str]:
     """Say for which cells clipping makes a difference, of those that were trained with it and without."""
     told, both = [], 0
     for cell in _CELLS:
-        clipped, free = (_mean(_of(results, cell, way, [clip]), far) for clip in _CLIPS)
-        if clipped is not None and free is not None:
-            both += 1
-            if abs(clipped - free) > 0.05:
-                told.append(f"{cell} {100 * clipped:.0f}% with and {100 * free:.0f}% without")
+        clipped, free = (_mean(_of(results, cell, clip, way), far) for clip in _CLIPS)
+        if clipped is None or free is None:
+            continue
+        both += 1
+        if abs(clipped - free) > 0.05:
+            told.append(f"{cell} {100 * clipped:.0f}% with and {100 * free:.0f}% without")
     if both:
         failed = sum(result["diverged"] is not None for result in results)
         yield (
@@ -309,7 +308,7 @@ def _draw_recall(results: Sequence[Result], far: int) -> Figure:
     figure, panels = grid(1, 2, width=4.0)
     for panel, clip, title in zip(panels, _CLIPS, ("clipped at 1", "not clipped"), strict=True):
         for cell in _CELLS:
-            found = [result["accuracy"] for result in _of(results, cell, clips=[clip])]
+            found = [result["accuracy"] for result in _of(results, cell, clip)]
             whole = [accuracy for accuracy in found if accuracy is not None]
             if whole:
                 xs = [int(distance) for distance in whole[0]]

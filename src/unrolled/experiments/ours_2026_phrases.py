@@ -238,11 +238,9 @@ def _findings(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) ->
         told = [_against(found, _FIXED, other) for other in rivals if _together(found, _FIXED, other)]
         yield f"{name}: {_FIXED}, on which we had settled before, agrees at {_figure(found[_FIXED])}{''.join(told)}."
         exact = [method for method in (*_EXACT, *_MEANS) if method in found]
-        highest = max(exact, key=lambda method: _mean(found[method], "pearson", 0))
-        yield (
-            f"{name}: of the exact expansions {highest} is highest on these phrases, {_figure(found[highest])}. It was "
-            "found so on the same phrases, and is therefore compared with nothing."
-        )
+        ahead = max(exact, key=lambda method: _mean(found[method], "pearson", 0))
+        said = f"{name}: of the exact expansions {ahead} is highest on these phrases, {_figure(found[ahead])}"
+        yield f"{said}. It was found so on the same phrases, and is therefore compared with nothing."
         terms = sorted(_mean(found[method], "ngram", 0) for method in found if "ngram" in found[method][0])
         low, high = _NGRAM_ALONE[encoder]
         within = low - 0.02 <= terms[0] and terms[-1] <= high + 0.02
