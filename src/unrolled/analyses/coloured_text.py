@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from statistics import quantiles
 from typing import TYPE_CHECKING
 
+from unrolled.report.colour import colour_map
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
@@ -14,7 +16,7 @@ __all__ = ["colour_text"]
 
 
 def colour_text(panel: Axes, lines: Sequence[str], values: Sequence[float]) -> AxesImage:
-    """Write text on coloured ground: blue where a value is among the least of the text, red where it is among the most.
+    """Write text on coloured ground: blue where a value is among the most of the text, orange where among the least.
 
     Colours reach from the lowest fiftieth of the values to the highest, so that a single character does not bleach all
     others.
@@ -37,7 +39,7 @@ def colour_text(panel: Axes, lines: Sequence[str], values: Sequence[float]) -> A
             written.set_in_layout(False)  # it lies within its panel: measuring a thousand of them takes seconds
         next(each)
     # Short of the ends of the map, which are too dark to read on.
-    shown = panel.imshow(ground, cmap="RdBu_r", vmin=-0.15, vmax=1.15, aspect="auto", alpha=0.75)
+    shown = panel.imshow(ground, cmap=colour_map(), vmin=-0.15, vmax=1.15, aspect="auto", alpha=0.75)
     panel.grid(False)
     panel.set_axis_off()
     return shown

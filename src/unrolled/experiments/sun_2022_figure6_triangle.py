@@ -19,6 +19,7 @@ import torch
 from unrolled.analyses.polarity import triangle_scores
 from unrolled.analyses.training_choices import ADAGRAD
 from unrolled.models.classifier import Classifier
+from unrolled.report.colour import colour_map
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.study.learning import learn_once
 from unrolled.study.loading import load_once
@@ -157,7 +158,7 @@ def _draw(results: Sequence[Result]) -> Figure:
             scores = result["sentences"][place]["scores"]
             shown = [[score if start <= end else float("nan") for start, score in enumerate(line)]
                      for end, line in enumerate(scores)]  # fmt: skip
-            image = panel.imshow(shown, cmap="RdBu_r", vmin=-most, vmax=most)
+            image = panel.imshow(shown, cmap=colour_map(), vmin=-most, vmax=most)
             panel.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor")
             panel.set_yticks(range(len(words)), words)
             panel.set(xlabel="n-gram begins at", ylabel="n-gram ends at")

@@ -22,6 +22,7 @@ from unrolled.analyses.polarity import polarity_weight
 from unrolled.models.classifier import Classifier
 from unrolled.ngrams.decomposition import decompose
 from unrolled.ngrams.opening import Network
+from unrolled.report.colour import colour, colour_map, ink
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import figures
 from unrolled.study.table import Number, Table
@@ -149,11 +150,11 @@ def _draw(results: Sequence[Result], expansion: str) -> Figure:
             places = range(len(PHRASE))
             read = [(end, start) for end in places for start in places if (start <= end if way == 0 else start >= end)]
             values = [[triangle[end][start] if (end, start) in read else nan for start in places] for end in places]
-            panel.imshow(values, cmap="PuOr", vmin=-limit, vmax=limit)
+            panel.imshow(values, cmap=colour_map(), vmin=-limit, vmax=limit)
             for end, start in read:
                 score = triangle[end][start]
-                colour = "white" if abs(score) > 0.7 * limit else "black"
-                panel.text(start, end, f"{score:+.1f}", ha="center", va="center", color=colour, fontsize=8)
+                written = ink(colour(score, limit))
+                panel.text(start, end, f"{score:+.1f}", ha="center", va="center", color=written, fontsize=8)
             panel.grid(visible=False)
             panel.set_xticks(places, PHRASE, rotation=30, ha="right")
             panel.set_yticks(places, PHRASE)

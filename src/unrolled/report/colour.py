@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
@@ -17,7 +17,10 @@ from torch import Tensor
 from unrolled.errors import NonFiniteError, UsageError
 from unrolled.ngrams.account import Account
 
-__all__ = ["SCALE", "STEPS", "Quantity", "colour", "ink", "luminance", "shared_limit", "step"]
+if TYPE_CHECKING:
+    from matplotlib.colors import ListedColormap
+
+__all__ = ["SCALE", "STEPS", "Quantity", "colour", "colour_map", "ink", "luminance", "shared_limit", "step"]
 
 Quantity = Literal["score", "contribution"]
 
@@ -91,6 +94,17 @@ def colour(value: float, limit: float) -> str:
         ``#rrggbb``.
     """
     return SCALE[step(value, limit)]
+
+
+def colour_map() -> ListedColormap:
+    """Give the scale as matplotlib has it; its ends are to be a limit and its negative.
+
+    Returns:
+        A map of 2 * STEPS + 1 colours.
+    """
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(SCALE, name="unrolled")
 
 
 def luminance(hexadecimal: str) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from unrolled.errors import UsageError
 from unrolled.ngrams.account import Account
-from unrolled.report.colour import SCALE, Quantity, colour, ink, shared_limit
+from unrolled.report.colour import Quantity, colour, colour_map, ink, shared_limit
 from unrolled.report.files import write_whole
 from unrolled.report.view import rows
 from unrolled.report.wording import brief, clip, minus, signed, size, visible
@@ -55,7 +55,7 @@ def triangle_figure(account: Account, quantity: Quantity = "score", limit: float
     """
     try:
         from matplotlib.cm import ScalarMappable
-        from matplotlib.colors import ListedColormap, Normalize
+        from matplotlib.colors import Normalize
         from matplotlib.figure import Figure
     except ImportError as error:
         raise UsageError('figures need matplotlib; install it with: pip install "unrolled[figures]"') from error
@@ -76,7 +76,7 @@ def triangle_figure(account: Account, quantity: Quantity = "score", limit: float
     wide, tall = width + 1.6, _HEAD + max(2.0, panels * pitch)
 
     figure = Figure(figsize=(wide, tall), facecolor="white")
-    mappable = ScalarMappable(Normalize(-ends, ends), ListedColormap(SCALE, name="unrolled"))
+    mappable = ScalarMappable(Normalize(-ends, ends), colour_map())
     for d, direction in enumerate(account.directions):
         top = tall - _HEAD - d * pitch - (pitch - height - foot)
         axes = figure.add_axes((0.25 / wide, (top - height) / tall, width / wide, height / tall))
