@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 
+from unrolled.analyses.polarity import open_phrases
 from unrolled.catalogue import Pooled
-from unrolled.cli.polarity import flips, open_phrases, phrase_scores
+from unrolled.cli.polarity import flips, phrase_scores
 from unrolled.datasets.negation import NEGATIVE, POSITIVE, Negation
 from unrolled.tasks.classify import Classify
 from unrolled.training.data_choice import DataChoice
@@ -66,7 +67,7 @@ def test_only_the_exact_expansion_accounts_for_the_whole_state(outcome: tuple[Pa
     run = load_run(outcome[0] / "gru")
 
     def error(expansion: str) -> float:
-        return float(open_phrases(run, POSITIVE, "not not ", expansion).residual()[:, -1].mean())
+        return float(open_phrases(run, [f"not not {word}" for word in POSITIVE], expansion).residual()[:, -1].mean())
 
     assert error("path") < 1e-5
     assert error("zero") > 0.1
@@ -97,7 +98,7 @@ def test_a_phrase_score_is_the_score_of_the_whole_phrase(untrained: Run) -> None
     found = phrase_scores(run, POSITIVE, "zero")
     weight = run.model.head.weight.detach()
     for before in (0, 1, 2):
-        opened = open_phrases(run, POSITIVE, "not " * before, "zero")
+        opened = open_phrases(run, ["not " * before + word for word in POSITIVE], "zero")
         expected = opened.vectors()[:, before, 0] @ (weight[1] - weight[0])
         torch.testing.assert_close(found[:, before], expected)
 

@@ -27,7 +27,7 @@ from unrolled.recurrence.encoder import CompositionEncoder
 from unrolled.training.run_folder import Run
 from unrolled.training.whole_text import WholeText
 
-__all__ = ["context_scores", "context_vectors", "ngram_scores", "polarity_weight", "triangle_scores"]
+__all__ = ["context_scores", "context_vectors", "ngram_scores", "open_phrases", "polarity_weight", "triangle_scores"]
 
 
 def polarity_weight(run: Run) -> Tensor:
@@ -49,6 +49,30 @@ def polarity_weight(run: Run) -> Tensor:
     return weight[-1] - weight[0] if len(weight) == 2 else weight[0]
 
 
+def open_phrases(run: Run, phrases: Sequence[str], expansion: str) -> Decomposition:
+    """Open the network on some phrases.
+
+    Args:
+        run: a trained model, uni-directional.
+        phrases: words with spaces between them.
+        expansion: how its states are rewritten.
+
+    Returns:
+        The decomposition of all these phrases, one a row.
+
+    Raises:
+        UsageError: when its encoder is no recurrent network, or reads both ways.
+    """
+    encoder = _encoder(run)
+    if not isinstance(encoder, Network) or encoder.bidirectional:
+        raise UsageError(
+            f"{run.task.architecture.encoder} has no n-grams that end where it has read all; expected a composition "
+            "model or a recurrent network that reads one way"
+        )
+    vectors, lengths = _vectors(run, phrases)
+    return decompose(encoder, vectors, lengths, expansion=expansion)
+
+
 def ngram_scores(run: Run, phrases: Sequence[str], expansion: str = "zero") -> Tensor:
     """Score of each phrase the one n-gram that is the whole of it, wᵀ v_{1:T}.
 
@@ -63,7 +87,7 @@ def ngram_scores(run: Run, phrases: Sequence[str], expansion: str = "zero") -> T
     if isinstance(_encoder(run), CompositionEncoder):
         table, lengths = _table(run, phrases)
         return table[torch.arange(len(phrases)), lengths - 1, 0]
-    return _open(run, phrases, expansion).final_scores(polarity_weight(run))[:, 0, 0]
+    return open_phrases(run, phrases, expansion).final_scores(polarity_weight(run))[:, 0, 0]
 
 
 def context_scores(run: Run, phrases: Sequence[str], expansion: str | None = None) -> Tensor:
@@ -97,7 +121,7 @@ def context_vectors(run: Run, phrases: Sequence[str], expansion: str | None = No
     if expansion is None or not isinstance(_encoder(run), Network):
         found = contexts(_encoder(run), vectors, lengths)
     else:
-        found = _open(run, phrases, expansion).context()
+        found = open_phrases(run, phrases, expansion).context()
     return found[torch.arange(len(phrases)), lengths - 1]
 
 
@@ -114,7 +138,7 @@ def triangle_scores(run: Run, phrase: str, expansion: str = "zero") -> Tensor:
     """
     if isinstance(_encoder(run), CompositionEncoder):
         return _table(run, [phrase])[0][0]
-    return _open(run, [phrase], expansion).scores(polarity_weight(run))[0, :, :, 0]
+    return open_phrases(run, [phrase], expansion).scores(polarity_weight(run))[0, :, :, 0]
 
 
 def _encoder(run: Run) -> nn.Module:
@@ -135,14 +159,3 @@ def _table(run: Run, phrases: Sequence[str]) -> tuple[Tensor, Tensor]:
     """Score all n-grams of a composition model, shape (batch, end, start); and the phrases' lengths."""
     vectors, lengths = _vectors(run, phrases)
     return cast("CompositionEncoder", _encoder(run)).ngrams(vectors, lengths) @ polarity_weight(run), lengths
-
-
-def _open(run: Run, phrases: Sequence[str], expansion: str) -> Decomposition:
-    encoder = _encoder(run)
-    if not isinstance(encoder, Network) or encoder.bidirectional:
-        raise UsageError(
-            f"{run.task.architecture.encoder} has no n-grams that end where it has read all; expected a composition "
-            "model or a recurrent network that reads one way"
-        )
-    vectors, lengths = _vectors(run, phrases)
-    return decompose(encoder, vectors, lengths, expansion=expansion)

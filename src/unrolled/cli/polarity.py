@@ -10,49 +10,25 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+import torch
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from unrolled.analyses.negation_network import PUBLISHED
+from unrolled.analyses.polarity import ngram_scores, open_phrases
 from unrolled.report.wording import size
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
-    from unrolled.models.classifier import Classifier
-    from unrolled.ngrams.decomposition import Decomposition
-    from unrolled.tasks.classify import Classify
     from unrolled.training.run_folder import Run
 
-__all__ = ["flips", "open_phrases", "phrase_scores", "table"]
+__all__ = ["flips", "phrase_scores", "table"]
 
 NEGATIONS = ("", "not ", "not not ")
 """What stands before the adjective; the paper calls them tokens, negation and double negation phrases."""
-
-
-def open_phrases(run: Run, adjectives: Sequence[str], before: str, expansion: str) -> Decomposition:
-    """Open the network on each adjective with the same words before it.
-
-    Args:
-        run: a classifier that reads its last state.
-        adjectives: words it knows.
-        before: ``"not not "``, for example.
-        expansion: how its states are rewritten.
-
-    Returns:
-        The decomposition of all these phrases, one a row.
-    """
-    import torch
-
-    import unrolled
-
-    task, model = cast("Classify", run.task), cast("Classifier", run.model)
-    phrases = torch.tensor([task.vocabulary.encode((before + word).split()) for word in adjectives])
-    with torch.no_grad():
-        vectors = model.embedding(phrases)
-    return unrolled.decompose(cast("nn.RNNBase", model.encoder), vectors, expansion=expansion)
 
 
 def phrase_scores(run: Run, adjectives: Sequence[str], expansion: str) -> Tensor:
@@ -66,11 +42,8 @@ def phrase_scores(run: Run, adjectives: Sequence[str], expansion: str) -> Tensor
     Returns:
         wᵀ v of the whole phrase, shape (adjectives, 3).
     """
-    import torch
-
-    weight = cast("nn.Linear", run.model.head).weight.detach()
-    opened = [open_phrases(run, adjectives, before, expansion) for before in NEGATIONS]
-    return torch.stack([each.final_scores(weight[1] - weight[0])[:, 0, 0] for each in opened], dim=1)
+    phrases = ([before + word for word in adjectives] for before in NEGATIONS)
+    return torch.stack([ngram_scores(run, each, expansion) for each in phrases], dim=1)
 
 
 def flips(scores: Tensor) -> tuple[int, int]:
@@ -119,8 +92,8 @@ def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansi
     for k, label in enumerate(("flip with not", "and flip back")):
         drawn.add_row(label, "", *(f"{count[k]} of {total}" for count in counts))
     drawn.add_section()
-    everyone = [word for words in adjectives.values() for word in words]
-    errors = [open_phrases(run, everyone, NEGATIONS[-1], name).residual()[:, -1].mean() for name in expansions]
+    doubled = [NEGATIONS[-1] + word for words in adjectives.values() for word in words]
+    errors = [open_phrases(run, doubled, name).residual()[:, -1].mean() for name in expansions]
     drawn.add_row("error of the sum", "", *(size(float(error)) for error in errors))
     return drawn
 
