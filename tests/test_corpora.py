@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from unrolled.corpora import load_dataset
+from unrolled.corpora import is_dataset, load_dataset
 from unrolled.datasets import DATASETS
+from unrolled.datasets.dyck import Dyck
 from unrolled.errors import FileError, UnknownNameError, UsageError
-from unrolled.text.corpus import Classification, Regression, Relations
+from unrolled.text.corpus import Brackets, Classification, Regression, Relations
 
 
 @pytest.fixture
@@ -55,3 +58,51 @@ def test_a_dataset_with_splits_of_its_own_takes_no_files(mine):
         load_dataset("negation", Classification, test=[mine])
     with pytest.raises(UsageError, match=said):
         load_dataset(["negation", mine], Classification)
+
+
+SIZES = "symbols=(300,100,100)"
+
+
+def test_a_name_may_have_settings_behind_it():
+    said = f"dyck(3,5,seed=2,{SIZES})"
+    found = load_dataset(said, Brackets)
+    assert (found.kinds, found.depth) == (3, 5)
+    assert found == Dyck(3, 5, seed=2, symbols=(300, 100, 100)).read()
+    assert found == load_dataset(f"dyck(depth=5, kinds=3, seed=2, {SIZES})", Brackets)
+    assert found != load_dataset(f"dyck(3,5,seed=1,{SIZES})", Brackets)
+    assert load_dataset("negation(seed=0)", Classification) == load_dataset("negation", Classification)
+    assert load_dataset("negation(seed=1)", Classification) != load_dataset("negation", Classification)
+
+
+def test_a_file_with_brackets_in_its_name_is_a_file(mine):
+    downloaded = mine.rename(mine.with_name("imdb(1).tsv"))
+    assert not is_dataset(downloaded.name)
+    assert is_dataset("imdb(1)")
+    assert len(load_dataset([downloaded], Classification).train) == 16
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("dyck(2,8,sed=3)", "unknown setting of dyck 'sed'; did you mean 'seed'"),
+        ("dyck(2,8", "unknown dataset 'dyck(2,8'; did you mean 'dyck'"),
+        ("dyk(2,8)", "unknown dataset 'dyk'; did you mean 'dyck'"),
+        ("dyck(2,m)", "dyck(2,m): the settings cannot be read; expected values of kinds, depth, short, long, symbols"),
+        ("dyck(2,8)(3)", "dyck(2,8)(3): the settings cannot be read; expected"),
+        ("dyck(__import__('os'))", "the settings cannot be read"),
+        ("dyck(1,2,3)", "too many positional arguments; expected values of kinds, depth"),
+        ("dyck(2,kinds=2)", "multiple values for argument 'kinds'; expected values of"),
+        ("dyck(2,8.0)", "dyck(2,8.0): depth is 8.0; expected a valid integer"),
+        ("dyck(2,'8')", "dyck(2,'8'): depth is '8'; expected a valid integer"),
+        ("dyck(0)", "kinds is 0; expected 1 or more"),
+    ],
+)
+def test_settings_that_cannot_be_are_one_line(data, message):
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+        load_dataset(data, Brackets)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_dataset_without_settings_takes_none():
+    with pytest.raises(UsageError, match=r"sst2\(3\): sst2 has no settings; expected its name alone"):
+        load_dataset("sst2(3)", Classification)

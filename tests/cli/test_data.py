@@ -55,6 +55,10 @@ def test_a_description_has_sizes_terms_and_an_example(unrolled, tmp_path):
         assert words in shown.out
 
 
+def test_the_description_of_brackets_says_how_to_have_others(unrolled):
+    assert "dyck(k,m)" in unrolled("data", "describe", "dyck").out
+
+
 def test_a_description_of_what_is_not_at_hand_says_how_to_get_it(unrolled, tmp_path):
     assert "not at hand: unrolled data fetch wikitext2" in unrolled("data", "describe", "wikitext2").out
     shown = unrolled("data", "describe", "ptb", "--data-dir", tmp_path)

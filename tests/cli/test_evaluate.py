@@ -62,3 +62,51 @@ def test_a_finished_run_is_resumed_at_once_and_stays_as_it_was(
     assert f"{load_run(trained).metrics['test_accuracy']:.2%}" in done.out
     assert (folder / "weights.safetensors").read_bytes() == before
     unrolled("resume", tmp_path / "none").assert_refused(74, "no run folder")
+
+
+def test_a_run_on_a_file_is_judged_and_resumed_from_any_folder(
+    unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("there", "elsewhere"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "there")
+    mine = Path("mine.tsv")
+    mine.write_text("".join(f"text number {i}\t{i % 2}\n" for i in range(40)))
+    small = ("--hidden", 4, "--embedding", 4, "--epochs", 1)
+    assert unrolled("train", "classify", "--data", mine, *small, "--out", "x").status == 0
+    first = unrolled("evaluate", "x")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    run = Path("..") / "there" / "x"
+    assert (first.status, unrolled("evaluate", run)) == (0, first)
+    assert unrolled("resume", run).status == 0
+    yours = (tmp_path / "there" / "mine.tsv").rename("yours.tsv")
+    for command in ("evaluate", "resume"):
+        done = unrolled(command, run)
+        done.assert_refused(74, "mine.tsv: no such file, and the run was begun with it", "--data FILE")
+    assert unrolled("evaluate", run, "--data", yours).status == 0
+
+
+def test_a_run_of_brackets_is_judged_at_every_distance_and_its_language_is_made_again(
+    unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    language = "dyck(3,2,seed=5,symbols=(300,100,200))"
+    words = ("train", "brackets", "--data", language, "--epochs", 1)
+    assert unrolled(*words).status == 0
+    (run,) = Path("runs").iterdir()
+    assert run.name == "dyck-3-2-seed-5-symbols-300-100-200-dyck"
+    done, kept = unrolled("evaluate", run), load_run(run)
+    assert (kept.task.kinds, kept.task.depth, kept.data.data) == (3, 2, (language,))
+    assert f"loss {kept.metrics['test_loss']:.4g}" in done.out
+    lines = [line.split() for line in done.out.splitlines()]
+    rows = lines[lines.index(["distance", "mean", "least"]) + 1 :]
+    assert rows[0][0] == "1"
+    assert min(float(row[2].rstrip("%")) for row in rows) == round(100 * kept.metrics["test_wcpa"], 2)
+    mine = Path("mine.txt")
+    mine.write_text("([{}])\n()\n")
+    done = unrolled("evaluate", run, "--data", mine)
+    done.assert_refused(65, "string 1: bracket 3 opens level 3; expected at most 2")
+    mine.write_text("[{}]()\n{}\n")
+    assert unrolled("evaluate", run, "--data", mine).out.splitlines()[-1].split()[0] == "3"
+    mine.write_text("<>\n")
+    unrolled("evaluate", run, "--data", mine).assert_refused(65, "mine.txt:1: expected a label", "'<>'")

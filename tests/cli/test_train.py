@@ -8,6 +8,7 @@ import pytest
 
 from unrolled.catalogue import Pooled
 from unrolled.datasets import DATASETS
+from unrolled.formats import FORMATS
 from unrolled.tasks import TASKS
 from unrolled.text.corpus import Classification
 from unrolled.training.run_folder import load_run
@@ -33,6 +34,19 @@ def test_it_trains_saves_a_run_and_says_what_to_do_next(unrolled: Command, tmp_p
     assert (made.encoder, made.bidirectional, run.settings.optimiser) == ("lstm", True, "adagrad")
     assert (run.data.title, run.data.limit, run.task.labels) == ("negation", 300, ("negative", "positive"))
     assert f"{run.metrics['test_accuracy']:.2%}" in result
+
+
+@pytest.mark.parametrize("encoder", ["vm", "cnn", "transformer"])
+def test_of_a_run_with_nothing_to_open_the_next_command_is_one_that_works(
+    unrolled: Command, tmp_path: Path, encoder: str
+) -> None:
+    done = unrolled("train", "classify", "--encoder", encoder, *QUICK, "--out", tmp_path / "x")
+    next_line = done.out.splitlines()[-1]
+    assert next_line == f"next:  unrolled evaluate {tmp_path / 'x'}"
+    assert unrolled(*next_line.split()[2:]).status == 0
+    unrolled("explain", tmp_path / "x", "a good film").assert_refused(
+        2, f"x was trained with {encoder}, which is no recurrent network; expected a run of rnn, gru, lstm or a"
+    )
 
 
 def test_an_earlier_run_is_replaced_only_by_force(unrolled: Command, tmp_path: Path) -> None:
@@ -129,6 +143,9 @@ def test_a_settings_file_stands_behind_the_flags(unrolled: Command, tmp_path: Pa
         ("hidden: many\n", "run.yaml:1: hidden is 'many'; expected a valid integer"),
         ("lr: 0.1\nencoder: gruu\n", "run.yaml:2: unknown encoder 'gruu'; did you mean 'gru'"),
         ("a: &x [1]\nb: *x\n", "run.yaml:2: expected plain values, found the alias"),
+        ("lr: 0.1\nout: 3\n", "run.yaml:2: out is 3; expected the run folder to write"),
+        ("out: [a]\n", "run.yaml:1: out is ['a']; expected the run folder to write"),
+        ("seed: 2024-99-99\n", "run.yaml:1: expected a plain value, found '2024-99-99'"),
     ],
 )
 def test_a_wrong_settings_file_is_named_with_its_line(
@@ -156,6 +173,28 @@ def test_the_help_names_every_dataset_of_its_kind_and_no_other(unrolled: Command
     named = text[text.index("Datasets of this kind:") : text.index("or files of yours")]
     for name, source in DATASETS.members.items():
         assert (f" {name}," in named.replace(";", ",")) == issubclass(source.kind, Classification), name
+
+
+@pytest.mark.parametrize("name", TASKS.names())
+def test_the_help_names_every_format_of_its_kind_and_no_other(unrolled: Command, name: str) -> None:
+    text = " ".join(unrolled("train", name, "--help").out.split())
+    listed = text[text.index("or files of yours") :]
+    for each in FORMATS.members.values():
+        shown = f" {each.name} ({', '.join(each.suffixes) or 'any file'}): "
+        assert (shown in listed) == (TASKS.get(name).kind in each.kinds), each.name
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "line"),
+    [("rank", "mine.tsv", "who is {i} ?\tit is ann .\t1\nwho is {i} ?\tno .\t0\n"), ("brackets", "mine", "([]){{}}\n")],
+)
+def test_questions_and_brackets_are_learned_from_files(
+    unrolled: Command, tmp_path: Path, task: str, name: str, line: str
+) -> None:
+    (tmp_path / name).write_text("".join(line.format(i=i) for i in range(20)))
+    small = ("--hidden", 4, "--embedding", 4, "--epochs", 1, "--batch", 8)
+    assert unrolled("train", task, "--data", tmp_path / name, *small, "--out", tmp_path / "x").status == 0
+    assert unrolled("evaluate", tmp_path / "x", "--data", tmp_path / name).out.startswith(f"{tmp_path / name} (20): ")
 
 
 def test_a_task_that_is_none_is_answered_with_the_nearest(unrolled: Command) -> None:

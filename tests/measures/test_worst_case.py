@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unrolled.errors import ShapeError
-from unrolled.measures.worst_case import accuracy_by_distance, worst_case_accuracy
+from unrolled.measures.worst_case import accuracy_by_distance, in_ranges, worst_case_accuracy
 
 
 def logits_of(*probabilities):
@@ -41,3 +41,17 @@ def test_right_is_more_than_four_fifths_not_merely_the_most():
 def test_predictions_that_do_not_belong_together(logits, closing, distances):
     with pytest.raises(ShapeError, match="expected \\(n, k\\), \\(n,\\) and \\(n,\\) with n at least 1"):
         accuracy_by_distance(logits, closing, distances)
+
+
+def test_ranges_end_at_powers_of_two_and_hold_every_distance_once():
+    shares = {distance: 1 / distance for distance in range(1, 200, 2)}
+    ranges = in_ranges(dict(reversed(shares.items())))
+    assert [(each.first, each.last) for each in ranges] == [
+        (1, 1), (3, 3), (5, 7), (9, 15), (17, 31), (33, 63), (65, 127), (129, 199)
+    ]  # fmt: skip
+    assert min(each.least for each in ranges) == min(shares.values())
+    for each in ranges:
+        inside = [share for distance, share in shares.items() if each.first <= distance <= each.last]
+        assert each.mean == pytest.approx(sum(inside) / len(inside))
+        assert each.least == min(inside)
+    assert in_ranges({3: 0.5, 40: 0.25}) == [(3, 3, 0.5, 0.5), (40, 40, 0.25, 0.25)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from toy_tasks import DATA, carry, classify, stream, told
-from unrolled.errors import DataError, UsageError
+from unrolled.errors import DataError, FileError, UsageError
 from unrolled.training.engine import train
+from unrolled.training.initial import find_vectors
 from unrolled.training.settings import TrainingSettings
 
 
@@ -53,3 +56,20 @@ def test_vectors_that_are_of_no_use_are_refused(tmp_path):
     with pytest.raises(UsageError, match="carry has no words"):
         train(carry(), stream(), settings(vectors=tmp_path / "strange.txt"), tmp_path / "run", data=DATA)
     assert not (tmp_path / "run").exists()
+
+
+def test_vectors_are_found_where_they_are_named_or_in_the_data_folder(tmp_path, monkeypatch):
+    here, data = tmp_path / "here", tmp_path / "data" / "glove"
+    here.mkdir()
+    data.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    monkeypatch.delenv("UNROLLED_DATA", raising=False)
+    stored = write_vectors(data / "some.txt")
+    with pytest.raises(FileError, match=r"no file glove/some\.txt, neither here nor in the data folder"):
+        find_vectors(Path("glove/some.txt"))
+    assert find_vectors(Path("glove/some.txt"), data.parent) == stored
+    monkeypatch.setenv("UNROLLED_DATA", str(data.parent))
+    assert find_vectors(Path("glove/some.txt")) == stored
+    (here / "glove").mkdir()
+    write_vectors(here / "glove" / "some.txt")
+    assert find_vectors(Path("glove/some.txt")) == Path("glove/some.txt")

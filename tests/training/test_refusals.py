@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,10 @@ import torch
 
 from toy_tasks import DATA, Carry, Watching, carry, settings, stream, weights
 from unrolled.errors import DataError, DivergedError, UsageError
+from unrolled.study.distinct import SMALL
+from unrolled.study.made_up import MADE_UP
+from unrolled.tasks import TASKS
+from unrolled.text.corpus import Tagged, Tagging
 from unrolled.training.engine import resume, train
 from unrolled.training.task import Loss
 from unrolled.training.watching import Watcher
@@ -116,3 +121,45 @@ def test_a_run_goes_on_only_with_its_own_corpus_and_as_many_processes(task, corp
     config.write_text(config.read_text().replace('"processes": 1', '"processes": 2'))
     with pytest.raises(UsageError, match=r"1 processes came; expected the 2 that began"):
         resume(tmp_path / "run", corpus)
+
+
+class Begun(Watcher):
+    """Sees whether a step was ever made."""
+
+    steps = 0
+
+    def step(self, _step):
+        self.steps += 1
+        raise InterruptedError
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("translate", "sacrebleu.metrics.bleu"), ("tag", "seqeval.metrics.v1"), ("tag", "torchcrf")],
+)
+def test_what_is_not_installed_is_found_out_before_the_first_step(tmp_path, monkeypatch, name, module):
+    kind = TASKS.get(name)
+    corpus = MADE_UP[kind.kind](SMALL, 0)
+    learned = kind.from_corpus(corpus, kind.Architecture(hidden=8, embedding=8))
+    watcher = Begun()
+    with pytest.raises(InterruptedError):  # installed: it begins
+        train(learned, corpus, settings(), tmp_path / "run", data=DATA, watcher=watcher)
+    monkeypatch.setitem(sys.modules, module, None)
+    said = r"pip install ['\"]unrolled\[tasks\]"
+    with pytest.raises(UsageError, match=said) as caught:
+        train(learned, corpus, settings(), tmp_path / "other", data=DATA, watcher=watcher)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(UsageError, match=said):
+        resume(tmp_path / "run", corpus, watcher=watcher)
+    assert watcher.steps == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_tags_that_spell_no_entities_are_learned_without_what_counts_entities(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "seqeval.metrics.v1", None)
+    monkeypatch.setitem(sys.modules, "torchcrf", None)
+    words = Tagged(("the", "cat", "ran"), ("DT", "NN", "VB"))
+    corpus = Tagging(name="parts", spans=False, train=(words,) * 12, dev=(words,) * 2, test=(words,) * 2)
+    kind = TASKS.get("tag")
+    learned = kind.from_corpus(corpus, kind.Architecture(hidden=8, embedding=8, crf=False))
+    assert "test_accuracy" in train(learned, corpus, settings(epochs=1), tmp_path / "run", data=DATA).metrics

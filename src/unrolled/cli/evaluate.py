@@ -37,6 +37,7 @@ def evaluate(
     import torch
 
     from unrolled.formats import read_split
+    from unrolled.training.evaluation import details
     from unrolled.training.evaluation import evaluate as judge
     from unrolled.training.run_folder import load_run
 
@@ -44,13 +45,16 @@ def evaluate(
         raise UnknownNameError("split", split, _SPLITS)
     loaded = load_run(run)
     if data:
-        known, files = loaded.task.fields().get("labels", ()), [Path(name) for name in data]
-        examples, title = read_split(loaded.task.kind, files, known, format_name), ", ".join(data)
+        files, title = [Path(name) for name in data], ", ".join(data)
+        examples = read_split(loaded.task.kind, files, loaded.task.classes, format_name)
     else:
-        corpus = loaded.data.read(loaded.task.kind, data_dir, loaded.settings.seed)
+        corpus = loaded.data.read_again(loaded.task.kind, data_dir, loaded.settings.seed)
         examples, title = getattr(corpus, split), f"{loaded.data.title}, {split}"
     encoded = loaded.task.encode(examples)
-    found = judge(loaded.task, loaded.model, encoded, torch.device("cpu"))
+    cpu = torch.device("cpu")
+    found = judge(loaded.task, loaded.model, encoded, cpu)
     typer.echo(f"{title} ({len(encoded):,}): {all_in_words(loaded.task.measures, found)}")
     for measure in loaded.task.measures:
         typer.echo(f"  {measure.name}: {measure.about}")
+    for line in details(loaded.task, loaded.model, encoded, cpu):
+        typer.echo(line)

@@ -27,7 +27,7 @@ def resume(
     from unrolled.training.run_folder import load_plan
 
     stopped = load_plan(run)
-    corpus = stopped.data.read(stopped.task.kind, data_dir, stopped.settings.seed)
+    corpus = stopped.data.read_again(stopped.task.kind, data_dir, stopped.settings.seed)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
         finished = go_on(run, corpus, watcher=progress)

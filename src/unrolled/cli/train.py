@@ -74,6 +74,7 @@ _OWN = (
 def _command(task: type[Task[Any, Any]]) -> Any:
     """Make the command of a task."""
     from unrolled.corpora import named
+    from unrolled.formats import FORMATS
     from unrolled.training.data_choice import DataChoice
     from unrolled.training.settings import TrainingSettings
 
@@ -87,9 +88,14 @@ def _command(task: type[Task[Any, Any]]) -> Any:
         *options(TrainingSettings, "The training", task.training),
     ]
     measures = "\n\n".join(f"{measure.name}: {measure.about}." for measure in task.measures)
+    formats = "\n\n".join(
+        f"{each.name} ({', '.join(each.suffixes) or 'any file'}): {each.description}."
+        for each in FORMATS.members.values()
+        if task.kind in each.kinds
+    )
     text = (
         f"Learn {task.about}.\n\nThe epoch that does best on dev is kept, by the first of these measures:\n\n{measures}"
-        f"\n\nDatasets of this kind: {', '.join(named(task.kind)) or 'none'}; or files of yours."
+        f"\n\nDatasets of this kind: {', '.join(named(task.kind)) or 'none'}; or files of yours:\n\n{formats}"
     )
     single = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
     single.command(task.name, cls=Spreading)(with_parameters(run, parameters, task.name, text))
@@ -135,6 +141,8 @@ def _made(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Plan:
     if not values.get("data"):
         raise UsageError(f"no --data; expected one of {', '.join(named(task.kind))}, or a file of yours")
     out = values.get("out")
+    if not isinstance(out, str | Path | None):
+        raise UsageError(f"out is {out!r}; expected the run folder to write")
     return _Plan(
         architecture=task.Architecture(**of(task.Architecture)),
         training=TrainingSettings(**{**task.training, **of(TrainingSettings)}),
@@ -147,17 +155,21 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
     from rich.console import Console
 
     from unrolled.training.engine import train
+    from unrolled.training.initial import find_vectors
     from unrolled.training.progress import TrainingProgress
     from unrolled.training.run_folder import check_destination
 
     force, data_dir = bool(given.pop("force", False)), given.pop("data_dir", None)
     plan = _plan(task, given)
+    settings = plan.training
+    if settings.vectors is not None:
+        settings = settings.model_copy(update={"vectors": find_vectors(settings.vectors, data_dir)})
     folder = plan.out or Path("runs") / f"{plan.data.title}-{plan.architecture.encoder}"
     check_destination(folder, force)
-    corpus = plan.data.read(task.kind, data_dir, plan.training.seed)
+    corpus = plan.data.read(task.kind, data_dir, settings.seed)
     learned = task.from_corpus(corpus, plan.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
-        run = train(learned, corpus, plan.training, folder, data=plan.data, force=force, watcher=progress)
+        run = train(learned, corpus, settings, folder, data=plan.data, force=force, watcher=progress)
     if first:
         show_run(run)

@@ -44,7 +44,10 @@ class Dyck(DatasetSource):
 
     name = "dyck"
     kind = Brackets
-    description = "well-nested brackets of two kinds, at most four deep: 200,000 / 20,000 / 300,000 symbols"
+    description = (
+        "well-nested brackets of two kinds, at most four deep: 200,000 / 20,000 / 300,000 symbols; of k kinds, m deep: "
+        "dyck(k,m), dyck(2,8,seed=3,short=(1,60),long=(61,120))"
+    )
     licence = "generated; MIT, as this package"
     citation = "Hewitt et al. (2020), arXiv:2010.07515"
 

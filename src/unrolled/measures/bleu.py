@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 from unrolled.errors import ShapeError, UsageError
 
-__all__ = ["BLEU_SIGNATURE", "bleu"]
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
+
+__all__ = ["BLEU_SIGNATURE", "bleu", "bleu_scorer"]
 
 
 def _signature() -> str:
@@ -21,6 +25,22 @@ def _signature() -> str:
 BLEU_SIGNATURE = _signature()
 """How it is computed, in sacrebleu's own words: one reference, case kept, no tokenisation (``tok:none``), for
 sentences come as the corpus cut them."""
+
+
+def bleu_scorer() -> BLEU:
+    """Load what computes it.
+
+    Returns:
+        sacrebleu's scorer, which takes tokens as they are.
+
+    Raises:
+        UsageError: when sacrebleu is not installed.
+    """
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError:
+        raise UsageError("BLEU needs sacrebleu; expected it from: pip install 'unrolled[tasks]'") from None
+    return BLEU(tokenize="none")
 
 
 def bleu(said: Sequence[Sequence[object]], right: Sequence[Sequence[object]]) -> float:
@@ -48,12 +68,9 @@ def bleu(said: Sequence[Sequence[object]], right: Sequence[Sequence[object]]) ->
         >>> round(bleu([["a", "man", "sleeps", "on", "grass"]], [["a", "man", "sleeps", "on", "snow"]]), 1)
         66.9
     """
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-    except ImportError:
-        raise UsageError("BLEU needs sacrebleu; expected it from: pip install 'unrolled[tasks]'") from None
+    scorer = bleu_scorer()
     if not said or len(said) != len(right):
         raise ShapeError(f"{len(said)} translations and {len(right)} references came; expected as many, and not none")
     # Whatever splits at white space cannot take a token for two: spaces inside tokens are not kept apart otherwise.
     lines, references = ([" ".join(str(token) for token in tokens) for tokens in texts] for texts in (said, right))
-    return BLEU(tokenize="none").corpus_score(lines, [references]).score
+    return scorer.corpus_score(lines, [references]).score

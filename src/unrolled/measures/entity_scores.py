@@ -10,12 +10,13 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from unrolled.errors import UsageError
 
-__all__ = ["EntityScores", "entity_scores"]
+__all__ = ["EntityScores", "entity_scorer", "entity_scores"]
 
 
 class EntityScores(NamedTuple):
@@ -27,6 +28,23 @@ class EntityScores(NamedTuple):
     """The share of true entities that were found."""
     f1: float
     """Their harmonic mean."""
+
+
+def entity_scorer() -> Callable[..., tuple[Any, Any, Any, Any]]:
+    """Load what counts them.
+
+    Returns:
+        seqeval's function of truths and answers, which gives precision, recall, F1 and how many entities there are.
+
+    Raises:
+        UsageError: when seqeval is not installed.
+    """
+    try:
+        from seqeval.metrics.v1 import precision_recall_fscore_support  # type: ignore[import-untyped]  # no stubs
+        from seqeval.scheme import IOBES  # type: ignore[import-untyped]  # no stubs
+    except ImportError as error:
+        raise UsageError('entity F1 needs seqeval; install it with: pip install "unrolled[tasks]"') from error
+    return partial(precision_recall_fscore_support, average="micro", scheme=IOBES, zero_division=0)
 
 
 def entity_scores(truths: Sequence[Sequence[str]], answers: Sequence[Sequence[str]]) -> EntityScores:
@@ -46,16 +64,5 @@ def entity_scores(truths: Sequence[Sequence[str]], answers: Sequence[Sequence[st
         >>> entity_scores([["B-PER", "E-PER", "O"]], [["B-PER", "E-PER", "S-LOC"]]).precision
         0.5
     """
-    try:
-        from seqeval.metrics.v1 import precision_recall_fscore_support  # type: ignore[import-untyped]  # no stubs
-        from seqeval.scheme import IOBES  # type: ignore[import-untyped]  # no stubs
-    except ImportError as error:
-        raise UsageError('entity F1 needs seqeval; install it with: pip install "unrolled[tasks]"') from error
-    precision, recall, f1, _ = precision_recall_fscore_support(
-        [list(tags) for tags in truths],
-        [list(tags) for tags in answers],
-        average="micro",
-        scheme=IOBES,
-        zero_division=0,
-    )
+    precision, recall, f1, _ = entity_scorer()([list(tags) for tags in truths], [list(tags) for tags in answers])
     return EntityScores(float(precision), float(recall), float(f1))

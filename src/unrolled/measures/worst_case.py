@@ -9,12 +9,16 @@ Source:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import groupby
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from unrolled.errors import ShapeError
 
-__all__ = ["SURE", "accuracy_by_distance", "worst_case_accuracy"]
+__all__ = ["SURE", "Range", "accuracy_by_distance", "in_ranges", "worst_case_accuracy"]
 
 SURE = 0.8
 """What a prediction must give to the right bracket, of the probability of all closing ones, and exceed."""
@@ -45,6 +49,37 @@ def accuracy_by_distance(logits: Tensor, closing: Tensor, distances: Tensor) -> 
         torch.zeros(len(seen), dtype=torch.float64, device=logits.device).index_add(0, place, right.double()) / count
     )
     return dict(zip(seen.tolist(), shares.tolist(), strict=True))
+
+
+class Range(NamedTuple):
+    """The accuracy of neighbouring distances."""
+
+    first: int
+    last: int
+    mean: float
+    """Each distance weighs the same."""
+    least: float
+
+
+def in_ranges(shares: Mapping[int, float]) -> list[Range]:
+    """Gather distances into ranges, each twice as long as the one before it.
+
+    Args:
+        shares: as :func:`accuracy_by_distance` gives them.
+
+    Returns:
+        The ranges from the nearest, cut at the powers of two, without those in which no distance occurs.
+
+    Example:
+        >>> in_ranges({1: 1.0, 5: 0.75, 7: 0.25})
+        [Range(first=1, last=1, mean=1.0, least=1.0), Range(first=5, last=7, mean=0.5, least=0.25)]
+    """
+    ranges = []
+    for _, group in groupby(sorted(shares), key=int.bit_length):
+        distances = list(group)
+        found = [shares[distance] for distance in distances]
+        ranges.append(Range(distances[0], distances[-1], sum(found) / len(found), min(found)))
+    return ranges
 
 
 def worst_case_accuracy(logits: Tensor, closing: Tensor, distances: Tensor) -> float:

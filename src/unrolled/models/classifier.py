@@ -17,8 +17,8 @@ class Classifier(nn.Module):
     .. math:: y = W\,\mathrm{pool}(h_1, \dots, h_T) + b, \quad h = \mathrm{encoder}(E_{x_1}, \dots, E_{x_T})
 
     The parts are the caller's: any encoder with the interface of ``torch.nn.RNN`` will do, and any pooling
-    with that of :mod:`unrolled.models.pooling`. Padding is packed away and never reaches a logit; sequences
-    of equal length are not packed: that is faster.
+    with that of :mod:`unrolled.models.pooling`. Padding never reaches a logit: it is run over and blanked in training,
+    packed away elsewhere, as :mod:`unrolled.models.run_encoder` says.
 
     Args:
         embedding: from word indices to vectors.

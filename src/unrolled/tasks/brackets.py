@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.catalogue import Encoding, features, make_encoder
-from unrolled.measures.worst_case import accuracy_by_distance
+from unrolled.formats.brackets import pairs
+from unrolled.measures.worst_case import SURE, accuracy_by_distance, in_ranges
 from unrolled.models.brackets import NextBracket, fixed_brackets, learned_brackets
 from unrolled.text.bracket_strings import NOTHING, BracketBatch, EncodedBrackets
 from unrolled.text.corpus import Brackets
@@ -88,6 +89,11 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         """Make the task of these k and m."""
         return cls(architecture, count(fields, "kinds"), count(fields, "depth"))
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The kinds of brackets, as files write them."""
+        return pairs(self.kinds)
+
     def build(self) -> NextBracket:
         """Build the model; of the Dyck-RNN's state its head reads the top."""
         chosen = self._complete()
@@ -162,6 +168,18 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         """
         asked = [self._closing(model(batch.brackets, batch.lengths), batch) for batch in batches]
         return accuracy_by_distance(*(torch.cat(each) for each in zip(*asked, strict=True)))
+
+    def details(self, model: nn.Module, batches: Iterable[BracketBatch]) -> tuple[str, ...]:
+        """Give the accuracy by distance, in ranges."""
+        rows = [
+            (f"{each.first}–{each.last}" if each.last > each.first else f"{each.first}", each.mean, each.least)
+            for each in in_ranges(self.distances(model, batches))
+        ]
+        return (
+            f"the share of closing brackets that get more than {SURE}, by the distance from what they close:",
+            f"{'distance':>10} {'mean':>8} {'least':>8}",
+            *(f"{distances:>10} {mean:8.2%} {least:8.2%}" for distances, mean, least in rows),
+        )
 
     def _closing(self, logits: Tensor, batch: BracketBatch) -> tuple[Tensor, Tensor, Tensor]:
         """The logits of all closing brackets, the right one and the distance, where one closes."""

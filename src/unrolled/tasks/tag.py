@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from unrolled.catalogue import Encoding, features, make_reader
-from unrolled.measures.entity_scores import entity_scores
+from unrolled.measures.entity_scores import entity_scorer, entity_scores
 from unrolled.models.at_position import AtPosition, position_in
 from unrolled.models.tag_output import EachTag, LinearChain, TagOutput
 from unrolled.models.tagger import Tagger
@@ -26,9 +26,9 @@ from unrolled.training.task import Loss, Measure, Reading, State, Task
 __all__ = ["Tag", "TagEncoding"]
 
 _ENTITIES = (
-    Measure("f1", "entities, type and both ends right: strict IOBES (seqeval), micro-averaged"),
-    Measure("precision", "the share of found entities that are right: strict IOBES (seqeval)"),
-    Measure("recall", "the share of true entities that were found: strict IOBES (seqeval)"),
+    Measure("f1", "entities, type and both ends right: strict IOBES (seqeval), micro-averaged", needs=entity_scorer),
+    Measure("precision", "the share of found entities that are right: strict IOBES (seqeval)", needs=entity_scorer),
+    Measure("recall", "the share of true entities that were found: strict IOBES (seqeval)", needs=entity_scorer),
 )
 _TOKENS = (
     Measure("accuracy", "the share of tokens tagged rightly"),

@@ -15,7 +15,7 @@ from unrolled.catalogue import Encoding, features, make_encoder
 from unrolled.cells import CELLS
 from unrolled.encoders import ENCODERS
 from unrolled.errors import DataError, UsageError
-from unrolled.measures.bleu import BLEU_SIGNATURE, bleu
+from unrolled.measures.bleu import BLEU_SIGNATURE, bleu, bleu_scorer
 from unrolled.models.at_position import AtPosition, position_in
 from unrolled.models.luong_attention import LuongAttention
 from unrolled.models.search import Said, beam_search, greedy_search
@@ -90,7 +90,12 @@ class Translate(Task[Translation, TranslationBatch]):
     Architecture = Translating
     training: ClassVar[Mapping[str, Any]] = {"batch": 64, "lr": 0.001, "epochs": 12}
     measures = (
-        Measure("bleu", f"BLEU of greedy translations, 0 to 100; sacrebleu, {BLEU_SIGNATURE}", unit=""),
+        Measure(
+            "bleu",
+            f"BLEU of greedy translations, 0 to 100; sacrebleu, {BLEU_SIGNATURE}",
+            unit="",
+            needs=bleu_scorer,
+        ),
         Measure("loss", "mean cross-entropy of a word after the right ones before it, <eos> counted", False, "nats"),
         Measure("perplexity", "of a word: exp of the loss", False, ""),
     )

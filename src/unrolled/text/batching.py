@@ -1,9 +1,9 @@
 """Batches of texts of equal length, as far as they can be had.
 
-A recurrent network works one position at a time, so padding is wasted work, and texts of different lengths
-must be packed, for which torch has no fast kernels. Texts are therefore sorted by length (in random order
-within a length) and cut into batches; a batch ends early where the length changes, unless it is less than
-half full.
+A recurrent network works one position at a time, so padding, which is run over in training, is wasted work; where a
+model is judged, texts of different lengths are packed, for which torch has no fast kernels. Texts are therefore sorted
+by length (in random order within a length) and cut into batches; a batch ends early where the length changes, unless it
+is less than half full.
 The batches themselves then come in random order.
 """
 

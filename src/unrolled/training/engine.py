@@ -55,20 +55,22 @@ def train(
         The run, with the weights of its best epoch on dev.
 
     Raises:
-        UsageError: when the settings do not fit the task or the machine, or the folder holds an earlier run.
+        UsageError: when the settings do not fit the task or the machine, what measures need is not installed, or the
+            folder holds an earlier run.
         DataError: when a split is empty, or holds what the task cannot learn from.
         FileError: when the folder cannot be written, or the disk is full; the last checkpoint is whole then.
         DivergedError: when a number is no longer finite; the last checkpoint is from before that.
         StoppedError: on SIGTERM, after the step under way, once that is saved. Ctrl-C is a KeyboardInterrupt likewise.
     """
     watcher = watcher or Watcher()
+    _check_installed(task)
     with joined(settings.device) as processes, seeded(settings.seed):
         if processes.first:
             check_destination(folder, force)
         splits = _encode(task, corpus)
         sizes = {name: len(splits[name]) for name in _SPLITS}
         mark = fingerprint(settings.batch, splits["train"], splits["dev"])
-        plan = Plan(task, settings, data, sizes, mark, processes.count)
+        plan = Plan(task, settings, data.anywhere(), sizes, mark, processes.count)
         model = task.build()
         if settings.vectors is not None:
             watcher.notice(begin_with(settings.vectors, task, model))
@@ -103,7 +105,7 @@ def resume(
     Raises:
         FileError: when there is no such folder, or it cannot be read or written.
         DataError: when it is no run of ours, has no whole checkpoint, or the corpus is another one.
-        UsageError: when it was begun by another number of processes.
+        UsageError: when it was begun by another number of processes, or what measures need is not installed.
         DivergedError: as :func:`train`.
         StoppedError: likewise.
     """
@@ -112,6 +114,7 @@ def resume(
         return load_run(folder, kind)
     plan = load_plan(folder, kind)
     settings = plan.settings
+    _check_installed(plan.task)
     with joined(settings.device) as processes, seeded(settings.seed):
         if processes.count != plan.processes:
             raise UsageError(f"{processes.count} processes came; expected the {plan.processes} that began {folder}")
@@ -124,6 +127,13 @@ def resume(
         trainer = Trainer(plan, plan.task.build(), splits, folder, processes, watcher)
         trainer.restore()
         return trainer.run()
+
+
+def _check_installed(task: Task[Any, Any]) -> None:
+    """Find out what is not installed before an epoch has been spent on it."""
+    for measure in task.measures:
+        if measure.needs is not None:
+            measure.needs()
 
 
 def _encode(task: Task[Any, Any], corpus: Corpus[Any]) -> dict[str, Split[Any]]:

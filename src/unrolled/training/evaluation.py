@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 from unrolled.text.batching import Batch
 from unrolled.training.task import Split, Task
 
-__all__ = ["EvaluationStopped", "evaluate"]
+__all__ = ["EvaluationStopped", "details", "evaluate"]
 
 
 class EvaluationStopped(Exception):  # noqa: N818  # no error: somebody asked
@@ -43,15 +44,44 @@ def evaluate(
     """
 
     def batches() -> Iterator[Batch]:
-        for which in split.plan(task.evaluation_batch):
+        for batch in _batches(task, split, device):
             if stopped():
                 raise EvaluationStopped
-            yield split.select(which).to(device)
+            yield batch
 
+    with _judged(model):
+        found = task.measure(model, batches())
+    return {each.name: float(found[each.name]) for each in task.measures}
+
+
+@torch.no_grad()
+def details(task: Task[Any, Any], model: nn.Module, split: Split[Batch], device: torch.device) -> tuple[str, ...]:
+    """Say what there is to say of a model beyond its measures; its mode is put back afterwards.
+
+    Args:
+        task: whose details they are.
+        model: one that the task built.
+        split: what it is judged on.
+        device: where the model lies.
+
+    Returns:
+        Lines for people; for most tasks none.
+    """
+    with _judged(model):
+        return task.details(model, _batches(task, split, device))
+
+
+def _batches(task: Task[Any, Any], split: Split[Batch], device: torch.device) -> Iterator[Batch]:
+    for which in split.plan(task.evaluation_batch):
+        yield split.select(which).to(device)
+
+
+@contextmanager
+def _judged(model: nn.Module) -> Iterator[None]:
+    """Put a model into eval mode, and back."""
     training = model.training
     model.eval()
     try:
-        found = task.measure(model, batches())
+        yield
     finally:
         model.train(training)
-    return {each.name: float(found[each.name]) for each in task.measures}

@@ -8,11 +8,33 @@ from typing import Any
 import torch
 from torch import nn
 
-from unrolled.errors import UsageError
+from unrolled.errors import FileError, UsageError
+from unrolled.text.reading import find_file
 from unrolled.text.vectors import read_vectors
 from unrolled.training.task import Task
 
-__all__ = ["begin_with"]
+__all__ = ["begin_with", "find_vectors"]
+
+
+def find_vectors(path: Path, folder: Path | None = None) -> Path:
+    """Find a file of vectors where it was named, or else in the data folder.
+
+    Args:
+        path: as it was typed; in the data folder it may be packed.
+        folder: the data folder; the environment variable ``UNROLLED_DATA`` when left out.
+
+    Returns:
+        The path of a file that exists.
+
+    Raises:
+        FileError: when there is no such file in either place.
+    """
+    if path.is_file():
+        return path
+    try:
+        return find_file(str(path), folder)
+    except (FileError, UsageError):
+        raise FileError(f"no file {path}, neither here nor in the data folder; expected word vectors") from None
 
 
 def begin_with(path: Path, task: Task[Any, Any], model: nn.Module) -> str:

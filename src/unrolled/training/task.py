@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
@@ -48,6 +48,8 @@ class Measure:
     higher: bool = True
     """Whether more is better."""
     unit: Literal["share", "nats", "bits", ""] = "share"
+    needs: Callable[[], object] | None = None
+    """Loads the package that computes it; a UsageError, which names the extra, when that is not installed."""
 
     def shown(self, value: float) -> str:
         """Write a value for people.
@@ -230,6 +232,23 @@ class Task(ABC, Generic[C, B]):
 
         Returns:
             Each with its vocabulary; none unless a task says so.
+        """
+        return ()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What a label of an example may be, in the order of their numbers; nothing where any may come."""
+        return ()
+
+    def details(self, model: nn.Module, batches: Iterable[B]) -> tuple[str, ...]:  # most tasks have none
+        """Say more of how good a model is than the measures do; called in eval mode, without gradients.
+
+        Args:
+            model: one that :meth:`build` made.
+            batches: a whole split, in the order of its plan without a generator.
+
+        Returns:
+            Lines for people; none unless a task says so.
         """
         return ()
 

@@ -90,6 +90,11 @@ class ClassesOfTexts(WholeText[D]):
         """The labels."""
         return self.labels
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels."""
+        return self.labels
+
     @classmethod
     def from_corpus(cls, corpus: D, architecture: Pooled) -> Self:
         """Gather the words of the training texts, lower-cased, and the labels."""
