@@ -19,6 +19,7 @@ from unrolled.cells import CELLS
 from unrolled.encoders import ENCODERS
 from unrolled.errors import UsageError
 from unrolled.recurrence.network import Recurrent
+from unrolled.training.data_choice import DataChoice
 from unrolled.training.settings import TrainingSettings
 
 
@@ -71,6 +72,25 @@ def test_an_encoder_has_the_options_of_its_class_and_no_others():
     assert make_encoder(Encoding(encoder="rnn", options={"nonlinearity": "relu"}), 3).nonlinearity == "relu"
 
 
+@pytest.mark.parametrize(
+    ("encoder", "options", "message"),
+    [
+        ("rnn", {"nonlinearity": "rleu"}, "^unknown nonlinearity 'rleu'; did you mean 'relu'"),
+        ("rnn", {"nonlinearity": 3}, "^unknown nonlinearity '3'; expected one of: relu, tanh$"),
+        ("transformer", {"dropout": 2}, "^dropout is 2; expected a number from 0 on, below 1$"),
+        ("transformer", {"dropout": "much"}, "^dropout is 'much'; expected a number"),
+    ],
+)
+def test_a_value_that_an_option_cannot_have_is_one_line(encoder, options, message):
+    with pytest.raises(UsageError, match=message):
+        make_encoder(Encoding(encoder=encoder, hidden=4, options=options), 3)
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:12"])
+def test_a_device_may_have_a_number(device):
+    assert TrainingSettings(device=device).device == device
+
+
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_an_encoder_of_products_begins_with_tokens_it_can_multiply(bidirectional):
     torch.manual_seed(0)
@@ -111,6 +131,14 @@ def test_the_same_generator_state_builds_the_same_weights():
         (TrainingSettings, {"optimiser": "adamm"}, "unknown optimiser 'adamm'; did you mean 'adam'"),
         (TrainingSettings, {"lr": 0.0}, "lr is 0.0; expected greater than 0"),
         (TrainingSettings, {"epochs": "many"}, "epochs is 'many'; expected a valid integer"),
+        (TrainingSettings, {"device": "tpu"}, "^device is 'tpu'; expected auto, cpu, cuda or a numbered GPU such as"),
+        (TrainingSettings, {"vectors": 5}, "^vectors is 5; expected the path of a file$"),
+        (TrainingSettings, {"tensorboard": "maybe"}, "^tensorboard is 'maybe'; expected true or false$"),
+        (Pooled, {"encoder": 3}, "^encoder is 3; expected text$"),
+        (Pooled, {"options": 3}, "^options is 3; expected names and values$"),
+        (Pooled, {"options": {"a": [1]}}, r"^options\.a is \[1\]; expected true, false, a number or text$"),
+        (DataChoice, {"data": 3}, "^data is 3; expected a list$"),
+        (DataChoice, {"data": ()}, r"^data is \(\); expected at least one$"),
     ],
 )
 def test_a_wrong_setting_is_one_line_that_says_what_was_expected(kind, values, message):

@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _TORCH: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+_NONLINEARITIES = ("tanh", "relu")
 # A name that is both a cell and an encoder is the cell: the same model, which can be stacked and carries a state.
 ENCODER_NAMES = tuple(sorted({*_TORCH, *CELLS.names(), *ENCODERS.names()}))
 """What an architecture may call its encoder."""
@@ -122,13 +123,15 @@ def make_encoder(encoding: Encoding, input_size: int) -> nn.Module:
         token. A cell's ``num_layers`` are stacked; an n-gram model has one layer.
 
     Raises:
-        UsageError: when the encoder has no such option, or no layers to stack.
+        UsageError: when the encoder has no such option, or not that value of it, or no layers to stack.
     """
     name, hidden, layers = encoding.encoder, encoding.hidden, encoding.layers
     between = encoding.dropout if layers > 1 else 0.0  # torch warns of dropout that has no place
     if name in _TORCH:
         _check_options(encoding, ("nonlinearity",) if name == "rnn" else ())
         options: dict[str, Any] = dict(encoding.options)
+        if options.get("nonlinearity", "tanh") not in _NONLINEARITIES:
+            raise UnknownNameError("nonlinearity", str(options["nonlinearity"]), _NONLINEARITIES)
         return _TORCH[name](
             input_size,
             hidden,

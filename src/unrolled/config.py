@@ -12,6 +12,19 @@ from unrolled.errors import UnknownNameError, UsageError
 
 __all__ = ["Config"]
 
+_EXPECTED = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "names and values",
+    "path_type": "the path of a file",
+    "string_type": "text",
+    "too_short": "at least one",
+    "tuple_type": "a list",
+}
+"""What pydantic says in a sentence of its own, or in Python's words."""
+_KINDS = ("bool", "int", "float", "str")
+"""What stands last in the place of a value that may be of several kinds, and is of none."""
+
 
 class Config(BaseModel):
     """Settings that are checked when they are made and cannot change afterwards.
@@ -32,8 +45,11 @@ class Config(BaseModel):
 def _one_line(error: ValidationError, known: Iterable[str]) -> UsageError:
     """Say the first thing that is wrong, and what was expected."""
     first = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in first["loc"])
-    came = first["input"]
+    place, came = first["loc"], first["input"]
+    expected = _EXPECTED.get(first["type"], first["msg"].removeprefix("Input should be "))
+    if len(place) > 1 and place[-1] in _KINDS:
+        place, expected = place[:-1], "true, false, a number or text"
+    key = ".".join(str(part) for part in place)
     match first["type"]:
         case "extra_forbidden":
             return UnknownNameError("setting", key, known)
@@ -43,5 +59,4 @@ def _one_line(error: ValidationError, known: Iterable[str]) -> UsageError:
             return UnknownNameError(key, str(came), re.findall(r"'([^']*)'", first["ctx"]["expected"]))
         case "value_error" if isinstance(first["ctx"]["error"], UsageError):  # a validator of ours has said it
             return first["ctx"]["error"]
-    expected = first["msg"].removeprefix("Input should be ")
     return UsageError(f"{key} is {came!r}; expected {expected}")

@@ -44,7 +44,7 @@ class UnknownNameError(UsageError):
     """A name that no member of a zoo bears; the text offers the nearest one."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
+        names = sorted(set(known))
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"expected one of: {', '.join(names)}"
         super().__init__(f"unknown {kind} {name!r}; {hint}")

@@ -95,6 +95,35 @@ def test_what_holds_no_weights_is_refused(unrolled: Command, tmp_path: Path, wha
     unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, expected)
 
 
+@pytest.mark.parametrize(
+    ("tensors", "expected"),
+    [
+        ({0: torch.ones(2)}, "m.pt: a tensor stands under 0; expected names"),
+        ({"model": {0: torch.ones(2)}}, "m.pt: a tensor stands under 0; expected names"),
+        ({"w": torch.ones(2, dtype=torch.complex128)}, "w is a tensor of a kind that safetensors does not hold (c"),
+        ({"a": torch.ones(2), "w": torch.ones(2, device="meta")}, "hold (float32, strided, meta)"),
+    ],
+)
+def test_tensors_without_a_place_in_safetensors_are_refused_by_name(
+    unrolled: Command, tmp_path: Path, tensors: object, expected: str
+) -> None:
+    torch.save(tensors, tmp_path / "m.pt")
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, expected)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.pt"]
+
+
+def test_keys_of_what_is_no_weight_may_be_numbers(unrolled: Command, tmp_path: Path) -> None:
+    torch.save({"model": {"w": torch.ones(2)}, "optimizer": {0: torch.zeros(2)}, 7: "seed"}, tmp_path / "m.pt")
+    done = unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors", "--key", "model")
+    assert (done.status, done.out.splitlines()[1:]) == (0, ["left out, not tensors: optimizer, 7"])
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's, of its own old storage and of quantisation
+def test_a_quantised_tensor_is_refused(unrolled: Command, tmp_path: Path) -> None:
+    torch.save({"w": torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)}, tmp_path / "m.pt")
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, "m.pt: w is a", "(quint8,")
+
+
 def test_truncated_and_foreign_files_are_refused(unrolled: Command, tmp_path: Path) -> None:
     path = tmp_path / "m.pt"
     torch.save({"w": torch.ones(1000)}, path)

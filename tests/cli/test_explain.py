@@ -182,6 +182,12 @@ def test_weights_and_vocabulary_belong_together(unrolled: Command, bare: tuple[P
     unrolled("explain", "--head", "fc", run, "bad").assert_refused(2, "--head describes a bare network")
 
 
+def test_a_bare_network_takes_no_position(unrolled: Command, bare: tuple[Path, Path]) -> None:
+    words = ("explain", "--weights", bare[0], "--vocab", bare[1], "it is bad")
+    assert unrolled(*words).status == 0
+    unrolled(*words, "--at", 0).assert_refused(2, "--at is 0 beside --weights; expected none")
+
+
 def test_bad_weights_are_refused(unrolled: Command, bare: tuple[Path, Path]) -> None:
     def refused(status: int, *expected: str) -> None:
         unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(status, *expected)

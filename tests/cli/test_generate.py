@@ -58,6 +58,7 @@ def test_the_same_seed_writes_the_same_text(run, unrolled):
 def test_numbers_and_runs_that_cannot_be(run, unrolled, tmp_path):
     unrolled("generate", run, "--top", "0").assert_refused(2, "--top")
     unrolled("generate", run, "--temperature", "-1").assert_refused(2, "--temperature")
+    unrolled("generate", run, "--seed", 10**22).assert_refused(2, "--seed")
     unrolled("generate", tmp_path / "none").assert_refused(74, "no run folder")
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,6 +72,7 @@ def raising(error: BaseException) -> Callable[..., None]:
     [
         (OSError(28, "No space left on device", "run.json"), 74, "run.json: No space left on device"),
         (OSError("the disk is gone"), 74, "the disk is gone"),
+        (MemoryError(), 2, "the memory is not enough"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (DataError("two\n  lines"), 65, "two lines"),
         (UsageError("no such thing"), 2, "no such thing"),
@@ -94,10 +96,36 @@ def test_debug_shows_the_traceback_wherever_it_stands(unrolled: Command, place: 
     assert shown.err.splitlines()[-1].startswith("unrolled: error: ")
 
 
-def test_an_error_nobody_foresaw_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(convert, "read_checkpoint", raising(AssertionError("a bug")))
-    with pytest.raises(AssertionError, match="a bug"):
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (AssertionError("a bug"), "AssertionError: a bug; nobody foresaw this: --debug shows where"),
+        (KeyError(), "KeyError; nobody foresaw this: --debug"),
+        (RuntimeError("shapes\nof a kernel"), "RuntimeError: shapes; nobody"),
+    ],
+)
+def test_an_error_nobody_foresaw_is_one_line_too_and_not_hidden(
+    unrolled: Command, monkeypatch: pytest.MonkeyPatch, error: Exception, text: str
+) -> None:
+    monkeypatch.setattr(convert, "read_checkpoint", raising(error))
+    unrolled("convert", "a", "b").assert_refused(70, text)
+    shown = unrolled("convert", "a", "b", "--debug")
+    assert shown.status == 70
+    assert shown.err.startswith("Traceback (most recent call last)")
+    assert "in command" in shown.err
+
+
+def test_what_asks_the_program_to_leave_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convert, "read_checkpoint", raising(SystemExit(3)))
+    with pytest.raises(SystemExit):
         main.run(["convert", "a", "b"])
+
+
+@pytest.mark.parametrize("hidden", [10**14, 2**61, 10**23])
+def test_a_network_without_room_is_a_usage_error(unrolled: Command, tmp_path: Path, hidden: int) -> None:
+    words = ("train", "classify", "--data", "negation", "--limit", 20, "--hidden", hidden, "--out", tmp_path / "x")
+    unrolled(*words).assert_refused(2, "the memory is not enough", "a smaller network")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")

@@ -77,3 +77,21 @@ def test_a_position_must_be_in_the_text_and_a_whole_text_has_none(
 ) -> None:
     unrolled("explain", runs("tag"), "anna met boris", "--at", 3).assert_refused(2, "3")
     unrolled("explain", runs("classify"), "a film", "--at", 0).assert_refused(2, "speaks of a text as a whole")
+
+
+def test_the_help_names_what_rank_and_translate_are_asked_with(unrolled: Command) -> None:
+    text = " ".join(unrolled("explain", "--help").out.replace("│", " ").split())
+    for words in ('"question ||| sentence"', '"sentence ||| beginning"', "'where is lincoln ? |||", "||| a man'"):
+        assert words in text, words
+    assert "of a translation, unless its beginning is given, the first" in text
+
+
+def test_the_position_left_out_is_the_one_that_the_help_names(unrolled: Command, runs: Callable[[str], Path]) -> None:
+    def said(*words: object) -> str:
+        done = unrolled("explain", runs("translate"), *words)
+        assert done.status == 0, done.err
+        return done.out
+
+    assert said("the old dog") == said("the old dog", "--at", 0)
+    assert said("the old dog ||| der alte") == said("the old dog ||| der alte", "--at", 2)
+    assert said("the old dog ||| der alte") != said("the old dog ||| der alte", "--at", 0)

@@ -61,12 +61,15 @@ def test_only_what_is_given_arrives_and_as_what_it_is(call):
 def test_an_option_that_may_be_repeated_takes_several_words_at_once(call):
     assert call("--files", "a.de", "a.en", "--hidden", "3")[0] == {"files": ["a.de", "a.en"], "hidden": 3}
     assert call("--files", "a", "--files", "b", "c")[0] == {"files": ["a", "b", "c"]}
+    assert call("--files=a.de", "a.en", "--hidden", "3")[0] == {"files": ["a.de", "a.en"], "hidden": 3}
     assert call("--option", "choices=8", "x=y")[0] == {"options": ["choices=8", "x=y"]}
 
 
 def test_one_that_may_not_takes_one(call):
     with pytest.raises(typer.TyperException):
         call("--hidden", "3", "4")
+    with pytest.raises(typer.TyperException):
+        call("--hidden=3", "4")
 
 
 def test_the_help_says_what_the_settings_docstrings_say(call):

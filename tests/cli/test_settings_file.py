@@ -52,8 +52,19 @@ BOMB = "a: &a [x, x]\n" + "\n".join(
         ),
         (b"hidden: \xff\n", "expected UTF-8 text; byte 8 is not"),
         ("hidden: 3\x00\n", "expected YAML"),
-        ("x: 1\n" * 250_000, "has 1,250,000 bytes; expected a settings file of 1,000,000 at most"),
-        ("[" * 5000, "expected YAML"),
+        ("x: 1\n" * 25_000, "has 125,000 bytes; expected a settings file of 100,000 at most"),
+        ("[" * 5000, "run.yaml:1: expected plain values, found brackets or indents more than 20 deep"),
+        ("a: 1\nb: " + "{x: " * 5000, "run.yaml:2: expected plain values, found brackets or indents more than 20 deep"),
+        ("a: 1\nb:\n" + "- " * 5000, "run.yaml:3: expected plain values, found brackets or indents more than 20"),
+        ("\n".join(" " * i + "x:" for i in range(400)), "run.yaml:21: expected plain values, found brackets or inden"),
+        ("hidden: 3\nseed: 2024-99-99\n", "run.yaml:2: expected a plain value, found '2024-99-99', which cannot be re"),
+        ("seed: !!timestamp x\n", "run.yaml:1: expected a plain value, found 'x', which cannot be read as timestamp"),
+        ("lr: !!int abc\n", "run.yaml:1: expected a plain value, found 'abc', which cannot be read as int"),
+        ("lr: !!bool abc\n", "run.yaml:1: expected a plain value, found 'abc', which cannot be read as bool"),
+        ("lr: !!float ''\n", "run.yaml:1: expected a plain value, found '', which cannot be read as float"),
+        ("lr: !!seq abc\n", "run.yaml:1: expected YAML; expected a sequence node"),
+        ("options:\n  a: 1\n  b: [" + "9" * 5000 + "]\n", "run.yaml:3: expected a plain value, found '9{39}…', which"),
+        ("!!int x: 1\n", "run.yaml:1: expected a plain value, found 'x', which cannot be read as int"),
     ],
 )
 def test_what_is_no_settings_file_is_refused_in_one_line(tmp_path, text, message):
@@ -72,6 +83,21 @@ def test_a_wrong_value_is_blamed_on_its_line(tmp_path):
     found = read_settings(written(tmp_path, "encoder: gru\nhidden: many\n"))
     error = found.blame(UsageError("hidden is 'many'; expected a valid integer"))
     assert str(error).endswith("run.yaml:2: hidden is 'many'; expected a valid integer")
+
+
+def test_a_key_that_begins_another_is_not_blamed_for_it(tmp_path):
+    found = read_settings(written(tmp_path, "dev: mine.tsv\ndevice: tpu\n"))
+    assert ":2: device is 'tpu'" in str(found.blame(UsageError("device is 'tpu'; expected cpu")))
+    assert ":1: dev is" in str(found.blame(UsageError("dev is 3; expected files")))
+
+
+@pytest.mark.parametrize("brackets", ["[]", ("{x: ", "}")])
+def test_values_may_be_nested_twenty_deep(tmp_path, brackets):
+    begin, end = brackets
+    found = read_settings(written(tmp_path, "x: " + begin * 19 + end * 19))
+    assert str(found.values["x"]).count(begin[0]) == 19
+    with pytest.raises(ConfigError, match="more than 20 deep"):
+        read_settings(written(tmp_path, "x: " + begin * 20 + end * 20))
 
 
 def test_a_missing_file_is_a_file_error(tmp_path):

@@ -143,6 +143,27 @@ MALFORMED = [
         AFTER,
         'a string or a number for "label", foun',
     ),
+    (
+        Classification,
+        "a.jsonl",
+        JSONL + b'{"text": "x", "label": NaN}\n' * 3,
+        AFTER,
+        "a finite number, found NaN; leave the example out, or",
+    ),
+    (
+        Classification,
+        "a.jsonl",
+        JSONL + b'{"text": "half \\ud83d of it", "label": "x"}\n',
+        AFTER,
+        'whole characters, found "\\ud83d"; a character',
+    ),
+    (
+        Classification,
+        "a.jsonl",
+        JSONL + b'{"text": "x", "label": "\\ude00"}\n',
+        AFTER,
+        'whole characters, found "\\ude00"; a character',
+    ),
     # Numbers
     (
         Regression,
@@ -153,7 +174,7 @@ MALFORMED = [
     ),
     (Regression, "a.tsv", TSV + b"text\tNaN\n", AFTER, "a finite number, found 'NaN'; leave the example out"),
     (Regression, "a.csv", CSV + b"text,1e999\n", AFTER, "a finite number, found '1e999'; leave the example out"),
-    (Regression, "a.jsonl", JSONL + b'{"text": "x", "label": NaN}\n', AFTER, "a finite number, found 'nan'; leave the"),
+    (Regression, "a.jsonl", JSONL + b'{"text": "x", "label": NaN}\n', AFTER, "a finite number, found NaN; leave the"),
     (Regression, "a.tsv", TSV + b"text\t1_000\n", AFTER, "a number, found '1_000'; for labels that are names"),
     # Entities
     (
@@ -217,6 +238,13 @@ def test_a_malformed_file_is_answered_in_one_line(tmp_path, kind, name, content,
 def test_what_the_malformed_files_were_made_of_is_read(tmp_path, kind, name, content):
     (tmp_path / name).write_bytes(content)
     assert len(read_files(kind, [tmp_path / name]).train) == 10
+
+
+def test_a_name_nan_and_both_halves_of_a_character_are_read(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(JSONL + b'{"text": "\\ud83d\\ude00", "label": "NaN"}\n' * 3)
+    corpus = read_files(Classification, [tmp_path / "a.jsonl"])
+    assert corpus.labels == ("0", "1", "NaN")
+    assert any("\N{GRINNING FACE}" in example.tokens for example in corpus.train)
 
 
 def test_the_longest_line_that_is_allowed_is_read(tmp_path):

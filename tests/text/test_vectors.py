@@ -93,7 +93,7 @@ def test_what_is_malformed_is_named_with_its_line(tmp_path, text, line, message)
 
 def test_vectors_of_another_size_than_asked_for_are_refused(tmp_path):
     for text in (GLOVE, "1 3\nthe 1 2 3\n"):
-        with pytest.raises(DataError, match=r"vectors\.txt:1: expected vectors of 50 numbers, found 3 in"):
+        with pytest.raises(DataError, match=r"of 50 numbers, found 3 in .*, or set --embedding 3$"):
             read_vectors(write(tmp_path, text), vocabulary("the"), size=50)
     assert read_vectors(write(tmp_path, GLOVE), vocabulary("the"), size=3).found.sum() == 1
 

@@ -22,6 +22,8 @@ def written(tmp_path: Path, name: str, content: str) -> Path:
     [
         ("vocab.txt", "<unk>\nno\nyes\n"),
         ("vocab.txt", "<unk>\r\nno\r\nyes"),
+        ("vocab.txt", "\ufeff<unk>\nno\nyes\n"),
+        ("vocab.json", "\ufeff" + json.dumps(["<unk>", "no", "yes"])),
         ("vocab.json", json.dumps(["<unk>", "no", "yes"])),
         ("vocab.json", json.dumps({"yes": 2, "<unk>": 0, "no": 1})),
     ],

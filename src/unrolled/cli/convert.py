@@ -32,7 +32,8 @@ def convert(
     """Turn a checkpoint of torch.save into safetensors, without running the code a pickle may hold."""
     from safetensors.torch import save
 
-    tensors, left_out = tensors_in(read_checkpoint(source), key)
+    found, left_out = tensors_in(read_checkpoint(source), key)
+    tensors = {name: _plain(source, name, tensor) for name, tensor in found.items()}
     write_whole(target, save(tensors))
     typer.echo(f"{target}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} numbers")
     if left_out:
@@ -96,7 +97,7 @@ def tensors_in(checkpoint: object, key: str | None = None) -> tuple[dict[str, Te
         raise UsageError(f"several entries hold tensors: {_listed(nested)}; name one with --key")
     else:
         raise DataError(f"no tensors in the file; its entries: {_listed(checkpoint)}")
-    left_out = [name for name in checkpoint if name != chosen] + [
+    left_out = [str(name) for name in checkpoint if name != chosen] + [
         f"{chosen}.{name}" for name in checkpoint[chosen] if name not in nested[chosen]
     ]
     return nested[chosen], left_out
@@ -105,12 +106,27 @@ def tensors_in(checkpoint: object, key: str | None = None) -> tuple[dict[str, Te
 def _tensors(mapping: Mapping[str, object]) -> dict[str, Tensor]:
     from torch import Tensor
 
-    # A copy each: safetensors refuses tensors that share memory (tied weights), and so do we refuse to guess.
-    return {
-        name: value.detach().to_dense().clone().contiguous() if value.is_sparse else value.detach().clone().contiguous()
-        for name, value in mapping.items()
-        if isinstance(value, Tensor)
-    }
+    return {name: value for name, value in mapping.items() if isinstance(value, Tensor)}
+
+
+def _plain(source: Path, name: object, tensor: Tensor) -> Tensor:
+    """Copy a tensor as safetensors takes it: dense, and apart from those that share its memory (tied weights)."""
+    import torch
+    from safetensors.torch import save
+
+    if not isinstance(name, str):
+        raise DataError(f"{source}: a tensor stands under {name!r}; expected names, as in a state dict")
+    try:
+        dense = tensor.detach() if tensor.layout == torch.strided else tensor.detach().to_dense()
+        plain = dense.clone().contiguous()
+        save({name: plain.flatten()[:0]})  # whether its kind has a place in the format
+    except (KeyError, NotImplementedError, RuntimeError):
+        kind = f"{tensor.dtype}, {tensor.layout}, {tensor.device.type}".replace("torch.", "")
+        raise DataError(
+            f"{source}: {name} is a tensor of a kind that safetensors does not hold ({kind}); "
+            "expected plain numbers, such as float32"
+        ) from None
+    return plain
 
 
 def _listed(names: Mapping[str, object]) -> str:

@@ -45,7 +45,10 @@ def explain(
     ] = None,
     at: Annotated[
         int | None,
-        typer.Option(help="Which word's tag, or after which word: from 0.", show_default="the last"),
+        typer.Option(
+            help="Which word's tag, after which word, or which word of a translation: from 0.",
+            show_default="the last; of a translation, unless its beginning is given, the first",
+        ),
     ] = None,
     expansion: Annotated[
         str, typer.Option(help="path, operating, gates, zero, activation, taylor(K), mean(operating,path).")
@@ -62,7 +65,14 @@ def explain(
     head: Annotated[str | None, _bare("Which tensor is the head's matrix.")] = None,
     nonlinearity: Annotated[str | None, _bare("tanh or relu, of an Elman network.")] = None,
 ) -> None:
-    """Show which n-grams made a network say what it said, and account for the whole logit."""
+    """Show which n-grams made a network say what it said, and account for the whole logit.
+
+    A run of rank is asked with "question ||| sentence", one of translate with "sentence ||| beginning" or a sentence:
+
+        unrolled explain runs/sst2-gru 'it is not a bad film'
+        unrolled explain runs/wikiqa-gru 'where is lincoln ? ||| lincoln lies in nebraska .'
+        unrolled explain runs/multi30k-gru 'ein mann liest . ||| a man'
+    """
     from unrolled.report.figure import save_figure
     from unrolled.report.records import save_json
 
@@ -88,6 +98,8 @@ def _open(
     if weights is not None:
         if vocab is None:
             raise UsageError("--weights needs --vocab; expected the file of the network's words")
+        if at is not None:
+            raise UsageError(f"--at is {at} beside --weights; expected none: a bare network reads out its last state")
         return open_bare(BareOptions(weights, vocab, **hints), " ".join(words))
     given = [f"--{name}" for name, value in {"vocab": vocab, **hints}.items() if value is not None]
     if given:

@@ -23,7 +23,7 @@ def generate(
         int | None,
         typer.Option(min=1, help="Draw among so many of the likeliest only.", show_default="all"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same text.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same text.")] = 0,
 ) -> None:
     """Write a text, word by word or character by character, as a trained language model would go on."""
     import sys

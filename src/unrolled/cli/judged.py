@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from unrolled.cli.opening import can_open
+
 if TYPE_CHECKING:
     from unrolled.training.run_folder import Run
     from unrolled.training.task import Measure
@@ -19,11 +21,13 @@ _SAMPLES = {
     "regress": "explain {run} 'it is not a bad film'",
     "relate": "explain {run} 'the <e1> smoke </e1> came from the <e2> fire </e2>'",
     "tag": "explain {run} 'she lives in Paris' --at 3",
+    "rank": "explain {run} 'where is lincoln ? ||| lincoln lies in nebraska .'",
     "lm": "generate {run} --length 40",
     "chars": "generate {run} --length 400",
     "translate": "translate {run} 'ein mann liest .'",
 }
-"""What can be done with a run of each task; those of another task are judged again."""
+"""What can be done with a run of each task; those of another task, or with nothing to open, are judged again."""
+_OTHERWISE = "evaluate {run}"
 
 
 def in_words(measure: Measure, value: float) -> str:
@@ -66,5 +70,7 @@ def show_run(run: Run) -> None:
     typer.echo(
         f"with the weights of epoch {metrics['best_epoch']}, after {metrics['seconds']:.0f} s; saved to {run.folder}"
     )
-    sample = _SAMPLES.get(run.task.name, "evaluate {run}")
+    sample = _SAMPLES.get(run.task.name, _OTHERWISE)
+    if sample.startswith("explain") and not can_open(run.model):
+        sample = _OTHERWISE
     typer.echo(f"next:  unrolled {sample.format(run=shlex.quote(str(run.folder)))}")

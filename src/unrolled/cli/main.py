@@ -1,8 +1,8 @@
 """The ``unrolled`` command: where its sub-commands meet, and where every mistake becomes one line.
 
 What goes wrong leaves with a number that a script can act on (BSD's ``sysexits.h``): 2 for a command line
-that cannot be, 65 for data that is not what it should be, 74 for a file that cannot be read or written;
-and 130, as every shell has it, for Ctrl-C.
+that cannot be, 65 for data that is not what it should be, 70 for what nobody foresaw, 74 for a file that cannot be
+read or written, 78 for a settings file; and 130, as every shell has it, for Ctrl-C.
 """
 
 from __future__ import annotations
@@ -29,12 +29,21 @@ from unrolled.cli import (
     train,
     translate,
 )
-from unrolled.errors import FileError, UnrolledError
+from unrolled.errors import FileError, UnrolledError, UsageError
 
 __all__ = ["app", "main", "run"]
 
 INTERRUPTED = 130
 """What a shell reports for a program ended by Ctrl-C, and what typer makes of it: 128 + SIGINT."""
+UNFORESEEN = 70
+"""For an error that is ours to mend: EX_SOFTWARE."""
+_NO_ROOM = (
+    "can't allocate memory",
+    "out of memory",
+    "Storage size calculation overflowed",
+    "Overflow when unpacking long",
+)
+"""What torch says of a tensor for which there is no room."""
 
 app = typer.Typer(
     name="unrolled",
@@ -99,6 +108,12 @@ def run(words: Sequence[str]) -> int:
         return _report(str(error), error.exit_code, debug)
     except OSError as error:
         return _report(_describe(error), FileError.exit_code, debug)
+    except Exception as error:
+        if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_ROOM):
+            text = "the memory is not enough for tensors of these sizes; expected a smaller network, or fewer at a time"
+            return _report(text, UsageError.exit_code, debug)
+        said = ": ".join((type(error).__name__, *str(error).splitlines()[:1]))
+        return _report(f"{said}; nobody foresaw this: --debug shows where it happened", UNFORESEEN, debug)
     if status == INTERRUPTED:
         return _report("interrupted", INTERRUPTED, debug=False)
     return status if isinstance(status, int) else 0

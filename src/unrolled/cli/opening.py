@@ -11,9 +11,11 @@ from unrolled.cli.case import Case
 from unrolled.errors import UsageError
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from unrolled.training.run_folder import Run
 
-__all__ = ["BareOptions", "open_bare", "open_run"]
+__all__ = ["BareOptions", "can_open", "open_bare", "open_run"]
 
 UNKNOWN_MARK = "‹unk›"
 """Stands behind a word that the network does not know and reads as another."""
@@ -71,6 +73,20 @@ def open_bare(options: BareOptions, sentence: str) -> Case:
     )
 
 
+def can_open(model: nn.Module) -> bool:
+    """Say whether there is a recurrent network in a model: n-gram models and baselines have none.
+
+    Args:
+        model: of a run.
+
+    Returns:
+        Whether ``explain`` has something to open.
+    """
+    from unrolled.ngrams.opening import Network
+
+    return any(isinstance(part, Network) for part in model.modules())
+
+
 def open_run(run: Run, sentence: str, at: int | None = None) -> Case:
     """Put a sentence before a network that ``unrolled train`` made.
 
@@ -83,10 +99,15 @@ def open_run(run: Run, sentence: str, at: int | None = None) -> Case:
         The case.
 
     Raises:
-        UsageError: when the sentence is empty, or the position is not in it.
+        UsageError: when the sentence is empty, the position is not in it, or the run has no recurrent network.
     """
     from unrolled.text.vocabulary import UNKNOWN_WORD
 
+    if not can_open(run.model):
+        raise UsageError(
+            f"{run.folder} was trained with {run.task.architecture.encoder}, which is no recurrent network; "
+            "expected a run of rnn, gru, lstm or a recurrent cell"
+        )
     reading = run.task.read(run.model, sentence, at)
     return Case(
         model=reading.model,

@@ -32,7 +32,8 @@ def _spread(words: Iterable[str], repeated: set[str]) -> Iterator[str]:
     option, given = "", 0  # of the repeated option we are behind, if any
     for word in words:
         if word.startswith("--"):
-            option, given = (word, 0) if word in repeated else ("", 0)
+            name, equals, _ = word.partition("=")
+            option, given = (name, len(equals)) if name in repeated else ("", 0)
         elif option:
             given += 1
             if given > 1:

@@ -41,7 +41,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(metavar="[PAPER/ITEM]...", help="Which; a paper's name stands for all its items."),
     ] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="List all items.")] = False,
+    list_them: Annotated[bool, typer.Option("--list", help="List these items, or all.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Run all items.")] = False,
     scale: Annotated[
         str, typer.Option(help="smoke (made-up data, seconds), cpu (two cores, minutes) or paper (a GPU).")
@@ -87,10 +87,10 @@ def reproduce(
     chosen_scale: Scale = scale
     members = [member() for member in EXPERIMENTS.members.values()]
     archive = Archive(results)
-    if list_them:
-        _list(members, chosen_scale, archive)
-        return
     chosen = members if everything else _choose(members, items or [])
+    if list_them:
+        _list(chosen or members, chosen_scale, archive)
+        return
     if not chosen and write is None and gallery is None:
         raise UsageError("no item came; expected PAPER/ITEM, --all or --list")
     if gallery is not None and figures is None:

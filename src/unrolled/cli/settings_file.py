@@ -6,16 +6,22 @@ A settings file comes from somebody else as often as not, so it is read by YAML'
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unrolled.errors import ConfigError, FileError, UnknownNameError, UnrolledError
 
+if TYPE_CHECKING:
+    import yaml
+
 __all__ = ["SettingsFile", "read_settings"]
 
-_LARGEST = 1_000_000  # bytes; a settings file has a few hundred
+_LARGEST = 100_000  # bytes; a settings file has a few hundred, and these take seconds already
+_DEEPEST = 20  # levels; a settings file has two, and what YAML's reader does grows with the square of them
+_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class SettingsFile:
         Returns:
             The error to raise, with the line where it can be told.
         """
-        key = next((key for key in self.lines if str(error).startswith((key, f"unknown {key}"))), None)
+        key = next((key for key in self.lines if re.match(rf"(unknown )?{re.escape(key)}\b", str(error))), None)
         where = f"{self.path}:{self.lines[key]}" if key else f"{self.path}"
         return ConfigError(f"{where}: {error}")
 
@@ -76,12 +82,9 @@ def read_settings(path: Path) -> SettingsFile:
     if len(data) > _LARGEST:
         raise ConfigError(f"{path} has {len(data):,} bytes; expected a settings file of {_LARGEST:,} at most")
     try:
-        for token in yaml.scan(data.decode("utf-8-sig")):
-            if isinstance(token, yaml.AliasToken):
-                raise ConfigError(
-                    f"{path}:{token.start_mark.line + 1}: expected plain values, found the alias *{token.value}"
-                )
-        root = yaml.compose(data.decode("utf-8-sig"), Loader=yaml.SafeLoader)
+        text = data.decode("utf-8-sig")
+        _check_plain(path, text)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is None:
             raise ConfigError(f"{path} is empty; expected key: value lines, such as hidden: 128")
         if not isinstance(root, yaml.MappingNode):
@@ -89,6 +92,8 @@ def read_settings(path: Path) -> SettingsFile:
         values: dict[str, Any] = {}
         lines: dict[str, int] = {}
         loader = yaml.SafeLoader("")
+        for node in _scalars(root):
+            _check_scalar(path, loader, node)
         for key_node, value_node in root.value:
             line = key_node.start_mark.line + 1
             key = str(loader.construct_object(key_node, deep=True)).replace("-", "_")
@@ -101,6 +106,54 @@ def read_settings(path: Path) -> SettingsFile:
         mark = error.problem_mark
         where = f"{path}:{mark.line + 1}" if mark else f"{path}"
         raise ConfigError(f"{where}: expected YAML; {error.problem}") from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise ConfigError(f"{path}: expected YAML; {error}") from None
     return SettingsFile(path, values, lines)
+
+
+def _check_plain(path: Path, text: str) -> None:
+    """Refuse, token by token, what would take long to read."""
+    import yaml
+
+    begins = (
+        yaml.FlowSequenceStartToken,
+        yaml.FlowMappingStartToken,
+        yaml.BlockSequenceStartToken,
+        yaml.BlockMappingStartToken,
+    )
+    ends = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
+    depth = 0
+    for token in yaml.scan(text):
+        depth += isinstance(token, begins) - isinstance(token, ends)
+        where = f"{path}:{token.start_mark.line + 1}"
+        if isinstance(token, yaml.AliasToken):
+            raise ConfigError(f"{where}: expected plain values, found the alias *{token.value}")
+        if depth > _DEEPEST:
+            raise ConfigError(f"{where}: expected plain values, found brackets or indents more than {_DEEPEST} deep")
+
+
+def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    """Give the words and numbers of a file, those in lists and maps among them."""
+    import yaml
+
+    if isinstance(node, yaml.ScalarNode):
+        yield node
+    else:
+        for each in node.value:
+            for part in each if isinstance(node, yaml.MappingNode) else (each,):
+                yield from _scalars(part)
+
+
+def _check_scalar(path: Path, loader: yaml.SafeLoader, node: yaml.ScalarNode) -> None:
+    """Refuse what is not of the kind that it looks like, or is marked as."""
+    import yaml
+
+    try:
+        loader.construct_object(node, deep=True)
+    except yaml.YAMLError:
+        raise
+    except Exception:  # for a date of no calendar, a number of thousands of digits, there is every kind of error
+        shown = node.value if len(node.value) <= _SHOWN else f"{node.value[: _SHOWN - 1]}…"
+        kind = node.tag.rpartition(":")[2]
+        where = f"{path}:{node.start_mark.line + 1}"
+        raise ConfigError(f"{where}: expected a plain value, found {shown!r}, which cannot be read as {kind}") from None

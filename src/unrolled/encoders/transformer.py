@@ -39,7 +39,7 @@ class Transformer(Encoder):
         batch_first: whether padded inputs and outputs are (batch, time, …).
 
     Raises:
-        UsageError: when the heads cannot share out d, or a size is not a positive integer.
+        UsageError: when the heads cannot share out d, a size is not a positive integer, or dropout is no share.
     """
 
     name = "transformer"
@@ -63,6 +63,8 @@ class Transformer(Encoder):
                 raise UsageError(f"{label} is {size!r}; expected a positive integer")
         if hidden_size % heads:
             raise UsageError(f"hidden_size is {hidden_size}; expected a multiple of the {heads} heads")
+        if not isinstance(dropout, float | int) or not 0 <= dropout < 1:
+            raise UsageError(f"dropout is {dropout!r}; expected a number from 0 on, below 1")
         self.causal = causal
         self.project = nn.Linear(input_size, hidden_size)
         layer = nn.TransformerEncoderLayer(hidden_size, heads, feedforward, dropout)

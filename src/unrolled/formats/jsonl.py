@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,7 @@ class JsonLines(LabelledFormat):
             The line, the text, the label.
 
         Raises:
-            DataError: when a line is no object, or has no text or no label.
+            DataError: when a line is no object, has no text or no label, or one that cannot be written in UTF-8.
         """
         for number, record in iter_objects(path):
             for key in ("text", "label"):
@@ -43,4 +44,21 @@ class JsonLines(LabelledFormat):
             if not isinstance(label, str | int | float) or isinstance(label, bool):
                 hint = "a name in quotes, or a number"
                 raise malformed(path, number, 'a string or a number for "label"', json.dumps(label), hint)
-            yield number, text, str(label)
+            if isinstance(label, float) and not math.isfinite(label):
+                hint = "leave the example out, or put a name in quotes"
+                raise malformed(path, number, "a finite number", json.dumps(label), hint)
+            label = str(label)
+            for value in (text, label):
+                if half := _half_a_character(value):
+                    hint = "a character beyond U+FFFF is written as two of them, or as itself"
+                    raise malformed(path, number, "whole characters", json.dumps(half), hint)
+            yield number, text, label
+
+
+def _half_a_character(text: str) -> str:
+    """Find what JSON can write and UTF-8 cannot: one of a pair of surrogates; nothing where there is none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return text[error.start]
+    return ""

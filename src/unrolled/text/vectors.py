@@ -68,7 +68,8 @@ def read_vectors(path: Path, vocabulary: Vocabulary, size: int | None = None) ->
             header = _header(line)
             length = header or _first_length(path, line)
             if size not in (None, length):
-                raise malformed(path, 1, f"vectors of {size} numbers", f"{length} in {line!r}", "name another file")
+                hint = f"name another file, or set --embedding {length}"
+                raise malformed(path, 1, f"vectors of {size} numbers", f"{length} in {line!r}", hint)
             if header:
                 continue
         if matrix is None:

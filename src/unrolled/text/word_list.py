@@ -47,7 +47,7 @@ class WordList:
             UsageError: when ``unknown_word`` is not in it.
         """
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except OSError as error:
             raise FileError(f"cannot read {path}: {error.strerror or error}") from error
         except UnicodeDecodeError as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from unrolled.config import Config
 from unrolled.errors import UsageError
@@ -44,7 +45,7 @@ class TrainingSettings(Config):
     """What plateau multiplies the learning rate by."""
     precision: Literal["auto", "full", "bf16", "fp16"] = "auto"
     """Numbers on a GPU: full is float32; auto is bf16 where the GPU has it, and full on a CPU."""
-    device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
+    device: str = "auto"
     """Where to train: cpu, cuda, cuda:1; auto takes a GPU if there is one."""
     seed: int = Field(0, ge=0, lt=2**32)
     """Same seed, same network."""
@@ -56,6 +57,13 @@ class TrainingSettings(Config):
     """A text file of word vectors, as GloVe's, to begin with."""
     tensorboard: bool = False
     """Write the log for TensorBoard as well."""
+
+    @field_validator("device")
+    @classmethod
+    def _device(cls, name: str) -> str:
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name, re.ASCII):
+            raise UsageError(f"device is {name!r}; expected auto, cpu, cuda or a numbered GPU such as cuda:1")
+        return name
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
