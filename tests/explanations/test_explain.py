@@ -189,6 +189,29 @@ def test_it_is_left_as_it_was_after_an_error_too():
     assert "forward" not in model.net.__dict__
 
 
+def test_a_forward_that_was_wrapped_on_the_network_stays_wrapped():
+    model = Model(nn.GRU)
+    own, calls = model.net.forward, []
+
+    def wrapper(*args, **kwargs):
+        calls.append(1)
+        return own(*args, **kwargs)
+
+    model.net.forward = wrapper
+    batch(model)
+    assert model.net.__dict__["forward"] is wrapper
+    with pytest.raises(RuntimeError, match="the target's own"):
+        unrolled.explain(model, TOKENS, target=fails_when_replayed)
+    assert model.net.__dict__["forward"] is wrapper
+    assert calls
+
+
+def fails_when_replayed(out):
+    if torch.is_grad_enabled():
+        raise RuntimeError("the target's own")
+    return out[:, 0]
+
+
 def test_presentation():
     e = unrolled.explain(Model(nn.GRU).double(), TOKENS[:1], target=1, tokens=list("abcdef"))
     assert len(e.to_records()) == T * (T + 1) // 2
@@ -211,11 +234,6 @@ class Twice(Model):
     def forward(self, tokens):
         self.net(self.embedding(tokens))
         return super().forward(tokens)
-
-
-class Mixes(Model):
-    def forward(self, tokens):
-        return super().forward(tokens).flip(0)
 
 
 class Pair(Model):
@@ -242,20 +260,33 @@ def broken():
         (two_networks, {"rnn": "encoder.nett"}, UnknownNameError, "did you mean 'encoder.net'"),
         (two_networks, {"rnn": nn.GRU(1, 1)}, UsageError, "no recurrent network inside the model"),
         (lambda: Twice(nn.GRU), {}, UsageError, "called its recurrent network 2 times; expected exactly one"),
-        (lambda: Mixes(nn.GRU), {}, UsageError, "depends on the states of another"),
         (lambda: Pair(nn.GRU), {}, ShapeError, "returned a tuple; expected a tensor, or a callable"),
         (broken, {}, NonFiniteError, "the logit is"),
         (lambda: Model(nn.GRU), {"target": -4}, UsageError, "target is -4"),
+        (lambda: Model(nn.GRU), {"target": "positive"}, UsageError, "the target is a str; expected an index"),
+        (lambda: Model(nn.GRU), {"target": None}, UsageError, "the target is a NoneType; expected an index"),
         (lambda: Model(nn.GRU), {"target": lambda out: out}, ShapeError, r"the target gave \(3, 3\)"),
         (lambda: Model(nn.GRU), {"tokens": ["a"]}, ShapeError, "tokens for 1 examples came; expected 3"),
         (lambda: Model(nn.GRU), {"tokens": [["a"] * 9] * 3}, ShapeError, "9 tokens came for a sequence of 6"),
         (lambda: Model(nn.GRU), {"expansion": "zeroo"}, UnknownNameError, "did you mean 'zero'"),
+        (lambda: Model(nn.GRU), {"expansion": None}, UsageError, "the expansion is a NoneType; expected a name"),
     ],
 )
 def test_bad_input_is_named_in_one_line(make, kwargs, error, message):
     with pytest.raises(error, match=message) as caught:
         unrolled.explain(make(), TOKENS, **kwargs)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_empty_sentence_is_named_in_one_line(packed):
+    lengths = torch.tensor([0]) if packed else None
+    message = r"the model fails on an input of shape \(1, 0\); expected at least one token"
+    with pytest.raises(ShapeError, match=message) as caught:
+        unrolled.explain(Model(nn.GRU, packed=packed), TOKENS[:1, :0], lengths)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):  # what fails for another reason says so itself
+        unrolled.explain(nn.Sequential(nn.Linear(3, 3), nn.GRU(3, 3)), torch.zeros(2, 2, 2))
 
 
 def test_a_named_network_among_several():

@@ -252,3 +252,13 @@ def test_terms_that_have_died_away_are_let_go_and_not_missed(kind):
             found.scores(weight, d).double(), judge.scores(weight.double(), d), rtol=1e-4, atol=1e-6
         )
         torch.testing.assert_close(found.vectors(d).sum(2).double(), judge.states(d), rtol=1e-4, atol=1e-6)
+
+
+def test_it_says_what_it_is_in_one_line():
+    found = unrolled.decompose(nn.GRU(E, D, bidirectional=True), torch.randn(T, B, E), max_order=2)
+    sizes = f"batch={B}, time={T}, hidden={D}, directions=2, max_order=2"
+    assert repr(found).startswith(f"Decomposition(path: {sizes}, parity=")
+    assert "\n" not in repr(found)
+    assert "mean(operating, path)" in repr(
+        unrolled.decompose(nn.GRU(E, D), torch.randn(T, E), expansion="mean(operating,path)")
+    )

@@ -55,6 +55,7 @@ BAD = [
     (lambda r: unrolled.decompose(r, torch.full((B, T, E), torch.nan)), NonFiniteError, "inputs hold NaN"),
     (lambda r: (nan_weight(r), unrolled.decompose(r, X)), NonFiniteError, "weights weight_ih_l0 hold NaN"),
     (lambda r: unrolled.decompose(r, X, expansion="opperating"), UnrolledError, "did you mean 'operating'"),
+    (lambda r: unrolled.decompose(r, X, expansion=None), UsageError, "the expansion is a NoneType; expected a name"),
     (lambda r: unrolled.decompose(r, X, max_order=0), UsageError, "max_order is 0"),
     (lambda r: unrolled.decompose(r, X, tolerance=0.0), UsageError, "tolerance is 0.0"),
     (lambda r: unrolled.decompose(r, X, tolerance=float("nan")), UsageError, "tolerance is nan"),
@@ -63,6 +64,16 @@ BAD = [
         lambda r: unrolled.decompose(r, X).scores(torch.zeros(2, D + 1)),
         ShapeError,
         r"expected \(classes, 5\)",
+    ),
+    (
+        lambda r: unrolled.decompose(r, X).scores(torch.full((2, D), torch.nan)),
+        NonFiniteError,
+        "weight holds NaN or infinity",
+    ),
+    (
+        lambda r: unrolled.decompose(r, X).final_scores(torch.full((D,), torch.inf)),
+        NonFiniteError,
+        "weight holds NaN or infinity",
     ),
     (lambda _: unrolled.decompose(nn.Linear(2, 2), X), UsageError, "Linear came; expected torch.nn.RNN"),
     (

@@ -26,10 +26,14 @@ def resolve(expansion: str | Expansion) -> Expansion:
 
     Raises:
         UnknownNameError: when there is none of that name; the text offers the nearest one.
-        UsageError: when the arguments are not what it takes.
+        UsageError: when the arguments are not what it takes, or it is neither a name nor an expansion.
     """
     if isinstance(expansion, Expansion):
         return expansion
+    if not isinstance(expansion, str):
+        raise UsageError(
+            f"the expansion is a {type(expansion).__name__}; expected a name, such as 'path', or an Expansion"
+        )
     match = CALL.fullmatch(expansion)
     if match is None:
         raise UnknownNameError("expansion", expansion, EXPANSIONS.names())

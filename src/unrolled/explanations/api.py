@@ -11,7 +11,7 @@ from unrolled.errors import ShapeError
 from unrolled.expansions import resolve
 from unrolled.explanations.explanation import Explanation
 from unrolled.explanations.find import find_recurrent
-from unrolled.explanations.observe import Observation, evaluating, observe
+from unrolled.explanations.observe import evaluating, observe
 from unrolled.explanations.readout import Target, readout
 from unrolled.ngrams.account import Ledger, Triangle
 from unrolled.ngrams.sequence import expand
@@ -26,11 +26,9 @@ Tokens = Sequence[str] | Sequence[Sequence[str]] | None
 
 
 def _labels(
-    tokens: Tokens, observation: Observation, args: tuple[object, ...], kwargs: dict[str, object]
+    tokens: Tokens, lengths: list[int], time: int, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> list[tuple[str, ...]]:
     """Name every position of every example: as given, else by token ids found among the arguments, else by number."""
-    lengths = observation.opened.lengths.tolist()
-    time = observation.opened.outputs[0].shape[0]
     if tokens is not None:
         one = len(tokens) == 0 or isinstance(tokens[0], str)
         rows = [list(map(str, tokens))] if one else [list(map(str, row)) for row in tokens]
@@ -53,6 +51,7 @@ def _labels(
     return [tuple(f"x{t + 1}" for t in range(n)) for n in lengths]
 
 
+@torch.inference_mode(mode=False)  # it differentiates, whoever calls it
 def explain(
     model: nn.Module,
     *args: object,
@@ -69,7 +68,8 @@ def explain(
     The model is run as it is: its embedding, pooling and head are whatever its author wrote. Its recurrent network's
     inputs and states are observed, the states rewritten as n-gram terms, and the readout of the target averaged along
     the ray from zero to the states, so that the account is exact. No backward pass goes through the network, so it
-    works in evaluation mode on a GPU as well. The model is left as it was.
+    works in evaluation mode on a GPU as well, and under ``torch.no_grad()``. A model may sort its batch by length and
+    put its answers back: each is read from its own sequence. The model is left as it was.
 
     Args:
         model: any module; its own output must hold the target.
@@ -84,7 +84,8 @@ def explain(
         The explanation; for a batch of several examples, a list of them.
 
     Raises:
-        UsageError: when there is no recurrent network, or several and none named; or the target is out of range.
+        UsageError: when there is no recurrent network, or several and none named; when the target is out of
+            range, or no gradient flows from it to the states; when examples depend on one another.
         UnknownNameError: when there is no such expansion, or no network of that path.
         ShapeError: when the output, the target or the tokens do not fit.
         ParityError: when our states differ from the network's by more than rounding.
@@ -101,14 +102,15 @@ def explain(
             tuple(expand(layers, member, TOLERANCE) for member in chosen.members()) for layers in opened.directions
         )
         reading = read(opened, sequences, found.weights)
-    labels = _labels(tokens, observation, args, kwargs)
+    lengths = opened.lengths[found.order].tolist()
+    labels = _labels(tokens, lengths, opened.outputs[0].shape[0], args, kwargs)
     name = getattr(target, "__name__", "target") if callable(target) else f"output {target}"
     explanations = []
-    for b, words in enumerate(labels):
+    for b, (words, row) in enumerate(zip(labels, found.order.tolist(), strict=True)):
         n = len(words)
-        triangle = Triangle(reading.scores[b, :, :n, :n], reading.contributions[b, :, :n, :n])
+        triangle = Triangle(reading.scores[row, :, :n, :n], reading.contributions[row, :, :n, :n])
         logit, bias = float(found.logit[b]), float(found.bias[b])
-        ngrams, initial = float(triangle.contributions.sum()), float(reading.initial[b])
+        ngrams, initial = float(triangle.contributions.sum()), float(reading.initial[row])
         explanations.append(
             Explanation(
                 tokens=words,
@@ -119,7 +121,7 @@ def explain(
                 expansion=str(chosen),
                 exact=chosen.exact,
                 local=chosen.local,
-                residual=float(reading.residual[b]),
+                residual=float(reading.residual[row]),
                 parity=opened.parity,
                 scope=opened.scope,
                 notes=found.notes,

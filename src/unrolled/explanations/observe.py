@@ -1,7 +1,7 @@
 """Watch a recurrent network at work inside its model, and run the model again with other states in its place.
 
 The model is never changed: the watch is a hook that is taken off again, the replacement an instance
-attribute that is deleted again, and every module gets its mode back.
+attribute that gives way again to what stood there, and every module gets its mode back.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.errors import UsageError
+from unrolled.errors import ShapeError, UsageError
 from unrolled.ngrams.opening import Network, Opened, open_network
 from unrolled.recurrence.layout import Lengths, State
 
@@ -74,11 +74,15 @@ class Observation:
             What the model returns then.
         """
         substitute = self._results(states)
-        self.rnn.__dict__["forward"] = lambda *_, **__: substitute
+        own = self.rnn.__dict__
+        # a forward that somebody wrapped stands on the instance, not on the class
+        before = {"forward": own["forward"]} if "forward" in own else {}
+        own["forward"] = lambda *_, **__: substitute
         try:
             return self.run()
         finally:
-            del self.rnn.__dict__["forward"]
+            del own["forward"]
+            own.update(before)
 
     def _results(self, states: tuple[Tensor, ...]) -> tuple[Tensor | PackedSequence, State]:
         """Lay states out as the network itself returns them."""
@@ -104,6 +108,19 @@ class Observation:
         return self.opened.layout.restore(torch.cat(tops, dim=-1)), final
 
 
+def _normal(value: object) -> object:
+    """Copy a tensor that was made in inference mode: nothing that is differentiated may touch it."""
+    if isinstance(value, Tensor):
+        return value.clone() if value.is_inference() else value
+    if type(value) is PackedSequence:
+        return PackedSequence(*(cast("Any", _normal(part)) for part in value))
+    if type(value) is tuple or type(value) is list:
+        return type(value)(map(_normal, value))
+    if type(value) is dict:
+        return {key: _normal(item) for key, item in value.items()}
+    return value
+
+
 def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]) -> Observation:
     """Run a model once and open the recurrent network inside it on what it was given there.
 
@@ -117,8 +134,14 @@ def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: di
         The observation.
 
     Raises:
-        UsageError: when the network was not called exactly once.
+        ShapeError: when the model fails on an empty sentence.
+        UsageError: when the network was not called exactly once, or the model was made in inference mode.
     """
+    for name, weight in model.named_parameters():
+        if weight.is_inference():
+            raise UsageError(f"{name} was made in inference mode; expected a model made outside torch.inference_mode")
+    args = tuple(map(_normal, args))
+    kwargs = {key: _normal(value) for key, value in kwargs.items()}
     calls: list[tuple[tuple[object, ...], dict[str, object], object]] = []
 
     def watch(_: nn.Module, given: tuple[object, ...], named: dict[str, object], result: object) -> None:
@@ -128,6 +151,12 @@ def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: di
     try:
         with torch.no_grad():
             answer = model(*args, **kwargs)
+    except RuntimeError as error:
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Tensor) and value.numel() == 0:
+                came = tuple(value.shape)
+                raise ShapeError(f"the model fails on an input of shape {came}; expected at least one token") from error
+        raise
     finally:
         handle.remove()
     if len(calls) != 1:

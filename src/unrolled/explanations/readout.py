@@ -14,6 +14,7 @@ Source:
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,7 +30,13 @@ __all__ = ["Readout", "Target", "read_target", "readout"]
 Target = int | Callable[[object], Tensor]
 """An index of the last output dimension, or what picks one number an example out of the output."""
 
+Run = Callable[[tuple[Tensor, ...]], tuple[Tensor, tuple[Tensor, ...]]]
+"""States of each direction -> F of every example, and those states as leaves."""
+
 PIECES = 256
+
+PROBES = (1.0, 0.5, 0.0625)
+"""Where along the ray it is asked which sequence an example is read from: a relu may be flat at the states."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +44,13 @@ class Readout:
     """The readout of a logit, for a batch."""
 
     weights: tuple[Tensor, ...]
-    """w_t for each direction, in token order, shape (time, batch, state)."""
+    """w_t for each direction, in token order, shape (time, batch, state), sequences as the network had them."""
     logit: Tensor
     """F(H) as the model gave it, shape (batch,)."""
     bias: Tensor
     """F(0), shape (batch,)."""
+    order: Tensor
+    """Which of the network's sequences each example of the output is read from, shape (batch,)."""
     notes: tuple[str, ...]
 
 
@@ -58,7 +67,7 @@ def read_target(answer: object, target: Target, batch: int) -> Tensor:
 
     Raises:
         ShapeError: when that does not give one number an example.
-        UsageError: when the index is out of range.
+        UsageError: when it is neither an index nor a callable, or the index is out of range.
     """
     if callable(target):
         value = target(answer)
@@ -66,6 +75,11 @@ def read_target(answer: object, target: Target, batch: int) -> Tensor:
             came = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise ShapeError(f"the target gave {came}; expected a tensor of {batch} numbers, one an example")
         return value.reshape(batch)
+    try:
+        index = operator.index(target)
+    except TypeError as error:
+        kind = type(target).__name__
+        raise UsageError(f"the target is a {kind}; expected an index of the output, or a callable") from error
     if not isinstance(answer, Tensor):
         raise ShapeError(
             f"the model returned a {type(answer).__name__}; expected a tensor, or a callable target that picks from it"
@@ -77,11 +91,11 @@ def read_target(answer: object, target: Target, batch: int) -> Tensor:
     if answer.dim() != 2 or answer.shape[0] != batch:
         raise ShapeError(
             f"the output has shape {tuple(answer.shape)}; expected ({batch}, classes), or a callable target such as "
-            f"lambda out: out[:, -1, {target}]"
+            f"lambda out: out[:, -1, {index}]"
         )
-    if not -answer.shape[1] <= target < answer.shape[1]:
-        raise UsageError(f"target is {target}; expected 0 to {answer.shape[1] - 1}, an index of the output")
-    return answer[:, target]
+    if not -answer.shape[1] <= index < answer.shape[1]:
+        raise UsageError(f"target is {index}; expected 0 to {answer.shape[1] - 1}, an index of the output")
+    return answer[:, index]
 
 
 def readout(observation: Observation, target: Target) -> Readout:
@@ -96,7 +110,7 @@ def readout(observation: Observation, target: Target) -> Readout:
 
     Raises:
         NonFiniteError: when the logit is NaN or infinite.
-        UsageError: when one example's output depends on another's states.
+        UsageError: when one example's output depends on another's states, or no gradient flows from it to its own.
     """
     states = observation.states
     batch = observation.opened.lengths.shape[0]
@@ -104,14 +118,16 @@ def readout(observation: Observation, target: Target) -> Readout:
     if not torch.isfinite(logit).all():
         raise NonFiniteError(f"the logit is {logit.tolist()}; expected finite numbers")
 
+    def run(given: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """F of these states, and the leaves to differentiate it by."""
+        with torch.enable_grad():
+            leaves = tuple(s.detach().requires_grad_() for s in given)
+            return read_target(observation.replay(leaves), target, batch), leaves
+
     def evaluate(alpha: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """F and its gradient at α·H, α of each example."""
-        with torch.enable_grad():
-            leaves = tuple((alpha[:, None].to(s) * s).requires_grad_() for s in states)
-            value = read_target(observation.replay(leaves), target, batch)
-            if not value.requires_grad:
-                return value, tuple(torch.zeros_like(s) for s in states)
-            found = torch.autograd.grad(value.sum(), leaves, allow_unused=True)
+        value, leaves = run(tuple(alpha.to(s)[readers, None] * s for s in states))
+        found = _gradients(value, leaves)
         filled = (torch.zeros_like(s) if g is None else g for g, s in zip(found, states, strict=True))
         return value.detach(), tuple(filled)
 
@@ -119,34 +135,71 @@ def readout(observation: Observation, target: Target) -> Readout:
         value, gradients = evaluate(alpha)
         slope = sum((g * s).double().sum(dim=(0, 2)) for g, s in zip(gradients, states, strict=True))
         assert isinstance(slope, Tensor)
-        return value.double(), slope
+        return value.double(), slope[order]
 
-    _refuse_mixing(observation, states, target, batch)
+    rounding = 16 * torch.finfo(logit.dtype).eps
+    _refuse_severed(run, states, rounding)
+    readers = _readers(run, states, batch)
+    order = readers.argsort()
     bias = evaluate(torch.zeros(batch, device=logit.device))[0]
     scale = torch.maximum(logit.abs(), bias.abs()).double()
-    rounding = 16 * torch.finfo(logit.dtype).eps
     weights = [torch.zeros_like(s) for s in states]
     for alpha, weight in partition(look, batch, scale, rounding, PIECES):
         for total, gradient in zip(weights, evaluate(alpha)[1], strict=True):
-            total += weight[:, None].to(gradient) * gradient
-    return Readout(tuple(weights), logit, bias, _notes(observation))
+            total += weight.to(gradient)[readers, None] * gradient
+    return Readout(tuple(weights), logit, bias, order, _notes(observation))
 
 
-def _refuse_mixing(observation: Observation, states: tuple[Tensor, ...], target: Target, batch: int) -> None:
-    """Make sure that example b of the output is read from example b of the states."""
-    if batch == 1:
-        return
+def _gradients(value: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
+    """Differentiate Σ F by the states; None for those that no gradient reaches."""
+    if not value.requires_grad:
+        return (None,) * len(leaves)
     with torch.enable_grad():
-        leaves = tuple(s.clone().requires_grad_() for s in states)
-        value = read_target(observation.replay(leaves), target, batch)
-        if not value.requires_grad:
-            return
-        found = torch.autograd.grad(value[0], leaves, allow_unused=True)
-    if any(g is not None and bool(g[:, 1:].any()) for g in found):
+        return torch.autograd.grad(value.sum(), leaves, allow_unused=True, retain_graph=True)
+
+
+def _refuse_severed(run: Run, states: tuple[Tensor, ...], rounding: float) -> None:
+    """Make sure that a target to which no gradient flows from the states does not depend on them."""
+    value, leaves = run(states)
+    if any(g is not None for g in _gradients(value, leaves)):
+        return
+    without, _ = run(tuple(torch.zeros_like(s) for s in states))
+    if bool(((value - without).abs() > rounding * torch.maximum(value.abs(), without.abs())).any()):
         raise UsageError(
-            "the output of one example depends on the states of another (sorted by length, or normalised over the "
-            "batch?); expected independent examples: explain them one at a time"
+            "the target depends on the network's states, but no gradient flows to them (torch.no_grad, "
+            "torch.inference_mode or detach behind the network?); expected a readout that can be differentiated"
         )
+
+
+def _readers(run: Run, states: tuple[Tensor, ...], batch: int) -> Tensor:
+    """Find the example of the output that reads each of the network's sequences, shape (batch,).
+
+    It is another one where a model sorts its batch by length and puts it back. Examples are numbered in binary: of
+    each bit it is asked which sequences are read by those that have it, and which by those that do not.
+    """
+    if batch == 1:
+        return torch.zeros(1, dtype=torch.int64, device=states[0].device)
+    numbers, bits = torch.arange(batch), torch.arange((batch - 1).bit_length())
+    seen = torch.zeros(2, len(bits), batch, dtype=torch.bool)
+    for share in PROBES:
+        value, leaves = run(tuple(share * s for s in states))
+        # uneven, so that opposite gradients of two readers do not cancel
+        uneven = value * torch.linspace(1, 2, batch).to(value)
+        for bit in bits.tolist():
+            for has in (0, 1):
+                for gradient in _gradients(uneven[(numbers >> bit) & 1 == has], leaves):
+                    if gradient is not None:
+                        seen[has, bit] |= gradient.ne(0).any(dim=2).any(dim=0).cpu()
+        if bool(seen.any(dim=0).all()):
+            break
+    # a sequence that nobody reads stays where it is
+    readers = torch.where(seen.any(dim=0).all(dim=0), (seen[1] << bits[:, None]).sum(dim=0), numbers)
+    if bool((seen[0] & seen[1]).any()) or not torch.equal(readers.sort().values, numbers):
+        raise UsageError(
+            "the output of one example depends on the states of another (normalised over the batch?); expected "
+            "independent examples: explain them one at a time"
+        )
+    return readers.to(states[0].device)
 
 
 def _notes(observation: Observation) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.algebra.distance import relative_error
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.expansions import resolve
 from unrolled.ngrams.opening import Network, Opened, open_network
 from unrolled.ngrams.sequence import AffineSequence, expand
@@ -25,7 +25,7 @@ from unrolled.recurrence.layout import Lengths, State, reversal
 __all__ = ["Decomposition", "decompose"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Decomposition:
     """What :func:`decompose` returns: the affine recurrences, from which terms, sums and scores are read.
 
@@ -61,6 +61,11 @@ class Decomposition:
         """How many directions the network reads in: 1 or 2."""
         return len(self.sequences)
 
+    def __repr__(self) -> str:
+        time, batch, hidden = self.opened.outputs[0].shape
+        sizes = f"batch={batch}, time={time}, hidden={hidden}, directions={self.directions}"
+        return f"Decomposition({self.expansion}: {sizes}, max_order={self.max_order}, parity={self.parity:.2g})"
+
     def vectors(self, direction: int = 0) -> Tensor:
         """Give every n-gram's term v_{start:end}, the hidden part.
 
@@ -88,6 +93,7 @@ class Decomposition:
 
         Raises:
             ShapeError: when the weight does not fit the hidden output.
+            NonFiniteError: when the weight is NaN or infinite.
         """
         weight = self._weight(weight, direction)
         if self.max_order is not None:
@@ -117,6 +123,7 @@ class Decomposition:
 
         Raises:
             ShapeError: when the weight does not fit the hidden output.
+            NonFiniteError: when the weight is NaN or infinite.
         """
         weight = self._weight(weight, direction)
         lengths = self.lengths
@@ -179,8 +186,7 @@ class Decomposition:
             Shape (batch, time, hidden).
         """
         self._sequences(direction)
-        own = self.opened.outputs[direction].transpose(0, 1)
-        return torch.where(self._inside[..., None], own, torch.zeros_like(own))
+        return self.opened.layout.blank(self.opened.outputs[direction]).transpose(0, 1).clone()
 
     def residual(self, direction: int = 0) -> Tensor:
         """Measure how far the sum is from the network's own state: ‖context - h‖ / ‖h‖.
@@ -194,11 +200,6 @@ class Decomposition:
         own = self.states(direction)
         return relative_error(self.context(direction) - own, own)
 
-    @property
-    def _inside(self) -> Tensor:
-        time = self.opened.outputs[0].shape[0]
-        return torch.arange(time, device=self.lengths.device) < self.lengths[:, None]
-
     def _sequences(self, direction: int) -> tuple[AffineSequence, ...]:
         if not 0 <= direction < self.directions:
             raise UsageError(f"direction is {direction}; expected 0 to {self.directions - 1}")
@@ -209,6 +210,8 @@ class Decomposition:
         rows = weight[None] if weight.dim() == 1 else weight
         if rows.dim() != 2 or rows.shape[1] != hidden:
             raise ShapeError(f"weight has shape {tuple(weight.shape)}; expected (classes, {hidden}) or ({hidden},)")
+        if not torch.isfinite(rows).all():
+            raise NonFiniteError("weight holds NaN or infinity; expected finite numbers")
         return rows.detach().to(self.sequences[direction][0].g)
 
     def _blocks(self, direction: int) -> Iterator[tuple[AffineSequence, Block]]:
@@ -247,14 +250,12 @@ class Decomposition:
         time = values.shape[1]
         if direction == 0 and int(self.lengths.min()) == time:
             return values
-        if direction == 1:
-            index = reversal(self.lengths, time).T
-            for axis in axes:
-                shape = [values.shape[0], *(time if k == axis else 1 for k in range(1, values.dim()))]
-                values = values.gather(axis, index.view(shape).expand(values.shape))
+        index, inside = reversal(self.lengths, time).T, self.opened.layout.inside.T
         for axis in axes:
             shape = [values.shape[0], *(time if k == axis else 1 for k in range(1, values.dim()))]
-            values = torch.where(self._inside.view(shape), values, torch.zeros_like(values))
+            if direction == 1:
+                values = values.gather(axis, index.view(shape).expand(values.shape))
+            values = torch.where(inside.view(shape), values, torch.zeros_like(values))
         return values
 
 

@@ -1,0 +1,141 @@
+"""An account needs gradients behind the network, whoever switched them off: it turns them on, or says why it cannot."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from toy_models import B, D, E, Model, T, V
+from unrolled.cells import recurrent
+from unrolled.errors import UsageError
+
+TOKENS = torch.randint(0, V, (B, T), generator=torch.Generator().manual_seed(0))
+
+
+class Masked(nn.Module):
+    """Reads whatever its caller made: token ids, a mask, weights in a list."""
+
+    def __init__(self, cell):
+        super().__init__()
+        torch.manual_seed(3)
+        self.embedding, self.head = nn.Embedding(V, E), nn.Linear(D, 2)
+        self.rnn = recurrent(cell, E, D, batch_first=True)
+
+    def forward(self, tokens, *, mask, options):
+        out = self.rnn(self.embedding(tokens))[0]
+        out = out.masked_fill(~mask[..., None], 0.0) * options["weights"][0]
+        return self.head(torch.relu(out.sum(1)))
+
+
+def account(model, made):
+    with made():
+        tokens, mask = TOKENS.clone(), torch.ones(B, T, dtype=torch.bool)
+        options = {"weights": [torch.linspace(1, 2, D)]}
+        return unrolled.explain(model, tokens, mask=mask, options=options, target=1, expansion="operating")
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("cell", ["lstm", "mrnn", "mlstm"])
+def test_it_is_the_same_where_gradients_are_off(cell, mode):
+    model = Masked(cell)
+    for found, expected in zip(account(model, mode), account(model, torch.enable_grad), strict=True):
+        assert found.ledger == expected.ledger
+        assert torch.equal(found.triangle.scores, expected.triangle.scores)
+        assert abs(found.ledger.ngrams) > 1e-3
+        assert abs(found.ledger.remainder) < 1e-5
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_the_callers_mode_is_left_on(mode):
+    model = Masked("lstm")
+    with mode():
+        before = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+        account(model, torch.enable_grad)
+        assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled()) == before
+        assert not before[0]
+
+
+class Severed(Model):
+    """Lets no gradient through behind its network, one way or another."""
+
+    def __init__(self, way):
+        super().__init__(nn.GRU)
+        self.way = way
+
+    def forward(self, tokens):
+        match self.way:
+            case "all in no_grad":
+                with torch.no_grad():
+                    return super().forward(tokens)
+            case "all in inference_mode":
+                with torch.inference_mode():
+                    return super().forward(tokens)
+            case "detached states":
+                return self.head(self.net(self.embedding(tokens))[0][:, -1].detach())
+            case "pooled in no_grad":
+                with torch.no_grad():
+                    pooled = self.net(self.embedding(tokens))[0].mean(1)
+                return self.head(pooled)
+            case "network in no_grad":
+                with torch.no_grad():
+                    states = self.net(self.embedding(tokens))[0]
+                return self.head(states[:, -1])
+            case "network in inference_mode":
+                with torch.inference_mode():
+                    states = self.net(self.embedding(tokens))[0]
+                return self.head(states[:, -1].clone())
+            case "constant":
+                self.net(self.embedding(tokens))
+                return self.head(torch.ones(len(tokens), D))
+
+
+@pytest.mark.parametrize("count", [1, B])
+@pytest.mark.parametrize("way", ["all in no_grad", "all in inference_mode", "detached states", "pooled in no_grad"])
+def test_a_readout_without_a_gradient_is_refused(way, count):
+    with pytest.raises(UsageError, match=r"no gradient flows .*no_grad.*inference_mode.*detach") as caught:
+        unrolled.explain(Severed(way), TOKENS[:count], target=1)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_target_that_detaches_is_refused():
+    for target in (lambda out: out.detach()[:, 1], lambda out: torch.tensor(out[:, 1].tolist())):
+        with pytest.raises(UsageError, match="no gradient flows"):
+            unrolled.explain(Model(nn.GRU), TOKENS, target=target)
+
+
+def test_a_direction_that_is_not_read_contributes_nothing():
+    class OneWay(Model):
+        def forward(self, tokens):
+            h = self.net(self.embedding(tokens))[1]
+            return self.head(torch.cat((h[0], torch.ones_like(h[1])), dim=-1))
+
+    for found in unrolled.explain(OneWay(nn.GRU, bidirectional=True), TOKENS, expansion="operating"):
+        assert abs(found.ledger.remainder) < 1e-5
+        assert abs(found.ledger.ngrams) > 1e-3
+        assert not found.triangle.scores[1].any()
+
+
+@pytest.mark.parametrize("way", ["network in no_grad", "network in inference_mode"])
+def test_a_network_that_runs_without_gradients_is_explained(way):
+    for found, plain in zip(
+        unrolled.explain(Severed(way), TOKENS, target=1),
+        unrolled.explain(Model(nn.GRU), TOKENS, target=1),
+        strict=True,
+    ):
+        assert found.ledger == pytest.approx(plain.ledger, abs=1e-6)
+        assert abs(found.ledger.ngrams) > 1e-3
+
+
+def test_a_readout_that_does_not_depend_on_the_states_is_all_bias():
+    for found in unrolled.explain(Severed("constant"), TOKENS, target=1):
+        assert found.ledger.ngrams == found.ledger.remainder == 0
+        assert found.ledger.bias == found.ledger.logit != 0
+
+
+def test_a_model_made_in_inference_mode_is_refused():
+    with torch.inference_mode():
+        model = Model(nn.GRU)
+        with pytest.raises(UsageError, match=r"embedding.weight was made in inference mode; expected a model made"):
+            unrolled.explain(model, TOKENS)
