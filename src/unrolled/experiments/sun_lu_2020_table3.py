@@ -186,6 +186,11 @@ def _findings(results: Sequence[Result], corpora: Sequence[str], scale: Scale) -
     for result in results:
         if "diverged" in result.values:
             yield f"{result.trial.label} diverged: {result['diverged']}."
+    if scale == "cpu" and corpora:
+        yield (
+            f"Shortened to {_SIZES[scale]['epochs']} passes, which is far from the end: what is ahead here learns "
+            "faster at first, and need not be ahead when all have learned."
+        )
 
 
 def _more(value: Sequence[float], beside: Sequence[float]) -> str:
@@ -203,12 +208,18 @@ def _draw(results: Sequence[Result], corpus: str) -> Figure:
 
     figure, panels = grid(1, len(_TYPES), width=4.4)
     for panel, kind in zip(panels, _TYPES, strict=True):
+        lines: list[Sequence[float]] = []
         for number, (name, pattern) in enumerate(_VARIANTS.items()):
             for result in _of(results, corpus, pattern.format(kind))[:1]:  # a seed tells the shape
                 found, colour, marker = result["curves"], COLOURS[number], MARKERS[number]
+                lines += [found["losses"][1:], found["dev"]]
                 panel.plot(found["steps"], found["losses"], color=colour, linewidth=1, alpha=0.6)
                 panel.plot(found["epochs"], found["dev"], color=colour, marker=marker, linestyle="--", label=name)
         panel.set(title=f"{kind.upper()}, {_CORPORA[corpus]}", xlabel="batches learned")
+        if any(lines):
+            # what nothing bounds may begin hundreds of times higher: its first mean stands above the panel
+            values = [value for line in lines for value in line]
+            panel.set_ylim(0.98 * min(values), 1.02 * max(values))
     panels[0].set_ylabel("nats a word: training (solid)\nand validation (dashed)")
     legend_below(figure, max(panels, key=lambda panel: len(panel.lines)), len(_VARIANTS))
     return figure
