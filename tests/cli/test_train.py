@@ -205,3 +205,14 @@ def test_the_defaults_of_a_pooled_model_are_those_the_help_names(unrolled: Comma
     text = " ".join(unrolled("train", "classify", "--help").out.replace("│", " ").split())
     assert f"[default: ({Pooled().hidden})]" in text
     assert f"[default: ({TrainingSettings().lr})]" in text
+
+
+@pytest.mark.parametrize("written", ["dyck(2, 3, seed=1)", "dyck(2,3,seed=1)", " dyck(2, 3,seed=1) "])
+def test_settings_of_a_dataset_may_be_written_with_spaces_in_a_file(
+    unrolled: Command, tmp_path: Path, written: str
+) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text(f"data: {written}\nsteps: 1\nepochs: 1\nout: {tmp_path / 'run'}\n")
+    assert unrolled("train", "brackets", "--config", config).status == 0
+    fields = load_run(tmp_path / "run").task.fields()
+    assert (fields["kinds"], fields["depth"]) == (2, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -63,6 +64,8 @@ def _flag(name: str, kind: Any, help_text: str, *names: str, shown: str | bool =
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
 
 
+_BETWEEN = re.compile(r"\s+(?![^()]*\))")
+"""What separates the names of a list: spaces, but for those in brackets, as in ``dyck(2, 8)``."""
 _OWN = (
     _flag("out", Path | None, "The run folder to write.", shown="runs/DATA-ENCODER"),
     _flag("force", bool | None, "Replace an earlier run of this name.", "--force"),
@@ -122,7 +125,7 @@ def _checked(task: type[Task[Any, Any]], file: SettingsFile, given: Mapping[str,
     values = dict(file.values)
     for key in ("data", "dev", "test"):
         if isinstance(values.get(key), str):
-            values[key] = values[key].split()
+            values[key] = _BETWEEN.split(values[key].strip())
     try:
         _made(task, {"data": given.get("data"), **values})
     except UnrolledError as error:
