@@ -84,7 +84,7 @@ def test_a_smoke_run_has_tables_with_rows_and_is_found_again(name, smoked):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_figures_can_be_drawn(name, smoked, tmp_path):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     experiment, results, _ = smoked(name)
     for file, draw in experiment.report(results, "smoke").figures.items():
         png, svg = save(draw, tmp_path, file)
@@ -94,7 +94,7 @@ def test_figures_can_be_drawn(name, smoked, tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_has_been_run_is_reported_though_the_rest_has_not(name, smoked):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     experiment, results, _ = smoked(name)
     for some in (results[:1], results[-1:]):
         report = experiment.report(some, "smoke")

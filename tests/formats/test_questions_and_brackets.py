@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from one_line import check_answer
 from unrolled.datasets.dyck import Dyck
 from unrolled.errors import DataError
 from unrolled.formats import FORMATS, read_files, read_split
@@ -124,11 +125,4 @@ MALFORMED = [
 @pytest.mark.parametrize(("kind", "name", "content", "line", "expected"), MALFORMED, ids=[row[4] for row in MALFORMED])
 def test_a_malformed_file_is_answered_in_one_line(tmp_path, kind, name, content, line, expected):
     path = write(tmp_path, name, content)
-    with pytest.raises(DataError) as caught:
-        read_files(kind, [path])
-    place = str(path) if line is None else f"{path}:{line}"
-    said = str(caught.value)
-    assert said.startswith(f"{place}: expected {expected}")
-    assert "; " in said
-    assert "\n" not in said
-    assert caught.value.exit_code == 65
+    check_answer(kind, path, line, expected)

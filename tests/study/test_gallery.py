@@ -13,7 +13,7 @@ from unrolled.study.gallery import draw_gallery
 from unrolled.study.runner import run_experiment
 from unrolled.study.table import Table
 
-pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
 
 
 class Lines(Experiment):

@@ -12,18 +12,16 @@ Source:
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from unrolled.text.corpus import Candidate, DatasetSource, Question, Selection
+from unrolled.text.candidates import CandidateLine, gather_questions
+from unrolled.text.corpus import DatasetSource, Question, Selection
 from unrolled.text.reading import find_file, iter_lines, malformed
-from unrolled.text.tokenise import tokenise
 
 __all__ = ["WikiQa"]
 
 _HEADER = ("QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label")
-_LABELS = {"0": False, "1": True}
 
 
 class WikiQa(DatasetSource):
@@ -50,16 +48,7 @@ class WikiQa(DatasetSource):
         return Selection(name=self.name, train=train, dev=dev, test=test)
 
 
-class _Row(NamedTuple):
-    line: int
-    question_id: str
-    question: str
-    sentence: str
-    right: bool
-
-
-def _rows(path: Path) -> list[_Row]:
-    rows = []
+def _lines(path: Path) -> Iterator[CandidateLine]:
     for number, line in enumerate(iter_lines(path), start=1):
         cells = line.split("\t")
         if number == 1 and tuple(cells) != _HEADER:
@@ -70,24 +59,8 @@ def _rows(path: Path) -> list[_Row]:
         if number == 1:
             continue
         question_id, question, *_, sentence, label = cells
-        if label not in _LABELS:
-            raise malformed(path, number, "the label 0 or 1", repr(label), "1 is a sentence that answers the question")
-        for what, text in (("question", question), ("sentence", sentence)):
-            if not text.strip():
-                raise malformed(path, number, f"a {what}", "an empty column", "is the file whole?")
-        rows.append(_Row(number, question_id, question, sentence, _LABELS[label]))
-    return rows
+        yield CandidateLine.read(path, number, question_id, question, sentence, label)
 
 
 def _read(path: Path) -> tuple[Question, ...]:
-    questions = []
-    seen: set[str] = set()
-    for question_id, group in groupby(_rows(path), key=lambda row: row.question_id):
-        rows = list(group)
-        if question_id in seen:
-            hint = "all candidates of a question stand together"
-            raise malformed(path, rows[0].line, "a new question", f"{question_id!r} once more", hint)
-        seen.add(question_id)
-        candidates = tuple(Candidate(tuple(tokenise(row.sentence)), row.right) for row in rows)
-        questions.append(Question(tuple(tokenise(rows[0].question)), candidates))
-    return tuple(questions)
+    return tuple(question for _, question in gather_questions(path, _lines(path)))

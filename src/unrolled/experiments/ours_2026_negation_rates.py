@@ -258,9 +258,9 @@ def _findings(results: Sequence[Result]) -> list[str]:
         if _values(mine, expansion, "phrase", _VERY):
             told += f"; very strengthens {100 * _mean(mine, expansion, 'phrase', _VERY)[0]:.0f}%"
         said.append(f"{told}.")
-        wrong = [each for each in mine[0]["expansions"] if name in _OPENED and each not in _EXACT]
-        if wrong:
-            rates = (f"{each} {100 * _mean(mine, each, 'phrase', 'flips_negative')[0]:.0f}%" for each in wrong)
+        inexact = [each for each in mine[0]["expansions"] if each not in (*_EXACT, _OWN)]
+        if inexact:
+            rates = (f"{each} {100 * _mean(mine, each, 'phrase', 'flips_negative')[0]:.0f}%" for each in inexact)
             said.append(
                 f"{name}: summed over the phrase, negative adjectives flip by the inexact expansions for "
                 f"{', '.join(rates)}, in the network for {negative:.0f}%."

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from unrolled.text.corpus import Candidate, Corpus, Question, Selection
+from unrolled.text.candidates import CandidateLine, gather_questions
+from unrolled.text.corpus import Corpus, Question, Selection
 from unrolled.text.reading import iter_lines, malformed
 from unrolled.text.rows import Row, RowFormat
-from unrolled.text.tokenise import tokenise
 
 __all__ = ["Answers"]
 
 _HEADER = ("question", "sentence", "label")
-_LABELS = {"0": False, "1": True}
 
 
 class Answers(RowFormat[Question]):
@@ -43,27 +41,8 @@ class Answers(RowFormat[Question]):
             DataError: when a line has not these columns, or a question comes once more.
         """
         for path in paths:
-            seen: set[str] = set()
-            for question, group in groupby(_lines(path), key=lambda line: line.question):
-                lines = list(group)
-                if question in seen:
-                    hint = "all candidates of a question stand together"
-                    raise malformed(path, lines[0].number, "a new question", f"{question!r} once more", hint)
-                seen.add(question)
-                candidates = tuple(Candidate(tuple(tokenise(line.sentence)), line.right) for line in lines)
-                yield Row(path, lines[0].number, Question(tuple(tokenise(question)), candidates))
-
-    def labels(self, value: Question, kind: type[Corpus[Any]]) -> Iterable[str]:  # the base class's signature
-        """Give nothing: any question may be asked.
-
-        Args:
-            value: the question.
-            kind: of questions.
-
-        Returns:
-            Nothing.
-        """
-        return ()
+            for line, question in gather_questions(path, _lines(path)):
+                yield Row(path, line, question)
 
     def corpus(
         self,
@@ -88,14 +67,7 @@ class Answers(RowFormat[Question]):
         return Selection(name=name, train=tuple(train), dev=tuple(dev), test=tuple(test))
 
 
-class _Line(NamedTuple):
-    number: int
-    question: str
-    sentence: str
-    right: bool
-
-
-def _lines(path: Path) -> Iterator[_Line]:
+def _lines(path: Path) -> Iterator[CandidateLine]:
     """Read the candidates as they are written."""
     for number, line in enumerate(iter_lines(path), start=1):
         cells = [cell.strip() for cell in line.split("\t")]
@@ -104,9 +76,4 @@ def _lines(path: Path) -> Iterator[_Line]:
         if len(cells) != len(_HEADER):
             raise malformed(path, number, "question<TAB>sentence<TAB>label", repr(line), "three columns, no quotes")
         question, sentence, label = cells
-        for what, text in (("question", question), ("sentence", sentence)):
-            if not text:
-                raise malformed(path, number, f"a {what}", "an empty column", "every line has both, and a label")
-        if label not in _LABELS:
-            raise malformed(path, number, "the label 0 or 1", repr(label), "1 is a sentence that answers the question")
-        yield _Line(number, question, sentence, _LABELS[label])
+        yield CandidateLine.read(path, number, question, question, sentence, label)

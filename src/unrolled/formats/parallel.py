@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +47,6 @@ class Parallel(RowFormat[Pair]):
         source, target = paths
         for number, pair in read_parallel(source, target, cutter(source), cutter(target)):
             yield Row(source, number, pair)
-
-    def labels(self, value: Pair, kind: type[Corpus[Any]]) -> Iterable[str]:  # the base class's signature
-        """Give nothing: any word may be read, and a new one is unknown.
-
-        Args:
-            value: the pair.
-            kind: of translations.
-
-        Returns:
-            Nothing.
-        """
-        return ()
 
     def corpus(
         self,

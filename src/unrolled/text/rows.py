@@ -51,8 +51,7 @@ class RowFormat(Format, Generic[R]):
             Each example, with the line it begins at.
         """
 
-    @abstractmethod
-    def labels(self, value: R, kind: type[Corpus[object]]) -> Iterable[Hashable]:
+    def labels(self, value: R, kind: type[Corpus[object]]) -> Iterable[Hashable]:  # most have their own
         """List what of an example must also stand in a training example, or it could not be predicted.
 
         Args:
@@ -60,8 +59,9 @@ class RowFormat(Format, Generic[R]):
             kind: one of ``kinds``.
 
         Returns:
-            Its class, its tags; nothing for a number or a translation.
+            Its class, its tags; nothing unless a format says so, as for a translation or a question.
         """
+        return ()
 
     @abstractmethod
     def corpus(
