@@ -22,9 +22,9 @@ SENTENCE = "in the end the film was not not charming"
 NETWORKS: tuple[Literal["gru", "lstm"], ...] = ("gru", "lstm")
 EXPANSIONS = ("activation", "zero", "path")
 ABOUT = """\
-Each figure is a mean over the adjectives ± their standard deviation; what the
-paper's ± is it does not say, and its figures are of its own networks, opened by
-the activation expansion. Scores are shares of the difference of the two logits:
+Each figure is a mean over the adjectives ± their standard deviation. The paper
+does not say what its ± is; its figures are of its own networks, opened by the
+activation expansion. Scores are shares of the difference of the two logits:
 above 0 a phrase speaks for "positive", below 0 for "negative". The error of the
 sum is how far all n-grams of a double negation together are from the network's
 state, relative to it: only an exact expansion accounts for all that was said."""
