@@ -102,7 +102,7 @@ class Split(Protocol[B_co]):
         """
 
     def select(self, which: Tensor) -> B_co:
-        """Lay some examples side by side.
+        """Lay some examples side by side; nothing is drawn, since some batches are put together ahead of their steps.
 
         Args:
             which: an entry of a plan.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,6 +31,8 @@ from unrolled.training.watching import Epoch, Step, Watcher, Watchers, merit
 from unrolled.training.weights import all_tensors, load_tensors, plain_tensors
 
 __all__ = ["Trainer"]
+
+_IN_A_ROW = 16  # batches put together at once: few enough for their memory to be nothing
 
 
 class Trainer:
@@ -126,8 +129,10 @@ class Trainer:
         train, state = self.splits["train"], self.state
         self.drawn = self.order.get_state()
         plan = train.plan(self.settings.batch, self.order)
-        while state.batch < len(plan) and not state.exhausted(self.settings):
-            learned = self._step(train.select(plan[state.batch]), len(plan))
+        for batch in _selected(train, plan[state.batch :]):
+            if state.exhausted(self.settings):
+                break
+            learned = self._step(batch, len(plan))
             if learned.stop:
                 self._stop()
             if state.step % self.settings.checkpoint_every == 0:
@@ -285,6 +290,12 @@ class Trainer:
             "predictions_per_second": round(state.predictions / state.training, 1),
             "parameters": sum(parameter.numel() for parameter in set(self.model.parameters())),
         }
+
+
+def _selected(split: Split[Any], plan: Sequence[Tensor]) -> Iterator[Any]:
+    """Put batches together, some in a row: in between steps the processor's caches hold the model, not this code."""
+    for begin in range(0, len(plan), _IN_A_ROW):
+        yield from [split.select(which) for which in plan[begin : begin + _IN_A_ROW]]
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
