@@ -65,7 +65,7 @@ class Setting:
         return f"batch {self.batch}, {self.time} steps, {size}, {self.rounds} repeat(s)"
 
 
-SETTINGS = (Setting(20, 35, 300_000, 9), Setting(20, 35, 3_400_000, 5), Setting(128, 100, 4_500_000, 1))
+SETTINGS = (Setting(20, 35, 300_000, 9), Setting(20, 35, 3_400_000, 5), Setting(128, 100, 4_500_000, 3))
 
 
 @dataclass

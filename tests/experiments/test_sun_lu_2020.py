@@ -220,6 +220,24 @@ def test_short_and_long_ngrams_are_compared_by_their_signs():
     assert len(report.tables[0].rows) == 4
 
 
+def test_seeds_of_one_network_share_a_row_and_those_without_such_ngrams_are_left_out():
+    experiment = ngrams.NgramScores()
+    first, second = (
+        trial for trial in experiment.trials("cpu") if trial.label in ("GRU, SST, seed 0", "GRU, SST, seed 1")
+    )
+    good, bad, empty = (
+        {"positive": [1.0], "negative": [-1.0]},
+        {"positive": [-1.0], "negative": [1.0]},
+        {"positive": [], "negative": [1.0]},
+    )
+    one = {name: [good, good, good, good] for name in ("activation", "path")}
+    other = {name: [bad, empty, empty, empty] for name in one}
+    results = [made(first, scores=one, test_accuracy=0.5), made(second, scores=other, test_accuracy=0.5)]
+    (table,) = experiment.report(results, "cpu").tables
+    assert [row[:2] for row in table.rows[:4]] == [("GRU, SST, approximation", str(order)) for order in (1, 2, 3, 4)]
+    assert [row[4].ours for row in table.rows[:4]] == [[1.0, 0.0], [1.0], [1.0], [1.0]]
+
+
 @pytest.mark.parametrize("encoder", ["gru", "lstm"])
 def test_both_directions_together_make_the_logit_and_each_reads_its_own_way(encoder, tmp_path):
     from unrolled.study.learning import learn_once

@@ -54,7 +54,7 @@ _KINDS = {"ngram": "n-gram", "phrase": "all that end there"}
 
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "draws": 20},
-    "cpu": {"seeds": 1, "draws": 1000},
+    "cpu": {"seeds": 3, "draws": 1000},
     "paper": {"seeds": 3, "draws": 1000},
 }
 _RATIO = 1.2  # in the made-up corpus of scale smoke, where every adjective is often negated

@@ -52,7 +52,7 @@ _TITLES = {"before": "what came before", "after": "what comes next"}
 _TRAINED, _VECTORS, _UNTRAINED = "trained", "vectors shuffled", "untrained"
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"seeds": 1, "least": 5, "training": {"epochs": 4, "batch": 8, "lr": 0.01}, "hidden": 8, "embedding": 8},
-    "cpu": {"seeds": 1, "least": 25, "training": {"epochs": 3}, "hidden": 128, "embedding": 128},
+    "cpu": {"seeds": 3, "least": 25, "training": {"epochs": 3}, "hidden": 128, "embedding": 128},
     "paper": {"seeds": 5, "least": 25, "training": {"epochs": 10}, "hidden": 128, "embedding": 128},
 }
 """``least``: how often a word is met with something before it, and how often with something behind it."""

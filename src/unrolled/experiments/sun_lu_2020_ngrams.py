@@ -13,13 +13,15 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from unrolled.analyses.negation_network import NEGATION_SIZES, learn_negation, negation_corpus
 from unrolled.analyses.polarity import ngram_scores
 from unrolled.analyses.telling_ngrams import telling_ngrams
-from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.study.learning import learn_once
 from unrolled.study.loading import load_once
 from unrolled.study.table import Number, Table
@@ -35,9 +37,11 @@ _ORDERS = (1, 2, 3, 4)
 _ENCODERS = ("gru", "lstm")  # the paper shows the GRU alone
 _CORPORA = {"sst2": "SST", "negation": "synthetic"}
 _EXPANSIONS = {"activation": "approximation", "path": "exact"}
+_LABELS = ("positive", "negative")
 # The paper does not say: what a strong association is, and how many n-grams are shown.
 _CHOICE = {"least": 3, "share": 0.9, "most": 200}
 _EPOCHS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 10}
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 5}
 
 
 class NgramScores(Experiment):
@@ -48,14 +52,13 @@ class NgramScores(Experiment):
     source = "Sun and Lu, Sequence-level features (2020), figures 3 and 5; no figures in numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the GRU's, then the LSTM's."""
+        """List the networks seed by seed, the GRU's first."""
         corpora = _CORPORA if scale != "smoke" else ("negation",)
         listed = []
-        for encoder in _ENCODERS:
-            for corpus in corpora:
-                sizes = NEGATION_SIZES[scale] if corpus == "negation" else {"epochs": _EPOCHS[scale]}
-                chosen = {**sizes, **_CHOICE, "encoder": encoder, "corpus": corpus, "seed": 0}
-                listed.append(Trial(f"{encoder.upper()}, {_CORPORA[corpus]}", chosen))
+        for seed, encoder, corpus in product(range(_SEEDS[scale]), _ENCODERS, corpora):
+            sizes = NEGATION_SIZES[scale] if corpus == "negation" else {"epochs": _EPOCHS[scale]}
+            chosen = {**sizes, **_CHOICE, "encoder": encoder, "corpus": corpus, "seed": seed}
+            listed.append(Trial(f"{_title(encoder, corpus)}, seed {seed}", chosen))
         return listed
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
@@ -78,14 +81,17 @@ class NgramScores(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate how well scores tell labels, and draw them."""
         rows: list[Sequence[str | Number]] = []
-        for result in results:
+        for title, mine in _by_network(results):
             for expansion, name in _EXPANSIONS.items():
-                for order, groups in zip(_ORDERS, result["scores"][expansion], strict=True):
-                    if all(groups.values()):
-                        counts = (Number([len(group)], digits=0) for group in groups.values())
-                        shares = (Number([value], digits=1, percent=True) for value in (_signs(groups), above(groups)))
-                        sizes = (Number([fmean(group)]) for group in groups.values())
-                        rows.append((f"{result.trial.label}, {name}", str(order), *counts, *shares, *sizes))
+                for order in _ORDERS:
+                    if found := _groups(mine, expansion, order):
+                        counts = (Number([len(groups[label]) for groups in found], digits=0) for label in _LABELS)
+                        shares = (
+                            Number([share(groups) for groups in found], digits=1, percent=True)
+                            for share in (_signs, above)
+                        )
+                        means = (Number([fmean(groups[label]) for groups in found]) for label in _LABELS)
+                        rows.append((f"{title}, {name}", str(order), *counts, *shares, *means))
         columns = (
             "network, expansion", "n", "positive", "negative", "right sign, %", "in order, %", "mean, positive",
             "mean, negative",
@@ -95,10 +101,9 @@ class NgramScores(Experiment):
             "one label; in order: a positive one above a negative one (chance 50)"
         )
         drawn = {
-            f"sequence-level-features-ngrams-{result.trial.settings['corpus']}-{result.trial.settings['encoder']}": (
-                lambda result=result: _draw(result)
-            )
-            for result in results
+            f"sequence-level-features-ngrams-{corpus}-{encoder}": partial(_draw, mine[0], _title(encoder, corpus))
+            for encoder, corpus in product(_ENCODERS, _CORPORA)
+            if (mine := where(results, encoder=encoder, corpus=corpus))
         }
         return Report([Table(title, columns, rows)], list(_findings(results)), drawn)
 
@@ -131,31 +136,49 @@ def _signs(groups: Mapping[str, Sequence[float]]) -> float:
     return fmean(right)
 
 
+def _title(encoder: str, corpus: str) -> str:
+    return f"{encoder.upper()}, {_CORPORA[corpus]}"
+
+
+def _by_network(results: Sequence[Result]) -> Iterator[tuple[str, Sequence[Result]]]:
+    for encoder, corpus in product(_ENCODERS, _CORPORA):
+        if mine := where(results, encoder=encoder, corpus=corpus):
+            yield _title(encoder, corpus), mine
+
+
+def _groups(mine: Sequence[Result], expansion: str, order: int) -> list[Mapping[str, Sequence[float]]]:
+    """Give the scores of both labels, seed by seed, of the seeds that have n-grams of this order for both."""
+    found = (result["scores"][expansion][_ORDERS.index(order)] for result in mine)
+    return [groups for groups in found if all(groups.values())]
+
+
 def _findings(results: Sequence[Result]) -> Iterator[str]:
-    for result in results:
+    for title, mine in _by_network(results):
         for expansion, name in _EXPANSIONS.items():
-            found = {
-                order: _signs(groups)
-                for order, groups in zip(_ORDERS, result["scores"][expansion], strict=True)
-                if all(groups.values())
-            }
-            short, long = ([found[order] for order in orders if order in found] for orders in ((1, 2), (3, 4)))
+            short, long = (
+                [
+                    fmean(_signs(groups) for groups in found)
+                    for order in orders
+                    if (found := _groups(mine, expansion, order))
+                ]
+                for orders in ((1, 2), (3, 4))
+            )
             if short and long:
                 holds = fmean(short) > fmean(long)
                 yield (
-                    f"{result.trial.label}, {name}: the score has the label's sign for {100 * fmean(short):.1f}% of "
+                    f"{title}, {name}: the score has the label's sign for {100 * fmean(short):.1f}% of "
                     f"unigrams and bigrams, and {100 * fmean(long):.1f}% of longer n-grams: "
                     + ("shorter ones tell more, as published." if holds else "shorter ones do not tell more.")
                 )
 
 
-def _draw(result: Result) -> Figure:
+def _draw(result: Result, title: str) -> Figure:
     from unrolled.study.figures import COLOURS, grid
 
     figure, panels = grid(1, len(_EXPANSIONS), width=4.4)
     labels: dict[str, Any] = {}
     for panel, (expansion, name) in zip(panels, _EXPANSIONS.items(), strict=True):
-        for number, label in enumerate(("positive", "negative")):
+        for number, label in enumerate(_LABELS):
             colour = COLOURS[number]
             groups = {
                 order: scores[label]
@@ -174,7 +197,7 @@ def _draw(result: Result) -> Figure:
             labels[label] = (boxes["boxes"] or [None])[0]
         panel.axhline(0, color="#888888", linewidth=1)
         panel.set_xticks(_ORDERS, [str(order) for order in _ORDERS])
-        panel.set(title=f"{result.trial.label}, {name}", xlabel="order of the n-gram, words", xlim=(0.5, 4.5))
+        panel.set(title=f"{title}, {name}", xlabel="order of the n-gram, words", xlim=(0.5, 4.5))
     panels[0].set_ylabel("polarity score")
     shown = {f"{label} n-grams": box for label, box in labels.items() if box}
     figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=2)
