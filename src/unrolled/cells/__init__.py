@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from unrolled.recurrence.cell import Cell
+from unrolled.recurrence.kernels.recording import recorded
 from unrolled.recurrence.network import Recurrent
 from unrolled.zoo import Zoo
 
-__all__ = ["CELLS", "list", "recurrent"]
+__all__ = ["CELLS", "list", "recorded", "recurrent"]
 
 CELLS: Zoo[Cell] = Zoo(__name__, Cell, "cell")  # type: ignore[type-abstract]  # members are concrete
 

@@ -7,7 +7,7 @@ start; back, what can be known of many steps at once is computed for a stretch o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -139,6 +139,11 @@ class GatedKernel(SequenceKernel):
 
     def __init__(self, product: Product, gates: Gates) -> None:
         self.product, self.gates = product, gates
+
+    @property
+    def identity(self) -> Hashable:
+        """The product and the gates, with all that they were made of."""
+        return tuple((type(each), *vars(each).values()) for each in (self.product, self.gates))
 
     def plain(self, *tensors: Any) -> Tensor:
         """Run step by step."""

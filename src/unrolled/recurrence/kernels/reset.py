@@ -8,6 +8,7 @@ with a the candidate's pre-activation and u = r ⊙ h. A step is two products ea
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import torch
@@ -21,6 +22,11 @@ __all__ = ["ResetBeforeKernel"]
 
 class ResetBeforeKernel(SequenceKernel):
     """A GRU as first published. Its tensors are [x^r, x^z, x^n], h_0 and [U_r; U_z; U_n]."""
+
+    @property
+    def identity(self) -> Hashable:
+        """There is one of it."""
+        return type(self)
 
     def plain(self, *tensors: Any) -> Tensor:
         """Run step by step."""

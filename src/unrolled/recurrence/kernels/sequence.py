@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+
+from unrolled.recurrence.kernels.recording import Pass, current_recordings
 
 __all__ = ["SequenceKernel", "differentiate_plain", "only_plain_serves", "run_kernel", "stretches"]
 
@@ -21,6 +23,11 @@ class SequenceKernel(ABC):
 
     Products of the inputs are taken outside: they are ordinary operations, one product each way.
     """
+
+    @property
+    def identity(self) -> Hashable:
+        """What tells it from kernels that do other work; None where a pass leaves more behind than it returns."""
+        return None
 
     @abstractmethod
     def plain(self, *tensors: Any) -> Tensor:
@@ -131,16 +138,34 @@ def stretches(time: int, step: int, most: int = 0) -> list[tuple[int, int]]:
 class _Run(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, kernel: SequenceKernel, *tensors: Tensor | None) -> Tensor:
-        states, kept = kernel.forward(*tensors)
-        ctx.kernel, ctx.count = kernel, len(tensors)
-        ctx.save_for_backward(*tensors, states, *kept)
+        # asked for here, since the way back runs in a thread of autograd's
+        recordings = current_recordings()
+        serves = recordings is not None and kernel.identity is not None and recordings.serve(tensors)
+        ctx.recordings, ctx.kernel, ctx.count = recordings if serves else None, kernel, len(tensors)
+
+        def run(*given: Tensor | None) -> tuple[Tensor, ...]:
+            states, kept = kernel.forward(*given)
+            return states, *kept
+
+        found = _passed(ctx, "forward", run, tensors)
+        ctx.save_for_backward(*tensors, *found)
+        states: Tensor = found[0]
         return states
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        saved, count = ctx.saved_tensors, ctx.count
-        tensors, states, kept = saved[:count], saved[count], saved[count + 1 :]
-        if not torch.is_grad_enabled():
-            found = ctx.kernel.backward(gradients[0], tensors, states, kept)
-            return None, *found
-        return None, *differentiate_plain(ctx.kernel.plain, tensors, gradients)
+        saved, count, kernel = ctx.saved_tensors, ctx.count, ctx.kernel
+        if torch.is_grad_enabled():
+            return None, *differentiate_plain(kernel.plain, saved[:count], gradients)
+
+        def run(gradient: Tensor, *given: Tensor) -> tuple[Tensor | None, ...]:
+            return kernel.backward(gradient, given[:count], given[count], given[count + 1 :])
+
+        return None, *_passed(ctx, "backward", run, (gradients[0], *saved))
+
+
+def _passed(ctx: Any, way: str, run: Pass, tensors: Sequence[Tensor | None]) -> tuple[Any, ...]:
+    """Do a pass, from its recording where there are to be some."""
+    if ctx.recordings is None:
+        return run(*tensors)
+    return ctx.recordings.run((way, ctx.count, ctx.kernel.identity), run, *tensors)
