@@ -80,6 +80,31 @@ def test_where_the_target_is_flat_at_the_states_the_order_is_found_below_them():
         assert abs(e.ledger.remainder) < 1e-6
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_head_that_is_often_flat_does_not_hide_the_order(seed):
+    model = Sorts(nn.GRU, packed=True).double()
+    torch.manual_seed(seed)
+    model.head = nn.Sequential(nn.Linear(D, 2), nn.ReLU(), nn.Linear(2, 3)).double()
+    tokens, lengths = torch.randint(0, V, (4, 5)), torch.tensor([2, 5, 4, 3])
+    for b, e in enumerate(unrolled.explain(model, tokens, lengths, target=1, expansion="operating")):
+        alone = unrolled.explain(
+            model, tokens[b : b + 1, : lengths[b]], lengths[b : b + 1], target=1, expansion="operating"
+        )
+        assert e.tokens == alone.tokens
+        assert e.ledger == pytest.approx(alone.ledger, abs=1e-11)
+
+
+def test_an_order_that_cannot_be_found_is_refused():
+    model = Sorts(nn.GRU, packed=True).double()
+
+    def half_dead(out):  # two of four examples say nothing of their states
+        return torch.stack((out[0, 1], out[1, 1], 0 * out[2, 1], 0 * out[3, 1]))
+
+    tokens, lengths = torch.randint(0, V, (4, 5)), torch.tensor([2, 5, 4, 3])
+    with pytest.raises(UsageError, match=r"which states examples \[.*\] are read from could not be found out"):
+        unrolled.explain(model, tokens, lengths, target=half_dead)
+
+
 @pytest.mark.parametrize(
     "mix",
     [

@@ -129,6 +129,26 @@ def test_a_gradient_of_a_gradient_is_not_recorded():
     same(found, twice(other))
 
 
+def test_what_inference_recorded_serves_training():
+    network, x, recordings = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
+    expected = learn(network, x)
+    with recorded(recordings):
+        with torch.inference_mode():
+            network(x)
+        same(learn(network, x), expected)
+    assert len(recordings.kept) == 2
+
+
+def test_two_ways_forward_may_wait_for_their_ways_back():
+    network, recordings = recurrent("gru", E, D), stand_ins()
+    inputs = [torch.randn(T, B, E, requires_grad=True) for _ in range(2)]
+    expected = [torch.autograd.grad(network(x)[0].square().sum(), x) for x in inputs]
+    with recorded(recordings):
+        outputs = [network(x)[0].square().sum() for x in inputs]
+        found = [torch.autograd.grad(each, x) for each, x in zip(outputs, inputs, strict=True)]
+    same([g for (g,) in found], [g for (g,) in expected])
+
+
 @pytest.mark.parametrize("name", ["lstm", "mvma_g", "simplified_gru"])
 def test_kernels_that_leave_more_behind_are_not_recorded(name):
     network, x, recordings = recurrent(name, E, D), torch.randn(T, B, E), stand_ins()

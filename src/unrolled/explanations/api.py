@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from unrolled.errors import ShapeError
+from unrolled.errors import UsageError
 from unrolled.expansions import resolve
+from unrolled.explanations.borrow import borrowed
 from unrolled.explanations.explanation import Explanation
 from unrolled.explanations.find import find_recurrent
-from unrolled.explanations.observe import evaluating, observe
+from unrolled.explanations.labels import Tokens, label
+from unrolled.explanations.observe import observe
 from unrolled.explanations.readout import Target, readout
 from unrolled.ngrams.account import Ledger, Triangle
 from unrolled.ngrams.sequence import expand
@@ -21,34 +21,17 @@ from unrolled.recurrence.expansion import Expansion
 __all__ = ["explain"]
 
 TOLERANCE = 1e-6
+NOTED = 1e-3  # a residual of an exact expansion that is no rounding of its sum any more
 
-Tokens = Sequence[str] | Sequence[Sequence[str]] | None
 
-
-def _labels(
-    tokens: Tokens, lengths: list[int], time: int, args: tuple[object, ...], kwargs: dict[str, object]
-) -> list[tuple[str, ...]]:
-    """Name every position of every example: as given, else by token ids found among the arguments, else by number."""
-    if tokens is not None:
-        one = len(tokens) == 0 or isinstance(tokens[0], str)
-        rows = [list(map(str, tokens))] if one else [list(map(str, row)) for row in tokens]
-        if len(rows) != len(lengths):
-            raise ShapeError(f"tokens for {len(rows)} examples came; expected {len(lengths)}")
-        named = []
-        for row, length in zip(rows, lengths, strict=True):
-            if len(row) > length:
-                raise ShapeError(f"{len(row)} tokens came for a sequence of {length}; expected at most {length}")
-            # positions without a name were read all the same: padding that the model did not mask
-            named.append((*row, *["‹pad›"] * (length - len(row))))
-        return named
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, Tensor) and not value.is_floating_point() and value.dtype != torch.bool:
-            ids = value[None] if value.dim() == 1 else value
-            if ids.shape == (len(lengths), time):
-                return [tuple(map(str, row[:n])) for row, n in zip(ids.tolist(), lengths, strict=True)]
-            if ids.shape == (time, len(lengths)):
-                return [tuple(map(str, row[:n])) for row, n in zip(ids.T.tolist(), lengths, strict=True)]
-    return [tuple(f"x{t + 1}" for t in range(n)) for n in lengths]
+def _notes(expansion: Expansion, residual: float) -> tuple[str, ...]:
+    """Say where an exact account is none."""
+    if not expansion.exact or residual <= NOTED:
+        return ()
+    return (
+        f"the terms add up to the states but for {residual:.1g} of their size: terms far larger than their sum cancel, "
+        "and what is left is rounding; float64 has more digits (model.double())",
+    )
 
 
 @torch.inference_mode(mode=False)  # it differentiates, whoever calls it
@@ -91,25 +74,28 @@ def explain(
         ParityError: when our states differ from the network's by more than rounding.
         NonFiniteError: when weights, inputs or the logit are NaN or infinite.
     """
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module")
     chosen = resolve(expansion)
     _, network = find_recurrent(model, rnn)
-    with evaluating(model):
+    with borrowed(model):
         observation = observe(model, network, args, kwargs)
         found = readout(observation, target)
-    opened = observation.opened
-    with torch.no_grad():
-        sequences = tuple(
-            tuple(expand(layers, member, TOLERANCE) for member in chosen.members()) for layers in opened.directions
-        )
-        reading = read(opened, sequences, found.weights)
-    lengths = opened.lengths[found.order].tolist()
-    labels = _labels(tokens, lengths, opened.outputs[0].shape[0], args, kwargs)
+        opened = observation.opened
+        with torch.no_grad():
+            sequences = tuple(
+                tuple(expand(layers, member, TOLERANCE) for member in chosen.members()) for layers in opened.directions
+            )
+            reading = read(opened, sequences, found.weights)
+    lengths, time = opened.lengths[found.order].tolist(), opened.outputs[0].shape[0]
+    labels = label(tokens, lengths, time, (*args, *kwargs.values()), network.batch_first)
     name = getattr(target, "__name__", "target") if callable(target) else f"output {target}"
     explanations = []
     for b, (words, row) in enumerate(zip(labels, found.order.tolist(), strict=True)):
         n = len(words)
         triangle = Triangle(reading.scores[row, :, :n, :n], reading.contributions[row, :, :n, :n])
         logit, bias = float(found.logit[b]), float(found.bias[b])
+        residual = float(reading.residual[row])
         ngrams, initial = float(triangle.contributions.sum()), float(reading.initial[row])
         explanations.append(
             Explanation(
@@ -121,10 +107,10 @@ def explain(
                 expansion=str(chosen),
                 exact=chosen.exact,
                 local=chosen.local,
-                residual=float(reading.residual[row]),
+                residual=residual,
                 parity=opened.parity,
                 scope=opened.scope,
-                notes=found.notes,
+                notes=(*found.notes, *_notes(chosen, residual)),
             )
         )
     return explanations[0] if len(explanations) == 1 else explanations

@@ -35,6 +35,8 @@ def find_recurrent(model: nn.Module, rnn: str | nn.Module | None = None) -> tupl
         if rnn not in found:
             raise UnknownNameError("recurrent network", rnn, found)
         return rnn, found[rnn]
+    if rnn is not None:
+        raise UsageError(f"rnn is a {type(rnn).__name__}; expected the network's path inside the model, or the module")
     if not found:
         raise UsageError(
             f"no recurrent network in {type(model).__name__}; expected a torch.nn.RNN, GRU or LSTM, "

@@ -1,44 +1,26 @@
 """Watch a recurrent network at work inside its model, and run the model again with other states in its place.
 
 The model is never changed: the watch is a hook that is taken off again, the replacement an instance
-attribute that gives way again to what stood there, and every module gets its mode back.
+attribute that gives way again to what stood there. What is watched is copied at once, for a model may go on to change
+it in place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.errors import ShapeError, UsageError
+from unrolled.explanations.borrow import copied
 from unrolled.ngrams.opening import Network, Opened, open_network
 from unrolled.recurrence.layout import Lengths, State
 
-__all__ = ["Observation", "evaluating", "observe"]
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put every module into evaluation mode, and back into the mode it was in.
-
-    Args:
-        model: the module.
-
-    Yields:
-        Nothing.
-    """
-    modes = {module: module.training for module in model.modules()}
-    try:
-        model.eval()
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
+__all__ = ["Observation", "observe"]
 
 
 @dataclass(frozen=True)
@@ -108,19 +90,6 @@ class Observation:
         return self.opened.layout.restore(torch.cat(tops, dim=-1)), final
 
 
-def _normal(value: object) -> object:
-    """Copy a tensor that was made in inference mode: nothing that is differentiated may touch it."""
-    if isinstance(value, Tensor):
-        return value.clone() if value.is_inference() else value
-    if type(value) is PackedSequence:
-        return PackedSequence(*(cast("Any", _normal(part)) for part in value))
-    if type(value) is tuple or type(value) is list:
-        return type(value)(map(_normal, value))
-    if type(value) is dict:
-        return {key: _normal(item) for key, item in value.items()}
-    return value
-
-
 def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]) -> Observation:
     """Run a model once and open the recurrent network inside it on what it was given there.
 
@@ -135,22 +104,25 @@ def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: di
 
     Raises:
         ShapeError: when the model fails on an empty sentence.
-        UsageError: when the network was not called exactly once, or the model was made in inference mode.
+        UsageError: when the network was not called exactly once, or not as torch's are; or when the model was made in
+            inference mode.
     """
     for name, weight in model.named_parameters():
         if weight.is_inference():
             raise UsageError(f"{name} was made in inference mode; expected a model made outside torch.inference_mode")
-    args = tuple(map(_normal, args))
-    kwargs = {key: _normal(value) for key, value in kwargs.items()}
+    own, named_own = copied(args), copied(kwargs)
     calls: list[tuple[tuple[object, ...], dict[str, object], object]] = []
 
+    def run() -> object:
+        return model(*copied(own), **copied(named_own))
+
     def watch(_: nn.Module, given: tuple[object, ...], named: dict[str, object], result: object) -> None:
-        calls.append((given, named, result))
+        calls.append(copied((given, named, result)))
 
     handle = rnn.register_forward_hook(watch, with_kwargs=True)
     try:
         with torch.no_grad():
-            answer = model(*args, **kwargs)
+            answer = run()
     except RuntimeError as error:
         for value in (*args, *kwargs.values()):
             if isinstance(value, Tensor) and value.numel() == 0:
@@ -160,19 +132,25 @@ def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: di
     finally:
         handle.remove()
     if len(calls) != 1:
-        raise UsageError(f"the model called its recurrent network {len(calls)} times; expected exactly one call")
+        hint = "" if calls else ": one of the module, not of its forward"
+        raise UsageError(f"the model called its recurrent network {len(calls)} times; expected exactly one call{hint}")
     given, named, result = calls[0]
     inputs = named["input"] if "input" in named else given[0]
     state = named.get("hx", given[1] if len(given) > 1 else None)
-    assert isinstance(inputs, Tensor | PackedSequence)
-    assert isinstance(result, tuple)
+    if not isinstance(inputs, Tensor | PackedSequence):
+        raise UsageError(
+            f"the recurrent network was given a {type(inputs).__name__}; expected a tensor or packed sequence"
+        )
+    if not isinstance(result, tuple) or len(result) != 2:
+        what = f"{len(result)} values" if isinstance(result, tuple) else f"a {type(result).__name__}"
+        raise UsageError(f"the recurrent network returned {what}; expected outputs and final states, as torch.nn's do")
     final = result[1]
     with torch.no_grad():
         opened = open_network(rnn, inputs, cast("Lengths", named.get("lengths")), cast("State", state))
     return Observation(
         model,
         rnn,
-        lambda: model(*args, **kwargs),
+        run,
         answer,
         opened,
         final if isinstance(final, tuple) else (final,),

@@ -15,7 +15,7 @@ Source:
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -35,8 +35,10 @@ Run = Callable[[tuple[Tensor, ...]], tuple[Tensor, tuple[Tensor, ...]]]
 
 PIECES = 256
 
-PROBES = (1.0, 0.5, 0.0625)
+PROBES = (1.0, 0.5, 0.0625, -1.0)
 """Where along the ray it is asked which sequence an example is read from: a relu may be flat at the states."""
+ELSEWHERE = 8
+"""How many states drawn at random are asked after that."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,10 @@ def readout(observation: Observation, target: Target) -> Readout:
         The readout.
 
     Raises:
-        NonFiniteError: when the logit is NaN or infinite.
-        UsageError: when one example's output depends on another's states, or no gradient flows from it to its own.
+        NonFiniteError: when the logit, what the model says of states that are zero, or a gradient on the way there is
+            NaN or infinite.
+        UsageError: when one example's output depends on another's states, no gradient flows from it to its own, or it
+            cannot be found out which are its own.
     """
     states = observation.states
     batch = observation.opened.lengths.shape[0]
@@ -142,11 +146,20 @@ def readout(observation: Observation, target: Target) -> Readout:
     readers = _readers(run, states, batch)
     order = readers.argsort()
     bias = evaluate(torch.zeros(batch, device=logit.device))[0]
+    if not torch.isfinite(bias).all():
+        raise NonFiniteError(
+            f"the model says {bias.tolist()} of zero states, where the account begins; expected "
+            "finite numbers: does it divide by their norm, or take their logarithm?"
+        )
     scale = torch.maximum(logit.abs(), bias.abs()).double()
     weights = [torch.zeros_like(s) for s in states]
     for alpha, weight in partition(look, batch, scale, rounding, PIECES):
         for total, gradient in zip(weights, evaluate(alpha)[1], strict=True):
             total += weight.to(gradient)[readers, None] * gradient
+    if not all(torch.isfinite(total).all() for total in weights):
+        raise NonFiniteError(
+            "a gradient between zero states and the network's own is NaN or infinite; expected finite ones"
+        )
     return Readout(tuple(weights), logit, bias, order, _notes(observation))
 
 
@@ -175,14 +188,15 @@ def _readers(run: Run, states: tuple[Tensor, ...], batch: int) -> Tensor:
     """Find the example of the output that reads each of the network's sequences, shape (batch,).
 
     It is another one where a model sorts its batch by length and puts it back. Examples are numbered in binary: of
-    each bit it is asked which sequences are read by those that have it, and which by those that do not.
+    each bit it is asked which sequences are read by those that have it, and which by those that do not. Where no
+    gradient arrives (a relu that is flat), it is asked again at other states.
     """
     if batch == 1:
         return torch.zeros(1, dtype=torch.int64, device=states[0].device)
     numbers, bits = torch.arange(batch), torch.arange((batch - 1).bit_length())
     seen = torch.zeros(2, len(bits), batch, dtype=torch.bool)
-    for share in PROBES:
-        value, leaves = run(tuple(share * s for s in states))
+    for probe in _probes(states):
+        value, leaves = run(probe)
         # uneven, so that opposite gradients of two readers do not cancel
         uneven = value * torch.linspace(1, 2, batch).to(value)
         for bit in bits.tolist():
@@ -192,14 +206,33 @@ def _readers(run: Run, states: tuple[Tensor, ...], batch: int) -> Tensor:
                         seen[has, bit] |= gradient.ne(0).any(dim=2).any(dim=0).cpu()
         if bool(seen.any(dim=0).all()):
             break
-    # a sequence that nobody reads stays where it is
-    readers = torch.where(seen.any(dim=0).all(dim=0), (seen[1] << bits[:, None]).sum(dim=0), numbers)
-    if bool((seen[0] & seen[1]).any()) or not torch.equal(readers.sort().values, numbers):
+    known = seen.any(dim=0).all(dim=0)
+    readers = torch.where(known, (seen[1] << bits[:, None]).sum(dim=0), numbers)
+    if bool((seen[0] & seen[1]).any()) or len(readers[known].unique()) < int(known.sum()):
         raise UsageError(
             "the output of one example depends on the states of another (normalised over the batch?); expected "
             "independent examples: explain them one at a time"
         )
+    if torch.equal(readers, numbers):  # a sequence that nobody reads stays where it is
+        return readers.to(states[0].device)
+    # in a batch in another order it is one of those that are left over
+    left = numbers[~torch.isin(numbers, readers[known])]
+    if len(left) > 1:
+        raise UsageError(
+            f"the model puts its batch in another order, and which states examples {left.tolist()} are read from could "
+            "not be found out, since no gradient arrives there; explain them one at a time"
+        )
+    readers[~known] = left
     return readers.to(states[0].device)
+
+
+def _probes(states: tuple[Tensor, ...]) -> Iterator[tuple[Tensor, ...]]:
+    """Give states along the ray, then drawn ones of the same size."""
+    for share in PROBES:
+        yield tuple(share * s for s in states)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(ELSEWHERE):
+        yield tuple(torch.randn(s.shape, generator=generator).to(s) * s.abs().amax() for s in states)
 
 
 def _notes(observation: Observation) -> tuple[str, ...]:

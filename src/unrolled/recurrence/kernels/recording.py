@@ -46,23 +46,29 @@ class CUDARecording:
     """
 
     def __init__(self, run: Pass, tensors: Sequence[Tensor | None]) -> None:
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            for _ in range(WARM_UP):
-                run(*tensors)
-        torch.cuda.current_stream().wait_stream(aside)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.results = run(*tensors)
+        self.device = next(each.device for each in tensors if each is not None)
+        with torch.cuda.device(self.device):  # it need not be the current one
+            aside = torch.cuda.Stream()
+            aside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(aside):
+                for _ in range(WARM_UP):
+                    run(*tensors)
+            torch.cuda.current_stream().wait_stream(aside)
+            self.graph = torch.cuda.CUDAGraph()
+            # of this thread alone: another one may be pinning a batch's memory
+            with torch.cuda.graph(self.graph, stream=aside, capture_error_mode="thread_local"):
+                self.results = run(*tensors)
 
     def __call__(self) -> None:
         """Launch the graph."""
-        self.graph.replay()
+        with torch.cuda.device(self.device):
+            self.graph.replay()
 
 
 class Recordings:
     """Passes that have been recorded, by what they are and the shapes they were recorded for.
+
+    A recording's memory is one: passes of the same shape must not run at once, in two streams.
 
     Args:
         most: how many are kept; a pass that would be one more is run as it is.
@@ -83,6 +89,8 @@ class Recordings:
         """Tell whether a pass over some tensors is to be recorded."""
         return all(each is None or each.device.type == self.device for each in tensors)
 
+    @torch.inference_mode(mode=False)  # what is recorded here is run again outside of it
+    @torch.no_grad()
     def run(self, key: Hashable, run: Pass, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
         """Do a pass: from its recording, which is made where there is none.
 
@@ -95,7 +103,7 @@ class Recordings:
             What it returns, in memory of the caller's.
         """
         shapes = tuple(None if each is None else (each.shape, each.dtype, each.device) for each in tensors)
-        whole = (key, shapes)
+        whole = (key, shapes, torch.get_float32_matmul_precision())
         if whole not in self.kept:
             if len(self.kept) >= self.most:
                 return run(*tensors)
