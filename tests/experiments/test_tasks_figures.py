@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from unrolled.analyses.remainder import largest_remainder
 from unrolled.experiments.ours_2026_figures_tasks import TaskFigures
-from unrolled.study.experiment import Result
+from unrolled.study.distinct import SMALL
+from unrolled.study.experiment import Bench, Result
+from unrolled.study.learning import learn
+from unrolled.study.made_up import MADE_UP
 from unrolled.tasks import TASKS
+from unrolled.text.corpus import Classification
 
 GOOD = {
     "accuracy": 0.9,
@@ -57,3 +62,20 @@ def test_a_time_that_is_missed_is_named_where_one_was_set():
     assert [each.rpartition(": ")[2] for each in late] == [
         "it takes 31 minutes, to take 15.", "it takes 31 minutes, to take 15.", "it takes 31 minutes, to take 30.",
     ]  # fmt: skip
+
+
+def test_what_an_account_leaves_over_is_held_against_what_it_may():
+    trial = TaskFigures().trials("cpu")[0]
+    values = {"test_accuracy": 0.9, "seconds": 60.0, "parameters": 5.0}
+    for left, place in ((3e-7, 1), (2e-4, 0)):
+        result = Result(trial, {**values, "remainder": left}, 1.0, "2026-01-01", "a test", "a machine", {})
+        said = TaskFigures().report([result], "cpu").findings
+        assert f"leave over {left:.1e} of the logit at most, to leave 0.0001." in said[place]
+        assert len(said) == 1 + place
+
+
+def test_an_accounts_remainder_is_that_of_its_texts(tmp_path):
+    bench = Bench(tmp_path / "room", None, tmp_path / "shelf")
+    corpus = MADE_UP[Classification](SMALL, 0)
+    run = learn(bench, "classify", corpus, {"encoder": "gru", "hidden": 8, "embedding": 8}, {"epochs": 1})
+    assert 0 <= largest_remainder(run, corpus.test) < 1e-4
