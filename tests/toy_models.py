@@ -35,11 +35,11 @@ class Model(nn.Module):
 
     def forward(self, tokens, lengths=None, state=None):
         x = self.embedding(tokens)
-        n = torch.full((len(x),), x.shape[1]) if lengths is None else lengths
+        n = torch.full((len(x),), x.shape[1], device=x.device) if lengths is None else lengths.to(x.device)
         mask = torch.arange(x.shape[1], device=x.device) < n[:, None]
         x = x if self.first else x.transpose(0, 1)
         if self.packed:
-            x = pack_padded_sequence(x, n, batch_first=self.first, enforce_sorted=False)
+            x = pack_padded_sequence(x, n.cpu(), batch_first=self.first, enforce_sorted=False)
         out, final = self.net(x, state)
         if self.packed:
             out, _ = pad_packed_sequence(out, batch_first=self.first)

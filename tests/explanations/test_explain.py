@@ -306,3 +306,13 @@ def test_spans_out_of_range():
 def test_padding_that_the_model_reads_is_shown_as_such():
     e = unrolled.explain(Model(nn.GRU), TOKENS[:1], tokens=["a", "b"])
     assert e.tokens == ("a", "b", *["‹pad›"] * 4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
+@pytest.mark.parametrize("pool", POOLS)
+def test_on_a_gpu(pool):
+    model = Model(nn.LSTM, pool, packed=True, num_layers=2).double().cuda()
+    found = unrolled.explain(model, TOKENS.cuda(), LENGTHS, target=1)
+    for e, logit in zip(found, model.eval()(TOKENS.cuda(), LENGTHS)[:, 1].tolist(), strict=True):
+        assert e.ledger["logit"] == pytest.approx(logit, abs=1e-12)
+        assert abs(e.ledger["remainder"]) < 1e-6
