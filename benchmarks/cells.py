@@ -227,16 +227,21 @@ def head(threads: list[int]) -> list[str]:
 
 
 def shortfalls(rows: list[Row], threads: list[int]) -> list[str]:
-    """Say of every cell below its target what its products alone would reach, and what the rest of the step is."""
+    """Say of every cell below its target what its products alone would reach, and what the rest of the step is.
+
+    The products are timed with the first number of threads alone: what they say is said of that one.
+    """
     lines, first = [], str(threads[0])
     for row in rows:
         target, ratio = TARGETS.get(row.cell), row.ratios[first]
-        if target is not None and ratio < target:
-            rest = max(0.0, 1 - ratio / row.best)
-            lines.append(
-                f"- {row.cell}: {ratio:.2f}, to reach {target}; bare products {row.best:.2f}: {rest:.0%} of a step is "
-                "element-wise work, its memory, and the loop."
-            )
+        short = {count: found for count, found in row.ratios.items() if target is not None and found < target}
+        if short:
+            found, *more = (f"{found:.2f} with {count}" for count, found in short.items())
+            said = f"- {row.cell}: {', '.join([f'{found} thread(s)', *more])}, to reach {target}"
+            if first in short:
+                rest = max(0.0, 1 - ratio / row.best)
+                said += f"; bare products {row.best:.2f}: {rest:.0%} of a step is not products"
+            lines.append(f"{said}.")
         for count, found in row.gru.items():
             lines.append(f"- gru / nn.GRU: {found:.2f} with {count} thread(s), to reach {GRU_TARGET}, never below 1.")
             if count == first and found < GRU_TARGET:

@@ -67,6 +67,10 @@ def test_an_encoder_has_the_options_of_its_class_and_no_others():
     )
     with pytest.raises(UsageError, match="unknown option of mmlstm 'choice'; did you mean 'choices'"):
         make_encoder(Encoding(encoder="mmlstm", options={"choice": 2}), 3)
+    with pytest.raises(UsageError, match="unknown option of mvm_g 'num_layers'; expected one of: bias"):
+        make_encoder(Encoding(encoder="mvm_g", options={"num_layers": 2}), 3)
+    with pytest.raises(UsageError, match="mm was given the option 'window'; expected none"):
+        make_encoder(Encoding(encoder="mm", options={"window": 2}), 4)
     with pytest.raises(UsageError, match="gru was given the option 'choices'; expected none"):
         make_encoder(Encoding(encoder="gru", options={"choices": 2}), 3)
     assert make_encoder(Encoding(encoder="rnn", options={"nonlinearity": "relu"}), 3).nonlinearity == "relu"

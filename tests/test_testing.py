@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from unrolled.errors import UsageError
 from unrolled.recurrence.cell import Cell
 from unrolled.testing import CLAUSES, check_cell
 
@@ -112,6 +113,35 @@ def test_a_cell_that_keeps_the_contract_passes():
 def test_a_cell_that_breaks_it_is_told_how(cell):
     with pytest.raises(AssertionError, match=f"mine: .*({BROKEN[cell]})"):
         check_cell(cell)
+
+
+class Nameless(Cell):
+    def __init__(self):
+        super().__init__(E, E)
+
+    def step(self, inputs, state):
+        return torch.tanh(inputs + 0.5 * state)
+
+
+class HasNothingToLearn(Nameless):
+    name = "mine"
+
+
+class HasNothingToLearnAndMixes(HasNothingToLearn):
+    def step(self, inputs, state):
+        new = super().step(inputs, state)
+        return new if new.dim() == 1 else new + 0.1 * new.mean(dim=-2, keepdim=True)
+
+
+def test_a_cell_without_parameters_is_held_to_the_rest():
+    check_cell(HasNothingToLearn)
+    with pytest.raises(AssertionError, match="mine: batched equals unbatched"):
+        check_cell(HasNothingToLearnAndMixes)
+
+
+def test_a_cell_without_a_name_is_asked_for_one():
+    with pytest.raises(UsageError, match="Nameless has no name; expected one in its class, such as name = 'nameless'"):
+        check_cell(Nameless)
 
 
 def test_clauses_explain_themselves():

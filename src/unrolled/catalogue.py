@@ -144,7 +144,14 @@ def make_encoder(encoding: Encoding, input_size: int) -> nn.Module:
     if name in CELLS.members:
         _check_options(encoding, _parameters(CELLS.get(name)))
         return recurrent(
-            name, input_size, hidden, layers, encoding.bidirectional, between, batch_first=True, **encoding.options
+            name,
+            input_size,
+            hidden,
+            layers,
+            encoding.bidirectional,
+            between,
+            batch_first=True,
+            **encoding.options,  # type: ignore[arg-type]  # options are each cell's own
         )
     if layers > 1:
         raise UsageError(f"layers is {layers}; expected 1, as {name} is no recurrent network to be stacked")

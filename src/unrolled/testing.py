@@ -20,6 +20,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from unrolled.errors import UsageError
 from unrolled.ngrams.decomposition import decompose
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.network import Recurrent
@@ -38,8 +39,14 @@ def check_cell(cell: Cell | Callable[[], Cell], seed: int = 0) -> None:
     Args:
         cell: the cell, which is not changed, or what makes one.
         seed: of the inputs and states it is tried on; the global generator is left as it was.
+
+    Raises:
+        UsageError: when the cell has no name, by which it could be told what it breaks.
     """
     made = cell if isinstance(cell, Cell) else cell()
+    if not getattr(made, "name", None):
+        kind = type(made).__name__
+        raise UsageError(f"{kind} has no name; expected one in its class, such as name = {kind.lower()!r}")
     for clause in CLAUSES.values():
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -65,7 +72,7 @@ def _agree(cell: Cell, found: Tensor, expected: Tensor, clause: str, bound: floa
 def _sample(cell: Cell) -> tuple[Tensor, Tensor]:
     """Draw inputs, shape (time, batch, input), and a state near the one the cell begins in."""
     inputs = torch.randn(TIME, BATCH, cell.input_size, dtype=torch.float64)
-    start = cell.initial_state(BATCH)
+    start = cell.initial_state(BATCH).to(inputs.dtype)  # no parameter may have told it what all else is in
     return inputs, (start + 0.3 * torch.randn_like(start)).detach()
 
 
@@ -156,6 +163,8 @@ def gradient_reaches_every_parameter(cell: Cell) -> None:
         cell: the cell, in float64.
     """
     x, s = _sample(cell)
+    if not list(cell.parameters()):
+        return
     for parameter in cell.parameters():
         parameter.requires_grad_()
         parameter.grad = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import pytest
 import torch
 from safetensors.torch import load, save
@@ -218,6 +220,19 @@ def test_options_that_cannot_be(make, message):
     with pytest.raises(UsageError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "takers"),
+    [
+        ("num_layers", {"transformer"}),
+        ("dropout", {"transformer"}),
+        ("bidirectional", set()),
+        ("batch_first", set(ENCODERS.names())),
+    ],
+)
+def test_who_takes_an_option_of_torchs_is_what_the_readme_says(option, takers):
+    assert {name for name, kind in ENCODERS.members.items() if option in signature(kind).parameters} == takers
 
 
 def test_an_unknown_encoder_has_a_nearest_name():

@@ -10,8 +10,10 @@ from unrolled.algebra.average import gauss_legendre
 from unrolled.cells import CELLS
 from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
+from unrolled.cells.lstm import LSTM
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.recurrence.affine import AffineCell
+from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.closed import ClosedCell
 from unrolled.recurrence.ray import MatrixFreeRay
 
@@ -125,9 +127,41 @@ def test_elman_mean_slope_is_exact_for_every_activation(phi):
         assert wrong.abs().max() > 1e-3
 
 
+class Decay(Cell):
+    """A cell that has nothing to learn."""
+
+    name = "decay"
+
+    def __init__(self):
+        super().__init__(E, E)
+
+    def step(self, inputs, state):
+        return torch.tanh(inputs + 0.5 * state)
+
+
+def test_a_cell_without_parameters_begins_in_torchs_default_type():
+    torch.set_default_dtype(torch.float32)
+    start = Decay().initial_state(B)
+    assert (start.dtype, start.device.type, tuple(start.shape)) == (torch.float32, "cpu", (B, E))
+    x = torch.randn(T, B, E)
+    torch.testing.assert_close(Decay().unroll(x)[1], torch.tanh(x[0]))
+    held = Decay()
+    held.register_buffer("count", torch.zeros((), dtype=torch.int64))
+    assert held.initial_state(B).dtype == torch.float32  # a count says nothing of the state
+    held.register_buffer("scale", torch.ones(1))
+    assert held.double().initial_state(B).dtype == torch.float64
+    assert GRU(E, D).to(torch.bfloat16).initial_state(B).dtype == torch.bfloat16
+
+
 def test_bad_sizes_and_shapes():
     with pytest.raises(UsageError, match="hidden_size is 0; expected a positive integer"):
         GRU(3, 0)
+    with pytest.raises(UsageError, match="hidden_size is True; expected a positive integer"):
+        GRU(3, True)
+    with pytest.raises(UsageError, match="proj_size is True; expected 0 or a positive integer"):
+        LSTM(3, 4, proj_size=True)
+    with pytest.raises(UsageError, match="proj_size is 5; expected 0, or less than hidden_size, 4"):
+        LSTM(3, 4, proj_size=5)
     with pytest.raises(UnknownNameError, match="did you mean 'tanh'"):
         Elman(3, 4, nonlinearity="tanhh")
     with pytest.raises(ShapeError, match=r"expected \(time, batch, 3\)"):

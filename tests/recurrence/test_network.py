@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -179,6 +180,44 @@ def test_any_factory_will_do():
     assert (outputs.shape, h.shape, c.shape) == ((T, B, 4), (4, B, 2), (4, B, D))
 
 
+@pytest.mark.parametrize("name", CELLS.names())
+def test_a_size_is_any_whole_number(name):
+    network = recurrent(name, np.int64(E), np.int32(D), num_layers=np.int64(1))
+    alone = CELLS.get(name)(np.int64(E), np.int64(D))
+    for cell in (network, network.cell(0, 0), alone):
+        sizes = [getattr(cell, size) for size in ("input_size", "hidden_size", "output_size")]
+        assert all(type(size) is int for size in sizes)
+    x = torch.randn(T, B, E)
+    torch.manual_seed(1)
+    numpys = recurrent(name, np.int64(E), np.int64(D))
+    torch.manual_seed(1)
+    torch.testing.assert_close(numpys(x)[0], recurrent(name, E, D)(x)[0])
+    assert alone.unroll(x).shape == (T + 1, B, alone.state_size)
+
+
+def test_a_projection_has_any_length_below_the_units():
+    for size in (0, 1, np.int64(D - 1)):
+        assert recurrent("lstm", E, D, proj_size=size).output_size == (int(size) or D)
+
+
+@pytest.mark.parametrize("name", CELLS.names())
+def test_device_and_dtype_are_those_of_torch(name):
+    network = recurrent(name, E, D, device="cpu", dtype=torch.float32)
+    assert {p.dtype for p in network.parameters()} == {torch.float32}
+    assert network(torch.randn(T, B, E, dtype=torch.float32))[0].dtype == torch.float32
+    elsewhere = recurrent(name, E, D, bidirectional=True, device=torch.device("meta"))
+    assert all(p.is_meta and p.dtype == torch.float64 for p in elsewhere.parameters())
+    plain = recurrent(name, E, D).parameters()  # the control: torch's defaults, where nothing is said
+    assert {(p.dtype, p.device.type) for p in plain} == {(torch.float64, "cpu")}
+
+
+def test_a_factory_of_any_option_judges_it_itself():
+    made = CELLS.get("lstm")
+    assert Recurrent(lambda *sizes, **rest: made(*sizes, proj_size=rest["mine"]), E, D, mine=2).output_size == 2
+    with pytest.raises(UnknownNameError, match="unknown option of <lambda> 'mine'"):
+        Recurrent(lambda *sizes: made(*sizes), E, D, mine=2)
+
+
 def test_pad_sequence_of_ragged_sentences():
     sentences = [torch.randn(n, E) for n in LENGTHS]
     network = recurrent("mrnn", E, D, bidirectional=True, batch_first=True)
@@ -194,7 +233,47 @@ BAD = [
     (lambda: recurrent("gru", 0, D), UsageError, "input_size is 0; expected a positive integer"),
     (lambda: recurrent("gru", E, -3), UsageError, "hidden_size is -3; expected a positive integer"),
     (lambda: recurrent("gru", E, 2.5), UsageError, "hidden_size is 2.5; expected a positive integer"),
+    (lambda: recurrent("gru", E, True), UsageError, "hidden_size is True; expected a positive integer"),
+    (lambda: recurrent("mlstm", E, None), UsageError, "hidden_size is None; expected a positive integer"),
+    (lambda: recurrent("gru", np.int64(0), D), UsageError, r"input_size is np.int64\(0\); expected a positive integer"),
     (lambda: recurrent("gru", E, D, 0), UsageError, "num_layers is 0; expected a positive integer"),
+    (lambda: recurrent("gru", E, D, True), UsageError, "num_layers is True; expected a positive integer"),
+    (
+        lambda: recurrent("lstm", E, D, proj_size=-3),
+        UsageError,
+        "proj_size is -3; expected 0 or a positive integer",
+    ),
+    (
+        lambda: recurrent("lstm", E, D, proj_size=D),
+        UsageError,
+        "proj_size is 4; expected 0, or less than hidden_size, 4",
+    ),
+    (
+        lambda: recurrent("gru", E, D, proj_size=-3),
+        UsageError,
+        "proj_size is -3; expected 0: a gru cell carries its output itself",
+    ),
+    (
+        lambda: recurrent("gru", E, D, foo=1),
+        UnknownNameError,
+        "unknown option of gru 'foo'; expected one of: batch_first, bias, bidirectional, device, dropout, dtype, "
+        "num_layers, proj_size",
+    ),
+    (
+        lambda: recurrent("mmlstm", E, D, choice=2),
+        UnknownNameError,
+        r"unknown option of mmlstm 'choice'; did you mean 'choices'\?",
+    ),
+    (
+        lambda: recurrent("gru", E, D, num_layer=2),
+        UnknownNameError,
+        r"unknown option of gru 'num_layer'; did you mean 'num_layers'\?",
+    ),
+    (
+        lambda: recurrent("gru", E, D, dtype=torch.int64),
+        UsageError,
+        "dtype is torch.int64; expected a floating type, such as torch.float32",
+    ),
     (
         lambda: recurrent("gru", E, D, 2, dropout=1.0),
         UsageError,

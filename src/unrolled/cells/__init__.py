@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.kernels.recording import recorded
 from unrolled.recurrence.network import Recurrent
@@ -29,6 +31,8 @@ def recurrent(
     bidirectional: bool = False,
     dropout: float = 0.0,
     batch_first: bool = False,
+    device: torch.device | str | int | None = None,
+    dtype: torch.dtype | None = None,
     **options: object,
 ) -> Recurrent:
     """Build a network of the cells of that name, to stand where an ``nn.LSTM`` stood.
@@ -41,10 +45,15 @@ def recurrent(
         bidirectional: whether each layer reads both ways.
         dropout: the share of every layer's outputs but the last's that is dropped in training.
         batch_first: whether padded inputs and outputs are (batch, time, …).
+        device: where the weights are to be.
+        dtype: what they are to be in, a floating type.
         **options: further arguments of the cell, such as ``choices=4`` of the multi-matrix ones.
 
     Returns:
         The network.
+
+    Raises:
+        UsageError: when there is no such cell, no such option of it, or not that value.
 
     Example:
         >>> import torch, unrolled.cells
@@ -54,5 +63,14 @@ def recurrent(
         torch.Size([7, 3, 512])
     """
     return Recurrent(
-        CELLS.get(name), input_size, hidden_size, num_layers, bidirectional, dropout, batch_first, **options
+        CELLS.get(name),
+        input_size,
+        hidden_size,
+        num_layers,
+        bidirectional,
+        dropout,
+        batch_first,
+        device,
+        dtype,
+        **options,
     )

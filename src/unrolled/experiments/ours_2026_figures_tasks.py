@@ -156,8 +156,8 @@ class TaskFigures(Experiment):
             if "remainder" in result.values:
                 left, said = result["remainder"], f"`{goal.command}`, opened by path"
                 (missing if left > _REMAINDER else findings).append(
-                    f"{said}: the ledgers of {_ACCOUNTS} test texts leave over {left:.1e} of the logit at most, to leave "
-                    f"{_REMAINDER:g}."
+                    f"{said}: the ledgers of {_ACCOUNTS} test texts leave over {left:.1e} of the logit at most, "
+                    f"to leave {_REMAINDER:g}."
                 )
             if missed := goal.missed(value, minutes):
                 missing.append(f"`{goal.command}`: {missed}.")

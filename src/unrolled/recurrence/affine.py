@@ -60,7 +60,7 @@ class AffineCell(ClosedCell):
         if proj_size:
             raise UsageError(f"proj_size is {proj_size}; expected 0: a {self.name} cell has no projection")
         super().__init__(input_size, hidden_size, bias)
-        self.pattern = Pattern(self.carry, self.recurrent_terms, hidden_size)
+        self.pattern = Pattern(self.carry, self.recurrent_terms, self.hidden_size)
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         """Number the input's slopes: behind the diagonals of A, part by part."""

@@ -6,13 +6,15 @@ asks whether a state is a tuple. :meth:`Cell.hidden` picks what the next layer r
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError
+from unrolled.recurrence.sizes import checked_size
 from unrolled.recurrence.trace import Trace
 
 __all__ = ["Cell"]
@@ -44,13 +46,10 @@ class Cell(nn.Module, ABC):
         self, input_size: int, hidden_size: int, state_size: int | None = None, output_size: int | None = None
     ) -> None:
         super().__init__()
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.output_size = hidden_size if output_size is None else output_size
-        self.state_size = self.output_size if state_size is None else state_size
-        for label, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-            if not isinstance(size, int) or size < 1:
-                raise UsageError(f"{label} is {size!r}; expected a positive integer")
+        self.input_size = checked_size("input_size", input_size)
+        self.hidden_size = checked_size("hidden_size", hidden_size)
+        self.output_size = self.hidden_size if output_size is None else checked_size("output_size", output_size)
+        self.state_size = self.output_size if state_size is None else checked_size("state_size", state_size)
 
     def reset_parameters(self) -> None:
         """Draw every parameter from U(-1/√d, 1/√d), as torch.nn does."""
@@ -88,9 +87,11 @@ class Cell(nn.Module, ABC):
             batch: how many sequences.
 
         Returns:
-            Zeros, shape (batch, state).
+            Zeros, shape (batch, state), of the kind that the parameters are; of torch's default where a cell
+            holds no number at all.
         """
-        reference = next(self.parameters())
+        held = itertools.chain(self.parameters(), filter(torch.is_floating_point, self.buffers()))
+        reference = next(held, torch.empty(0))
         return torch.zeros(batch, self.state_size, dtype=reference.dtype, device=reference.device)
 
     def checked_start(self, inputs: Tensor, state: Tensor | None) -> Tensor:

@@ -19,6 +19,7 @@ from unrolled.algebra.operator import Structured, Term
 from unrolled.errors import ShapeError, UsageError
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.closed_ray import ClosedRay, ClosedTrace
+from unrolled.recurrence.sizes import checked_size
 
 __all__ = ["ClosedCell"]
 
@@ -31,6 +32,9 @@ class ClosedCell(Cell):
         hidden_size: d, the number of units.
         bias: whether b and b' exist.
         proj_size: the length of the projected hidden output, 0 for none.
+
+    Raises:
+        UsageError: when a size is not a positive integer, or the projection is not shorter than what it projects.
     """
 
     torch_type: ClassVar[type[nn.RNNBase] | None] = None
@@ -49,9 +53,12 @@ class ClosedCell(Cell):
     bias_hh: nn.Parameter | None
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, proj_size: int = 0) -> None:
-        parts = len(self.carry)
+        parts, hidden_size = len(self.carry), checked_size("hidden_size", hidden_size)
         if proj_size and parts == 1:
             raise UsageError(f"proj_size is {proj_size}; expected 0: a {self.name} cell carries its output itself")
+        proj_size = checked_size("proj_size", proj_size, least=0)
+        if proj_size >= hidden_size:
+            raise UsageError(f"proj_size is {proj_size}; expected 0, or less than hidden_size, {hidden_size}")
         output = proj_size or hidden_size
         super().__init__(input_size, hidden_size, state_size=(parts - 1) * hidden_size + output, output_size=output)
         by_input, by_hidden = self.products

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 import torch
@@ -11,9 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.errors import UsageError
+from unrolled.errors import UnknownNameError, UsageError
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.layout import Lengths, State, checked_state, flat_states, read_batch
+from unrolled.recurrence.sizes import checked_size
 
 __all__ = ["Recurrent"]
 
@@ -33,10 +35,13 @@ class Recurrent(nn.Module):
         bidirectional: whether each layer reads both ways.
         dropout: the share of every layer's outputs but the last's that is dropped in training.
         batch_first: whether padded inputs and outputs are (batch, time, …).
+        device: where the weights are to be; they are drawn on torch's default device and moved.
+        dtype: what they are to be in, a floating type.
         **options: further arguments of the cell.
 
     Raises:
-        UsageError: when a size is not a positive integer, or the dropout is outside [0, 1).
+        UsageError: when a size is not a positive integer, the dropout is outside [0, 1), the type is not a
+            floating one, or the cell has no such option.
 
     Example:
         >>> import torch
@@ -56,11 +61,16 @@ class Recurrent(nn.Module):
         bidirectional: bool = False,
         dropout: float = 0.0,
         batch_first: bool = False,
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
         **options: object,
     ) -> None:
         super().__init__()
-        if not isinstance(num_layers, int) or num_layers < 1:
-            raise UsageError(f"num_layers is {num_layers!r}; expected a positive integer")
+        input_size, hidden_size = checked_size("input_size", input_size), checked_size("hidden_size", hidden_size)
+        num_layers = checked_size("num_layers", num_layers)
+        if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+            raise UsageError(f"dtype is {dtype!r}; expected a floating type, such as torch.float32")
+        _check_options(cell, options)
         if not 0 <= dropout < 1:
             raise UsageError(f"dropout is {dropout}; expected 0 or more, and less than 1")
         if dropout and num_layers == 1:
@@ -79,6 +89,7 @@ class Recurrent(nn.Module):
             cells += layer
         self.output_size = size
         self.cells = nn.ModuleList(cells)
+        self.to(device, dtype)
 
     @property
     def directions(self) -> int:
@@ -155,3 +166,17 @@ class Recurrent(nn.Module):
         words += [f"num_layers={self.num_layers}"] if self.num_layers > 1 else []
         words += [f"{name}=True" for name in ("bidirectional", "batch_first") if getattr(self, name)]
         return ", ".join([*words, f"dropout={self.dropout}"] if self.dropout else words)
+
+
+def _check_options(cell: Callable[..., Cell], options: Iterable[str]) -> None:
+    """Refuse an option that neither the cell nor the network has."""
+    of_cell = list(inspect.signature(cell).parameters.values())
+    if any(each.kind is each.VAR_KEYWORD for each in of_cell):
+        return  # it judges them itself
+    of_network = list(inspect.signature(Recurrent).parameters.values())
+    both = (*of_cell[2:], *of_network[3:])  # behind the sizes, and the cell
+    known = [each.name for each in both if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    for option in options:
+        if option not in known:
+            name = getattr(cell, "name", getattr(cell, "__name__", "the cell"))
+            raise UnknownNameError(f"option of {name}", option, known)

@@ -55,7 +55,7 @@ class PolynomialCell(AffineCell):
         if clamp is not None and not clamp > 0:
             raise UsageError(f"clamp is {clamp}; expected a positive bound, such as 1.5, or None")
         super().__init__(input_size, hidden_size, bias, proj_size)
-        self.pattern = Pattern(self.carry, self.recurrent_terms, hidden_size, clamp)
+        self.pattern = Pattern(self.carry, self.recurrent_terms, self.hidden_size, clamp)
 
     def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Give the diagonals of A and the slopes of W x; none where a part is cut off."""
