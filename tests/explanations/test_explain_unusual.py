@@ -10,7 +10,7 @@ from torch.nn import functional as F
 import unrolled
 from toy_models import C, D, E, Model, T, V
 from unrolled.cells import recurrent
-from unrolled.errors import NonFiniteError, UsageError
+from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.explanations.labels import label
 from unrolled.recurrence.spectral import normalise_spectrum
 
@@ -130,6 +130,11 @@ def calls_forward(model, tokens):
 def test_what_cannot_be_watched_is_named(make, message):
     with pytest.raises(UsageError, match=message):
         unrolled.explain(make(), TOKENS)
+
+
+def test_a_sentence_of_no_tokens_among_others_is_named():
+    with pytest.raises(ShapeError, match="a sentence of the batch has no tokens; expected at least one"):
+        unrolled.explain(Model(packed=True), TOKENS, torch.tensor([3, 0]))
 
 
 def test_a_network_is_named_by_its_path_or_itself():

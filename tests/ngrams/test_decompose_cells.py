@@ -177,6 +177,17 @@ BAD = [
     (lambda r: unrolled.decompose(r, X, expansion="gates"), UsageError, "declares no gates"),
     (lambda r: unrolled.decompose(r.cell(0, 0), X, [9, 1, 1]), UsageError, "lengths run from 1 to 9"),
     (
+        lambda r: unrolled.decompose(r.cell(0, 0), X.float()),
+        UsageError,
+        "inputs are torch.float32; expected torch.float64",
+    ),
+    (lambda r: unrolled.decompose(r.cell(0, 0), X + torch.nan), NonFiniteError, "inputs hold NaN"),
+    (
+        lambda r: unrolled.decompose(r.cell(0, 0), X, state=torch.zeros(B, 24)),
+        UsageError,
+        "the numbers of the state are torch.float32; expected torch.float64",
+    ),
+    (
         lambda r: unrolled.decompose(r.cell(0, 0), X, state=(X, X)),
         UsageError,
         "the state is a tuple; expected a flat one",

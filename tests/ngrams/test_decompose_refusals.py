@@ -54,6 +54,38 @@ BAD = [
     ),
     (lambda r: unrolled.decompose(r, torch.full((B, T, E), torch.nan)), NonFiniteError, "inputs hold NaN"),
     (lambda r: (nan_weight(r), unrolled.decompose(r, X)), NonFiniteError, "weights weight_ih_l0 hold NaN"),
+    (lambda r: unrolled.decompose(r, X.numpy()), UsageError, "the inputs are a ndarray; expected a tensor"),
+    (lambda r: unrolled.decompose(r, X.tolist()), UsageError, "the inputs are a list; expected a tensor"),
+    (lambda r: unrolled.decompose(r, X.double()), UsageError, "inputs are torch.float64; expected torch.float32"),
+    (lambda r: unrolled.decompose(r, X.long()), UsageError, "inputs are torch.int64; expected torch.float32"),
+    (lambda r: unrolled.decompose(r, X, ["a", "b", "c"]), ShapeError, r"lengths are a list .* \(3,\) whole numbers"),
+    (
+        lambda r: unrolled.decompose(r, X, torch.ones(3).bool()),
+        ShapeError,
+        r"torch.bool; expected \(3,\) whole numbers",
+    ),
+    (
+        lambda r: unrolled.decompose(r, X, state=torch.zeros(1, B, D).double()),
+        UsageError,
+        "the numbers of h_0 are torch.float64; expected torch.float32",
+    ),
+    (
+        lambda r: unrolled.decompose(r, X, state=torch.zeros(1, B, D).numpy()),
+        ShapeError,
+        r"h_0 is a ndarray; expected a tensor of shape \(1, 3, 5\)",
+    ),
+    (
+        lambda _: unrolled.decompose(nn.LSTM(E, D), X, state=(torch.zeros(1, T, D),) * 3),
+        ShapeError,
+        r"the state is a tuple of 3; expected \(h_0, c_0\)",
+    ),
+    (lambda r: unrolled.decompose(r, X, max_order=2.5), UsageError, "max_order is 2.5; expected a whole number"),
+    (lambda r: unrolled.decompose(r, X, max_order="3"), UsageError, "max_order is '3'; expected a whole number"),
+    (lambda r: unrolled.decompose(r, X, tolerance="x"), UsageError, "tolerance is 'x'; expected a positive number"),
+    (lambda r: unrolled.decompose(r, X).vectors("backward"), UsageError, "direction is 'backward'; expected 0 to 0"),
+    (lambda r: unrolled.decompose(r, X).scores("not"), UsageError, r"weight is a str; expected numbers of shape"),
+    (lambda r: unrolled.decompose(r, X).scores(torch.ones(D) * 1j), UsageError, "weight is torch.complex64"),
+    (lambda _: unrolled.decompose(lambda x: x, X), UsageError, "function came; expected torch.nn.RNN"),
     (lambda r: unrolled.decompose(r, X, expansion="opperating"), UnrolledError, "did you mean 'operating'"),
     (lambda r: unrolled.decompose(r, X, expansion=None), UsageError, "the expansion is a NoneType; expected a name"),
     (lambda r: unrolled.decompose(r, X, max_order=0), UsageError, "max_order is 0"),
@@ -89,3 +121,18 @@ def test_bad_input_is_named_in_one_line(call, error, message):
     with pytest.raises(error, match=message) as caught:
         call(nn.GRU(E, D, batch_first=True))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint64])
+def test_lengths_of_any_whole_type_are_lengths(dtype):
+    rnn, x = nn.GRU(E, D, batch_first=True), torch.randn(B, T, E)
+    found = unrolled.decompose(rnn, x, torch.tensor([6, 2, 4]).to(dtype))
+    assert torch.equal(found.vectors(), unrolled.decompose(rnn, x, [6, 2, 4]).vectors())
+    assert not torch.equal(found.vectors(), unrolled.decompose(rnn, x).vectors())
+
+
+def test_a_weight_may_be_an_array_or_a_list():
+    found, weight = unrolled.decompose(nn.GRU(E, D), torch.randn(T, B, E)), torch.randn(2, D)
+    for given in (weight.numpy(), weight.tolist(), weight.double()):
+        torch.testing.assert_close(found.scores(given), found.scores(weight))
+        torch.testing.assert_close(found.final_scores(given), found.final_scores(weight))

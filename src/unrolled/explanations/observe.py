@@ -128,6 +128,8 @@ def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: di
             if isinstance(value, Tensor) and value.numel() == 0:
                 came = tuple(value.shape)
                 raise ShapeError(f"the model fails on an input of shape {came}; expected at least one token") from error
+        if "greater than 0" in str(error):  # torch's own words when it is to pack a sequence of no tokens
+            raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
         raise
     finally:
         handle.remove()

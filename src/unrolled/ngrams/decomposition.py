@@ -13,10 +13,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.algebra.distance import relative_error
-from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.expansions import resolve
+from unrolled.ngrams.arguments import checked_direction, checked_order, checked_tolerance, readout_rows
 from unrolled.ngrams.opening import Network, Opened, open_network
 from unrolled.ngrams.sequence import AffineSequence, expand
+from unrolled.ngrams.still import plain_arithmetic, through_pre_hooks
 from unrolled.ngrams.sweep import Block, adjoint, blocks, running, scores
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.expansion import Expansion
@@ -31,7 +32,7 @@ class Decomposition:
 
     Positions are those of the tokens in both directions: in the backward one (``direction=1``) a term that entered at
     token ``start`` is read at ``end <= start``. Whatever lies beyond a sequence's length is zero. Nothing is computed
-    before it is asked for, and no result carries a gradient.
+    before it is asked for, of weights shared with the network, and no result carries a gradient.
     """
 
     expansion: Expansion
@@ -39,7 +40,7 @@ class Decomposition:
     sequences: tuple[tuple[AffineSequence, ...], ...]
     """For each direction the affine recurrences whose terms are averaged: one, but for a mean."""
     max_order: int | None
-    """How many tokens the longest n-gram spans; None for all."""
+    """How many tokens the longest n-gram spans, at most the padded length; None for all."""
 
     @property
     def parity(self) -> float:
@@ -75,12 +76,12 @@ class Decomposition:
             direction: 0 forward, 1 backward.
 
         Returns:
-            Shape (batch, end, start, hidden). With ``max_order=N`` the third axis has N columns counted from the end:
-            the last is the unigram, the one before it the bigram.
+            Shape (batch, end, start, hidden). With ``max_order=N`` the third axis has N columns (never more than time)
+            counted from the end: the last is the unigram, the one before it the bigram.
         """
         return self._collect(direction, lambda hidden: hidden)
 
-    @torch.no_grad()
+    @plain_arithmetic()
     def scores(self, weight: Tensor, direction: int = 0) -> Tensor:
         """Score every n-gram at every position without holding its vector: wᵀ v_{start:end}.
 
@@ -108,7 +109,7 @@ class Decomposition:
         assert total is not None
         return self._to_tokens(total.permute(3, 0, 1, 2), direction, (1, 2))
 
-    @torch.no_grad()
+    @plain_arithmetic()
     def final_scores(self, weight: Tensor, direction: int = 0) -> Tensor:
         """Score the n-grams that end where the network stops reading, by one adjoint sweep.
 
@@ -139,7 +140,7 @@ class Decomposition:
         assert total is not None
         return self._to_tokens(total.permute(2, 0, 1) / len(self._sequences(direction)), direction, (1,))
 
-    @torch.no_grad()
+    @plain_arithmetic()
     def context(self, direction: int = 0) -> Tensor:
         """Sum everything that ends at each position: the hidden state as the expansion has it.
 
@@ -191,6 +192,9 @@ class Decomposition:
     def residual(self, direction: int = 0) -> Tensor:
         """Measure how far the sum is from the network's own state: ‖context - h‖ / ‖h‖.
 
+        Rounding grows with the largest term. A long, strongly growing network has terms many orders above their sum,
+        which cancel: where an exact expansion leaves more than 1e-3, float64 is needed, or the sum cannot be had.
+
         Args:
             direction: 0 forward, 1 backward.
 
@@ -201,25 +205,18 @@ class Decomposition:
         return relative_error(self.context(direction) - own, own)
 
     def _sequences(self, direction: int) -> tuple[AffineSequence, ...]:
-        if not 0 <= direction < self.directions:
-            raise UsageError(f"direction is {direction}; expected 0 to {self.directions - 1}")
-        return self.sequences[direction]
+        return self.sequences[checked_direction(direction, self.directions)]
 
     def _weight(self, weight: Tensor, direction: int) -> Tensor:
-        hidden = self._sequences(direction)[0].layers[-1].cell.output_size
-        rows = weight[None] if weight.dim() == 1 else weight
-        if rows.dim() != 2 or rows.shape[1] != hidden:
-            raise ShapeError(f"weight has shape {tuple(weight.shape)}; expected (classes, {hidden}) or ({hidden},)")
-        if not torch.isfinite(rows).all():
-            raise NonFiniteError("weight holds NaN or infinity; expected finite numbers")
-        return rows.detach().to(self.sequences[direction][0].g)
+        first = self._sequences(direction)[0]
+        return readout_rows(weight, first.layers[-1].cell.output_size, first.g)
 
     def _blocks(self, direction: int) -> Iterator[tuple[AffineSequence, Block]]:
         for sequence in self._sequences(direction):
             for block in blocks(sequence, self.max_order):
                 yield sequence, block
 
-    @torch.no_grad()
+    @plain_arithmetic()
     def _collect(self, direction: int, read: Callable[[Tensor], Tensor]) -> Tensor:
         """Fill (batch, end, start, …) with what ``read`` makes of each block's hidden part."""
         members = self._sequences(direction)
@@ -236,7 +233,7 @@ class Decomposition:
         assert result is not None
         return self._to_tokens(result, direction, (1, 2) if self.max_order is None else (1,))
 
-    @torch.no_grad()
+    @plain_arithmetic()
     def _carried(self, direction: int, read: Callable[[Block], Tensor]) -> Tensor:
         members = self._sequences(direction)
         time, batch, _ = members[0].g.shape
@@ -275,7 +272,9 @@ def decompose(
     .. math:: h_t = \sum_{i \le t} A_t … A_{i+1} g_i + A_t … A_1 s_0
 
     A uni-directional stack is decomposed down to its inputs; a bidirectional stack over the inputs of its top layer,
-    and ``scope`` says so. The network is left as it was.
+    and ``scope`` says so. The network is opened in evaluation mode and left as it was; of its hooks those alone are run
+    that come before its forward pass. Terms sum but for rounding, which grows with the largest of them: where terms
+    outgrow their sum, in a long, strongly growing network, :meth:`Decomposition.residual` says so.
 
     Args:
         rnn: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, a network of :func:`unrolled.cells.recurrent`, or one cell.
@@ -284,11 +283,11 @@ def decompose(
         state: the initial state, as the network takes it; for a cell, flat, shape (batch, state).
         expansion: ``"path"``, ``"operating"``, ``"gates"`` or a mean of them for terms that sum to the state;
             ``"zero"`` or ``"activation"`` for terms that depend on their own tokens alone.
-        max_order: the longest n-gram to keep apart; longer ones are summed up in :meth:`Decomposition.older`.
+        max_order: the longest n-gram to keep apart, None for all; longer are summed up in :meth:`Decomposition.older`.
         tolerance: relative error over the sequence that ``path`` integrates to.
 
     Returns:
-        The decomposition. Half-precision networks are decomposed in float32.
+        The decomposition. Half-precision networks are decomposed in float32, and autocast is off meanwhile.
 
     Raises:
         ShapeError: when inputs, lengths or state do not fit the network.
@@ -309,12 +308,13 @@ def decompose(
         True
     """
     chosen = resolve(expansion)
-    if max_order is not None and max_order < 1:
-        raise UsageError(f"max_order is {max_order}; expected 1 or more")
-    if not tolerance > 0:
-        raise UsageError(f"tolerance is {tolerance}; expected a positive number")
+    order, per_sequence = checked_order(max_order), checked_tolerance(tolerance)
+    if isinstance(rnn, Network):
+        inputs, state = through_pre_hooks(rnn, inputs, state)
     opened = open_network(rnn, inputs, lengths, state)
     sequences = tuple(
-        tuple(expand(layers, member, tolerance) for member in chosen.members()) for layers in opened.directions
+        tuple(expand(layers, member, per_sequence) for member in chosen.members()) for layers in opened.directions
     )
-    return Decomposition(chosen, opened, sequences, max_order)
+    # no n-gram is longer than the sequences: a window wider than that would only hold zeros
+    held = order if order is None else min(order, opened.layout.time)
+    return Decomposition(chosen, opened, sequences, held)

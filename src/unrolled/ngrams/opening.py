@@ -3,7 +3,8 @@ r"""Opening a network: its layers as cells, its states step by step, the proof t
 Any ``torch.nn.RNN``, ``GRU`` or ``LSTM``, and any network of our own cells, is opened as it is: several
 layers, bidirectional, projected, batch first or not, packed or padded. Our states are computed by our
 cells from the module's own weights and held against the module's own output; a difference above rounding
-means that it is not the network we took it for, and it is refused.
+means that it is not the network we took it for, and it is refused. The module runs as in evaluation, and without
+autocast, whatever its caller does.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from unrolled.cells import CELLS
 from unrolled.errors import NonFiniteError, ParityError, UsageError
+from unrolled.ngrams.still import autocasting, evaluating, plain_arithmetic, still
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.closed import ClosedCell
 from unrolled.recurrence.layout import Layout, Lengths, State, checked_state, flat_states, read_batch
@@ -52,6 +54,19 @@ class Opened:
         return self.layout.lengths
 
 
+HALVES = (torch.bfloat16, torch.float16)
+
+
+def _of_type(values: Tensor, what: str, dtype: torch.dtype, mixing: bool) -> Tensor:
+    """Bring values to the type of the weights, where torch would: half as single, and any under autocast."""
+    if values.dtype == dtype:
+        return values
+    lossless = values.dtype in HALVES and dtype in (torch.float32, torch.float64)
+    if lossless or (mixing and values.is_floating_point()):
+        return values.to(dtype)
+    raise UsageError(f"{what} are {values.dtype}; expected {dtype}, the type of the weights")
+
+
 def _finite(values: Tensor, what: str) -> None:
     # One pass: a sum is finite only if all its terms are. If it is not, it may only have overflowed.
     if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
@@ -59,17 +74,12 @@ def _finite(values: Tensor, what: str) -> None:
 
 
 def _own_output(rnn: Network, x: Tensor, layout: Layout, state: State) -> Tensor:
-    """Run the module itself, as in evaluation, and leave it as it was."""
+    """Run the module itself."""
     given: Tensor | PackedSequence = x.transpose(0, 1) if rnn.batch_first else x
     if layout.ragged:
         given = pack_padded_sequence(x, layout.lengths.cpu(), enforce_sorted=False)
-    mode = rnn.training
-    rnn.training = False
-    try:
-        # not rnn(...): a user's forward hooks are no business of ours
-        output, _ = rnn.forward(given, state)
-    finally:
-        rnn.training = mode
+    # not rnn(...): a user's forward hooks are no business of ours
+    output, _ = rnn.forward(given, state)
     if isinstance(output, PackedSequence):
         return pad_packed_sequence(output, total_length=layout.time)[0]
     return output.transpose(0, 1) if rnn.batch_first else output
@@ -101,18 +111,23 @@ def cells_of(rnn: Network, dtype: torch.dtype) -> list[tuple[Cell, ...]]:
         dtype: what to compute in.
 
     Returns:
-        The cells of each layer, lowest first: forward and, for a bidirectional network, backward.
+        The cells of each layer, lowest first: forward and, for a bidirectional network, backward. They stay in
+        evaluation mode, whatever becomes of the network's own.
 
     Raises:
         UsageError: when it is no recurrent network we know.
     """
     ways = range(2 if rnn.bidirectional else 1)
     if isinstance(rnn, Recurrent):
-        layers = [tuple(rnn.cell(level, way) for way in ways) for level in range(rnn.num_layers)]
-        same = all(p.dtype == dtype for p in rnn.parameters())
-        return layers if same else [tuple(copy.deepcopy(c).to(dtype) for c in layer) for layer in layers]
+        return [tuple(_still_cell(rnn.cell(level, way), dtype) for way in ways) for level in range(rnn.num_layers)]
     kind = cell_of(rnn)
-    return [tuple(kind.from_torch(rnn, level, way == 1, dtype) for way in ways) for level in range(rnn.num_layers)]
+    with evaluating(rnn):
+        return [tuple(kind.from_torch(rnn, level, way == 1, dtype) for way in ways) for level in range(rnn.num_layers)]
+
+
+def _still_cell(cell: Cell, dtype: torch.dtype) -> Cell:
+    twin = still(cell)
+    return twin if all(p.dtype == dtype for p in twin.parameters()) else copy.deepcopy(twin).to(dtype)
 
 
 def open_network(
@@ -136,23 +151,33 @@ def open_network(
         ShapeError: when inputs, lengths or state do not fit the network.
         NonFiniteError: when a weight or an input is NaN or infinite.
         ParityError: when our states differ from the network's by more than rounding.
-        UsageError: when it is no recurrent network we know.
+        UsageError: when it is no recurrent network we know, or inputs or state are of another type than its weights.
     """
-    if isinstance(rnn, Cell):
-        return _open_cell(rnn, inputs, lengths, state)
-    if not isinstance(rnn, Recurrent):
+    if not isinstance(rnn, Cell | Recurrent):
         cell_of(rnn)  # refuses what is none
-    for name, weight in rnn.named_parameters():
-        _finite(weight, f"weights {name}")
+    mixing = autocasting()
+    with plain_arithmetic(), evaluating(rnn):
+        for name, weight in rnn.named_parameters():
+            _finite(weight, f"weights {name}")
+        if isinstance(rnn, Cell):
+            return _open_cell(rnn, inputs, lengths, state, mixing)
+        return _open_layers(rnn, inputs, lengths, state, mixing)
+
+
+def _open_layers(rnn: Network, inputs: Tensor | PackedSequence, lengths: Lengths, state: State, mixing: bool) -> Opened:
+    """Open a network layer by layer, and hold the top layer's states against the network's own."""
     x, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
     _finite(x, "inputs")
-    dtype = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32
+    own_type = next((p.dtype for p in rnn.parameters()), x.dtype)
+    x = _of_type(x, "inputs", own_type, mixing)
+    dtype = torch.float32 if own_type in HALVES else own_type
     cells = cells_of(rnn, dtype)
     count, top = len(cells[0]), cells[-1][0]
     state = checked_state(state, len(cells) * count, x.shape[1], top.output_size, top.state_size - top.output_size)
-    for label, part in zip(("h_0", "c_0"), state if isinstance(state, tuple) else (state,), strict=False):
-        if part is not None:
-            _finite(part, label)
+    if isinstance(state, tuple):
+        state = (_state_part(state[0], "h_0", own_type, mixing), _state_part(state[1], "c_0", own_type, mixing))
+    elif state is not None:
+        state = _state_part(state, "h_0", own_type, mixing)
     initial = [s if s is None else s.to(dtype) for s in flat_states(state, len(cells) * count)]
     tops = _own_output(rnn, x, layout, state).to(dtype).chunk(count, dim=-1)
     layers: list[list[Trace]] = [[] for _ in range(count)]
@@ -193,11 +218,24 @@ def open_network(
     )
 
 
-def _open_cell(cell: Cell, inputs: Tensor | PackedSequence, lengths: Lengths, state: State) -> Opened:
+def _state_part(part: Tensor, label: str, dtype: torch.dtype, mixing: bool) -> Tensor:
+    _finite(part, label)
+    return _of_type(part, f"the numbers of {label}", dtype, mixing)
+
+
+def _open_cell(cell: Cell, inputs: Tensor | PackedSequence, lengths: Lengths, state: State, mixing: bool) -> Opened:
     """Open a single cell of ours: its own unrolling is the network."""
-    if isinstance(state, tuple):
-        raise UsageError("the state is a tuple; expected a flat one for a cell, shape (batch, state)")
+    if not (state is None or isinstance(state, Tensor)):
+        kind = type(state).__name__
+        raise UsageError(f"the state is a {kind}; expected a flat one for a cell, shape (batch, state)")
     x, layout = read_batch(inputs, cell.input_size, False, lengths)
+    _finite(x, "inputs")
+    own_type = next((p.dtype for p in cell.parameters()), x.dtype)
+    dtype = torch.float32 if own_type in HALVES else own_type
+    x = _of_type(x, "inputs", own_type, mixing).to(dtype)
+    if state is not None:
+        state = _state_part(state, "the state", own_type, mixing).to(dtype)
+    cell = _still_cell(cell, dtype)
     trace = cell.run(x, state)
     _finite(trace.image, "states")
     return Opened(

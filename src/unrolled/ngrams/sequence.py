@@ -14,6 +14,7 @@ from torch import Tensor
 
 from unrolled.algebra.operator import Operator
 from unrolled.algebra.workspace import Workspace
+from unrolled.ngrams.still import plain_arithmetic
 from unrolled.recurrence.expansion import Linearisation
 from unrolled.recurrence.trace import Trace
 
@@ -89,6 +90,7 @@ class AffineSequence:
         return out
 
 
+@plain_arithmetic()
 def expand(layers: Sequence[Trace], linearisation: Linearisation, tolerance: float) -> AffineSequence:
     """Expand a trajectory, layer by layer from below.
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from unrolled.algebra.distance import relative_error
 from unrolled.ngrams.opening import Opened
 from unrolled.ngrams.sequence import AffineSequence
+from unrolled.ngrams.still import plain_arithmetic
 from unrolled.ngrams.sweep import blocks
 from unrolled.recurrence.layout import reversal
 
@@ -30,7 +31,7 @@ class Reading:
     """The largest relative error of the sum against the network's own state, shape (batch,)."""
 
 
-@torch.no_grad()
+@plain_arithmetic()
 def read(opened: Opened, sequences: tuple[tuple[AffineSequence, ...], ...], weights: tuple[Tensor, ...]) -> Reading:
     """Read every n-gram of every direction.
 

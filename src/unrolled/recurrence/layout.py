@@ -136,7 +136,7 @@ def read_batch(
 
     Raises:
         ShapeError: when inputs or lengths have another shape.
-        UsageError: when a length is out of range, or lengths come with a packed sequence.
+        UsageError: when the inputs are no tensor, a length is out of range, or lengths come with a packed sequence.
     """
     if isinstance(inputs, PackedSequence):
         if lengths is not None:
@@ -148,6 +148,8 @@ def read_batch(
         time = padded.shape[0]
         ragged = int(own.min()) < time
         return padded, Layout(own.to(padded.device), time, ragged, batch_first, False, inputs)
+    if not isinstance(inputs, Tensor):
+        raise UsageError(f"the inputs are a {type(inputs).__name__}; expected a tensor or a packed sequence")
     if inputs.dim() not in (2, 3) or inputs.shape[-1] != size:
         axes = "batch, time" if batch_first else "time, batch"
         raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; expected ({axes}, {size})")
@@ -162,15 +164,26 @@ def read_batch(
     if lengths is None:
         full = torch.full((batch,), time, device=inputs.device)
         return inputs, Layout(full, time, False, batch_first, unbatched, None)
-    given = torch.as_tensor(lengths, device=inputs.device)
-    if given.shape != (batch,) or given.dtype not in (torch.int64, torch.int32):
-        kind = f"{tuple(given.shape)}, {given.dtype}"
-        raise ShapeError(f"lengths have shape {kind}; expected ({batch},) whole numbers")
+    given = _whole(lengths, batch).to(inputs.device)
     shortest, longest = int(given.min()), int(given.max())
     if shortest < 1 or longest > time:
         raise UsageError(f"lengths run from {shortest} to {longest}; expected 1 to {time}")
-    layout = Layout(given.to(torch.int64), time, shortest < time, batch_first, unbatched, None)
+    layout = Layout(given, time, shortest < time, batch_first, unbatched, None)
     return layout.blank(inputs), layout
+
+
+def _whole(lengths: Tensor | Sequence[int], batch: int) -> Tensor:
+    """Read lengths of any whole type, a tensor's or an array's, as int64."""
+    try:
+        given = torch.as_tensor(lengths)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        kind = type(lengths).__name__
+        raise ShapeError(f"lengths are a {kind} of something else; expected ({batch},) whole numbers") from None
+    real = given.is_floating_point() or given.is_complex() or given.dtype == torch.bool
+    if given.shape != (batch,) or real:
+        kind = f"{tuple(given.shape)}, {given.dtype}"
+        raise ShapeError(f"lengths have shape {kind}; expected ({batch},) whole numbers")
+    return given.to(torch.int64)
 
 
 def checked_state(state: State, count: int, batch: int, hidden: int, rest: int) -> State:
@@ -194,9 +207,14 @@ def checked_state(state: State, count: int, batch: int, hidden: int, rest: int) 
     if isinstance(state, tuple) != bool(rest):
         expected = "(h_0, c_0)" if rest else "h_0"
         raise ShapeError(f"the state is a {type(state).__name__}; expected {expected}")
-    given = state if isinstance(state, tuple) else (state,)
+    given: tuple[Tensor, ...] = state if isinstance(state, tuple) else (state,)
+    names = ("h_0", "c_0") if rest else ("h_0",)
+    if len(given) != len(names):
+        raise ShapeError(f"the state is a tuple of {len(given)}; expected ({', '.join(names)})")
     parts = []
-    for label, part, size in zip(("h_0", "c_0"), given, (hidden, rest), strict=False):
+    for label, part, size in zip(names, given, (hidden, rest), strict=False):
+        if not isinstance(part, Tensor):
+            raise ShapeError(f"{label} is a {type(part).__name__}; expected a tensor of shape {(count, batch, size)}")
         part = part.unsqueeze(1) if part.dim() == 2 else part
         if part.shape != (count, batch, size):
             raise ShapeError(f"{label} has shape {tuple(part.shape)}; expected {(count, batch, size)}")
