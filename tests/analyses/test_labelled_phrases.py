@@ -10,9 +10,9 @@ from unrolled.study.experiment import Bench
 
 
 def test_each_encoder_is_listed_once_a_seed_and_the_paper_learns_every_phrase():
-    trials = phrase_trials("cpu", ["gru", "approx_lstm"])
+    trials = phrase_trials("cpu", ["gru", "approx_lstm"], 2)
     assert [trial.label for trial in trials[:3]] == ["gru, seed 0", "approx lstm, seed 0", "gru, seed 1"]
-    assert phrase_trials("paper", ["gru"])[0].settings["phrases"] == 98_794
+    assert phrase_trials("paper", ["gru"], 1)[0].settings["phrases"] == 98_794
 
 
 def test_the_same_trial_gives_the_network_from_the_shelf_and_another_architecture_gives_its_own(tmp_path):
@@ -20,7 +20,7 @@ def test_the_same_trial_gives_the_network_from_the_shelf_and_another_architectur
         bench = Bench(tmp_path / "room", None, tmp_path / "shelf")
         return nn.utils.parameters_to_vector(learn_phrases(trial, bench, **model).model.parameters())
 
-    (trial,) = phrase_trials("smoke", ["gru"])
+    (trial,) = phrase_trials("smoke", ["gru"], 1)
     first = weights(trial)
     assert torch.equal(weights(trial), first)
     assert len(weights(trial, bidirectional=True)) > len(first)

@@ -23,28 +23,28 @@ from unrolled.training.run_folder import Run
 __all__ = ["learn_phrases", "phrase_trials"]
 
 _SIZES: dict[Scale, dict[str, Any]] = {
-    "smoke": {"seeds": 1, "phrases": 240, "hidden": 8, "embedding": 8, "epochs": 1, "vectors": ""},
-    "cpu": {"seeds": 2, "phrases": 40_000, "hidden": 128, "embedding": 50, "epochs": 4, "vectors": GLOVE},
+    "smoke": {"phrases": 240, "hidden": 8, "embedding": 8, "epochs": 1, "vectors": ""},
+    "cpu": {"phrases": 40_000, "hidden": 128, "embedding": 50, "epochs": 4, "vectors": GLOVE},
     # The paper does not say: sizes, rate, epochs, dropout, which of GloVe's vectors and how a text's states are read.
     # Sizes are those of its language models; the vectors those at hand; the rest is our task's own.
-    "paper": {"seeds": 5, "phrases": 98_794, "hidden": 128, "embedding": 50, "epochs": 10, "vectors": GLOVE},
+    "paper": {"phrases": 98_794, "hidden": 128, "embedding": 50, "epochs": 10, "vectors": GLOVE},
 }
 
 
-def phrase_trials(scale: Scale, encoders: Iterable[str]) -> Sequence[Trial]:
+def phrase_trials(scale: Scale, encoders: Iterable[str], seeds: int) -> Sequence[Trial]:
     """List a training for each encoder, seed by seed; a seed draws phrases and weights.
 
     Args:
         scale: how large.
         encoders: members of the zoo.
+        seeds: how many of each.
 
     Returns:
         The trials.
     """
-    sizes = dict(_SIZES[scale])
-    seeds, encoders = sizes.pop("seeds"), [*encoders]
+    encoders = [*encoders]
     return [
-        Trial(f"{encoder.replace('_', ' ')}, seed {seed}", {**sizes, "encoder": encoder, "seed": seed})
+        Trial(f"{encoder.replace('_', ' ')}, seed {seed}", {**_SIZES[scale], "encoder": encoder, "seed": seed})
         for seed in range(seeds)
         for encoder in encoders
     ]
