@@ -42,6 +42,12 @@ def activated(model, tokens):
     return model.head(out.mean(1))
 
 
+def stateful_in_place(model, tokens):
+    out, h = model.net(model.embedding(tokens), model.h)
+    model.h.copy_(h.detach())
+    return model.head(out[:, -1])
+
+
 def stateful(model, tokens):
     out, h = model.net(model.embedding(tokens), getattr(model, "h", None))
     model.h = h.detach()
@@ -78,6 +84,21 @@ def test_a_model_that_keeps_its_state_has_the_one_that_it_had():
     assert model.h is kept
     assert [e.ledger for e in first] == [e.ledger for e in unrolled.explain(model, TOKENS)]
     assert abs(first[0].ledger.initial) > 1e-6  # it went on from there
+
+
+def test_a_buffer_that_is_written_over_is_what_it_was():
+    model = Own(stateful_in_place)
+    model.register_buffer("h", torch.rand(1, 2, D))
+    model.double()
+    before = model.h.clone()
+    found = unrolled.explain(model, TOKENS, target=1)
+    assert torch.equal(model.h, before)
+    logits = model(TOKENS)[:, 1].tolist()
+    assert not torch.equal(model.h, before)  # the control: a call does write it
+    for explanation, logit in zip(found, logits, strict=True):
+        assert explanation.ledger.logit == pytest.approx(logit, abs=1e-12)
+        assert abs(explanation.ledger.remainder) < 1e-6
+        assert abs(explanation.ledger.initial) > 1e-6
 
 
 @pytest.mark.parametrize("name", ["mmlstm", "gru", "elman", "mvma_g"])

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
+import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
@@ -25,10 +26,15 @@ def borrowed(model: nn.Module) -> Iterator[None]:
         Nothing.
     """
     kept = [(namespace, dict(namespace)) for module in model.modules() for namespace in (vars(module), module._buffers)]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     try:
         model.eval()
         yield
     finally:
+        with torch.no_grad():
+            for buffer, was in buffers:
+                if not torch.equal(buffer, was):
+                    buffer.copy_(was)
         for namespace, before in kept:
             for name in [name for name in namespace if name not in before]:
                 del namespace[name]
