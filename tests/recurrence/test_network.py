@@ -237,6 +237,8 @@ BAD = [
     (lambda: recurrent("mlstm", E, None), UsageError, "hidden_size is None; expected a positive integer"),
     (lambda: recurrent("gru", np.int64(0), D), UsageError, r"input_size is np.int64\(0\); expected a positive integer"),
     (lambda: recurrent("gru", E, D, 0), UsageError, "num_layers is 0; expected a positive integer"),
+    (lambda: recurrent("mmrnn", E, D, choices=True), UsageError, "choices is True; expected a positive integer"),
+    (lambda: recurrent("mmlstm", E, D, choices=0), UsageError, "choices is 0; expected a positive integer"),
     (lambda: recurrent("gru", E, D, True), UsageError, "num_layers is True; expected a positive integer"),
     (
         lambda: recurrent("lstm", E, D, proj_size=-3),

@@ -22,12 +22,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.errors import UsageError
 from unrolled.recurrence.cell import Cell
 from unrolled.recurrence.kernels.choices import Chosen
 from unrolled.recurrence.kernels.gated import GatedKernel
 from unrolled.recurrence.kernels.gates import LSTMGates
 from unrolled.recurrence.kernels.sequence import run_kernel
+from unrolled.recurrence.sizes import checked_size
 
 __all__ = ["MMLSTM"]
 
@@ -56,8 +56,7 @@ class MMLSTM(Cell):
     bias: nn.Parameter | None
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, choices: int = 4) -> None:
-        if not isinstance(choices, int) or choices < 1:
-            raise UsageError(f"choices is {choices!r}; expected a positive integer")
+        hidden_size, choices = checked_size("hidden_size", hidden_size), checked_size("choices", choices)
         keys = GATES * choices
         super().__init__(input_size, hidden_size, state_size=keys + 2 * hidden_size)
         self.choices = choices

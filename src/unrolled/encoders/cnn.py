@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from unrolled.errors import UsageError
 from unrolled.recurrence.encoder import Encoder
 from unrolled.recurrence.layout import Layout
+from unrolled.recurrence.sizes import checked_size
 
 __all__ = ["CNN"]
 
@@ -43,10 +43,8 @@ class CNN(Encoder):
         self, input_size: int, hidden_size: int, width: int = 3, bias: bool = True, batch_first: bool = True
     ) -> None:
         super().__init__(input_size, hidden_size, batch_first)
-        if not isinstance(width, int) or width < 1:
-            raise UsageError(f"width is {width!r}; expected a positive integer")
-        self.width = width
-        self.filters = nn.Conv1d(input_size, hidden_size, width, bias=bias)
+        self.width = checked_size("width", width)
+        self.filters = nn.Conv1d(input_size, hidden_size, self.width, bias=bias)
 
     def encode(self, inputs: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
         """Compute the windows that end at a token, and the maximum over all windows of a sequence."""

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from unrolled.errors import UsageError
 from unrolled.recurrence.encoder import Encoder
 from unrolled.recurrence.layout import Layout
+from unrolled.recurrence.sizes import checked_size
 
 __all__ = ["Transformer"]
 
@@ -57,10 +58,8 @@ class Transformer(Encoder):
     ) -> None:
         super().__init__(input_size, hidden_size, batch_first)
         feedforward = 4 * hidden_size if feedforward_size is None else feedforward_size
-        sizes = {"heads": heads, "num_layers": num_layers, "feedforward_size": feedforward}
-        for label, size in sizes.items():
-            if not isinstance(size, int) or size < 1:
-                raise UsageError(f"{label} is {size!r}; expected a positive integer")
+        heads, num_layers = checked_size("heads", heads), checked_size("num_layers", num_layers)
+        feedforward = checked_size("feedforward_size", feedforward)
         if hidden_size % heads:
             raise UsageError(f"hidden_size is {hidden_size}; expected a multiple of the {heads} heads")
         if not isinstance(dropout, float | int) or not 0 <= dropout < 1:

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.errors import UsageError
 from unrolled.recurrence.encoder import CompositionEncoder
+from unrolled.recurrence.sizes import checked_size
 
 __all__ = ["VAW"]
 
@@ -41,8 +41,7 @@ class VAW(CompositionEncoder):
         self, input_size: int, hidden_size: int, window: int = 5, bias: bool = True, batch_first: bool = True
     ) -> None:
         super().__init__(input_size, hidden_size, batch_first)
-        if not isinstance(window, int) or window < 1:
-            raise UsageError(f"window is {window!r}; expected a positive integer")
+        window = checked_size("window", window)
         self.window = window
         self.token = nn.Linear(input_size, hidden_size, bias)
         self.weight = nn.Parameter(torch.empty(window * hidden_size, hidden_size))

@@ -20,6 +20,7 @@ from torch.nn.functional import pad
 from unrolled.errors import UsageError
 from unrolled.recurrence.encoder import Encoder
 from unrolled.recurrence.layout import Layout
+from unrolled.recurrence.sizes import checked_size
 
 __all__ = ["Window"]
 
@@ -51,8 +52,7 @@ class Window(Encoder):
         batch_first: bool = True,
     ) -> None:
         super().__init__(input_size, hidden_size, batch_first)
-        if not isinstance(window, int) or window < 1:
-            raise UsageError(f"window is {window!r}; expected a positive integer")
+        window = checked_size("window", window)
         words = window * input_size
         if direct and hidden_size <= words:
             raise UsageError(

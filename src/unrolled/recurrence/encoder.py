@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.errors import UsageError
 from unrolled.recurrence.layout import Layout, Lengths, read_batch
+from unrolled.recurrence.sizes import checked_size
 
 __all__ = ["CompositionEncoder", "Encoder", "GrowingEncoder"]
 
@@ -39,11 +39,8 @@ class Encoder(nn.Module, ABC):
 
     def __init__(self, input_size: int, output_size: int, batch_first: bool = True) -> None:
         super().__init__()
-        for label, size in (("input_size", input_size), ("hidden_size", output_size)):
-            if not isinstance(size, int) or size < 1:
-                raise UsageError(f"{label} is {size!r}; expected a positive integer")
-        self.input_size = input_size
-        self.output_size = output_size
+        self.input_size = checked_size("input_size", input_size)
+        self.output_size = checked_size("hidden_size", output_size)
         self.batch_first = batch_first
 
     def initialise(self, embedding: nn.Embedding) -> None:
