@@ -202,3 +202,11 @@ def test_words_are_a_list_and_may_be_numbers():
     assert label([7, 8], [2], 2, (), True) == [("7", "8")]
     with pytest.raises(UsageError, match=r"tokens is the string 'it is'; expected a list of words"):
         label("it is", [2], 2, (), True)
+
+
+def test_a_target_has_the_name_of_its_function_if_that_is_one():
+    def second(out):
+        return out[:, 1]
+
+    assert unrolled.explain(Model(), TOKENS[:1], target=second).target == "second"
+    assert unrolled.explain(Model(), TOKENS[:1], target=lambda out: out[:, 1]).target == "the target"

@@ -89,7 +89,10 @@ def explain(
             reading = read(opened, sequences, found.weights)
     lengths, time = opened.lengths[found.order].tolist(), opened.outputs[0].shape[0]
     labels = label(tokens, lengths, time, (*args, *kwargs.values()), network.batch_first)
-    name = getattr(target, "__name__", "target") if callable(target) else f"output {target}"
+    name = f"output {target}"
+    if callable(target):
+        given = getattr(target, "__name__", "")
+        name = given if given.isidentifier() else "the target"  # a lambda has no name worth a headline
     explanations = []
     for b, (words, row) in enumerate(zip(labels, found.order.tolist(), strict=True)):
         n = len(words)
