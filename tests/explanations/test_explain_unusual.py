@@ -101,6 +101,20 @@ def test_a_buffer_that_is_written_over_is_what_it_was():
         assert abs(explanation.ledger.initial) > 1e-6
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_a_scripted_head_is_read_as_any_other_and_keeps_its_mode():
+    model = Own(lambda m, t: m.head(m.net(m.embedding(t))[0][:, -1]))
+    plain = nn.Sequential(nn.Linear(D, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, C))
+    model.head = torch.jit.script(plain)
+    model.train()
+    found = unrolled.explain(model, TOKENS, target=1)
+    assert all(module.training for module in model.modules())
+    model.head = plain
+    for explanation, expected in zip(found, unrolled.explain(model, TOKENS, target=1), strict=True):
+        assert explanation.ledger == pytest.approx(expected.ledger, abs=1e-6)
+        assert abs(explanation.ledger.remainder) < 1e-6
+
+
 @pytest.mark.parametrize("name", ["mmlstm", "gru", "elman", "mvma_g"])
 def test_a_network_in_training_with_a_normalised_spectrum_is_left_as_it_was(name):
     model = Own(lambda m, t: m.head(m.net(m.embedding(t))[0][:, -1]), recurrent(name, E, D, 2, batch_first=True))

@@ -25,7 +25,9 @@ def borrowed(model: nn.Module) -> Iterator[None]:
     Yields:
         Nothing.
     """
-    kept = [(namespace, dict(namespace)) for module in model.modules() for namespace in (vars(module), module._buffers)]
+    modes = [(module, module.training) for module in model.modules()]
+    spaces = [space for module, _ in modes for space in (vars(module), module._buffers)]
+    kept = [(space, dict(space)) for space in spaces if type(space) is dict]  # a scripted module has its own kind
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     try:
         model.eval()
@@ -35,10 +37,13 @@ def borrowed(model: nn.Module) -> Iterator[None]:
             for buffer, was in buffers:
                 if not torch.equal(buffer, was):
                     buffer.copy_(was)
-        for namespace, before in kept:
-            for name in [name for name in namespace if name not in before]:
-                del namespace[name]
-            namespace.update(before)
+        for space, before in kept:
+            for name in [name for name in space if name not in before]:
+                del space[name]
+            space.update(before)
+        for module, mode in modes:
+            if module.training != mode:
+                module.training = mode
 
 
 def copied(value: object) -> Any:
