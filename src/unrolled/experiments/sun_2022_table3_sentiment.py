@@ -136,7 +136,7 @@ class Sentiment(Experiment):
         try:
             run = learn(bench, "classify", corpus, model, training)
         except DivergedError as error:  # products of many matrices may well: that it fails is a result
-            return {**sizes, "diverged": str(error)}
+            return {**sizes, "diverged": str(error).partition(";")[0]}  # not where the run lies
         return {**sizes, **figures(run)}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
