@@ -101,7 +101,7 @@ def test_a_buffer_that_is_written_over_is_what_it_was():
         assert abs(explanation.ledger.initial) > 1e-6
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # models that were scripted are still about
 def test_a_scripted_head_is_read_as_any_other_and_keeps_its_mode():
     model = Own(lambda m, t: m.head(m.net(m.embedding(t))[0][:, -1]))
     plain = nn.Sequential(nn.Linear(D, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, C))

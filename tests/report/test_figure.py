@@ -91,7 +91,7 @@ def test_the_suffix_says_the_format(build, tmp_path, suffix, start):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")  # matplotlib's font has not every script
 def test_hostile_tokens_are_drawn_as_text(build, tmp_path, all_hostile):
     save_figure(tmp_path / "triangle.svg", build(all_hostile, target="$\\frac{a$"))
     assert b"<script" not in (tmp_path / "triangle.svg").read_bytes()

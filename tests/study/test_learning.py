@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
+from unrolled.errors import DivergedError
 from unrolled.study.experiment import Bench
-from unrolled.study.learning import learn_once
+from unrolled.study.learning import learn, learn_once, what_broke
 from unrolled.study.made_up import negation, topics
 
 SMALL = {"hidden": 4, "embedding": 4}
@@ -62,3 +64,13 @@ def test_two_that_train_the_same_at_once_leave_one_network(tmp_path, monkeypatch
     assert len(said) == 2
     assert [run.folder] == list(bench.shelf.iterdir())
     assert not list(bench.room.iterdir())
+
+
+def test_of_a_training_that_diverged_the_step_is_kept_and_not_where_it_lies(tmp_path):
+    wild = {**SHORT, "epochs": 5, "optimiser": "sgd", "lr": 3e38, "clip": 0}
+    with pytest.raises(DivergedError) as caught:
+        learn(make_bench(tmp_path, "one", []), "classify", topics(), SMALL, wild)
+    assert str(tmp_path) in str(caught.value)
+    assert what_broke(caught.value).startswith("step ")
+    assert "expected finite numbers" not in what_broke(caught.value)
+    assert str(tmp_path) not in what_broke(caught.value)

@@ -24,7 +24,7 @@ from typing import Any
 from unrolled.datasets.imdb import Imdb
 from unrolled.errors import DivergedError
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.study.learning import figures, learn
+from unrolled.study.learning import figures, learn, what_broke
 from unrolled.study.loading import load_once
 from unrolled.study.made_up import negation, topics
 from unrolled.study.standing import Column, cell, gaps, order_sentence
@@ -136,7 +136,7 @@ class Sentiment(Experiment):
         try:
             run = learn(bench, "classify", corpus, model, training)
         except DivergedError as error:  # products of many matrices may well: that it fails is a result
-            return {**sizes, "diverged": str(error).partition(";")[0]}  # not where the run lies
+            return {**sizes, "diverged": what_broke(error)}
         return {**sizes, **figures(run)}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:

@@ -22,7 +22,7 @@ from typing import Any
 
 from unrolled.errors import DivergedError
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.study.learning import figures, learn
+from unrolled.study.learning import figures, learn, what_broke
 from unrolled.study.loading import load_once
 from unrolled.study.made_up import entities, relations
 from unrolled.study.standing import Column, cell, gaps, order_sentence
@@ -125,7 +125,7 @@ class RelationsAndNames(Experiment):
         try:
             return figures(learn(bench, _TASKS[column], corpus, model, training))
         except DivergedError as error:  # products of many matrices may well: that it fails is a result
-            return {"diverged": str(error).partition(";")[0]}  # not where the run lies
+            return {"diverged": what_broke(error)}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Lay F1 beside the published one."""

@@ -24,7 +24,7 @@ from typing import Any
 from unrolled.corpora import load_dataset
 from unrolled.errors import DivergedError
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.study.learning import figures, learn
+from unrolled.study.learning import figures, learn, what_broke
 from unrolled.study.made_up import words
 from unrolled.study.standing import Column, cell, gaps, order_sentence
 from unrolled.study.table import Number, Table, compare
@@ -95,7 +95,7 @@ class Perplexities(Experiment):
         try:
             run = learn(bench, "lm", corpus, {"encoder": _ENCODERS[chosen["model"]], **model}, training)
         except DivergedError as error:  # nothing bounds a product of matrices: that it fails is a result
-            return {"diverged": str(error).partition(";")[0]}  # not where the run lies
+            return {"diverged": what_broke(error)}
         return figures(run)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:

@@ -21,7 +21,7 @@ from unrolled.corpora import load_dataset
 from unrolled.errors import DivergedError
 from unrolled.study.curves import curves
 from unrolled.study.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.study.learning import figures, learn
+from unrolled.study.learning import figures, learn, what_broke
 from unrolled.study.made_up import words
 from unrolled.study.standing import cell
 from unrolled.study.table import Number, Table, compare
@@ -102,7 +102,7 @@ class Perplexities(Experiment):
         try:
             run = learn(bench, "lm", corpus, {**model, "embedding": chosen["hidden"]}, training)
         except DivergedError as error:  # nothing bounds these states: that it fails is a result
-            return {"diverged": str(error).partition(";")[0]}  # not where the run lies
+            return {"diverged": what_broke(error)}
         return {**figures(run), "curves": curves(run)}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:

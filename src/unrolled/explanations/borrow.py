@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from unrolled.ngrams.still import evaluating
+
 __all__ = ["borrowed", "copied"]
 
 
@@ -25,13 +27,12 @@ def borrowed(model: nn.Module) -> Iterator[None]:
     Yields:
         Nothing.
     """
-    modes = [(module, module.training) for module in model.modules()]
-    spaces = [space for module, _ in modes for space in (vars(module), module._buffers)]
+    spaces = [space for module in model.modules() for space in (vars(module), module._buffers)]
     kept = [(space, dict(space)) for space in spaces if type(space) is dict]  # a scripted module has its own kind
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     try:
-        model.eval()
-        yield
+        with evaluating(model):
+            yield
     finally:
         with torch.no_grad():
             for buffer, was in buffers:
@@ -41,9 +42,6 @@ def borrowed(model: nn.Module) -> Iterator[None]:
             for name in [name for name in space if name not in before]:
                 del space[name]
             space.update(before)
-        for module, mode in modes:
-            if module.training != mode:
-                module.training = mode
 
 
 def copied(value: object) -> Any:

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
+from unrolled.errors import DivergedError
 from unrolled.study.experiment import Bench
 from unrolled.tasks import TASKS
 from unrolled.text.corpus import Corpus
@@ -21,7 +22,7 @@ from unrolled.training.settings import TrainingSettings
 from unrolled.training.task import Task
 from unrolled.training.watching import Epoch, Watcher
 
-__all__ = ["figures", "learn", "learn_once", "learn_task"]
+__all__ = ["figures", "learn", "learn_once", "learn_task", "what_broke"]
 
 
 class _Saying(Watcher):
@@ -141,3 +142,15 @@ def figures(run: Run) -> dict[str, float]:
         Its measures on dev and test, epochs, seconds and parameters.
     """
     return {name: float(value) for name, value in run.metrics.items()}
+
+
+def what_broke(error: DivergedError) -> str:
+    """Say of a training that diverged what is kept of it: neither the advice, nor where the run lies.
+
+    Args:
+        error: the engine's.
+
+    Returns:
+        The step, and what was not finite.
+    """
+    return str(error).partition(";")[0]
