@@ -25,7 +25,7 @@ __all__ = ["SCALES", "Bench", "Experiment", "Report", "Result", "Scale", "Trial"
 Scale = Literal["smoke", "cpu", "paper"]
 SCALES: dict[Scale, str] = {
     "smoke": "made-up data, seconds: does every line of it run?",
-    "cpu": "real data where the item is not of generated ones, sizes for two cores: about twenty minutes at most",
+    "cpu": "real data where the item is not of generated ones; some forty minutes of one core at most, but for tasks",
     "paper": "the paper's own sizes, for a GPU",
 }
 """How large an experiment is to be."""
