@@ -33,10 +33,10 @@ from torch import Tensor, nn
 from memory import peak
 from readme import put
 from unrolled.cells import CELLS, recurrent
-from unrolled.models.budget import count_parameters, fit_parameters
-from unrolled.recurrence.affine import AffineCell
-from unrolled.recurrence.cell import Cell
-from unrolled.study.machine import describe_processor
+from unrolled.cells.affine import AffineCell
+from unrolled.cells.base import Cell
+from unrolled.cells.parameter_budget import count_parameters, fit_parameters
+from unrolled.lab.papers.framework.provenance import describe_processor
 
 # weights set by hand, or as many of them as the input is long: there is no size to fit
 UNSIZED = {"dyck", "memorising"}
@@ -201,7 +201,7 @@ def measure(name: str, setting: Setting, threads: list[int], out: Connection) ->
 
 def in_a_process(name: str, setting: Setting, threads: list[int]) -> Row:
     fork = multiprocessing.get_context("forkserver")  # one that has torch loaded, and has run nothing
-    fork.set_forkserver_preload(["torch", "unrolled.cells", "unrolled.models.budget"])
+    fork.set_forkserver_preload(["torch", "unrolled.cells", "unrolled.cells.parameter_budget"])
     here, there = fork.Pipe(duplex=False)
     process = fork.Process(target=measure, args=(name, setting, threads, there))
     process.start()

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 import unrolled
 from memory import peak
 from readme import put
-from unrolled.algebra.workspace import Workspace
-from unrolled.study.machine import describe_machine
+from unrolled.lab.papers.framework.provenance import describe_machine
+from unrolled.linalg.workspace import Workspace
 
 BATCH, TIME, HIDDEN = 64, 20, 300
 KINDS = (nn.GRU, nn.LSTM)

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from cells import SETTINGS, TARGETS, sixteens
 from readme import put
 from unrolled.cells import CELLS
-from unrolled.recurrence.cell import Cell
+from unrolled.cells.base import Cell
 
 SETTING = SETTINGS[0]
 PRODUCTS = {"mm", "addmm", "addmm_"}

@@ -27,20 +27,20 @@ from torch.nn import functional as F
 
 from memory import peak
 from readme import put
-from unrolled.corpora import load_dataset
-from unrolled.datasets import DATASETS
 from unrolled.errors import UnrolledError
-from unrolled.study.distinct import SMALL
-from unrolled.study.machine import describe_machine
-from unrolled.study.made_up import MADE_UP
-from unrolled.tasks import TASKS
-from unrolled.text.corpus import Corpus, Stream, Words
-from unrolled.text.stream_index import gather, index
-from unrolled.training.data_choice import DataChoice
-from unrolled.training.engine import train
-from unrolled.training.settings import TrainingSettings
-from unrolled.training.task import Measure
-from unrolled.training.watching import Step, Watcher
+from unrolled.lab.data.corpus import Corpus, Stream, Words
+from unrolled.lab.data.datasets import DATASETS
+from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.stream_index import gather, index
+from unrolled.lab.papers.framework.provenance import describe_machine
+from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
+from unrolled.lab.papers.framework.unique_splits import SMALL
+from unrolled.lab.tasks import TASKS
+from unrolled.lab.training.callbacks import Step, Watcher
+from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.engine import train
+from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.training.task import Measure
 
 REAL = {
     "classify": "sst2", "regress": "sst-regression", "relate": "semeval2010", "tag": "conll2003", "lm": "ptb",

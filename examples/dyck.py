@@ -27,9 +27,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
-from unrolled.datasets.dyck import Dyck
-from unrolled.measures.worst_case import worst_case_accuracy
-from unrolled.models.brackets import NextBracket, dyck_rnn, fixed_brackets
+from unrolled.lab.data.datasets.dyck import Dyck
+from unrolled.lab.metrics.worst_case import worst_case_accuracy
+from unrolled.lab.models.brackets import NextBracket, dyck_rnn, fixed_brackets
 
 KINDS, DEPTHS = 2, (4, 6, 8)
 SHORT, LONG = (101, 200), (201, 400)

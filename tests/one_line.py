@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unrolled.errors import DataError
-from unrolled.formats import read_files
+from unrolled.lab.data.formats import read_files
 
 
 def check_answer(kind, path, line, expected):

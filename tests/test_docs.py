@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unrolled.cells import CELLS
-from unrolled.encoders import ENCODERS
+from unrolled.composition import ENCODERS
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 

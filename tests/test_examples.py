@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from unrolled.datasets.dyck import Dyck
-from unrolled.models.brackets import dyck_rnn, fixed_brackets
+from unrolled.lab.data.datasets.dyck import Dyck
+from unrolled.lab.models.brackets import dyck_rnn, fixed_brackets
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from unrolled.cells.base import Cell
 from unrolled.errors import UsageError
-from unrolled.recurrence.cell import Cell
 from unrolled.testing import CLAUSES, check_cell
 
 E, D = 3, 4

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from unrolled.encoders import ENCODERS
-from unrolled.recurrence.encoder import CompositionEncoder
+from unrolled.composition import ENCODERS
+from unrolled.composition.base import CompositionEncoder
 
 B, T = 3, 6
 LENGTHS = (6, 2, 4)

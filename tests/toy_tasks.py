@@ -8,14 +8,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from unrolled.catalogue import Encoding
-from unrolled.tasks.classify import Classify
-from unrolled.text.batching import Batch
-from unrolled.text.corpus import Classification, Corpus, Example
-from unrolled.training.data_choice import DataChoice
-from unrolled.training.settings import TrainingSettings
-from unrolled.training.task import Loss, Measure, Task
-from unrolled.training.watching import Watcher
+from unrolled.lab.data.batching import Batch
+from unrolled.lab.data.corpus import Classification, Corpus, Example
+from unrolled.lab.models.factory import Encoding
+from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.training.callbacks import Watcher
+from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.training.task import Loss, Measure, Task
 
 __all__ = ["DATA", "Carry", "Watching", "carry", "classify", "settings", "stream", "told", "weights"]
 

@@ -6,8 +6,8 @@ import random
 
 import torch
 
-from unrolled.tasks.translate import Translate, Translating
-from unrolled.text.corpus import Pair, Translation
+from unrolled.lab.data.corpus import Pair, Translation
+from unrolled.lab.tasks.translate import Translate, Translating
 
 BASE = {"separate": False, "fed": False, "bidirectional": False, "attention": False, "layers": 1}
 WORDS = ("ask", "dig", "eat", "fly")

@@ -10,14 +10,14 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unrolled.explanations.api import explain
-    from unrolled.ngrams.decomposition import decompose
+    from unrolled.decomposition.decomposition import decompose
+    from unrolled.explanation.api import explain
 
 __all__ = ["__version__", "decompose", "explain"]
 
 __version__ = "0.1.0"
 
-_HOMES = {"decompose": "unrolled.ngrams.decomposition", "explain": "unrolled.explanations.api"}
+_HOMES = {"decompose": "unrolled.decomposition.decomposition", "explain": "unrolled.explanation.api"}
 
 
 def __getattr__(name: str) -> object:

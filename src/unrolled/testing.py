@@ -20,10 +20,10 @@ from safetensors.torch import load, save
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from unrolled.cells.base import Cell
+from unrolled.cells.recurrent import Recurrent
+from unrolled.decomposition.decomposition import decompose
 from unrolled.errors import UsageError
-from unrolled.ngrams.decomposition import decompose
-from unrolled.recurrence.cell import Cell
-from unrolled.recurrence.network import Recurrent
 
 __all__ = ["CLAUSES", "check_cell"]
 

@@ -14,13 +14,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from unrolled.catalogue import Pooled
 from unrolled.expansions import EXPANSIONS, resolve
-from unrolled.tasks.classify import Classify
-from unrolled.text.corpus import Classification, Example
-from unrolled.training.data_choice import DataChoice
-from unrolled.training.engine import train
-from unrolled.training.settings import TrainingSettings
+from unrolled.lab.data.corpus import Classification, Example
+from unrolled.lab.models.factory import Pooled
+from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.engine import train
+from unrolled.lab.training.settings import TrainingSettings
 
 Command = Callable[..., Any]
 WORDS = ("not", "a", "bad", "film", "it", "is", "good", ".")

@@ -12,16 +12,16 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from reference_encoders import TABLES, contexts
 from toy_encoders import COMPOSITIONS, LENGTHS, B, T, inputs, made
-from unrolled.encoders import ENCODERS
-from unrolled.encoders.cnn import CNN
-from unrolled.encoders.mm import MM
-from unrolled.encoders.transformer import Transformer
-from unrolled.encoders.va_w import VAW
+from unrolled.composition import ENCODERS
+from unrolled.composition.base import CompositionEncoder, GrowingEncoder
+from unrolled.composition.bidirectional import BothWays
+from unrolled.composition.cnn import CNN
+from unrolled.composition.mm import MM
+from unrolled.composition.transformer import Transformer
+from unrolled.composition.va_w import VAW
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
-from unrolled.models.classifier import Classifier
-from unrolled.models.pooling import LastState, MeanPooling
-from unrolled.recurrence.both_ways import BothWays
-from unrolled.recurrence.encoder import CompositionEncoder, GrowingEncoder
+from unrolled.lab.models.classifier import Classifier
+from unrolled.lab.models.pooling import LastState, MeanPooling
 
 
 @pytest.fixture(params=ENCODERS.names())

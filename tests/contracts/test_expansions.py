@@ -21,9 +21,9 @@ from reference import (
     run,
     stack_step,
 )
+from unrolled.cells.base import Cell
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.expansions import EXPANSIONS, resolve
-from unrolled.recurrence.cell import Cell
 
 T, E, D = 6, 3, 4
 KINDS = [nn.RNN, nn.GRU, nn.LSTM]

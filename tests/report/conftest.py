@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 
-from unrolled.ngrams.account import Account, Ledger, Triangle
+from unrolled.decomposition.ledger import Account, Ledger, Triangle
 
 HOSTILE = {
     "script": "<script>document.title='owned'</script>",

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from unrolled.report.formatting import minus, signed
 from unrolled.report.page import render_page
-from unrolled.report.wording import minus, signed
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from unrolled.decomposition.ledger import Triangle
 from unrolled.errors import NonFiniteError, UsageError
-from unrolled.ngrams.account import Triangle
 from unrolled.report.colour import SCALE, STEPS, colour, ink, luminance, shared_limit, step
 
 

@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
+from unrolled.decomposition.ledger import Ledger, Triangle
 from unrolled.errors import FileError, NonFiniteError, UsageError
-from unrolled.ngrams.account import Ledger, Triangle
+from unrolled.report.formatting import minus, signed, size, visible
 from unrolled.report.page import render_fragment, render_page, save_page
-from unrolled.report.wording import minus, signed, size, visible
 
 
 class Reader(HTMLParser):

@@ -6,9 +6,9 @@ import math
 import pytest
 import torch
 
+from unrolled.decomposition.ledger import Triangle
 from unrolled.errors import FileError, NonFiniteError
-from unrolled.ngrams.account import Triangle
-from unrolled.report.records import save_json, to_json
+from unrolled.report.json_records import save_json, to_json
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
@@ -29,7 +29,7 @@ def test_the_file_holds_the_whole_account_to_the_last_digit(build, tmp_path, all
 
 def test_the_schema_names_every_field(build):
     (record,) = json.loads(to_json([build()]))["accounts"]
-    import unrolled.report.records as module
+    import unrolled.report.json_records as module
 
     assert [name for name in record if f'"{name}"' not in module.__doc__] == []
 

@@ -7,8 +7,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from unrolled.report.formatting import signed, visible
 from unrolled.report.terminal import render, to_text
-from unrolled.report.wording import signed, visible
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from unrolled.errors import UsageError
-from unrolled.report.view import CELLS, labels, longest_shown, payload, rows, waterfall
+from unrolled.report.page_view import CELLS, labels, longest_shown, payload, rows, waterfall
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from unrolled.report.wording import brief, clip, minus, signed, size, visible
+from unrolled.report.formatting import brief, clip, minus, signed, size, visible
 
 
 def test_nothing_hostile_survives_and_nothing_is_dropped(hostile):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from unrolled.recurrence.cell import Cell
-from unrolled.recurrence.kernels.recording import recorded
-from unrolled.recurrence.network import Recurrent
-from unrolled.zoo import Zoo
+from unrolled.cells.base import Cell
+from unrolled.cells.recurrent import Recurrent
+from unrolled.kernels.cuda_graphs import recorded
+from unrolled.registry import Zoo
 
 __all__ = ["CELLS", "list", "recorded", "recurrent"]
 

@@ -13,15 +13,15 @@ from typing import Self
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.algebra.activation import RELU, SIGMOID, TANH, Activation, secant
-from unrolled.algebra.operator import Structured, Term
+from unrolled.cells.closed_form import ClosedCell
+from unrolled.cells.closed_form_ray import ClosedRay, ClosedTrace
 from unrolled.errors import UnknownNameError
-from unrolled.recurrence.closed import ClosedCell
-from unrolled.recurrence.closed_ray import ClosedRay, ClosedTrace
-from unrolled.recurrence.kernels.gated import GatedKernel
-from unrolled.recurrence.kernels.gates import Activated
-from unrolled.recurrence.kernels.products import Plain
-from unrolled.recurrence.kernels.sequence import run_kernel
+from unrolled.kernels.base import run_kernel
+from unrolled.kernels.gated import GatedKernel
+from unrolled.kernels.pointwise import Activated
+from unrolled.kernels.products import Plain
+from unrolled.linalg.activations import RELU, SIGMOID, TANH, Activation, secant
+from unrolled.linalg.operators import Structured, Term
 
 __all__ = ["Elman"]
 

@@ -20,14 +20,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 
-from unrolled.algebra.activation import SIGMOID, TANH, Activation
-from unrolled.algebra.operator import Structured, Term
-from unrolled.recurrence.closed import ClosedCell
-from unrolled.recurrence.closed_ray import ClosedRay
-from unrolled.recurrence.kernels.gated import GatedKernel
-from unrolled.recurrence.kernels.gates import GRUGates
-from unrolled.recurrence.kernels.products import Plain
-from unrolled.recurrence.kernels.sequence import run_kernel
+from unrolled.cells.closed_form import ClosedCell
+from unrolled.cells.closed_form_ray import ClosedRay
+from unrolled.kernels.base import run_kernel
+from unrolled.kernels.gated import GatedKernel
+from unrolled.kernels.pointwise import GRUGates
+from unrolled.kernels.products import Plain
+from unrolled.linalg.activations import SIGMOID, TANH, Activation
+from unrolled.linalg.operators import Structured, Term
 
 __all__ = ["GRU"]
 

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.recurrence.cell import Cell
-from unrolled.recurrence.kernels.reset import ResetBeforeKernel
-from unrolled.recurrence.kernels.sequence import run_kernel
+from unrolled.cells.base import Cell
+from unrolled.kernels.base import run_kernel
+from unrolled.kernels.gru_reset_before import ResetBeforeKernel
 
 __all__ = ["GRUBefore"]
 

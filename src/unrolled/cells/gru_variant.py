@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from unrolled.algebra.operator import Term
-from unrolled.recurrence.affine import Affine
-from unrolled.recurrence.polynomial import PolynomialCell
+from unrolled.cells.affine import Affine
+from unrolled.cells.polynomial import PolynomialCell
+from unrolled.linalg.operators import Term
 
 __all__ = ["GRUVariant"]
 

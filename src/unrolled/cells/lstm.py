@@ -24,15 +24,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.algebra.activation import SIGMOID, TANH, Activation, secant
-from unrolled.algebra.operator import Structured, Term
-from unrolled.recurrence.closed import ClosedCell
-from unrolled.recurrence.closed_ray import ClosedRay, ClosedTrace
-from unrolled.recurrence.kernels.delegate import delegate
-from unrolled.recurrence.kernels.gated import GatedKernel
-from unrolled.recurrence.kernels.gates import LSTMGates
-from unrolled.recurrence.kernels.products import Plain
-from unrolled.recurrence.kernels.sequence import run_kernel
+from unrolled.cells.closed_form import ClosedCell
+from unrolled.cells.closed_form_ray import ClosedRay, ClosedTrace
+from unrolled.kernels.base import run_kernel
+from unrolled.kernels.delegate import delegate
+from unrolled.kernels.gated import GatedKernel
+from unrolled.kernels.pointwise import LSTMGates
+from unrolled.kernels.products import Plain
+from unrolled.linalg.activations import SIGMOID, TANH, Activation, secant
+from unrolled.linalg.operators import Structured, Term
 
 __all__ = ["LSTM"]
 

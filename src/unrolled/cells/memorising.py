@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from unrolled.cells.base import Cell
 from unrolled.errors import UsageError
-from unrolled.recurrence.cell import Cell
 
 __all__ = ["Memorising"]
 

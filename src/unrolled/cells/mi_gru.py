@@ -19,11 +19,11 @@ import copy
 import torch
 from torch import Tensor
 
-from unrolled.algebra.activation import SIGMOID, TANH, Activation
-from unrolled.algebra.operator import Structured, Term
-from unrolled.recurrence.closed_ray import ClosedRay
-from unrolled.recurrence.integration import IntegratedCell
-from unrolled.recurrence.kernels.gates import GRUGates
+from unrolled.cells.closed_form_ray import ClosedRay
+from unrolled.cells.multiplicative_integration import IntegratedCell
+from unrolled.kernels.pointwise import GRUGates
+from unrolled.linalg.activations import SIGMOID, TANH, Activation
+from unrolled.linalg.operators import Structured, Term
 
 __all__ = ["MIGRU"]
 

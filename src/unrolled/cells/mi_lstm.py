@@ -17,11 +17,11 @@ import copy
 import torch
 from torch import Tensor
 
-from unrolled.algebra.activation import SIGMOID, TANH, Activation, secant
-from unrolled.algebra.operator import Structured, Term
-from unrolled.recurrence.closed_ray import ClosedRay
-from unrolled.recurrence.integration import IntegratedCell
-from unrolled.recurrence.kernels.gates import LSTMGates
+from unrolled.cells.closed_form_ray import ClosedRay
+from unrolled.cells.multiplicative_integration import IntegratedCell
+from unrolled.kernels.pointwise import LSTMGates
+from unrolled.linalg.activations import SIGMOID, TANH, Activation, secant
+from unrolled.linalg.operators import Structured, Term
 
 __all__ = ["MILSTM"]
 

@@ -13,11 +13,11 @@ import copy
 import torch
 from torch import Tensor
 
-from unrolled.algebra.activation import TANH, Activation, secant
-from unrolled.algebra.operator import Structured, Term
-from unrolled.recurrence.closed_ray import ClosedRay
-from unrolled.recurrence.integration import IntegratedCell
-from unrolled.recurrence.kernels.gates import Activated
+from unrolled.cells.closed_form_ray import ClosedRay
+from unrolled.cells.multiplicative_integration import IntegratedCell
+from unrolled.kernels.pointwise import Activated
+from unrolled.linalg.activations import TANH, Activation, secant
+from unrolled.linalg.operators import Structured, Term
 
 __all__ = ["MIRNN"]
 

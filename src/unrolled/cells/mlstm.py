@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.recurrence.cell import Cell
-from unrolled.recurrence.kernels.gated import GatedKernel
-from unrolled.recurrence.kernels.gates import LSTMGates
-from unrolled.recurrence.kernels.products import Multiplied
-from unrolled.recurrence.kernels.sequence import run_kernel
+from unrolled.cells.base import Cell
+from unrolled.kernels.base import run_kernel
+from unrolled.kernels.gated import GatedKernel
+from unrolled.kernels.pointwise import LSTMGates
+from unrolled.kernels.products import Multiplied
 
 __all__ = ["MLSTM"]
 

@@ -17,12 +17,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.recurrence.cell import Cell
-from unrolled.recurrence.kernels.choices import Chosen
-from unrolled.recurrence.kernels.gated import GatedKernel
-from unrolled.recurrence.kernels.gates import Activated
-from unrolled.recurrence.kernels.sequence import run_kernel
-from unrolled.recurrence.sizes import checked_size
+from unrolled.cells.base import Cell
+from unrolled.kernels.base import run_kernel
+from unrolled.kernels.choice_matrices import Chosen
+from unrolled.kernels.gated import GatedKernel
+from unrolled.kernels.pointwise import Activated
+from unrolled.sizes import checked_size
 
 __all__ = ["MMRNN"]
 

@@ -14,9 +14,9 @@ import copy
 
 from torch import Tensor
 
-from unrolled.algebra.activation import TANH, Activation
-from unrolled.algebra.operator import Term
-from unrolled.recurrence.affine import Affine, AffineCell
+from unrolled.cells.affine import Affine, AffineCell
+from unrolled.linalg.activations import TANH, Activation
+from unrolled.linalg.operators import Term
 
 __all__ = ["MVMAE"]
 

@@ -18,9 +18,9 @@ import copy
 
 from torch import Tensor
 
-from unrolled.algebra.activation import SIGMOID, TANH, Activation
-from unrolled.algebra.operator import Term
-from unrolled.recurrence.affine import Affine, AffineCell
+from unrolled.cells.affine import Affine, AffineCell
+from unrolled.linalg.activations import SIGMOID, TANH, Activation
+from unrolled.linalg.operators import Term
 
 __all__ = ["MVMAG"]
 

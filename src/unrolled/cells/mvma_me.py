@@ -15,9 +15,9 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from unrolled.algebra.activation import TANH, Activation
-from unrolled.algebra.operator import Term
-from unrolled.recurrence.affine import Affine, AffineCell
+from unrolled.cells.affine import Affine, AffineCell
+from unrolled.linalg.activations import TANH, Activation
+from unrolled.linalg.operators import Term
 
 __all__ = ["MVMAME"]
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.recurrence.cell import Cell
+from unrolled.cells.base import Cell
 
 __all__ = ["TensorRNN"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unrolled.atomic_write import write_whole
 from unrolled.errors import DataError, FileError, UsageError
-from unrolled.report.files import write_whole
 
 if TYPE_CHECKING:
     from torch import Tensor

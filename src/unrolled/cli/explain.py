@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unrolled.cli.case import Case, Question
-from unrolled.cli.opening import BareOptions, open_bare, open_run
+from unrolled.cli.open_model import BareOptions, open_bare, open_run
+from unrolled.cli.question import Case, Question
 from unrolled.errors import UsageError
 
 if TYPE_CHECKING:
-    from unrolled.explanations.explanation import Explanation
+    from unrolled.explanation.explanation import Explanation
 
 __all__ = ["explain"]
 
@@ -74,7 +74,7 @@ def explain(
         unrolled explain runs/multi30k-gru 'ein mann liest . ||| a man'
     """
     from unrolled.report.figure import save_figure
-    from unrolled.report.records import save_json
+    from unrolled.report.json_records import save_json
 
     hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
     question = _open(words, weights, vocab, hints, at).ask(target, against)
@@ -106,7 +106,7 @@ def _open(
         raise UsageError(f"{given[0]} describes a bare network; expected --weights FILE beside it")
     if len(words) < 2:
         raise UsageError(f"only {words[0]!r} came; expected a run folder and a sentence")
-    from unrolled.training.run_folder import load_run
+    from unrolled.lab.training.run_folder import load_run
 
     return open_run(load_run(Path(words[0])), " ".join(words[1:]), at)
 
@@ -114,8 +114,8 @@ def _open(
 def _show(question: Question, explanation: Explanation, top: int) -> None:
     from rich.console import Console
 
+    from unrolled.report.formatting import signed, visible
     from unrolled.report.terminal import to_text
-    from unrolled.report.wording import signed, visible
 
     console = Console()
     logits = question.logits

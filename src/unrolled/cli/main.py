@@ -16,20 +16,9 @@ from typing import Annotated
 import typer
 
 from unrolled import __version__
-from unrolled.cli import (
-    convert,
-    data,
-    demo,
-    evaluate,
-    explain,
-    generate,
-    parameters,
-    reproduce,
-    resume,
-    train,
-    translate,
-)
+from unrolled.cli import convert, explain, parameters
 from unrolled.errors import FileError, UnrolledError, UsageError
+from unrolled.lab.cli import data, demo, evaluate, generate, reproduce, resume, train, translate
 
 __all__ = ["app", "main", "run"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from unrolled.models.budget import Sized
+    from unrolled.cells.parameter_budget import Sized
 
 __all__ = ["parameters"]
 
@@ -23,7 +23,7 @@ def parameters(
     ] = 0,
 ) -> None:
     """Find the hidden size that comes nearest to a number of parameters."""
-    from unrolled.models.budget import fit_parameters, read_count
+    from unrolled.cells.parameter_budget import fit_parameters, read_count
 
     fit = fit_parameters(cell, read_count(match), input_size, layers, bidirectional, vocabulary)
     nearest = fit.nearest

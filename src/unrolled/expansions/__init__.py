@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from unrolled.errors import UnknownNameError, UsageError
-from unrolled.recurrence.expansion import Expansion
-from unrolled.zoo import Zoo
+from unrolled.expansions.base import Expansion
+from unrolled.registry import Zoo
 
 __all__ = ["EXPANSIONS", "UsageError", "resolve"]
 

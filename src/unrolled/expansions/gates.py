@@ -18,9 +18,9 @@ from typing import Any
 
 from torch import Tensor
 
-from unrolled.algebra.operator import Operator
-from unrolled.recurrence.expansion import Linearisation
-from unrolled.recurrence.ray import Ray
+from unrolled.cells.ray import Ray
+from unrolled.expansions.base import Linearisation
+from unrolled.linalg.operators import Operator
 
 __all__ = ["Gates"]
 

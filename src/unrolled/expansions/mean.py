@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unrolled.errors import UsageError
-from unrolled.recurrence.expansion import Expansion, Linearisation
+from unrolled.expansions.base import Expansion, Linearisation
 
 __all__ = ["Mean"]
 

@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.algebra.average import gauss_legendre
-from unrolled.algebra.distance import relative_error
-from unrolled.algebra.operator import Operator
-from unrolled.recurrence.expansion import Linearisation
-from unrolled.recurrence.ray import Ray
+from unrolled.cells.ray import Ray
+from unrolled.expansions.base import Linearisation
+from unrolled.linalg.operators import Operator
+from unrolled.linalg.quadrature import gauss_legendre
+from unrolled.linalg.relative_error import relative_error
 
 __all__ = ["Path", "step_error"]
 

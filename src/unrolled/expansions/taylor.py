@@ -16,11 +16,11 @@ from typing import Any
 
 from torch import Tensor
 
-from unrolled.algebra.average import taylor_sum
-from unrolled.algebra.operator import Operator
+from unrolled.cells.ray import Ray
 from unrolled.errors import UsageError
-from unrolled.recurrence.expansion import Linearisation
-from unrolled.recurrence.ray import Ray
+from unrolled.expansions.base import Linearisation
+from unrolled.linalg.operators import Operator
+from unrolled.linalg.quadrature import taylor_sum
 
 __all__ = ["Taylor"]
 

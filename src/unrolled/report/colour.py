@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
+from unrolled.decomposition.ledger import Account
 from unrolled.errors import NonFiniteError, UsageError
-from unrolled.ngrams.account import Account
 
 if TYPE_CHECKING:
     from matplotlib.colors import ListedColormap

@@ -11,12 +11,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unrolled.atomic_write import write_whole
+from unrolled.decomposition.ledger import Account
 from unrolled.errors import UsageError
-from unrolled.ngrams.account import Account
 from unrolled.report.colour import Quantity, colour, colour_map, ink, shared_limit
-from unrolled.report.files import write_whole
-from unrolled.report.view import rows
-from unrolled.report.wording import brief, clip, minus, signed, size, visible
+from unrolled.report.formatting import brief, clip, minus, signed, size, visible
+from unrolled.report.page_view import rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,12 +17,12 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from unrolled.atomic_write import write_whole
+from unrolled.decomposition.ledger import Account, NGram
 from unrolled.errors import UsageError
-from unrolled.ngrams.account import Account, NGram
 from unrolled.report.colour import SCALE, STEPS, ink, shared_limit, step
-from unrolled.report.files import write_whole
-from unrolled.report.view import labels, longest_shown, payload, waterfall
-from unrolled.report.wording import clip, minus, signed, size, visible
+from unrolled.report.formatting import clip, minus, signed, size, visible
+from unrolled.report.page_view import labels, longest_shown, payload, waterfall
 
 __all__ = ["render_fragment", "render_page", "save_page"]
 
@@ -97,7 +97,7 @@ def _json(data: object) -> Markup:
 def render_page(accounts: Sequence[Account], title: str | None = None) -> str:
     """Draw accounts of one output, by different expansions, as one self-contained HTML page.
 
-    The triangle holds at most :data:`~unrolled.report.view.CELLS` cells: of more than 109 tokens, only
+    The triangle holds at most :data:`~unrolled.report.page_view.CELLS` cells: of more than 109 tokens, only
     its shorter n-grams, and the page says up to which length. The ledger always counts all of them.
 
     Args:

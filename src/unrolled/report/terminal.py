@@ -15,10 +15,10 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from unrolled.ngrams.account import Account
+from unrolled.decomposition.ledger import Account
 from unrolled.report.colour import colour, ink, shared_limit
-from unrolled.report.view import rows
-from unrolled.report.wording import brief, clip, signed, size, visible
+from unrolled.report.formatting import brief, clip, signed, size, visible
+from unrolled.report.page_view import rows
 
 __all__ = ["render", "to_text"]
 

@@ -1,0 +1,70 @@
+"""Two encoders over the same tokens, one of them from the end."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from unrolled.cells.batch_layout import Lengths, read_batch
+from unrolled.composition.base import Encoder
+from unrolled.errors import UsageError
+
+__all__ = ["BothWays"]
+
+
+class BothWays(nn.Module):
+    """Lay the contexts of both directions side by side, as a bidirectional network of torch.nn does.
+
+    The backward encoder begins at each sequence's own last token.
+
+    Args:
+        ahead: reads from the first token on.
+        back: reads from the last token back.
+
+    Raises:
+        UsageError: when the two do not read the same inputs.
+
+    Example:
+        >>> import torch
+        >>> from unrolled.composition.mvma_g import MVMAG
+        >>> encoder = BothWays(MVMAG(8, 16), MVMAG(8, 16))
+        >>> contexts, final = encoder(torch.randn(3, 5, 8), lengths=[5, 2, 4])
+        >>> contexts.shape, final.shape
+        (torch.Size([3, 5, 32]), torch.Size([2, 3, 16]))
+    """
+
+    def __init__(self, ahead: Encoder, back: Encoder) -> None:
+        super().__init__()
+        sizes = [(each.input_size, each.output_size, each.batch_first) for each in (ahead, back)]
+        if sizes[0] != sizes[1]:
+            raise UsageError(
+                f"the encoders have (input, output, batch_first) {sizes[0]} and {sizes[1]}; expected the same"
+            )
+        self.ahead = ahead
+        self.back = back
+        self.input_size = ahead.input_size
+        self.output_size = 2 * ahead.output_size
+        self.batch_first = ahead.batch_first
+
+    def forward(
+        self,
+        input: Tensor | PackedSequence,  # torch.nn's own name
+        lengths: Lengths = None,
+    ) -> tuple[Tensor | PackedSequence, Tensor]:
+        """Read a batch of sequences both ways.
+
+        Args:
+            input: as an encoder takes it.
+            lengths: of the sequences in a padded batch, in any order.
+
+        Returns:
+            The contexts in the form of the input, ahead and back side by side; and one vector a sequence and
+            direction, shape (2, batch, size).
+        """
+        inputs, layout = read_batch(input, self.input_size, self.batch_first, lengths)
+        contexts, last = self.ahead.encode(inputs, layout)
+        reversed_, first = self.back.encode(layout.reverse(inputs), layout)
+        final = torch.stack((last, first))
+        both = torch.cat((contexts, layout.reverse(reversed_)), dim=-1)
+        return layout.restore(both), final[:, 0] if layout.unbatched else final

@@ -1,0 +1,118 @@
+r"""The affine recurrence s_t = g_t + A_t s_{t-1} that an expansion makes of it.
+
+A stack of uni-directional layers is one recurrence whose state is all layers' states side by side. Its operator is
+block lower triangular: what a layer's state contributes goes up through the layers above within the same step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unrolled.cells.layer_run import Trace
+from unrolled.decomposition.eval_mode import plain_arithmetic
+from unrolled.expansions.base import Linearisation
+from unrolled.linalg.operators import Operator
+from unrolled.linalg.workspace import Workspace
+
+__all__ = ["AffineSequence", "expand"]
+
+
+@dataclass(frozen=True)
+class AffineSequence:
+    """g_t and A_t for every step of every layer; s_t = g_t + A_t s_{t-1}."""
+
+    g: Tensor
+    """Shape (time, batch, state), all layers side by side."""
+    operators: tuple[Operator, ...]
+    """One for each layer, each holding every step."""
+    layers: tuple[Trace, ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The length of each layer's state."""
+        return [layer.cell.state_size for layer in self.layers]
+
+    @property
+    def initial(self) -> Tensor:
+        """s_0, shape (batch, state)."""
+        return torch.cat([layer.initial for layer in self.layers], dim=-1)
+
+    @property
+    def hidden(self) -> slice:
+        """Where the top layer's hidden output lies in the state."""
+        total = sum(self.sizes)
+        return slice(total - self.layers[-1].cell.output_size, total)
+
+    def apply(self, time: int, block: Tensor, out: Tensor, workspace: Workspace) -> Tensor:
+        """Compute A_t V.
+
+        Args:
+            time: t, from 0.
+            block: V, shape (columns, batch, state).
+            out: where to put the images; must not overlap with ``block``.
+            workspace: memory for what is computed on the way.
+
+        Returns:
+            ``out``.
+        """
+        below: Tensor | None = None
+        parts = zip(block.split(self.sizes, dim=-1), out.split(self.sizes, dim=-1), strict=True)
+        for layer, operator, (part, image) in zip(self.layers, self.operators, parts, strict=True):
+            operator.at(time).apply(part, below, out=image, workspace=workspace)
+            below = layer.cell.hidden(image)
+        return out
+
+    def apply_transpose(self, time: int, block: Tensor, out: Tensor, workspace: Workspace) -> Tensor:
+        """Compute A_tᵀ U.
+
+        Args:
+            time: t, from 0.
+            block: U, shape (columns, batch, state).
+            out: where to put the images; must not overlap with ``block``.
+            workspace: memory for what is computed on the way.
+
+        Returns:
+            ``out``.
+        """
+        from_above: Tensor | None = None
+        parts, images = block.split(self.sizes, dim=-1), out.split(self.sizes, dim=-1)
+        for index in reversed(range(len(self.layers))):
+            part, cell = parts[index], self.layers[index].cell
+            if from_above is not None:
+                part = part.clone()
+                cell.hidden(part).add_(from_above)
+            operator = self.operators[index].at(time)
+            _, from_above = operator.apply_transpose(part, index > 0, out=images[index], workspace=workspace)
+        return out
+
+
+@plain_arithmetic()
+def expand(layers: Sequence[Trace], linearisation: Linearisation, tolerance: float) -> AffineSequence:
+    """Expand a trajectory, layer by layer from below.
+
+    The ray of a layer begins at what the token alone made of the layer below: the hidden part of that layer's g.
+
+    Args:
+        layers: the trajectory, lowest layer first.
+        linearisation: the rule.
+        tolerance: relative error over the whole sequence that a rule with an error control aims at.
+
+    Returns:
+        The affine recurrence.
+    """
+    per_step = tolerance / max(1, layers[0].inputs.shape[0])
+    terms: list[Tensor] = []
+    operators: list[Operator] = []
+    origin = layers[0].inputs
+    for layer in layers:
+        ray = layer.ray(origin)
+        g, operator = linearisation.expand(ray, per_step)
+        terms.append(g)
+        operators.append(operator)
+        origin = layer.cell.hidden(g)
+    g = terms[0] if len(terms) == 1 else torch.cat(terms, dim=-1)
+    return AffineSequence(g, tuple(operators), tuple(layers))

@@ -1,8 +1,0 @@
-"""The zoo of encoders: n-gram composition models and their baselines, one a file, found by listing."""
-
-from unrolled.recurrence.encoder import Encoder
-from unrolled.zoo import Zoo
-
-__all__ = ["ENCODERS"]
-
-ENCODERS: Zoo[Encoder] = Zoo(__name__, Encoder, "encoder")  # type: ignore[type-abstract]  # members are concrete

@@ -1,0 +1,159 @@
+"""Watch a recurrent network at work inside its model, and run the model again with other states in its place.
+
+The model is never changed: the watch is a hook that is taken off again, the replacement an instance
+attribute that gives way again to what stood there. What is watched is copied at once, for a model may go on to change
+it in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from unrolled.cells.batch_layout import Lengths, State
+from unrolled.decomposition.open_network import Network, Opened, open_network
+from unrolled.errors import ShapeError, UsageError
+from unrolled.explanation.restore_state import copied
+
+__all__ = ["Observation", "observe"]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one forward pass of the model showed of its recurrent network."""
+
+    model: nn.Module
+    rnn: Network
+    run: Callable[[], object]
+    """Runs the model again on the same arguments."""
+    answer: object
+    """What the model returned."""
+    opened: Opened
+    final: tuple[Tensor, ...]
+    """The network's final states: (h_n,), or (h_n, c_n) with all that is not hidden output."""
+
+    @property
+    def states(self) -> tuple[Tensor, ...]:
+        """For each direction all decomposed layers' states, in token order, shape (time, batch, state)."""
+        result = []
+        for d, layers in enumerate(self.opened.directions):
+            states = torch.cat([layer.image for layer in layers], dim=-1)
+            result.append(self.opened.layout.reverse(states) if d else states)
+        return tuple(result)
+
+    def replay(self, states: tuple[Tensor, ...]) -> object:
+        """Run the model with other states where its recurrent network's were.
+
+        Args:
+            states: as :attr:`states` gives them.
+
+        Returns:
+            What the model returns then.
+        """
+        substitute = self._results(states)
+        own = self.rnn.__dict__
+        # a forward that somebody wrapped stands on the instance, not on the class
+        before = {"forward": own["forward"]} if "forward" in own else {}
+        own["forward"] = lambda *_, **__: substitute
+        try:
+            return self.run()
+        finally:
+            del own["forward"]
+            own.update(before)
+
+    def _results(self, states: tuple[Tensor, ...]) -> tuple[Tensor | PackedSequence, State]:
+        """Lay states out as the network itself returns them."""
+        rnn, lengths = self.rnn, self.opened.lengths
+        dtype = self.final[0].dtype
+        tops = []
+        batch = torch.arange(lengths.shape[0], device=lengths.device)
+        last = (lengths - 1, torch.zeros_like(lengths))
+        finals = [list(part.unsqueeze(1) if part.dim() == 2 else part) for part in self.final]
+        count = len(states)
+        for d, (layers, direction) in enumerate(zip(self.opened.directions, states, strict=True)):
+            parts = direction.to(dtype).split([layer.cell.state_size for layer in layers], dim=-1)
+            lowest = rnn.num_layers - len(layers)
+            for k, (layer, part) in enumerate(zip(layers, parts, strict=True)):
+                read = part[last[d], batch]
+                place = (lowest + k) * count + d
+                finals[0][place] = layer.cell.hidden(read)
+                if len(finals) == 2:
+                    finals[1][place] = read[..., : layer.cell.state_size - layer.cell.output_size]
+            tops.append(layers[-1].cell.hidden(parts[-1]))
+        stacked = [torch.stack(f).reshape(p.shape) for f, p in zip(finals, self.final, strict=True)]
+        final = stacked[0] if len(stacked) == 1 else (stacked[0], stacked[1])
+        return self.opened.layout.restore(torch.cat(tops, dim=-1)), final
+
+
+def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]) -> Observation:
+    """Run a model once and open the recurrent network inside it on what it was given there.
+
+    Args:
+        model: the model, in evaluation mode.
+        rnn: the recurrent network inside it.
+        args: the model's positional arguments.
+        kwargs: its keyword arguments.
+
+    Returns:
+        The observation.
+
+    Raises:
+        ShapeError: when the model fails on an empty sentence.
+        UsageError: when the network was not called exactly once, or not as torch's are; or when the model was made in
+            inference mode.
+    """
+    for name, weight in model.named_parameters():
+        if weight.is_inference():
+            raise UsageError(f"{name} was made in inference mode; expected a model made outside torch.inference_mode")
+    own, named_own = copied(args), copied(kwargs)
+    calls: list[tuple[tuple[object, ...], dict[str, object], object]] = []
+
+    def run() -> object:
+        return model(*copied(own), **copied(named_own))
+
+    def watch(_: nn.Module, given: tuple[object, ...], named: dict[str, object], result: object) -> None:
+        calls.append(copied((given, named, result)))
+
+    handle = rnn.register_forward_hook(watch, with_kwargs=True)
+    try:
+        with torch.no_grad():
+            answer = run()
+    except RuntimeError as error:
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Tensor) and value.numel() == 0:
+                came = tuple(value.shape)
+                raise ShapeError(f"the model fails on an input of shape {came}; expected at least one token") from error
+        if "greater than 0" in str(error):  # torch's own words when it is to pack a sequence of no tokens
+            raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
+        raise
+    finally:
+        handle.remove()
+    if len(calls) != 1:
+        hint = "" if calls else ": one of the module, not of its forward"
+        raise UsageError(f"the model called its recurrent network {len(calls)} times; expected exactly one call{hint}")
+    given, named, result = calls[0]
+    inputs = named["input"] if "input" in named else given[0]
+    state = named.get("hx", given[1] if len(given) > 1 else None)
+    if not isinstance(inputs, Tensor | PackedSequence):
+        raise UsageError(
+            f"the recurrent network was given a {type(inputs).__name__}; expected a tensor or packed sequence"
+        )
+    if not isinstance(result, tuple) or len(result) != 2:
+        what = f"{len(result)} values" if isinstance(result, tuple) else f"a {type(result).__name__}"
+        raise UsageError(f"the recurrent network returned {what}; expected outputs and final states, as torch.nn's do")
+    final = result[1]
+    with torch.no_grad():
+        opened = open_network(rnn, inputs, cast("Lengths", named.get("lengths")), cast("State", state))
+    return Observation(
+        model,
+        rnn,
+        run,
+        answer,
+        opened,
+        final if isinstance(final, tuple) else (final,),
+    )

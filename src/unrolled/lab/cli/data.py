@@ -1,0 +1,170 @@
+"""``unrolled data``: which datasets there are, what is in them, whether they are whole, and where to get them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unrolled.errors import DataError, UnrolledError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="List, describe, check and fetch datasets.")
+
+Folder = Annotated[
+    Path | None, typer.Option("--data-dir", help="Folder that holds the datasets; else the variable UNROLLED_DATA.")
+]
+
+
+@app.command("list")
+def list_datasets(data_dir: Folder = None) -> None:
+    """List all datasets: what they are for, on what terms, and which are at hand."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from unrolled.lab.data.datasets import DATASETS
+
+    rows = [
+        (name, source.kind.__name__.lower(), source.description, source.licence, _at_hand(name, data_dir))
+        for name, source in DATASETS.members.items()
+    ]
+    console = Console()
+    if console.is_terminal:
+        table = Table("name", "kind", "what it is", "licence", "at hand")
+        for row in rows:
+            table.add_row(*map(escape, row))
+        console.print(table)
+    else:
+        for row in rows:
+            typer.echo("\t".join(row))
+    if _folder(data_dir) is None:
+        typer.echo("no data folder is named: --data-dir, or the variable UNROLLED_DATA, says where files are", err=True)
+
+
+def _folder(data_dir: Path | None) -> Path | None:
+    from unrolled.lab.data.text_files import FOLDER_VARIABLE
+
+    named = os.environ.get(FOLDER_VARIABLE)
+    return data_dir or (Path(named) if named else None)
+
+
+def _at_hand(name: str, data_dir: Path | None) -> str:
+    from unrolled.lab.data.manifest import at_hand, read_manifest
+
+    source = read_manifest().source(name)
+    if not source.files:
+        return "yes, generated"
+    folder = _folder(data_dir)
+    return "yes" if folder is not None and at_hand(source, folder) else "no"
+
+
+@app.command("describe")
+def describe(
+    name: Annotated[str, typer.Argument(help="A dataset's name.")],
+    data_dir: Folder = None,
+) -> None:
+    """Say how large a dataset's splits are, on what terms it may be used, whom to cite, and show an example."""
+    from rich.console import Console
+
+    from unrolled.lab.data.datasets import DATASETS
+    from unrolled.lab.data.manifest import read_manifest
+    from unrolled.lab.data.summary import example, sizes
+
+    source = DATASETS.get(name)
+    console = Console()
+    known = read_manifest().source(name)
+    _print(console, f"{name}: {source.description}")
+    _print(console, f"kind      {source.kind.__name__.lower()}")
+    _print(console, f"licence   {source.licence}")
+    _print(console, f"cite      {source.citation}")
+    for path in known.files:
+        _print(console, f"file      {path}")
+    if known.ask:
+        _print(console, f"ask       {known.ask}")
+    if _at_hand(name, data_dir) == "no":
+        _print(console, "not at hand: " + _advice(name))
+        return
+    corpus = source().read(data_dir)
+    for size in sizes(corpus):
+        _print(console, f"{size.split:9} {size.count:,} {size.what}; {size.details}")
+    for number, line in enumerate(example(corpus).split("\n")):
+        _print(console, f"{'' if number else 'example':9} {line}")
+
+
+def _advice(name: str) -> str:
+    from unrolled.lab.data.manifest import read_manifest
+
+    manifest = read_manifest()
+    if all(manifest.files[path].openly for path in manifest.source(name).files):
+        return f"unrolled data fetch {name}"
+    return "put its files into the folder that --data-dir, or the variable UNROLLED_DATA, names"
+
+
+def _print(console: Console, line: str) -> None:
+    console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+
+
+@app.command("check")
+def check_datasets(
+    names: Annotated[list[str] | None, typer.Argument(help="Which; all that are at hand when left out.")] = None,
+    data_dir: Folder = None,
+) -> None:
+    """Compare checksums and counts with the published ones; exit code 65 when something differs."""
+    from rich.console import Console
+
+    from unrolled.lab.data.checksums import check
+    from unrolled.lab.data.manifest import read_manifest
+
+    manifest = read_manifest()
+    chosen = names or [name for name in manifest.names() if _at_hand(name, data_dir) != "no"]
+    for name in chosen:
+        manifest.source(name)
+    console, errors = Console(), Console(stderr=True)
+    wrong: list[UnrolledError] = []
+    for name in chosen:
+        try:
+            with errors.status(f"checking {name}"):
+                for line in check(name, manifest, data_dir):
+                    _print(console, line)
+        except UnrolledError as error:
+            _print(console, f"WRONG  {error}")
+            wrong.append(error)
+    if wrong:
+        first = next((error for error in wrong if isinstance(error, DataError)), wrong[0])
+        raise first
+
+
+@app.command("fetch")
+def fetch_dataset(
+    name: Annotated[str, typer.Argument(help="A dataset's name.")],
+    data_dir: Folder = None,
+) -> None:
+    """Download a dataset that is openly licensed, and check it; nothing is ever downloaded by itself."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    from unrolled.lab.data.fetch import fetch
+    from unrolled.lab.data.manifest import read_manifest
+
+    folder = _folder(data_dir)
+    if folder is None:
+        raise UsageError("no data folder; expected --data-dir, or the variable UNROLLED_DATA, to say where to write")
+    console, errors = Console(), Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
+        bars: dict[str, object] = {}
+
+        def report(address: str, here: int, size: int | None) -> None:
+            if address not in bars:
+                bars[address] = progress.add_task(address.rpartition("/")[2], total=size)
+            progress.update(bars[address], completed=here)  # type: ignore[arg-type]  # a task's number
+
+        for line in fetch(name, read_manifest(), folder, report):
+            _print(console, line)

@@ -1,0 +1,60 @@
+"""``unrolled evaluate RUN``: judge a trained model again, or on other data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unrolled.errors import UnknownNameError
+from unrolled.lab.cli.metrics_summary import all_in_words
+
+__all__ = ["evaluate"]
+
+_SPLITS = ("test", "dev", "train")
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="The run folder.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Files of yours, all of which are judged; else the run's own data.", show_default=False),
+    ] = None,
+    split: Annotated[str, typer.Option(help="Of the run's own data: test, dev or train.")] = "test",
+    format_name: Annotated[
+        str | None, typer.Option("--format", help="What your files are, where their suffix does not say.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder that holds the datasets; else the variable UNROLLED_DATA.")
+    ] = None,
+) -> None:
+    """Judge a trained model by all measures of its task.
+
+    unrolled evaluate runs/sst2-gru --split dev
+    unrolled evaluate runs/sst2-gru --data reviews.tsv
+    """
+    import torch
+
+    from unrolled.lab.data.formats import read_split
+    from unrolled.lab.training.evaluation import details
+    from unrolled.lab.training.evaluation import evaluate as judge
+    from unrolled.lab.training.run_folder import load_run
+
+    if split not in _SPLITS:
+        raise UnknownNameError("split", split, _SPLITS)
+    loaded = load_run(run)
+    if data:
+        files, title = [Path(name) for name in data], ", ".join(data)
+        examples = read_split(loaded.task.kind, files, loaded.task.classes, format_name)
+    else:
+        corpus = loaded.data.read_again(loaded.task.kind, data_dir, loaded.settings.seed)
+        examples, title = getattr(corpus, split), f"{loaded.data.title}, {split}"
+    encoded = loaded.task.encode(examples)
+    cpu = torch.device("cpu")
+    found = judge(loaded.task, loaded.model, encoded, cpu)
+    typer.echo(f"{title} ({len(encoded):,}): {all_in_words(loaded.task.measures, found)}")
+    for measure in loaded.task.measures:
+        typer.echo(f"  {measure.name}: {measure.about}")
+    for line in details(loaded.task, loaded.model, encoded, cpu):
+        typer.echo(line)

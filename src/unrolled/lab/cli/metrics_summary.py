@@ -1,0 +1,76 @@
+"""Printing how good a model is, and what may be done with it next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from unrolled.cli.open_model import can_open
+
+if TYPE_CHECKING:
+    from unrolled.lab.training.run_folder import Run
+    from unrolled.lab.training.task import Measure
+
+__all__ = ["all_in_words", "in_words", "show_run"]
+
+_SAMPLES = {
+    "classify": "explain {run} 'it is not a bad film'",
+    "regress": "explain {run} 'it is not a bad film'",
+    "relate": "explain {run} 'the <e1> smoke </e1> came from the <e2> fire </e2>'",
+    "tag": "explain {run} 'she lives in Paris' --at 3",
+    "rank": "explain {run} 'where is lincoln ? ||| lincoln lies in nebraska .'",
+    "lm": "generate {run} --length 40",
+    "chars": "generate {run} --length 400",
+    "translate": "translate {run} 'ein mann liest .'",
+}
+"""What can be done with a run of each task; those of another task, or with nothing to open, are judged again."""
+_OTHERWISE = "evaluate {run}"
+
+
+def in_words(measure: Measure, value: float) -> str:
+    """Write a figure with its unit.
+
+    Args:
+        measure: what is measured.
+        value: the figure.
+
+    Returns:
+        For example ``accuracy 85.17%``.
+    """
+    shown = f"{value:.2%}" if measure.unit == "share" else f"{value:.4g} {measure.unit}".rstrip()
+    return f"{measure.name} {shown}"
+
+
+def all_in_words(measures: Sequence[Measure], values: Mapping[str, Any], prefix: str = "") -> str:
+    """Write the figures of one split.
+
+    Args:
+        measures: of the task.
+        values: by the measures' names, with the prefix before them.
+        prefix: ``test_``, for one.
+
+    Returns:
+        The figures that are there, in the order of the measures.
+    """
+    there = [(each, values[prefix + each.name]) for each in measures if prefix + each.name in values]
+    return ", ".join(in_words(each, value) for each, value in there)
+
+
+def show_run(run: Run) -> None:
+    """Say how good a run is, where it lies, and what to do next.
+
+    Args:
+        run: what has been trained.
+    """
+    metrics = run.metrics
+    typer.echo(f"test: {all_in_words(run.task.measures, metrics, 'test_')}")
+    typer.echo(
+        f"with the weights of epoch {metrics['best_epoch']}, after {metrics['seconds']:.0f} s; saved to {run.folder}"
+    )
+    sample = _SAMPLES.get(run.task.name, _OTHERWISE)
+    if sample.startswith("explain") and not can_open(run.model):
+        sample = _OTHERWISE
+    typer.echo(f"next:  unrolled {sample.format(run=shlex.quote(str(run.folder)))}")

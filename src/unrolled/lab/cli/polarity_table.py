@@ -1,0 +1,102 @@
+"""The polarity scores of adjectives, their negations and their double negations.
+
+The score of a phrase is wᵀ v of the one n-gram that is the whole phrase, with w the weights of "positive"
+minus those of "negative", so that it is a share of the difference of the two logits.
+
+Source:
+    Sequence-level features: how GRU and LSTM cells capture n-grams (2020), section 5.1 and table 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from unrolled.lab.papers.analyses.negation_network import PUBLISHED
+from unrolled.lab.papers.analyses.polarity import ngram_scores, open_phrases
+from unrolled.report.formatting import size
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from unrolled.lab.training.run_folder import Run
+
+__all__ = ["flips", "phrase_scores", "table"]
+
+NEGATIONS = ("", "not ", "not not ")
+"""What stands before the adjective; the paper calls them tokens, negation and double negation phrases."""
+
+
+def phrase_scores(run: Run, adjectives: Sequence[str], expansion: str) -> Tensor:
+    """Score each adjective alone, after one "not" and after two.
+
+    Args:
+        run: a classifier of "negative" and "positive" that reads its last state.
+        adjectives: words it knows.
+        expansion: how its states are rewritten.
+
+    Returns:
+        wᵀ v of the whole phrase, shape (adjectives, 3).
+    """
+    phrases = ([before + word for word in adjectives] for before in NEGATIONS)
+    return torch.stack([ngram_scores(run, each, expansion) for each in phrases], dim=1)
+
+
+def flips(scores: Tensor) -> tuple[int, int]:
+    """Count the adjectives whose score changes sign when they are negated, and those that change back.
+
+    Args:
+        scores: those of :func:`phrase_scores`.
+
+    Returns:
+        How many flip with one "not"; and how many of these flip back with two.
+    """
+    alone, once, twice = scores.unbind(dim=1)
+    flipped = alone * once < 0
+    return int(flipped.sum()), int((flipped & (once * twice < 0)).sum())
+
+
+def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansions: Sequence[str]) -> Table:
+    """Lay the scores out beside the published ones, a row for each polarity and number of negations.
+
+    Args:
+        title: what is shown.
+        run: a classifier of "negative" and "positive" that reads its last state.
+        adjectives: by polarity.
+        expansions: one column each.
+
+    Returns:
+        The table: mean over the adjectives ± their standard deviation, how many change sign, and how far the
+        sum of all n-grams of a double negation is from the network's state.
+    """
+    scores = {
+        name: {polarity: phrase_scores(run, words, name) for polarity, words in adjectives.items()}
+        for name in expansions
+    }
+    drawn = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 0))
+    drawn.add_column(no_wrap=True)
+    for name in ("the paper", *expansions):
+        drawn.add_column(name, justify="right", no_wrap=True)
+    for polarity, words in adjectives.items():
+        published = [f"{score} ± {spread}" for score, spread in PUBLISHED[run.task.architecture.encoder][polarity]]
+        for k, before in enumerate(NEGATIONS):
+            cells = [_spread(scores[name][polarity][:, k]) for name in expansions]
+            drawn.add_row(f"{before}{polarity}" if before else f"{polarity} ({len(words)})", published[k], *cells)
+        drawn.add_section()
+    total = sum(map(len, adjectives.values()))
+    counts = [[sum(pair) for pair in zip(*map(flips, scores[name].values()), strict=True)] for name in expansions]
+    for k, label in enumerate(("flip with not", "and flip back")):
+        drawn.add_row(label, "", *(f"{count[k]} of {total}" for count in counts))
+    drawn.add_section()
+    doubled = [NEGATIONS[-1] + word for words in adjectives.values() for word in words]
+    errors = [open_phrases(run, doubled, name).residual()[:, -1].mean() for name in expansions]
+    drawn.add_row("error of the sum", "", *(size(float(error)) for error in errors))
+    return drawn
+
+
+def _spread(scores: Tensor) -> str:
+    return f"{scores.mean():.2f} ± {scores.std():.2f}"

@@ -1,0 +1,35 @@
+"""``unrolled resume RUN``: go on with a training that was stopped."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unrolled.lab.cli.metrics_summary import show_run
+
+__all__ = ["resume"]
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(help="The run folder of a training that was stopped, in whatever way.")],
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder that holds the datasets; else the variable UNROLLED_DATA.")
+    ] = None,
+) -> None:
+    """Go on from the last checkpoint; on the same machine the end is the same to the last bit."""
+    from rich.console import Console
+
+    from unrolled.lab.training.engine import resume as go_on
+    from unrolled.lab.training.progress import TrainingProgress
+    from unrolled.lab.training.run_folder import load_plan
+
+    stopped = load_plan(run)
+    corpus = stopped.data.read_again(stopped.task.kind, data_dir, stopped.settings.seed)
+    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
+    with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
+        finished = go_on(run, corpus, watcher=progress)
+    if first:
+        show_run(finished)

@@ -1,0 +1,178 @@
+"""``unrolled train TASK``: one sub-command a task, its flags made of the task's own settings."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+import typer.core
+
+from unrolled.errors import UnrolledError, UsageError
+from unrolled.lab.cli.metrics_summary import show_run
+from unrolled.lab.cli.options import Spreading, options, read_option, with_parameters
+from unrolled.lab.cli.settings_file import SettingsFile, read_settings
+
+if TYPE_CHECKING:
+    from unrolled.lab.models.factory import Encoding
+    from unrolled.lab.training.data_choice import DataChoice
+    from unrolled.lab.training.settings import TrainingSettings
+    from unrolled.lab.training.task import Task
+
+__all__ = ["app"]
+
+
+class _Tasks(typer.core.TyperGroup):
+    """The tasks as sub-commands, looked up when somebody asks: the zoo loads torch."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # the base class's signature
+        """Name every task."""
+        from unrolled.lab.tasks import TASKS
+
+        return list(TASKS.names())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # the base class's signature
+        """Make the command of a task."""
+        from unrolled.lab.tasks import TASKS
+
+        return _command(TASKS.get(cmd_name))
+
+
+app = typer.Typer(cls=_Tasks, no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Train a network for a task and keep it in a run folder; `unrolled train TASK --help` lists its settings."""
+
+
+class _Plan(NamedTuple):
+    """All that a command line and its settings file say."""
+
+    architecture: Encoding
+    training: TrainingSettings
+    data: DataChoice
+    out: Path | None
+
+
+def _flag(name: str, kind: Any, help_text: str, *names: str, shown: str | bool = False) -> inspect.Parameter:
+    option = typer.Option(*names, help=help_text, show_default=shown)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
+
+
+_BETWEEN = re.compile(r"\s+(?![^()]*\))")
+"""What separates the names of a list: spaces, but for those in brackets, as in ``dyck(2, 8)``."""
+_OWN = (
+    _flag("out", Path | None, "The run folder to write.", shown="runs/DATA-ENCODER"),
+    _flag("force", bool | None, "Replace an earlier run of this name.", "--force"),
+    _flag("data_dir", Path | None, "Folder that holds the datasets; else the variable UNROLLED_DATA."),
+    _flag("config", Path | None, "A YAML file of settings, a key: value a line; flags come before it."),
+)
+
+
+def _command(task: type[Task[Any, Any]]) -> Any:
+    """Make the command of a task."""
+    from unrolled.lab.data.find_corpus import named
+    from unrolled.lab.data.formats import FORMATS
+    from unrolled.lab.training.data_choice import DataChoice
+    from unrolled.lab.training.settings import TrainingSettings
+
+    def run(**given: Any) -> None:
+        _train(task, {key: value for key, value in given.items() if value not in (None, [])})
+
+    parameters = [
+        *options(DataChoice, "The data", {}),
+        *_OWN,
+        *options(task.Architecture, "The model", {}),
+        *options(TrainingSettings, "The training", task.training),
+    ]
+    measures = "\n\n".join(f"{measure.name}: {measure.about}." for measure in task.measures)
+    formats = "\n\n".join(
+        f"{each.name} ({', '.join(each.suffixes) or 'any file'}): {each.description}."
+        for each in FORMATS.members.values()
+        if task.kind in each.kinds
+    )
+    text = (
+        f"Learn {task.about}.\n\nThe epoch that does best on dev is kept, by the first of these measures:\n\n{measures}"
+        f"\n\nDatasets of this kind: {', '.join(named(task.kind)) or 'none'}; or files of yours:\n\n{formats}"
+    )
+    single = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+    single.command(task.name, cls=Spreading)(with_parameters(run, parameters, task.name, text))
+    return typer.main.get_command(single)
+
+
+def _plan(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Plan:
+    """Put flags before the file, and the file before the task's own defaults; each is checked where it stands."""
+    from unrolled.lab.training.data_choice import DataChoice
+    from unrolled.lab.training.settings import TrainingSettings
+
+    written: dict[str, Any] = {}
+    if "config" in given:
+        file = read_settings(given.pop("config"))
+        file.check(("out", *DataChoice.model_fields, *task.Architecture.model_fields, *TrainingSettings.model_fields))
+        written = _checked(task, file, given)
+    if "options" in given:
+        given["options"] = dict(map(read_option, given["options"]))
+    return _made(task, {**written, **given})
+
+
+def _checked(task: type[Task[Any, Any]], file: SettingsFile, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Check a file's values by themselves, so that a mistake in it is not blamed on the flags."""
+    values = dict(file.values)
+    for key in ("data", "dev", "test"):
+        if isinstance(values.get(key), str):
+            values[key] = _BETWEEN.split(values[key].strip())
+    try:
+        _made(task, {"data": given.get("data"), **values})
+    except UnrolledError as error:
+        raise file.blame(error) from None
+    return values
+
+
+def _made(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Plan:
+    from unrolled.lab.data.find_corpus import named
+    from unrolled.lab.training.data_choice import DataChoice
+    from unrolled.lab.training.settings import TrainingSettings
+
+    def of(settings: Any) -> dict[str, Any]:
+        return {key: value for key, value in values.items() if key in settings.model_fields}
+
+    if not values.get("data"):
+        raise UsageError(f"no --data; expected one of {', '.join(named(task.kind))}, or a file of yours")
+    out = values.get("out")
+    if not isinstance(out, str | Path | None):
+        raise UsageError(f"out is {out!r}; expected the run folder to write")
+    return _Plan(
+        architecture=task.Architecture(**of(task.Architecture)),
+        training=TrainingSettings(**{**task.training, **of(TrainingSettings)}),
+        data=DataChoice(**of(DataChoice)),
+        out=None if out is None else Path(out),
+    )
+
+
+def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    from unrolled.lab.training.engine import train
+    from unrolled.lab.training.initial_vectors import find_vectors
+    from unrolled.lab.training.progress import TrainingProgress
+    from unrolled.lab.training.run_folder import check_destination
+
+    force, data_dir = bool(given.pop("force", False)), given.pop("data_dir", None)
+    plan = _plan(task, given)
+    settings = plan.training
+    if settings.vectors is not None:
+        settings = settings.model_copy(update={"vectors": find_vectors(settings.vectors, data_dir)})
+    folder = plan.out or Path("runs") / f"{plan.data.title}-{plan.architecture.encoder}"
+    check_destination(folder, force)
+    corpus = plan.data.read(task.kind, data_dir, settings.seed)
+    learned = task.from_corpus(corpus, plan.architecture)
+    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
+    with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
+        run = train(learned, corpus, settings, folder, data=plan.data, force=force, watcher=progress)
+    if first:
+        show_run(run)

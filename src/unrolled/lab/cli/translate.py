@@ -1,0 +1,88 @@
+"""``unrolled translate``: what a trained translator makes of sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unrolled.errors import UsageError
+
+if TYPE_CHECKING:
+    from unrolled.lab.tasks.translate import Translate
+    from unrolled.lab.training.run_folder import Run
+
+__all__ = ["translate"]
+
+_AT_ONCE = 64
+"""How many lines are translated together, when nobody waits for them one by one."""
+
+
+def translate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a task translate.")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SENTENCE]", help="A sentence; without one, or with -, the lines of standard input."),
+    ] = None,
+    beam: Annotated[
+        int, typer.Option(min=1, help="Beginnings kept side by side; 1 takes the likeliest word every time.")
+    ] = 5,
+) -> None:
+    """Translate a sentence, or a file a line at a time, as a trained translator would."""
+    from unrolled.lab.tasks.translate import Translate
+    from unrolled.lab.training.run_folder import load_run
+
+    loaded = load_run(run)
+    task = loaded.task
+    if not isinstance(task, Translate):
+        raise UsageError(f"{run} was trained for {task.name}; expected a run of translate")
+    if words and words != ["-"]:
+        sentence = " ".join(words)
+        if not sentence.split():
+            raise UsageError("the sentence is empty; expected at least one word")
+        for said in _translated(loaded, task, [(None, sentence)], beam):
+            typer.echo(said)
+        return
+    for lines in _numbered_lines():
+        for said in _translated(loaded, task, lines, beam):
+            typer.echo(said)
+
+
+def _numbered_lines() -> Iterator[list[tuple[int, str]]]:
+    """The lines of standard input: many at once, or, where somebody types them, each by itself."""
+    import sys
+
+    size = 1 if sys.stdin.isatty() else _AT_ONCE
+    lines: list[tuple[int, str]] = []
+    for number, line in enumerate(sys.stdin, start=1):
+        lines.append((number, line.rstrip("\r\n")))
+        if len(lines) == size:
+            yield lines
+            lines = []
+    if lines:
+        yield lines
+
+
+def _translated(run: Run, task: Translate, lines: Sequence[tuple[int | None, str]], beam: int) -> list[str]:
+    """Translate some lines; an empty one stays empty, so that line i goes with line i."""
+    import torch
+
+    from unrolled.lab.data.vocabulary import UNKNOWN_WORD
+
+    said = [""] * len(lines)
+    read = {place: tokens for place, (_, line) in enumerate(lines) if (tokens := task.cut(line))}
+    if not read:
+        return said
+    for place, tokens in read.items():
+        if unknown := task.source.unknown(tokens):
+            number = lines[place][0]
+            where = "" if number is None else f"line {number}: "
+            typer.echo(f"{where}not in the vocabulary, read as {UNKNOWN_WORD}: {' '.join(unknown)}", err=True)
+    rows = [task.look_up(tokens) for tokens in read.values()]
+    source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    found = task.translate(run.model, source, torch.tensor([len(row) for row in rows]), beam)
+    for place, words in zip(read, found, strict=True):
+        said[place] = " ".join(task.target.decode(words))
+    return said

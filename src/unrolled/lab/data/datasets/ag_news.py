@@ -1,0 +1,127 @@
+r"""AG News: the subject of a news item, from its title and its first sentences.
+
+The published training set has 120,000 rows; what is read here is what of it is at hand:
+
+- ``ag_news/train_10k.csv``: 10,000 rows, ``"3","title","description"``;
+- ``ag_news/train_extra_12k_joined.csv``: 12,000 more, ``"3","titledescription"``, with nothing between the two.
+  Rows that are in the first file or occurred before are left out.
+
+Training rows whose text is also in the test set are left out, so figures for the full training set do not apply.
+A tenth of the first file, drawn at random, is kept for dev: it is the same for both datasets.
+
+The texts went through a program that lost some signs. They are put back before the text is cut into tokens:
+`` #39;`` was ``&#39;``, an apostrophe, `` quot;`` and the like likewise; ``\$`` is a dollar sign and any other ``\``
+a line's end; ``&lt;b&gt;`` is a tag of HTML and left out.
+
+Source:
+    Zhang, Zhao and LeCun (2015), Character-level Convolutional Networks for Text Classification. arXiv:1509.01626
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from unrolled.lab.data.corpus import Classification, DatasetSource, Example
+from unrolled.lab.data.csv_records import iter_records
+from unrolled.lab.data.hold_out import hold_out
+from unrolled.lab.data.text_files import find_file, malformed
+from unrolled.lab.data.tokenise import tokenise
+
+__all__ = ["AgNews", "AgNewsExtended", "clean"]
+
+_LABELS = ("world", "sports", "business", "science and technology")
+_CODES = {"1": 0, "2": 1, "3": 2, "4": 3}
+_ENTITY = re.compile(r"(?:^| )(#\d+|quot|amp|lt|gt|nbsp);")
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+
+
+def clean(text: str) -> str:
+    r"""Put back the signs that a news item lost on its way.
+
+    Args:
+        text: as it stands in the file.
+
+    Returns:
+        The text without entities, tags and backslashes.
+
+    Example:
+        >>> clean(r"Boeing #39;s  quot;deal quot; of\\$5 &lt;b&gt;...&lt;/b&gt;").split()
+        ["Boeing's", '"deal"', 'of', '$5', '...']
+    """
+    text = html.unescape(_ENTITY.sub(r"&\1;", text))
+    return _TAG.sub(" ", text).replace("\\$", " $").replace("\\", " ")
+
+
+Row = tuple[str, Example]
+"""What tells a text from another, and the example made of it."""
+
+
+class AgNews(DatasetSource):
+    """The rows whose title stands apart."""
+
+    name = "ag_news"
+    kind = Classification
+    description = "news items of four subjects: 8,997 / 1,000 / 7,600, a part of the published training set"
+    licence = "for research and any other non-commercial activity"
+    citation = "Zhang, Zhao and LeCun (2015), arXiv:1509.01626"
+
+    def read(self, folder: Path | None = None) -> Classification:
+        """Read the titles and descriptions.
+
+        Args:
+            folder: where ``ag_news/train_10k.csv`` and ``ag_news/test.csv`` lie, plain or packed.
+
+        Returns:
+            The dataset.
+        """
+        test = _read(find_file("ag_news/test.csv", folder), ("title", "description"))
+        tested = {key for key, _ in test}
+        rows = [
+            row
+            for row in _read(find_file("ag_news/train_10k.csv", folder), ("title", "description"))
+            if row[0] not in tested
+        ]
+        train, dev = hold_out(rows, round(len(rows) / 10), lambda row: (row[1].label,))
+        train += self._further(folder, tested | {key for key, _ in rows})
+        return Classification(
+            name=self.name, labels=_LABELS, train=_examples(train), dev=_examples(dev), test=_examples(test)
+        )
+
+    def _further(self, folder: Path | None, known: set[str]) -> list[Row]:  # none, here
+        """Give more rows to train on, none of them known."""
+        return []
+
+
+class AgNewsExtended(AgNews):
+    """These rows and, to train on, those whose title is joined to the text."""
+
+    name = "ag_news_extended"
+    description = "news items of four subjects: 18,550 / 1,000 / 7,600, a larger part of the published training set"
+
+    def _further(self, folder: Path | None, known: set[str]) -> list[Row]:
+        rows = []
+        for key, example in _read(find_file("ag_news/train_extra_12k_joined.csv", folder), ("text",)):
+            if key not in known:
+                known.add(key)
+                rows.append((key, example))
+        return rows
+
+
+def _examples(rows: Iterable[Row]) -> tuple[Example, ...]:
+    return tuple(example for _, example in rows)
+
+
+def _read(path: Path, columns: tuple[str, ...]) -> list[Row]:
+    """Read the rows of one file; texts that differ in white space alone are the same text."""
+    rows = []
+    for number, fields in iter_records(path):
+        code, *texts = fields or [""]
+        if code not in _CODES or len(texts) != len(columns):
+            expected = f"a class from 1 to 4, {', '.join(columns)}"
+            raise malformed(path, number, expected, repr(",".join(fields)), "is the file whole?")
+        text = " ".join(map(clean, texts))
+        rows.append(("".join(text.split()), Example(tuple(tokenise(text)), _CODES[code])))
+    return rows

@@ -1,0 +1,51 @@
+"""CoNLL-2003: the names of persons, organisations, places and others in English news.
+
+Four columns: word, part of speech, chunk, name. The names' tags are IOB1 in the original files and BIO2 in many copies;
+either is read, and given as IOBES.
+
+Source:
+    Tjong Kim Sang and De Meulder (2003), Introduction to the CoNLL-2003 shared task. arXiv:cs/0306050
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unrolled.lab.data.columns import read_columns, to_iobes
+from unrolled.lab.data.corpus import DatasetSource, Tagging
+from unrolled.lab.data.spans import Scheme
+from unrolled.lab.data.text_files import find_file
+
+__all__ = ["Conll2003"]
+
+
+class Conll2003(DatasetSource):
+    """Sentences with named entities.
+
+    Args:
+        scheme: what the files are written in; recognised, file by file, when left out.
+    """
+
+    name = "conll2003"
+    kind = Tagging
+    description = "named entities in English news: 14,041 / 3,250 / 3,453 sentences"
+    licence = "Reuters text, for research only, not to be redistributed"
+    citation = "Tjong Kim Sang and De Meulder (2003), arXiv:cs/0306050"
+
+    def __init__(self, *, scheme: Scheme | None = None) -> None:
+        self.scheme = scheme
+
+    def read(self, folder: Path | None = None) -> Tagging:
+        """Read the sentences.
+
+        Args:
+            folder: where ``conll2003/train.txt``, ``valid.txt`` and ``test.txt`` lie, plain or packed.
+
+        Returns:
+            The dataset.
+        """
+        train, dev, test = (
+            tuple(to_iobes(list(read_columns(find_file(f"conll2003/{split}.txt", folder))), self.scheme))
+            for split in ("train", "valid", "test")
+        )
+        return Tagging(name=self.name, train=train, dev=dev, test=test, spans=True)

@@ -1,0 +1,71 @@
+"""The Large Movie Review Dataset: long reviews, none of them lukewarm.
+
+Reviews of at most 4 of 10 stars are negative, of at least 7 positive. One file a split, an object a line:
+``{"text": …, "label": 1, …}``. The reviews are web pages' text, with ``<br />`` for a line's end: it is read as
+white space; all else stays as people wrote it. A tenth of the training reviews, drawn at random, is kept for dev.
+
+Source:
+    Maas et al. (2011), Learning Word Vectors for Sentiment Analysis. https://aclanthology.org/P11-1015
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+
+from unrolled.errors import UsageError
+from unrolled.lab.data.corpus import Classification, DatasetSource, Example
+from unrolled.lab.data.hold_out import hold_out
+from unrolled.lab.data.json_lines import iter_objects
+from unrolled.lab.data.text_files import find_file, malformed
+from unrolled.lab.data.tokenise import tokenise
+
+__all__ = ["Imdb"]
+
+
+class Imdb(DatasetSource):
+    """Negative or positive.
+
+    Args:
+        reviews: how many of each file to read, from its beginning, where the classes take turns; all when left out.
+
+    Raises:
+        UsageError: when ``reviews`` is not positive.
+    """
+
+    name = "imdb"
+    kind = Classification
+    description = "long film reviews, positive or negative: 22,500 / 2,500 / 25,000"
+    licence = "no licence stated; for research, cite the source"
+    citation = "Maas et al. (2011), https://aclanthology.org/P11-1015"
+
+    def __init__(self, *, reviews: int | None = None) -> None:
+        if reviews is not None and reviews < 1:
+            raise UsageError(f"{reviews} reviews were asked for; expected 1 or more")
+        self.reviews = reviews
+
+    def read(self, folder: Path | None = None) -> Classification:
+        """Read the reviews.
+
+        Args:
+            folder: where ``imdb/train.jsonl`` and ``imdb/test.jsonl`` lie, plain or packed.
+
+        Returns:
+            The dataset; labels are 0 for negative and 1 for positive.
+        """
+        train, test = (_read(find_file(f"imdb/{split}.jsonl", folder), self.reviews) for split in ("train", "test"))
+        train, dev = hold_out(train, round(len(train) / 10), lambda example: (example.label,))
+        return Classification(
+            name=self.name, labels=("negative", "positive"), train=tuple(train), dev=tuple(dev), test=tuple(test)
+        )
+
+
+def _read(path: Path, most: int | None) -> list[Example]:
+    examples = []
+    for number, record in islice(iter_objects(path), most):
+        text, label = record.get("text"), record.get("label")
+        if not isinstance(text, str) or label not in (0, 1):
+            raise malformed(path, number, 'a "text" and a "label", 0 or 1', json.dumps(record), "is the file whole?")
+        examples.append(Example(tuple(tokenise(text.replace("<br />", " "))), int(label)))
+    return examples

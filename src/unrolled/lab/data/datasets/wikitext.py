@@ -1,0 +1,57 @@
+"""WikiText: good and featured articles of Wikipedia, word by word.
+
+A paragraph or heading a line, cut into tokens, case kept, rare words as ``<unk>``, hyphens and signs inside numbers as
+``@-@``, ``@,@`` and ``@.@``. The line's end is a token, ``<eos>``, that of blank lines too: so counted, the numbers of
+tokens are those published.
+
+Source:
+    Merity et al. (2017), Pointer Sentinel Mixture Models. arXiv:1609.07843
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from unrolled.lab.data.corpus import DatasetSource, Stream, Words
+from unrolled.lab.data.line_tokenisers import at_spaces
+from unrolled.lab.data.running_text import words
+from unrolled.lab.data.text_files import find_file, iter_lines
+
+__all__ = ["WikiText2", "WikiText103"]
+
+
+class WikiText2(DatasetSource):
+    """The small one."""
+
+    name = "wikitext2"
+    kind = Words
+    description = "Wikipedia, 33,278 word types: 2,088,628 / 217,646 / 245,569 words with <eos>"
+    licence = "CC BY-SA 3.0"
+    citation = "Merity et al. (2017), arXiv:1609.07843"
+
+    def read(self, folder: Path | None = None) -> Words:
+        """Find the files; they are read as often as the streams are.
+
+        Args:
+            folder: where a folder of the dataset's name holds ``train.txt``, ``valid.txt`` and ``test.txt``, plain or
+                packed.
+
+        Returns:
+            The text.
+        """
+        paths = [find_file(f"{self.name}/{split}.txt", folder) for split in ("train", "valid", "test")]
+        train, dev, test = (Stream(partial(_lines, path)) for path in paths)
+        return Words(name=self.name, train=train, dev=dev, test=test)
+
+
+class WikiText103(WikiText2):
+    """The large one: the same dev and test articles, fifty times the training text."""
+
+    name = "wikitext103"
+    description = "Wikipedia, 267,735 word types: 103,227,021 / 217,646 / 245,569 words with <eos>"
+
+
+def _lines(path: Path) -> Iterator[Sequence[str]]:
+    return words(iter_lines(path), at_spaces)

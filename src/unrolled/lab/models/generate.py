@@ -1,0 +1,107 @@
+"""Writing on: tokens drawn one after the other from a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import UsageError
+from unrolled.lab.data.vocabulary import PADDING
+from unrolled.lab.models.language_model import Carried, LanguageModel
+
+__all__ = ["draw", "generate"]
+
+
+def generate(
+    model: LanguageModel,
+    prompt: Sequence[int],
+    *,
+    temperature: float = 1.0,
+    top: int | None = None,
+    never: Collection[int] = (PADDING,),
+    context: int = 35,
+    generator: torch.Generator | None = None,
+) -> Iterator[int]:
+    """Draw what comes after a prompt, token by token, without end.
+
+    A recurrent network reads each token once and carries its state; an encoder without one reads the last tokens
+    again for each.
+
+    Args:
+        model: in eval mode.
+        prompt: the tokens to go on from, at least one.
+        temperature: by which logits are divided: 0 takes the likeliest token, below 1 dares less, above 1 more.
+        top: draw among so many of the likeliest tokens only; all of them when left out.
+        never: tokens that are not drawn.
+        context: how many tokens an encoder without a state reads.
+        generator: draws; torch's global one when left out. On the CPU.
+
+    Yields:
+        A token.
+
+    Raises:
+        UsageError: when the prompt is empty, or a number is out of range.
+
+    Example:
+        >>> import torch
+        >>> from itertools import islice
+        >>> from unrolled.lab.models.softmax import FullSoftmax
+        >>> lstm = torch.nn.LSTM(4, 8, batch_first=True)
+        >>> model = LanguageModel(torch.nn.Embedding(10, 4), lstm, FullSoftmax(8, 10)).eval()
+        >>> len(list(islice(generate(model, [3, 1, 4], top=5), 20)))
+        20
+    """
+    if not prompt:
+        raise UsageError("the prompt is empty; expected at least one token")
+    if context < 1:
+        raise UsageError(f"context is {context}; expected 1 or more")
+    device = model.embedding.weight.device
+    read: list[int] = list(prompt)
+    state: Carried = ()
+    while True:
+        with torch.no_grad():
+            if not model.carries:
+                read = read[-context:]
+            scores, state = model.next(torch.tensor([read], device=device), state)
+            token = draw(scores[0].cpu(), temperature, top, never, generator)
+        yield token
+        read = [token] if model.carries else [*read, token]
+
+
+def draw(
+    scores: Tensor,
+    temperature: float = 1.0,
+    top: int | None = None,
+    never: Collection[int] = (),
+    generator: torch.Generator | None = None,
+) -> int:
+    r"""Draw a token.
+
+    .. math:: p_k \propto e^{y_k / \tau}, \quad k \text{ among the likeliest}
+
+    Args:
+        scores: y, logits or log-probabilities, shape (vocabulary,).
+        temperature: τ; at 0 the likeliest token is taken.
+        top: how many of the likeliest may be drawn; all of them when left out.
+        never: tokens that may not.
+        generator: draws; torch's global one when left out.
+
+    Returns:
+        The token.
+
+    Raises:
+        UsageError: when the temperature is negative or infinite, or ``top`` not positive.
+    """
+    if not 0 <= temperature < float("inf"):
+        raise UsageError(f"the temperature is {temperature}; expected 0 or more")
+    if top is not None and top < 1:
+        raise UsageError(f"top is {top}; expected 1 or more")
+    scores = scores.double().index_fill(0, torch.tensor(list(never), dtype=torch.int64), -torch.inf)
+    if temperature == 0:
+        return int(scores.argmax())
+    likeliest, places = scores.sort(descending=True, stable=True)
+    likeliest, places = likeliest[:top], places[:top]
+    chances = torch.softmax((likeliest - likeliest[0]) / temperature, dim=0)
+    return int(places[torch.multinomial(chances, 1, generator=generator)])

@@ -1,0 +1,255 @@
+r"""The notes' figure 5: gradient descent before the wall of a recurrent network's error, with and without clipping.
+
+.. math:: h_t = w σ(h_{t-1}) + b,\quad h_0 = 0.5,\quad E(w, b) = (σ(h_{50}) - 0.7)²
+
+The notes draw the figure without saying of what network; it is taken from Pascanu et al., who give this one. Neither
+says where a descent begins, nor its rate or threshold. Ours are below: one beginning is drawn, and to count how often
+clipping helps there are descents from a lattice of beginnings over the whole figure.
+
+Source:
+    CS 224D, lecture notes IV (2015), figure 5; Pascanu, Mikolov and Bengio (2013), section 2 and figure 6,
+    arXiv:1211.5063.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.table import Number, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ClippingSurface", "error"]
+
+_STEPS = 50
+_TARGET = 0.7
+_FIRST = 0.5
+_LEFT, _RIGHT, _LOW, _HIGH = 4.0, 6.0, -3.0, -1.5  # the part of (w, b) that is drawn and begun from
+_BEGIN = (5.0, -2.1)  # of the descent that is drawn: on the plain, before the wall
+_DRAWN = 90  # updates of it
+_RATE, _CLIP = 0.1, 1.0
+_REACHED = 1e-3  # an error below it counts as found; the plain lies between 0.02 and 0.09
+_SIZES: dict[Scale, dict[str, int]] = {
+    "smoke": {"lattice": 5, "updates": 20},
+    "cpu": {"lattice": 25, "updates": 2000},
+    "paper": {"lattice": 101, "updates": 10_000},
+}
+
+
+def error(w: Tensor, b: Tensor) -> Tensor:
+    """Run the network of one unit and compare its last output with the target.
+
+    Args:
+        w: its recurrent weight, any shape.
+        b: its bias, the same shape.
+
+    Returns:
+        E, of that shape.
+    """
+    h = torch.full_like(w, _FIRST)
+    for _ in range(_STEPS):
+        h = w * torch.sigmoid(h) + b
+    return (torch.sigmoid(h) - _TARGET) ** 2
+
+
+class ClippingSurface(Experiment):
+    """Descents from a lattice of beginnings, clipped and not."""
+
+    name = "cs224d-notes-4/clipping-surface"
+    title = "Clipping before the wall of an error surface"
+    source = "CS 224D, lecture notes IV, figure 5, after Pascanu et al. (2013), figure 6; no figures in numbers"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the two ways to descend."""
+        return [
+            Trial(told, {**_SIZES[scale], "rate": _RATE, "clip": clip})
+            for clip, told in ((_CLIP, f"clipped at {_CLIP:g}"), (None, "not clipped"))
+        ]
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Descend from the beginning that is drawn, and from every point of the lattice at once."""
+        chosen = trial.settings
+        clip = math.inf if chosen["clip"] is None else chosen["clip"]
+        drawn = _descend(torch.tensor([_BEGIN], dtype=torch.float64).T, min(_DRAWN, chosen["updates"]), clip)
+        descents = _descend(torch.stack(_lattice(chosen["lattice"])).flatten(1), chosen["updates"], clip)
+        last = error(*descents.path[-1])
+        w, b = descents.path[-1]
+        outside = (w < _LEFT) | (w > _RIGHT) | (b < _LOW) | (b > _HIGH)
+        bench.say(f"{_share(last < _REACHED):.1%} find an error below {_REACHED:g}")
+        return {
+            "w": [round(value, 4) for value in drawn.path[:, 0, 0].tolist()],
+            "b": [round(value, 4) for value in drawn.path[:, 1, 0].tolist()],
+            "drawn_error": error(*drawn.path[-1]).item(),
+            "found": _share(last < _REACHED),
+            "outside": _share(outside),
+            "longest_step": descents.longest_step,
+            "steepest": descents.steepest,
+        }
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Count what the descents came to, and draw one of each."""
+        rows: list[Sequence[str | Number]] = [
+            (
+                result.trial.label,
+                Number([result["found"]], digits=1, percent=True),
+                Number([result["outside"]], digits=1, percent=True),
+                f"{result['longest_step']:.3g}",
+                f"{result['steepest']:.2g}",
+            )
+            for result in results
+        ]
+        count = _SIZES[scale]["lattice"] ** 2
+        table = Table(
+            f"{count:,} descents of {_SIZES[scale]['updates']:,} updates at rate {_RATE:g}",
+            ("", f"find E < {_REACHED:g}, %", "end outside the figure, %", "longest step", "longest gradient"),
+            rows,
+        )
+        findings = [
+            f"{result.trial.label}: {100 * result['found']:.0f}% of descents find the minimum, "
+            f"{100 * result['outside']:.0f}% end outside the figure; the longest single step is "
+            f"{result['longest_step']:.2g} long, the figure {_RIGHT - _LEFT:g} wide. The one that is drawn is thrown "
+            f"{_farthest(result):.2g} at most and ends at an error of {result['drawn_error']:.2g}."
+            for result in results
+        ]
+        figures = {
+            "cs224d-notes-4-clipping-surface": lambda: _draw_surface(results),
+            "cs224d-notes-4-clipping-map": lambda: _draw_map(results),
+        }
+        return Report([table], findings, figures)
+
+
+@dataclass(frozen=True)
+class _Descents:
+    path: Tensor
+    """Shape (updates + 1, 2, descents)."""
+    longest_step: float
+    steepest: float
+    """The norm of the longest gradient, before it was clipped."""
+
+
+def _descend(begin: Tensor, updates: int, clip: float) -> _Descents:
+    path, norms = [begin], []
+    for _ in range(updates):
+        point = path[-1].clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(error(*point).sum(), point)
+        norm = gradient.norm(dim=0)
+        norms.append(norm)
+        shorter = torch.where(norm > clip, clip / norm, 1.0)
+        path.append((point - _RATE * shorter * gradient).detach())
+    whole = torch.stack(path)
+    return _Descents(whole, (whole[1:] - whole[:-1]).norm(dim=1).max().item(), torch.stack(norms).max().item())
+
+
+def _lattice(count: int) -> tuple[Tensor, Tensor]:
+    """Lay points over the figure, shapes (count, count)."""
+    w, b = (torch.linspace(*ends, count, dtype=torch.float64) for ends in ((_LEFT, _RIGHT), (_LOW, _HIGH)))
+    grid = torch.meshgrid(w, b, indexing="ij")
+    return grid[0], grid[1]
+
+
+def _share(which: Tensor) -> float:
+    return which.double().mean().item()
+
+
+def _farthest(result: Result) -> float:
+    w, b = result["w"], result["b"]
+    return max(math.dist(*ends) for ends in pairwise(zip(w, b, strict=True)))
+
+
+def _inside(result: Result) -> tuple[list[float], list[float]]:
+    """Follow the path until it leaves the figure; its last step is cut off at the edge."""
+    points = list(zip(result["w"], result["b"], strict=True))
+    for number, (w, b) in enumerate(points):
+        if not (_LEFT <= w <= _RIGHT and _LOW <= b <= _HIGH):
+            before = points[number - 1]
+            ends = zip(before, (w, b), ((_LEFT, _RIGHT), (_LOW, _HIGH)), strict=True)
+            share = min(
+                ((high if to > high else low) - at) / (to - at) for at, to, (low, high) in ends if not low <= to <= high
+            )
+            points[number:] = [(before[0] + share * (w - before[0]), before[1] + share * (b - before[1]))]
+            break
+    return [w for w, _ in points], [b for _, b in points]
+
+
+def _style(result: Result) -> dict[str, Any]:
+    """Draw as the source does: solid without clipping, dashed with it."""
+    from unrolled.lab.papers.framework.figure_style import COLOURS
+
+    clipped = result.trial.settings["clip"] is not None
+    return {
+        "color": COLOURS[1 if clipped else 6],
+        "linestyle": "--" if clipped else "-",
+        "linewidth": 1.4,
+        "label": result.trial.label,
+    }
+
+
+def _draw_surface(results: Sequence[Result]) -> Figure:
+    from matplotlib.ticker import MaxNLocator
+
+    from unrolled.lab.papers.framework.figure_style import grid, legend_below
+
+    figure, (panel,) = grid(width=5.6, height=4.4, projection="3d")
+    surface: Any = panel  # of mplot3d, whose methods the type of a flat panel has not
+    w, b = _lattice(241)
+    height = error(w, b)
+    surface.computed_zorder = False  # else the paths would sink into the surface
+    surface.plot_surface(
+        w.numpy(),
+        b.numpy(),
+        height.numpy(),
+        cmap="Blues",
+        vmin=-0.1,
+        vmax=0.6,
+        rstride=1,
+        cstride=1,
+        linewidth=0,
+        rasterized=True,  # one picture, not thousands of polygons
+        zorder=1,
+    )
+    for result in results:
+        along, across = _inside(result)
+        z = error(torch.tensor(along, dtype=torch.float64), torch.tensor(across, dtype=torch.float64))
+        surface.plot(along, across, (z + 0.004).tolist(), zorder=3, **_style(result))
+    surface.set(xlabel="recurrent weight w", ylabel="bias b", zlabel="error E")
+    for axis in (surface.xaxis, surface.yaxis, surface.zaxis):
+        axis.set_major_locator(MaxNLocator(5))
+    surface.view_init(elev=32, azim=35)
+    legend_below(figure, panel, 2)
+    return figure
+
+
+def _draw_map(results: Sequence[Result]) -> Figure:
+    from unrolled.lab.papers.framework.figure_style import grid, legend_below
+
+    figure, (panel,) = grid(width=5.2, height=3.8)
+    w, b = _lattice(201)
+    colours = panel.contourf(w.numpy(), b.numpy(), error(w, b).numpy(), levels=18, cmap="Blues")
+    figure.colorbar(colours, label="error E")
+    for result in results:
+        along, across = _inside(result)
+        panel.plot(along, across, **_style(result))
+        if len(along) < len(result["w"]):
+            to = (result["w"][len(along) - 1], result["b"][len(along) - 1])
+            panel.annotate(
+                f"to ({to[0]:.1f}, {to[1]:.1f})",
+                (along[-1], across[-1]),
+                (-10, -2),
+                textcoords="offset points",
+                va="top",
+                ha="right",
+            )
+    panel.plot(*_BEGIN, marker="o", color="#000000", markersize=5)
+    panel.set(xlabel="recurrent weight w", ylabel="bias b", xlim=(_LEFT, _RIGHT), ylim=(_LOW, _HIGH))
+    panel.grid(visible=False)
+    legend_below(figure, panel, 2)
+    return figure

@@ -1,0 +1,197 @@
+"""Deep and bidirectional networks: one to three layers, read one way or both, on two tasks.
+
+A tagger says something of every word and can use what follows it; a classifier reads its text to the end in any case.
+Read both ways, a network has twice the weights, as the notes say. To tell the direction from the size, there is
+also a network that reads one way with as many parameters as both ways have together. Where the notes are silent:
+
+- the tasks: named entities (CoNLL-2003), each tag by itself as in equation 22, without a random field on top; and
+  sentiment of whole sentences (SST-2), read out of the last state of either direction;
+- the function f: tanh, and an LSTM; states of one size in each direction and layer; Adam, dropout between layers.
+
+At scale cpu there are 3,000 of the 14,041 training sentences of the tagger, states of 64, and few passes.
+
+Source:
+    CS 224D, lecture notes IV (2015), section 2.3, equations 17 to 22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from statistics import fmean
+from typing import Any
+
+from unrolled.cells.parameter_budget import count_parameters, fit_parameters
+from unrolled.lab.data.corpus import Classification, Tagging
+from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.synthetic_corpora import entities, negation
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_training import figures, learn_once
+
+__all__ = ["DeepBothWays"]
+
+_LAYERS = (1, 2, 3)
+_ONE, _BOTH, _WIDE = "one way", "both ways", "one way, as many parameters"
+_TASKS = {"tag": "f1", "classify": "accuracy"}
+_NAMES = {"tag": "named entities, F1, %", "classify": "sentiment, accuracy, %"}
+_CELLS = {"rnn": "elman", "lstm": "lstm"}
+"""torch.nn's network, and the cell of the same equations by which parameters are counted."""
+_SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {
+        "seeds": 1,
+        "sentences": {"tag": 60, "classify": 60},
+        "model": {"hidden": 6, "embedding": 6},
+        "training": {"epochs": 1, "batch": 16},
+    },
+    "cpu": {
+        "seeds": 2,
+        "sentences": {"tag": 3000, "classify": None},
+        "model": {"hidden": 64, "embedding": 64},
+        "training": {"epochs": 5, "batch": 32, "lr": 0.003},
+    },
+    "paper": {
+        "seeds": 5,
+        "sentences": {"tag": None, "classify": None},
+        "model": {"hidden": 128, "embedding": 100},
+        "training": {"epochs": 15, "batch": 32, "lr": 0.001},
+    },
+}
+"""How many sentences to train on: all of them where it is None."""
+
+
+class DeepBothWays(Experiment):
+    """One network on one task a trial."""
+
+    name = "cs224d-notes-4/deep"
+    title = "Deep and bidirectional networks"
+    source = "CS 224D, lecture notes IV, section 2.3; the notes have no figures of it"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the tagger before the classifier, and its widest contrast first."""
+        sizes = _SIZES[scale]
+        data = {"tag": "conll2003", "classify": "sst2-sentences"}
+        kinds = [("tag", "lstm"), ("tag", "rnn"), ("classify", "lstm")]
+        return [
+            Trial(
+                f"{task}, {encoder}, {layers} layer{'s' * (layers > 1)}, {ways}, seed {seed}",
+                {
+                    "task": task,
+                    "data": "made up" if scale == "smoke" else data[task],
+                    "sentences": sizes["sentences"][task],
+                    "ways": ways,
+                    "model": {**sizes["model"], "encoder": encoder, "layers": layers},
+                    "training": {**sizes["training"], "seed": seed},
+                },
+            )
+            for seed, (task, encoder), layers, ways in product(
+                range(sizes["seeds"]), kinds, _LAYERS, (_BOTH, _ONE, _WIDE)
+            )
+            if ways != _WIDE or layers == 1
+        ]
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Train and measure."""
+        chosen = trial.settings
+        model = {**chosen["model"], "bidirectional": chosen["ways"] == _BOTH}
+        if chosen["ways"] == _WIDE:
+            model["hidden"] = _wide(chosen)
+        if chosen["task"] == "tag":
+            model |= {"crf": False}
+        return {**figures(learn_once(bench, chosen["task"], _corpus(chosen, bench), model, chosen["training"]))} | {
+            "hidden": model["hidden"]
+        }
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Tabulate by layers and ways."""
+        tables = []
+        for task, encoder in dict.fromkeys(map(_kind, results)):
+            rows: list[Sequence[str | Number]] = []
+            for layers, ways in product(_LAYERS, (_ONE, _BOTH, _WIDE)):
+                if chosen := _of(results, task, encoder, layers, ways):
+                    rows.append(
+                        (
+                            f"{layers}, {ways}",
+                            Number([chosen[0]["hidden"]], digits=0),
+                            Number([chosen[0]["parameters"] / 1000], digits=0),
+                            Number([each["seconds"] / each["epochs"] for each in chosen], digits=1),
+                            *(
+                                Number([each[f"{split}_{_TASKS[task]}"] for each in chosen], digits=1, percent=True)
+                                for split in ("dev", "test")
+                            ),
+                        )
+                    )
+            columns = ("layers", "units", "thousand parameters", "seconds an epoch", "dev", "test")
+            tables.append(Table(f"{_NAMES[task]}: {_told(encoder)}", columns, rows))
+        return Report(tables, list(_findings(results, scale)))
+
+
+def _corpus(chosen: Mapping[str, Any], bench: Bench) -> Tagging | Classification:
+    corpus: Tagging | Classification
+    made_up, tagged = chosen["data"] == "made up", chosen["task"] == "tag"
+    if tagged:
+        corpus = entities() if made_up else load_dataset(chosen["data"], Tagging, bench.data)
+    else:
+        corpus = negation() if made_up else load_dataset(chosen["data"], Classification, bench.data)
+    return corpus.sample(chosen["sentences"]) if chosen["sentences"] else corpus
+
+
+def _wide(chosen: Mapping[str, Any]) -> int:
+    """Find the state of one way that has as many recurrent weights as two have."""
+    model, cell = chosen["model"], _CELLS[chosen["model"]["encoder"]]
+    both = count_parameters(cell, model["embedding"], model["hidden"], model["layers"], bidirectional=True)
+    return fit_parameters(cell, both.network, model["embedding"], model["layers"]).nearest.hidden_size
+
+
+def _kind(result: Result) -> tuple[str, str]:
+    return result.trial.settings["task"], result.trial.settings["model"]["encoder"]
+
+
+def _told(encoder: str) -> str:
+    return {"rnn": "plain networks", "lstm": "LSTMs"}[encoder]
+
+
+def _of(results: Sequence[Result], task: str, encoder: str, layers: int, ways: str) -> list[Result]:
+    chosen = (result for result in results if _kind(result) == (task, encoder))
+    return [
+        result
+        for result in chosen
+        if (result.trial.settings["model"]["layers"], result.trial.settings["ways"]) == (layers, ways)
+    ]
+
+
+def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
+    for task, encoder in dict.fromkeys(map(_kind, results)):
+
+        def score(layers: int, ways: str, task: str = task, encoder: str = encoder) -> float | None:
+            chosen = _of(results, task, encoder, layers, ways)
+            return 100 * fmean(each[f"test_{_TASKS[task]}"] for each in chosen) if chosen else None
+
+        one, both, wide = (score(1, ways) for ways in (_ONE, _BOTH, _WIDE))
+        told = []
+        if one is not None and both is not None:
+            told.append(f"reading both ways {_adds(both - one)}")
+        if one is not None and wide is not None:
+            told.append(f"as many parameters in one way {_adds(wide - one)}")
+        for ways in (_ONE, _BOTH):
+            shallow = score(1, ways)
+            deeper = [(layers, score(layers, ways)) for layers in _LAYERS[1:]]
+            changes = [
+                f"{_adds(value - shallow)} ({layers})"
+                for layers, value in deeper
+                if value is not None and shallow is not None
+            ]
+            if changes:
+                told.append(f"further layers, {ways}: {', '.join(changes)}")
+        if told:
+            yield f"{_NAMES[task].partition(',')[0].capitalize()}, {_told(encoder)}: {'; '.join(told)}."
+    if scale == "cpu" and results:
+        sizes = _SIZES[scale]
+        yield (
+            f"Shortened: {sizes['sentences']['tag']:,} sentences for the tagger, {sizes['training']['epochs']} passes; "
+            "deeper networks are slower to learn, and the notes themselves ask for a large corpus."
+        )
+
+
+def _adds(points: float) -> str:
+    return f"{'adds' if points >= 0 else 'takes'} {abs(points):.1f} points"

@@ -1,0 +1,261 @@
+"""Counts, a window and recurrent networks as language models: perplexity, and what there is to keep in memory.
+
+The notes say of count models that memory grows exponentially with n, and of recurrent networks that their matrices do
+not grow with the corpus; they measure nothing. Here every model learns the same part of the Penn Treebank and knows the
+same words. What is kept is counted in numbers: a count model keeps one for every different k-gram, k = 1 … n; a network
+its parameters, and while it reads its state. Where the notes are silent we chose:
+
+- smoothing: none, as their equations 2 and 3, which makes any text with an unseen n-gram impossible; and
+  interpolated Kneser-Ney;
+- Bengio's network with n - 1 words of context is the window model with his direct connections (equation 4); its
+  softmax predicts with the word vectors themselves, as those of the other networks do;
+- all networks have word vectors and hidden layers of one size each, Adam, and the same number of passes.
+
+At scale cpu it is the first lines of the training text, and few passes; words that do not occur there are ``<unk>`` in
+the test text as well. Perplexities are thus lower than with all 10,000 words, for all models alike.
+
+Source:
+    CS 224D, lecture notes IV (2015), section 1 (equations 1 to 4), section 2 (equations 5 to 9), sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from unrolled.lab.data.corpus import Words
+from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.stream_index import gather
+from unrolled.lab.models.ngram_lm import CountModel
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.synthetic_corpora import words
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_training import figures, learn_once
+from unrolled.lab.papers.framework.truncated_text import first_lines
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["LanguageModels", "different_grams"]
+
+_ORDERS = (2, 3, 4, 5)
+_RECURRENT = {"RNN": "rnn", "GRU": "gru", "LSTM": "lstm"}
+_SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {"data": "made up", "lines": [80, 20, 20]},
+    "cpu": {"data": "ptb", "lines": [8000, None, None]},
+    "paper": {"data": "ptb", "lines": [None] * 3},
+}
+"""Lines of train, dev and test; all of them where it is None."""
+_NETWORKS: dict[Scale, dict[str, Any]] = {
+    "smoke": {"embedding": 8, "hidden": 8, "training": {"epochs": 1, "batch": 4}},
+    "cpu": {"embedding": 96, "hidden": 128, "training": {"epochs": 3}},
+    "paper": {"embedding": 256, "hidden": 256, "training": {"epochs": 12}},
+}
+_PARTS = (8, 4, 2, 1)  # an eighth of the text, a quarter, half, all of it
+
+
+class LanguageModels(Experiment):
+    """One model a trial."""
+
+    name = "cs224d-notes-4/language"
+    title = "Counts, a window and recurrent networks: perplexity and memory"
+    source = "CS 224D, lecture notes IV, sections 1 to 4; the notes have no figures of it"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List smoothed trigrams, the recurrent networks and a window first; then other orders, and raw counts."""
+        sizes, network = _SIZES[scale], _NETWORKS[scale]
+        training = {**network["training"], "seed": 0}
+
+        def counts(order: int, smoothing: str) -> Trial:
+            told = f"{order}-grams, {'as counted' if smoothing == 'none' else 'Kneser-Ney'}"
+            return Trial(told, {"kind": "counts", "order": order, "smoothing": smoothing, **sizes})
+
+        def window(order: int) -> Trial:
+            seen = order - 1
+            options = {"window": seen, "direct": True}
+            hidden = network["hidden"] + seen * network["embedding"]  # its hidden layer, and the words beside it
+            model = {"encoder": "window", "embedding": network["embedding"], "hidden": hidden, "options": options}
+            told = f"window of {seen} words"
+            return Trial(told, {"kind": "window", "order": order, "model": model, "training": training, **sizes})
+
+        recurrent = [
+            Trial(
+                told,
+                {
+                    "kind": "recurrent",
+                    "model": {"encoder": name, "embedding": network["embedding"], "hidden": network["hidden"]},
+                    "training": training,
+                    **sizes,
+                },
+            )
+            for told, name in _RECURRENT.items()
+        ]
+        first, *others = (3, *(order for order in _ORDERS if order != 3))
+        return [
+            counts(first, "kneser-ney"),
+            *reversed(recurrent),
+            window(5),
+            *(counts(order, "kneser-ney") for order in others),
+            window(3),
+            *(counts(order, "none") for order in _ORDERS),
+        ]
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Learn or count, and measure."""
+        chosen = trial.settings
+        whole = words() if chosen["data"] == "made up" else load_dataset(chosen["data"], Words, bench.data)
+        corpus = first_lines(whole, *chosen["lines"])
+        if chosen["kind"] != "counts":
+            run = learn_once(bench, "lm", corpus, chosen["model"], chosen["training"])
+            found = figures(run)
+            return {**found, "kept": found["parameters"]}
+        known = gather(corpus.train)
+        model = CountModel(chosen["order"], chosen["smoothing"]).fit(corpus.train, known)
+        lines = [known.decode(known.encode(line)) for line in corpus.train]
+        grown = []
+        for part in _PARTS:
+            beginning = lines[: len(lines) // part]
+            grown.append([sum(map(len, beginning)), *different_grams(beginning, chosen["order"])])
+        dev, test = (_finite(model.perplexity(split)) for split in (corpus.dev, corpus.test))
+        bench.say(f"{sum(grown[-1][1:]):,} counts, dev {dev}")
+        return {
+            "dev_perplexity": dev,
+            "test_perplexity": test,
+            "grown": grown,
+            "kept": sum(grown[-1][1:]),
+            "words": grown[-1][0],
+            "types": len(known),
+        }
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:  # the same for all
+        """Tabulate perplexity beside what is kept; then how counts grow."""
+        rows = [
+            (
+                result.trial.label,
+                _perplexity(result["dev_perplexity"]),
+                _perplexity(result["test_perplexity"]),
+                Number([result["kept"]], digits=0),
+                Number([4 * result["kept"] / 2**20], digits=1),
+            )
+            for result in results
+        ]
+        columns = ("model", "dev perplexity", "test perplexity", "numbers kept", "MiB, of 4 bytes each")
+        tables = [Table("The same text for all; the words of n-grams are not counted as memory", columns, rows)]
+        drawn = {}
+        if counted := _longest(results):
+            tables.append(_growth(counted))
+            drawn["cs224d-notes-4-language-memory"] = lambda: _draw(results, counted)
+        return Report(tables, _findings(results), drawn)
+
+
+def different_grams(lines: Iterable[Sequence[str]], order: int) -> list[int]:
+    """Count the different k-grams of a text, k = 1 … n; none reaches back beyond the text's beginning.
+
+    Args:
+        lines: the words of the text, which runs on from line to line.
+        order: n.
+
+    Returns:
+        How many there are, for each k.
+
+    Example:
+        >>> different_grams([["a", "rose", "is"], ["a", "rose"]], 3)
+        [3, 3, 3]
+    """
+    text = [word for line in lines for word in line]
+    return [len(set(zip(*(text[begin:] for begin in range(k)), strict=False))) for k in range(1, order + 1)]
+
+
+def _finite(perplexity: float) -> float | None:
+    """Give None for an impossible text: JSON has no infinity."""
+    return perplexity if math.isfinite(perplexity) else None
+
+
+def _perplexity(value: float | None) -> str | Number:
+    return "∞" if value is None else Number([value], digits=1)
+
+
+def _longest(results: Sequence[Result]) -> Result | None:
+    """The count model of the highest order."""
+    counted = where(results, kind="counts")
+    return max(counted, key=lambda result: result.trial.settings["order"], default=None)
+
+
+def _growth(counted: Result) -> Table:
+    orders = range(1, counted.trial.settings["order"] + 1)
+    rows: list[Sequence[str | Number]] = [
+        (f"{words:,}", *(Number([count], digits=0) for count in grams)) for words, *grams in counted["grown"]
+    ]
+    rows.append(("possible", *(f"{counted['types'] ** order:.1e}" for order in orders)))
+    return Table("Different k-grams of the beginning of the text", ("words", *(f"k = {k}" for k in orders)), rows)
+
+
+def _findings(results: Sequence[Result]) -> list[str]:
+    by_kind: dict[str, list[Result]] = {}
+    for result in results:
+        chosen = result.trial.settings
+        kind = "impossible" if result["test_perplexity"] is None else str(chosen["kind"])
+        by_kind.setdefault(kind, []).append(result)
+    said = []
+    best = {
+        kind: min(by_kind[kind], key=lambda result: result["dev_perplexity"])
+        for kind in ("counts", "window", "recurrent")
+        if kind in by_kind
+    }
+    if best:
+        told = (f"{each.trial.label} {each['test_perplexity']:.0f}" for each in best.values())
+        said.append(f"The best of each kind on dev, and its test perplexity: {', '.join(told)}.")
+    if {"counts", "recurrent"} <= best.keys():
+        ratio = best["counts"]["kept"] / best["recurrent"]["kept"]
+        better = best["recurrent"]["test_perplexity"] < best["counts"]["test_perplexity"]
+        said.append(
+            f"{best['recurrent'].trial.label} is {'better' if better else 'worse'} than counts, which keep {ratio:.1f} "
+            "times as many numbers."
+        )
+    if impossible := by_kind.get("impossible"):
+        said.append(
+            f"{len(impossible)} of the count models without smoothing find the test text impossible: "
+            "equations 2 and 3 alone are no language model of a text that was not counted."
+        )
+    if counted := _longest(results):
+        _, *grams = counted["grown"][-1]
+        factors = [after / before for before, after in pairwise(grams)]
+        half, whole = (grown[1:] for grown in counted["grown"][-2:])
+        said.append(
+            f"From one order to the next the different n-grams grow by factors of "
+            f"{', '.join(f'{factor:.1f}' for factor in factors)}, and end at {grams[-1] / counted['words']:.0%} of the "
+            f"words of the text: what is possible grows exponentially with n, as the notes say, what is to be kept but "
+            f"until every n-gram is new. Twice the text makes {sum(whole) / sum(half):.1f} times the counts. "
+            f"Of a network it enlarges the embeddings alone, {whole[0] / half[0]:.2f} times, for there are more words."
+        )
+    recurrent = {result.trial.label: result["test_perplexity"] for result in by_kind.get("recurrent", ())}
+    if len(recurrent) == len(_RECURRENT):
+        gated = fmean(recurrent[name] for name in ("GRU", "LSTM"))
+        side = "below" if gated < recurrent["RNN"] else "above"
+        said.append(f"Gates: the mean of GRU and LSTM is {abs(gated - recurrent['RNN']):.1f} {side} the plain network.")
+    return said
+
+
+def _draw(results: Sequence[Result], counted: Result) -> Figure:
+    from matplotlib.ticker import NullLocator
+
+    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
+
+    figure, (panel,) = grid(width=5.4, height=3.4)
+    texts = [words for words, *_ in counted["grown"]]
+    for place, order in enumerate(range(2, counted.trial.settings["order"] + 1)):
+        kept = [sum(grams[:order]) for _, *grams in counted["grown"]]
+        panel.plot(texts, kept, color=COLOURS[place], marker=MARKERS[place], label=f"counts, n = {order}")
+    networks = [result for result in results if result.trial.settings["kind"] != "counts"]
+    for place, result in enumerate(networks):
+        colour, marker = COLOURS[(place + 4) % len(COLOURS)], MARKERS[(place + 4) % len(MARKERS)]
+        style: dict[str, Any] = {"color": colour, "marker": marker, "markerfacecolor": "none", "linestyle": "none"}
+        panel.plot(texts[-1:], [result["kept"]], **style, label=result.trial.label)
+    panel.set(xlabel="words of the text", ylabel="numbers kept", xscale="log", yscale="log")
+    panel.set_xticks(texts, [f"{words:,}" for words in texts])
+    panel.xaxis.set_minor_locator(NullLocator())
+    figure.legend(loc="outside right upper")
+    return figure

@@ -1,0 +1,228 @@
+"""Long-range agreement: how often a language model prefers the right number of a verb, against its subject's distance.
+
+The lecture has the question ("The cat, which was very hungry, chased the mouse") and the claim that plain recurrent
+networks find such dependencies hard to learn; it has no figures. Ours: generated sentences, so that distance and
+misleading nouns are under control; language models that learn them word by word, all of one size; tested on sentences
+that do not occur in training, at distances up to twice those of training; and as the claim is about learning, from few
+sentences and from many, each seen equally often. "Misled" are the sentences whose nearest noun is of the other number
+than the subject. The control is a model of n-gram counts with Kneser-Ney smoothing.
+
+Source:
+    CS 577, lecture 5, long-term dependencies and LSTMs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unrolled.cells.base import Cell
+from unrolled.cells.elman import Elman
+from unrolled.cells.gru import GRU
+from unrolled.cells.lstm import LSTM
+from unrolled.lab.models.ngram_lm import CountModel
+from unrolled.lab.papers.analyses.subject_verb_agreement import VOCABULARY, AgreementSentence
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.training_loop import WordReader, learn
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Agreement"]
+
+_CELLS: dict[str, Callable[[int, int], Cell]] = {"RNN": Elman, "GRU": GRU, "LSTM": LSTM}
+_ORDERS = {"3-gram counts": 3, "5-gram counts": 5}
+_MODELS = (*_CELLS, *_ORDERS)
+_AMOUNTS: dict[Scale, tuple[int, ...]] = {
+    "smoke": (32, 64),
+    "cpu": (2000, 4000, 12_000),
+    "paper": (2000, 8000, 32_000, 128_000),
+}
+"""How many sentences are learned from."""
+_SIZES: dict[Scale, dict[str, int]] = {
+    "smoke": {"seeds": 1, "epochs": 1, "longest": 6, "tested": 20, "hidden": 8, "batch": 16},
+    "cpu": {"seeds": 3, "epochs": 6, "longest": 12, "tested": 300, "hidden": 64, "batch": 64},
+    "paper": {"seeds": 5, "epochs": 6, "longest": 24, "tested": 1000, "hidden": 256, "batch": 64},
+}
+_RATE, _CLIP = 0.003, 1.0
+_INDEX = {word: index for index, word in enumerate(VOCABULARY)}
+
+
+class Agreement(Experiment):
+    """Three cells and two count models, asked at every distance."""
+
+    name = "cs577-lecture-5/agreement"
+    title = "Long-range agreement: the verb's number against the distance of its subject"
+    source = "CS 577, lecture 5, long-term dependencies: an example, without figures"
+    version = 2
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the models, seed by seed, the largest amount first; a seed draws sentences and weights."""
+        sizes = dict(_SIZES[scale])
+        chosen = {"rate": _RATE, "clip": _CLIP}
+        return [
+            Trial(
+                f"{model}, {amount:,} sentences, seed {seed}",
+                {**sizes, "sentences": amount, "model": model, **chosen, "seed": seed},
+            )
+            for seed in range(sizes.pop("seeds"))
+            for amount in reversed(_AMOUNTS[scale])
+            for model in _MODELS
+        ]
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Learn the sentences, then ask for verbs."""
+        chosen = trial.settings
+        generator = random.Random(chosen["seed"])  # noqa: S311  # sentences, not secrets
+        train = [
+            AgreementSentence.draw(generator.randint(0, chosen["longest"]), generator)
+            for _ in range(chosen["sentences"])
+        ]
+        seen = {sentence.words for sentence in train}
+        prefers = _count(train, chosen) if chosen["model"] in _ORDERS else _train(train, chosen, generator, bench)
+        right, misled, total = [], [], []
+        for distance in range(2 * chosen["longest"] + 1):
+            drawn = (AgreementSentence.draw(distance, generator) for _ in range(chosen["tested"]))
+            asked = [sentence for sentence in drawn if sentence.words not in seen]
+            scores = prefers(asked)
+            right.append(fmean(scores))
+            wrong_before = [score for score, sentence in zip(scores, asked, strict=True) if sentence.misled]
+            misled.append(fmean(wrong_before) if wrong_before else None)
+            total.append(len(asked))
+        return {"right": right, "misled": misled, "asked": total}
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Tabulate and draw accuracies by distance."""
+        longest = _SIZES[scale]["longest"]
+        spans = [(0, 0), (1, longest // 2), (longest // 2 + 1, longest), (longest + 1, 2 * longest)]
+        rows: list[Sequence[str | Number]] = []
+        for amount, model in product(_AMOUNTS[scale], _MODELS):
+            if chosen := where(results, model=model, sentences=amount):
+                means = ([_mean(each["right"], span) for each in chosen] for span in spans)
+                hard = [_mean(each["misled"], (1, longest)) for each in chosen]
+                cells = [Number(values, digits=1, percent=True) for values in (*means, hard)]
+                rows.append((f"{amount:,}", model, *cells))
+        distances = (f"{low} to {high}" if high > low else f"{low}" for low, high in spans)
+        columns = ("sentences", "model", *distances, f"misled, to {longest}")
+        title = f"Right number of the verb, %, by words between subject and verb (chance 50; trained on 0 to {longest})"
+        return Report(
+            [Table(title, columns, rows)],
+            _findings(results, scale),
+            {"cs577-lecture-5-agreement": lambda: _draw(results, scale)},
+        )
+
+
+Prefers = Callable[[Sequence[AgreementSentence]], list[float]]
+"""For each sentence 1 when the right form of the verb is preferred, 0 when the wrong one is, 1/2 for neither."""
+
+
+def _count(train: Sequence[AgreementSentence], chosen: Mapping[str, Any]) -> Prefers:
+    counts = CountModel(_ORDERS[chosen["model"]]).fit([sentence.words for sentence in train])
+    before = train[-1].words  # the text runs on: no sentence but the first of all begins behind nothing
+
+    def prefers(asked: Sequence[AgreementSentence]) -> list[float]:
+        told = []
+        for sentence in asked:
+            context = (*before, *sentence.words[: sentence.verb])
+            right, wrong = (counts.probability(form, context) for form in sentence.forms)
+            told.append(0.5 if right == wrong else float(right > wrong))
+        return told
+
+    return prefers
+
+
+def _train(
+    train: Sequence[AgreementSentence], chosen: Mapping[str, Any], generator: random.Random, bench: Bench
+) -> Prefers:
+    torch.manual_seed(chosen["seed"])
+    hidden = chosen["hidden"]
+    model = WordReader(len(VOCABULARY), _CELLS[chosen["model"]](hidden, hidden), len(VOCABULARY))
+    optimiser = torch.optim.Adam(model.parameters(), lr=chosen["rate"])
+    for epoch in range(chosen["epochs"]):
+        went = learn(model, _batches(train, chosen["batch"], generator), _loss, optimiser, chosen["clip"])
+        bench.say(f"epoch {epoch + 1}: {fmean(went.losses):.3f} nats a word")
+
+    @torch.no_grad()
+    def prefers(asked: Sequence[AgreementSentence]) -> list[float]:
+        place = asked[0].verb  # the same in all: they are of one distance
+        scores = model(_numbers(asked)[:place])[-1]
+        forms = torch.tensor([[_INDEX[form] for form in sentence.forms] for sentence in asked])
+        right, wrong = scores.gather(1, forms).T
+        return (right > wrong).double().tolist()
+
+    return prefers
+
+
+def _numbers(sentences: Sequence[AgreementSentence]) -> Tensor:
+    """Give word indices, shape (time, batch); the sentences are of one length."""
+    return torch.tensor([[_INDEX[word] for word in sentence.words] for sentence in sentences]).T.contiguous()
+
+
+def _batches(train: Sequence[AgreementSentence], size: int, generator: random.Random) -> Iterator[Tensor]:
+    """Cut sentences of one length into batches, so that nothing is padded, and shuffle these."""
+    by_length: dict[int, list[AgreementSentence]] = {}
+    for sentence in generator.sample(train, len(train)):
+        by_length.setdefault(len(sentence.words), []).append(sentence)
+    batches = [same[start : start + size] for same in by_length.values() for start in range(0, len(same), size)]
+    generator.shuffle(batches)
+    return map(_numbers, batches)
+
+
+def _loss(model: nn.Module, words: Tensor) -> Tensor:
+    return F.cross_entropy(model(words[:-1]).flatten(0, 1), words[1:].flatten())
+
+
+def _mean(shares: Sequence[float | None], span: tuple[int, int]) -> float:
+    return fmean(share for share in shares[span[0] : span[1] + 1] if share is not None)
+
+
+def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
+    longest, said = _SIZES[scale]["longest"], []
+    for amount in _AMOUNTS[scale]:
+        told = []
+        for model in _MODELS:
+            if chosen := where(results, model=model, sentences=amount):
+                spans = ((0, 0), (longest // 2 + 1, longest), (longest + 1, 2 * longest))
+                beside, far, beyond = (100 * fmean(_mean(each["right"], span) for each in chosen) for span in spans)
+                told.append(f"{model} {beside:.0f}, {far:.0f}, {beyond:.0f}")
+        if told:
+            said.append(
+                f"From {amount:,} sentences, % right beside the subject, {longest // 2 + 1} to {longest} words on, and "
+                f"further than in training: {'; '.join(told)}."
+            )
+    return said
+
+
+def _draw(results: Sequence[Result], scale: Scale) -> Figure:
+    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
+
+    amounts, longest = _AMOUNTS[scale], _SIZES[scale]["longest"]
+    figure, panels = grid(1, len(amounts), width=3.4, height=3.2)
+    lines = {}  # for each model its mean; the band reaches from the worst seed to the best
+    for panel, amount in zip(panels, amounts, strict=True):
+        for number, model in enumerate(_MODELS):
+            curves = [result["right"] for result in where(results, model=model, sentences=amount)]
+            if not curves:
+                continue
+            by_distance = [[100 * share for share in shares] for shares in zip(*curves, strict=True)]
+            means = [fmean(shares) for shares in by_distance]
+            xs, colour, marker = range(len(means)), COLOURS[number], MARKERS[number]
+            # Lines that lie upon each other show their markers in different places.
+            every = (number % 4, 4)
+            (lines[model],) = panel.plot(xs, means, color=colour, marker=marker, markevery=every, label=model)
+            low, high = [min(shares) for shares in by_distance], [max(shares) for shares in by_distance]
+            panel.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
+        panel.axvline(longest, color="#888888", linestyle=":", linewidth=1)
+        panel.axhline(50, color="#888888", linestyle="--", linewidth=1)
+        panel.set(title=f"{amount:,} sentences", xlabel="words between subject and verb", ylim=(35, 103))
+    panels[0].set_ylabel("right number of the verb, %")
+    figure.legend(handles=list(lines.values()), loc="outside lower center", ncols=len(lines))
+    return figure

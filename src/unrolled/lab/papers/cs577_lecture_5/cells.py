@@ -1,0 +1,312 @@
+"""Cells that mean something: units of character models that tell where in a line, inside what and how deep one is.
+
+The lecture shows, without figures, cells of an LSTM that had read War and Peace and the Linux kernel: one for the
+position in a line, one for quotations, for the condition of an ``if``, for comments and strings, for depth; and says
+that most cells mean nothing to us. There they were found by eye. Here every unit is correlated with every property,
+which is computed exactly; the unit is chosen on the dev text, its correlation measured on the test text. The
+control is the same network before it has learned anything, with a unit chosen in the same way. The kernel's source is
+not at hand: Python's own standard library takes its place.
+
+What is drawn is text of our own, which no network has read. At scale cpu networks are small and read 4 million
+characters, some two of them for each weight of the source: nobody should expect the cells of a large network.
+
+Source:
+    CS 577, lecture 5, interpretation of trained LSTMs, after Karpathy, Johnson and Fei-Fei (2015), arXiv:1506.02078.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from unrolled.lab.data.corpus import Characters, Stream
+from unrolled.lab.data.datasets.charlm import PythonSource
+from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.vocabulary import Vocabulary
+from unrolled.lab.models.language_model import LanguageModel
+from unrolled.lab.papers.analyses.text_properties import PROSE, PYTHON, prose_properties, python_properties
+from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve, correlations, read_units
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.synthetic_corpora import characters
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_training import learn_once
+from unrolled.lab.tasks.chars import CharacterModelling, CharacterPrediction
+from unrolled.lab.training.rng_state import seeded
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["TellingCells"]
+
+_ENCODERS = {"lstm": "LSTM", "gru": "GRU"}
+_SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {
+        "seeds": 1, "hidden": 8, "embedding": 8, "bptt": 20, "steps": 30, "epochs": 1, "lr": 0.01,
+        "columns": 8, "width": 60, "lead": 10,
+    },
+    # the lecture does not say how large its networks are, nor how they were trained
+    "cpu": {
+        "seeds": 3, "hidden": 128, "embedding": 32, "bptt": 64, "steps": 2000, "epochs": 3, "lr": 0.004,
+        "columns": 32, "width": 3000, "lead": 300,
+    },
+    "paper": {
+        "seeds": 3, "hidden": 512, "embedding": 64, "bptt": 100, "steps": 50_000, "epochs": 50, "lr": 0.002,
+        "columns": 32, "width": 10_000, "lead": 300,
+    },
+}  # fmt: skip
+"""``columns`` stretches of ``width`` characters are looked at, all over a text, each behind a ``lead`` that is not."""
+_BINARY = "inside"
+_CLEAR = 0.5  # from this correlation on we say that a unit tells the property
+
+_PROSE_FRAGMENT = """\
+"You cannot mean to leave tonight," said the old count, and he rose
+from his chair. "The roads are under water, the bridge is gone; and
+nobody, believe me, will be waiting for you at the other side."
+
+She looked out of the window for a while before she answered him.
+"Then I shall wait there myself," she said.
+"""
+_PYTHON_FRAGMENT = '''\
+def longest(words, limit=None):
+    """Return the longest of some words (or None)."""
+    best = None  # nothing has been seen yet
+    for word in words:
+        if limit is not None and len(word) > limit:
+            continue
+        elif best is None or (len(word) > len(best)):
+            best = word
+    # a word that is "too long" was passed over
+    return {"word": best, "size": len(best or [])}
+'''
+
+
+class _Text(NamedTuple):
+    """A text to be read."""
+
+    title: str
+    read: Callable[[Bench], Characters]
+    made_up: Callable[[], Characters]
+    """What is read in its place at scale smoke."""
+    names: tuple[str, ...]
+    properties: Callable[[str], dict[str, Tensor]]
+    fragment: str
+
+
+def _one_package() -> Characters:
+    return PythonSource(library=Path(sysconfig.get_paths()["stdlib"]) / "wsgiref").read()
+
+
+_TEXTS = {
+    "python": _Text(
+        "Python's standard library",
+        lambda bench: load_dataset("python", Characters, bench.data),
+        _one_package,
+        PYTHON,
+        python_properties,
+        _PYTHON_FRAGMENT,
+    ),
+    "prose": _Text(
+        "War and Peace",
+        lambda bench: load_dataset("war_and_peace", Characters, bench.data),
+        characters,
+        PROSE,
+        prose_properties,
+        _PROSE_FRAGMENT,
+    ),
+}
+
+
+class TellingCells(Experiment):
+    """Two texts, two cells, before and after training."""
+
+    name = "cs577-lecture-5/cells"
+    title = "Cells that mean something: position, quotations, conditions, comments, depth"
+    source = "CS 577, lecture 5, interpretation of trained LSTMs: coloured text, without figures"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List trained networks and, behind them, what they were before; the LSTM first."""
+        sizes = dict(_SIZES[scale])
+        return [
+            Trial(
+                f"{_ENCODERS[encoder]}, {text}, {'trained' if trained else 'untrained'}, seed {seed}",
+                {
+                    **sizes,
+                    "smoke": scale == "smoke",
+                    "text": text,
+                    "encoder": encoder,
+                    "trained": trained,
+                    "seed": seed,
+                },
+            )
+            for seed in range(sizes.pop("seeds"))
+            for encoder in _ENCODERS
+            for trained in (True, False)
+            for text in _TEXTS
+        ]
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Train, choose units on dev, measure them on test, and read our own text."""
+        chosen = trial.settings
+        text = _TEXTS[chosen["text"]]
+        corpus = text.made_up() if chosen["smoke"] else text.read(bench)
+        model, vocabulary, bpc = _network(corpus, chosen, bench)
+        read = partial(read_units, model, vocabulary)
+        dev, test = (_Seen.of(split, text, read, chosen) for split in (corpus.dev, corpus.test))
+        fragment = read("\n" + text.fragment, 1)[1:, 0]
+        found: dict[str, Any] = {}
+        strongest = torch.zeros(fragment.shape[1], dtype=torch.float64)
+        for name in text.names:
+            on_dev, on_test = (correlations(seen.units, seen.facts[name]) for seen in (dev, test))
+            strongest = torch.maximum(strongest, on_test.abs())
+            unit = int(on_dev.abs().argmax())
+            sign = -1.0 if on_dev[unit] < 0 else 1.0
+            area = area_under_curve(sign * test.units[:, unit], test.facts[name] > 0) if _BINARY in name else None
+            found[name] = {
+                "unit": _name(unit, chosen),
+                "chosen": sign * float(on_dev[unit]),
+                "correlation": sign * float(on_test[unit]),
+                "auc": area,
+                "share": float((test.facts[name] > 0).double().mean()) if _BINARY in name else None,
+                "drawn": [round(value, 4) for value in (sign * fragment[:, unit]).tolist()],
+            }
+        clear = float((strongest >= _CLEAR).double().mean())
+        # Python's library is another one in another version: the corpus's name says which was read
+        return {"corpus": corpus.name, "bpc": bpc, "units": len(strongest), "clear": clear, "found": found}
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Lay trained and untrained units side by side; colour our own text."""
+        rows: list[Sequence[str | Number]] = []
+        for text, about in _TEXTS.items():
+            for name in about.names:
+                for encoder in _ENCODERS:
+                    trained, untrained = (
+                        where(results, text=text, encoder=encoder, trained=state) for state in (True, False)
+                    )
+                    if trained or untrained:
+                        cells = (
+                            Number(
+                                [each["found"][name][what] for each in those if each["found"][name][what] is not None]
+                            )
+                            for those in (trained, untrained)
+                            for what in ("correlation", "auc")
+                        )
+                        units = ", ".join(each["found"][name]["unit"] for each in trained) or "not run"
+                        rows.append((f"{about.title}: {name}", _ENCODERS[encoder], units, *cells))
+        columns = ("property", "network", "unit", "r", "AUC", "untrained: r", "untrained: AUC")
+        title = "The unit that tells a property best on dev (h hidden, c memory): its correlation and AUC on test"
+        figures = {
+            f"cs577-lecture-5-cells-{text}": partial(_draw, result, _TEXTS[text])
+            for text in _TEXTS
+            if (result := next(iter(where(results, text=text, encoder="lstm", trained=True)), None))
+        }
+        return Report([Table(title, columns, rows)], _findings(results), figures)
+
+
+class _Seen(NamedTuple):
+    """Units and properties at the same places."""
+
+    units: Tensor
+    """Shape (places, units)."""
+    facts: dict[str, Tensor]
+    """Each of shape (places,)."""
+
+    @classmethod
+    def of(cls, split: Stream, text: _Text, read: Callable[[str, int], Tensor], chosen: Mapping[str, Any]) -> _Seen:
+        """Look at stretches that are spread over a text; the properties are those of the text as a whole."""
+        whole = "".join(character for line in split for character in line)
+        columns, lead, length = chosen["columns"], chosen["lead"], chosen["lead"] + chosen["width"]
+        starts = torch.linspace(0, len(whole) - length, columns).long().tolist()
+        units = read("".join(whole[start : start + length] for start in starts), columns)
+        places = torch.tensor([list(range(start + lead, start + length)) for start in starts]).T.flatten()
+        facts = {name: values[places] for name, values in text.properties(whole).items()}
+        return cls(units[lead:].flatten(0, 1), facts)
+
+
+def _network(
+    corpus: Characters, chosen: Mapping[str, Any], bench: Bench
+) -> tuple[LanguageModel, Vocabulary, float | None]:
+    """Give the network, trained or as it was before, its characters and, once trained, its bits a character on test."""
+    model = {name: chosen[name] for name in ("encoder", "hidden", "embedding", "bptt")}
+    if chosen["trained"]:
+        training = {name: chosen[name] for name in ("steps", "epochs", "lr", "seed")}
+        run = learn_once(bench, "chars", corpus, model, training)
+        assert isinstance(run.model, LanguageModel)
+        assert isinstance(run.task, CharacterModelling)
+        return run.model, run.task.vocabulary, float(run.metrics["test_bpc"])
+    task = CharacterModelling.from_corpus(corpus, CharacterPrediction(**model))
+    with seeded(chosen["seed"]):  # as the engine does: what the trained network was before its first step
+        built = task.build()
+    return built.eval(), task.vocabulary, None
+
+
+def _name(unit: int, chosen: Mapping[str, Any]) -> str:
+    memory = chosen["hidden"] if chosen["encoder"] == "lstm" else 0
+    return f"c {unit}" if unit < memory else f"h {unit - memory}"
+
+
+def _mean(results: Sequence[Result], name: str) -> float:
+    return fmean(each["found"][name]["correlation"] for each in results)
+
+
+def _findings(results: Sequence[Result]) -> list[str]:
+    said = []
+    for text, about in _TEXTS.items():
+        for encoder, title in _ENCODERS.items():
+            trained, untrained = (where(results, text=text, encoder=encoder, trained=state) for state in (True, False))
+            if not (trained and untrained):
+                continue
+            told = {name: (_mean(trained, name), _mean(untrained, name)) for name in about.names}
+            # a unit counts as learned when it is clear and the control is not, or is far behind
+            learned = [name for name, (r, before) in told.items() if r >= _CLEAR and r - before >= 0.1]
+            others = [name for name in told if name not in learned]
+            found, lacking = (
+                "; ".join(f"{name} {told[name][0]:.2f} (untrained {told[name][1]:.2f})" for name in names)
+                for names in (learned, others)
+            )
+            bits = fmean(each["bpc"] for each in trained)
+            said.append(
+                f"{about.title} ({trained[0]['corpus']}), {title}, {bits:.2f} bits a character: "
+                f"{len(learned)} of {len(told)} properties have a unit of their own that training made"
+                + (f": {found}" if learned else "")
+                + (f"; these have not: {lacking}." if others else ".")
+            )
+    trained = [each for each in results if each.trial.settings["trained"]]
+    if trained:
+        shares = [100 * each["clear"] for each in trained]
+        few = sum(share < 50 for share in shares)
+        agrees = "as the lecture says" if few == len(shares) else "the lecture says: in all"
+        said.append(
+            f"In {few} of {len(shares)} networks most units mean nothing of this ({agrees}): "
+            f"{min(shares):.0f} to {max(shares):.0f}% correlate with one of the properties at {_CLEAR} or more on test."
+        )
+    return said
+
+
+def _draw(result: Result, about: _Text) -> Figure:
+    from unrolled.lab.papers.analyses.coloured_text import colour_text
+    from unrolled.lab.papers.framework.figure_style import grid
+
+    drawn = [name for name in about.names if name != "inside a comment"]  # an even number
+    columns = 1 if len(drawn) < 4 else 2
+    lines = about.fragment.split("\n")[:-1]
+    width, height = max(map(len, lines)), len(lines)
+    figure, panels = grid(-(-len(drawn) // columns), columns, width=0.085 * width, height=0.18 * height + 0.5)
+    for panel in panels[len(drawn) :]:
+        panel.set_axis_off()
+    shown = None
+    for panel, name in zip(panels, drawn, strict=False):
+        found = result["found"][name]
+        shown = colour_text(panel, lines, found["drawn"])
+        panel.set_title(f"{name}: {found['unit']}, r = {found['correlation']:.2f} on test")
+    assert shown is not None
+    bar = figure.colorbar(shown, ax=panels, location="bottom", shrink=0.4, aspect=40, pad=0.02)
+    bar.set_ticks([0, 1], labels=["least", "most"])
+    bar.set_label("the unit's value within this text, turned so that its correlation is positive")
+    return figure

@@ -1,0 +1,177 @@
+"""The memorising RNN, its weights set by hand, recalls its input exactly; with one weight disturbed it does not.
+
+The lecture gives the construction and no figures. Ours: a word is a code of ±1, as short as the vocabulary allows; the
+network reads texts twice as long as its memory and is asked for the words of the last N places. A slot counts as exact
+when all its numbers are, to the last bit; a word as recalled when its code is the nearest. The control multiplies
+one of the ones of U, in the middle of memory: what passes that weight is another number from there on.
+
+Source:
+    CS 577, lecture 5, long-term dependencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from unrolled.cells.memorising import Memorising
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.table import Number, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["MemorisingRecall"]
+
+_SIZES: dict[Scale, tuple[tuple[int, ...], tuple[int, ...], int]] = {
+    "smoke": ((2, 5), (2, 7), 8),
+    "cpu": ((2, 8, 32, 128), (2, 26, 1000, 10_000), 200),
+    "paper": ((2, 8, 32, 128, 512), (2, 26, 1000, 10_000, 100_000), 1000),
+}
+"""Lengths, sizes of the vocabulary, and how many texts."""
+_FACTORS = (1.0, 0.99, -1.0)  # as it is; a little off; of the other sign
+
+
+class MemorisingRecall(Experiment):
+    """Every length with every vocabulary, intact and disturbed."""
+
+    name = "cs577-lecture-5/memorising"
+    title = "The memorising RNN recalls exactly"
+    source = "CS 577, lecture 5, long-term dependencies: a construction, without figures"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List lengths, vocabularies and what the one weight is multiplied by."""
+        lengths, vocabularies, texts = _SIZES[scale]
+        return [
+            Trial(
+                f"{length} words out of {words}, one weight times {factor:g}",
+                {"length": length, "words": words, "factor": factor, "texts": texts, "seed": 0},
+            )
+            for factor in _FACTORS
+            for length in lengths
+            for words in vocabularies
+        ]
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:  # a moment's work
+        """Write texts into the memory and read them out again."""
+        chosen = trial.settings
+        length, words = chosen["length"], chosen["words"]
+        generator = torch.Generator().manual_seed(chosen["seed"])
+        codes = _codes(words)
+        cell = Memorising(codes.shape[1], length * codes.shape[1])
+        slot = length // 2 * codes.shape[1]  # the first number of the slot that the disturbed weight fills
+        with torch.no_grad():
+            cell.weight_hh[slot, slot - codes.shape[1]] *= chosen["factor"]
+        texts = torch.randint(words, (2 * length, chosen["texts"]), generator=generator)
+        with torch.no_grad():
+            slots = cell.recall(cell.unroll(codes[texts])[-1])
+        asked = texts.flip(0)[:length].T
+        exact = (slots == codes[asked]).all(dim=-1)
+        recalled = _nearest(slots) == asked
+        return {
+            "exact": exact.double().mean().item(),
+            "recalled": recalled.double().mean().item(),
+            "whole": recalled.all(dim=1).double().mean().item(),
+            "by_age": recalled.double().mean(dim=0).tolist(),
+            "state": cell.state_size,
+        }
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:  # the same for all
+        """Tabulate what was recalled, intact and disturbed."""
+        keys = dict.fromkeys((result.trial.settings["length"], result.trial.settings["words"]) for result in results)
+        rows = []
+        for length, words in keys:
+            cells: list[str | Number] = [f"{length}", f"{words:,}"]
+            found = {factor: _of(results, length, words, factor) for factor in _FACTORS}
+            state = next(result["state"] for result in found.values() if result is not None)
+            cells.append(Number([state], digits=0))
+            for factor in _FACTORS:
+                result = found[factor]
+                for what in ("exact", "recalled"):
+                    cells.append(Number([] if result is None else [result[what]], digits=2, percent=True))
+            rows.append(cells)
+        columns = ["N", "vocabulary", "state size"]
+        for told in ("by hand", "one weight × 0.99", "one weight × -1"):
+            columns += [f"{told}: exact", "words recalled"]
+        table = Table(
+            "The last N words of texts of 2 N words, %; recalled to the last bit, and recalled", columns, rows
+        )
+        longest = max((length for length, _ in keys), default=0)
+        return Report(
+            [table],
+            _findings(results),
+            {"cs577-lecture-5-memorising": lambda: _draw(results, longest)},
+        )
+
+
+def _codes(words: int) -> Tensor:
+    """Give every word a code of ±1 of its own: its number in binary, shape (words, bits)."""
+    bits = max(1, (words - 1).bit_length())
+    return 2.0 * (torch.arange(words)[:, None] >> torch.arange(bits) & 1) - 1
+
+
+def _nearest(slots: Tensor) -> Tensor:
+    """Read codes by their signs; the nearest code of ±1, which may be that of no word."""
+    return ((slots > 0).long() << torch.arange(slots.shape[-1])).sum(dim=-1)
+
+
+def _of(results: Sequence[Result], length: int, words: int, factor: float) -> Result | None:
+    return next(iter(where(results, length=length, words=words, factor=factor)), None)
+
+
+def _findings(results: Sequence[Result]) -> list[str]:
+    said = []
+    for factor in _FACTORS:
+        chosen = where(results, factor=factor)
+        if not chosen:
+            continue
+        exact = [100 * result["exact"] for result in chosen]
+        recalled = [100 * result["recalled"] for result in chosen]
+        if factor == 1:
+            perfect = sum(result["exact"] == result["recalled"] == result["whole"] == 1 for result in chosen)
+            said.append(
+                f"As set by hand, {perfect} of {len(chosen)} networks recall every word of every text, "
+                "every number to the last bit."
+            )
+        else:
+            said.append(
+                f"One weight times {factor:g}: {_span(exact)} of slots are still exact to the last bit, "
+                f"and {_span(recalled)} of words are recalled."
+            )
+    return said
+
+
+def _span(shares: Sequence[float]) -> str:
+    low, high = f"{min(shares):.0f}", f"{max(shares):.0f}"
+    return f"{low}%" if low == high else f"{low} to {high}%"
+
+
+def _draw(results: Sequence[Result], length: int) -> Figure:
+    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
+
+    figure, (panel,) = grid(width=5.0)
+    words = max(result.trial.settings["words"] for result in results)
+    labels = ("set by hand", "one weight × 0.99", "one weight × -1")
+    for number, (factor, label) in enumerate(zip(_FACTORS, labels, strict=True)):
+        result = _of(results, length, words, factor)
+        if result is not None:
+            panel.plot(
+                range(length),
+                [100 * share for share in result["by_age"]],
+                color=COLOURS[number],
+                marker=MARKERS[number],
+                markevery=(number * length // 24, max(1, length // 8)),
+                linestyle=("-", "--", "-")[number],
+                label=label,
+            )
+    panel.set(
+        title=f"{length} words out of {words:,}",
+        xlabel="age of the word asked for, steps",
+        ylabel="recalled, %",
+        ylim=(-4, 104),
+    )
+    panel.legend(loc="center left")
+    return figure

@@ -1,0 +1,107 @@
+"""One style for all figures of experiments: no clutter, and told apart without colour too.
+
+Colours are those of Okabe and Ito, which people with any common colour blindness tell apart; lines differ in their
+markers as well. Figures are made without pyplot, so no global state is read or changed.
+
+Source:
+    Okabe and Ito (2008), Color Universal Design.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unrolled.atomic_write import write_whole
+from unrolled.errors import FileError, UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["COLOURS", "MARKERS", "grid", "legend_below", "save"]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A00")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_STYLE: Any = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "font.size": 9,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "lines.markersize": 4,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "unrolled",
+}
+
+
+def grid(
+    rows: int = 1, columns: int = 1, width: float = 4.2, height: float = 3.0, projection: str | None = None
+) -> tuple[Figure, list[Axes]]:
+    """Make an empty figure of panels; it looks as it should when drawn by :func:`save`.
+
+    Args:
+        rows: of panels.
+        columns: of panels.
+        width: of a panel, inches.
+        height: of a panel, inches.
+        projection: ``"3d"`` for surfaces.
+
+    Returns:
+        The figure and its panels, row by row.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained", facecolor="white")
+    panels = figure.subplots(rows, columns, squeeze=False, subplot_kw={"projection": projection})
+    return figure, list(panels.flat)
+
+
+def legend_below(figure: Figure, panel: Axes, columns: int) -> None:
+    """Write one legend for all panels, below them.
+
+    Args:
+        figure: theirs.
+        panel: in which every line is.
+        columns: of the legend.
+    """
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def save(draw: Callable[[], Figure], folder: Path, name: str) -> tuple[Path, Path]:
+    """Draw a figure in the common style and write it as PNG and as SVG.
+
+    Args:
+        draw: makes the figure with :func:`grid` and draws upon it.
+        folder: where to; made if need be.
+        name: of the files, without a suffix.
+
+    Returns:
+        Both paths.
+
+    Raises:
+        FileError: when they cannot be written.
+        UsageError: when matplotlib is missing.
+    """
+    try:
+        from matplotlib import rc_context
+    except ImportError as error:
+        raise UsageError('figures need matplotlib; install it with: pip install "unrolled[figures]"') from error
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made: {error.strerror or error}") from None
+    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    with rc_context(_STYLE):  # while it is drawn: matplotlib looks at its settings whenever something is added
+        figure = draw()
+        for path, options in ((png, {"dpi": 200}), (svg, {"metadata": {"Date": None}})):
+            content = io.BytesIO()
+            figure.savefig(content, format=path.suffix[1:], **options)
+            write_whole(path, content.getvalue())
+    return png, svg

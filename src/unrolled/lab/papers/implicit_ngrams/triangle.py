@@ -1,0 +1,168 @@
+"""The triangle: the score of every n-gram of a sentence, in MVMA-G as the paper shows it, and in a GRU exactly.
+
+Both models learned SST-2's phrases (they are those of implicit-ngrams/negation). MVMA-G's n-grams are its own; the
+GRU is opened by the path expansion, so that in both the scores that end at the last word and the bias add up to what
+the model says of the sentence. The paper's two sentences are the dataset's; these are ours.
+
+Source:
+    Sun and Lu (2022), Implicit n-grams, figure 6 and appendix B.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from unrolled.lab.data.corpus import Classification
+from unrolled.lab.models.classifier import Classifier
+from unrolled.lab.papers.analyses.polarity import triangle_scores
+from unrolled.lab.papers.analyses.training_choices import ADAGRAD
+from unrolled.lab.papers.framework.corpus_cache import load_once
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.synthetic_corpora import negation
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_training import learn_once
+from unrolled.lab.tasks import TASKS
+from unrolled.lab.training.run_folder import Run
+from unrolled.lab.training.settings import TrainingSettings
+from unrolled.report.colour import colour_map
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["SENTENCES", "TriangleOfScores"]
+
+SENTENCES = ("the film never loses its charm", "it is not a bad story , but it moves too slowly")
+"""Like the paper's first: a word that turns what follows it."""
+_TURNING = ("never", "not")
+_MODELS = {"MVMA-G": "mvma_g", "GRU": "gru"}
+_SIZES: dict[Scale, int] = {"smoke": 8, "cpu": 64, "paper": 300}
+# As implicit-ngrams/negation has it, so that the networks are trained once.
+_TRAINING: dict[Scale, dict[str, Any]] = {
+    "smoke": {"epochs": 2, "batch": 16},
+    "cpu": {**ADAGRAD, "epochs": 2},
+    "paper": {**ADAGRAD, "epochs": 30},
+}
+
+
+class TriangleOfScores(Experiment):
+    """One model a trial, both sentences."""
+
+    name = "implicit-ngrams/triangle"
+    title = "Polarity scores of every n-gram of a sentence"
+    source = "Sun and Lu (2022), Implicit n-grams, figure 6: pictures, no figures are printed"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List both models."""
+        task, size, trials = TASKS.get("classify"), _SIZES[scale], []
+        for model, encoder in _MODELS.items():
+            architecture = task.Architecture(encoder=encoder, hidden=size, embedding=size)
+            training = TrainingSettings(**{**task.training, **_TRAINING[scale]})
+            settings = {
+                "data": "made-up negation" if scale == "smoke" else "sst2",
+                "name": model,
+                "model": architecture.model_dump(mode="json"),
+                "training": training.model_dump(mode="json"),
+                "sentences": list(SENTENCES),
+            }
+            trials.append(Trial(model, settings))
+        return trials
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Train, unless it has been, and score every n-gram."""
+        chosen = trial.settings
+        if chosen["data"] == "sst2":
+            corpus = load_once("sst2", Classification, bench.data)
+        else:
+            corpus = negation((96, 16, 16))
+        run = learn_once(bench, "classify", corpus, chosen["model"], chosen["training"])
+        found = []
+        for sentence in chosen["sentences"]:
+            triangle = triangle_scores(run, sentence, "path")
+            logit, bias = _says(run, sentence)
+            found.append({
+                "scores": [[round(score, 4) for score in row] for row in triangle.tolist()],
+                "bias": bias,
+                "says": logit,
+                "error": abs(float(triangle[-1].double().sum()) + bias - logit),
+            })  # fmt: skip
+        return {"accuracy": run.metrics["test_accuracy"], "sentences": found}
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Add the triangles up, and draw them."""
+        rows: list[Sequence[str | Number]] = []
+        for result, place in product(results, range(len(SENTENCES))):
+            found, words = result["sentences"][place], SENTENCES[place].split()
+            grams = {
+                " ".join(words[start : end + 1]): found["scores"][end][start]
+                for end in range(len(words))
+                for start in range(end + 1)
+            }
+            extremes = (f"{pick(grams, key=grams.__getitem__)}" for pick in (max, min))
+            sums = (sum(found["scores"][-1]), found["bias"], found["says"])
+            rows.append((
+                result.trial.settings["name"],
+                SENTENCES[place],
+                *(Number([value]) for value in sums),
+                f"{found['error']:.0e}",
+                *extremes,
+            ))  # fmt: skip
+        columns = (
+            "model", "sentence", "n-grams that end with it", "bias", "logit", "difference", "most positive n-gram",
+            "most negative n-gram",
+        )  # fmt: skip
+        title = 'Scores of n-grams add up to what the model says ("positive" less "negative", logits)'
+        return Report(
+            [Table(title, columns, rows)],
+            [_turned(result) for result in results],
+            {"implicit-ngrams-triangle": lambda: _draw(results)},
+        )
+
+
+@torch.no_grad()
+def _says(run: Run, sentence: str) -> tuple[float, float]:
+    """The model's logit of "positive" less that of "negative", and what of it is the bias."""
+    reading = run.task.read(run.model, sentence)
+    negative, positive = run.model(*reading.inputs)[0].tolist()
+    low, high = cast("torch.nn.Linear", cast("Classifier", run.model).head).bias.tolist()
+    return positive - negative, high - low
+
+
+def _turned(result: Result) -> str:
+    """Tell what the turning word scores alone, and n-grams that begin with it."""
+    told = []
+    for found, sentence in zip(result["sentences"], SENTENCES, strict=True):
+        words = sentence.split()
+        place = next(place for place, word in enumerate(words) if word in _TURNING)
+        after = [found["scores"][end][place] for end in range(place + 1, len(words))]
+        told.append(
+            f'"{words[place]}" alone scores {found["scores"][place][place]:.2f}, and {sum(s > 0 for s in after)} of '
+            f"{len(after)} longer n-grams that begin with it are positive"
+        )
+    return f"{result.trial.settings['name']}: {'; '.join(told)}."
+
+
+def _draw(results: Sequence[Result]) -> Figure:
+    from unrolled.lab.papers.framework.figure_style import grid
+
+    figure, panels = grid(len(SENTENCES), len(results), width=4.6, height=3.7)
+    for place, sentence in enumerate(SENTENCES):
+        words = sentence.split()
+        row = panels[place * len(results) : (place + 1) * len(results)]
+        # one scale for both models: colours can be compared
+        most = max(abs(score) for result in results for line in result["sentences"][place]["scores"] for score in line)
+        for panel, result in zip(row, results, strict=True):
+            scores = result["sentences"][place]["scores"]
+            shown = [[score if start <= end else float("nan") for start, score in enumerate(line)]
+                     for end, line in enumerate(scores)]  # fmt: skip
+            image = panel.imshow(shown, cmap=colour_map(), vmin=-most, vmax=most)
+            panel.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor")
+            panel.set_yticks(range(len(words)), words)
+            panel.set(xlabel="n-gram begins at", ylabel="n-gram ends at")
+            panel.grid(visible=False)
+            panel.set_title(f"{result.trial.settings['name']}, logit {result['sentences'][place]['says']:+.2f}")
+        figure.colorbar(image, ax=row, label="polarity score, logits", shrink=0.8)
+    return figure

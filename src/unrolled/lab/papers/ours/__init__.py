@@ -1,0 +1,1 @@
+"""Questions of our own: one a file."""

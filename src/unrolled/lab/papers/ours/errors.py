@@ -1,0 +1,265 @@
+"""How errors add up along a sentence, for every cell, every expansion, and weight decays.
+
+The papers measure the error of one step. Here it is the whole sum of n-gram terms against the network's own state after
+t words. Every cell of the zoo learns the sentiment of SST-2's sentences (without their phrases: 6,920 of them), small
+and briefly: 64 units and 3 epochs at scale cpu, 256 and 10 at scale paper. The terms are then read on test sentences.
+
+Left out are cells whose step is affine in the state, the Dyck-RNN and the memorising RNN among them, which are not for
+words: each of their expansions is exact. ``taylor(1)`` is ``zero``. The third order, whose nested derivatives cost most
+of the time, is left out for networks with weight decay.
+
+Source:
+    Our own question; Sun and Lu (2022), Implicit n-grams, appendix B.2, for the error of a step and weight decay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import inf, nan
+from statistics import median
+from typing import TYPE_CHECKING, Any, cast
+
+from unrolled.cells import CELLS
+from unrolled.errors import UsageError
+from unrolled.lab.data.corpus import Classification
+from unrolled.lab.models.classifier import Classifier
+from unrolled.lab.papers.analyses.accumulated_error import accumulated_errors, by_length
+from unrolled.lab.papers.framework.corpus_cache import load_once
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.synthetic_corpora import negation
+from unrolled.lab.papers.framework.table import MISSING, Number, Table
+from unrolled.lab.papers.framework.trial_training import learn
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from unrolled.lab.data.batching import EncodedTexts
+
+__all__ = ["AccumulatedErrors", "cells"]
+
+_EXACT = ("operating", "path", "gates")
+_EXPANSIONS = ("zero", "taylor(2)", "taylor(3)", "activation", *_EXACT)
+_DECAYS = (0.0, 3e-4, 1e-5, 1e-4)
+_SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {"hidden": 6, "epochs": 1, "batch": 32, "sentences": 6, "longest": 5, "fewest": 4},
+    "cpu": {"hidden": 64, "epochs": 3, "batch": 32, "sentences": 64, "longest": 30, "fewest": 10},
+    "paper": {"hidden": 256, "epochs": 10, "batch": 64, "sentences": 1821, "longest": 40, "fewest": 50},
+}
+_RATE = 0.003  # learns in 3 epochs what the task's own rate learns in 10
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 3}
+# A tensor RNN multiplies the state by a matrix for every number of a word's vector: it gets shorter ones.
+_SHORTER = {"tensor_rnn": 4}
+_LENGTHS = (2, 5, 10, 20)
+
+
+def cells() -> tuple[str, ...]:
+    """List the cells that words can be read with and whose expansions differ.
+
+    Returns:
+        Names of the zoo's members; those that everybody knows first.
+    """
+    fit = [name for name, cell in CELLS.members.items() if not cell.linear]
+    known = ("lstm", "gru", "elman")
+    return (*known, *(name for name in fit if name not in known))
+
+
+class AccumulatedErrors(Experiment):
+    """One training a trial, opened by every expansion."""
+
+    name = "ours/errors"
+    title = "How errors add up along a sentence: every cell, every expansion"
+    source = "our own question, after Sun and Lu (2022), appendix B.2"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the cells, without weight decay first, then with the strongest."""
+        sizes, trials = _SIZES[scale], []
+        for seed, decay, cell in product(range(_SEEDS[scale]), _DECAYS, cells()):
+            if scale == "smoke" and decay and (cell, decay) != ("elman", _DECAYS[1]):
+                continue  # seconds: one of them will do
+            corpus = "made-up" if scale == "smoke" else "sst2-sentences"
+            size = max(2, sizes["hidden"] // _SHORTER.get(cell, 1))
+            expansions = [name for name in _EXPANSIONS if decay == 0 or name != "taylor(3)"]
+            settings = {"corpus": corpus, "cell": cell, "embedding": size, "weight_decay": decay, "lr": _RATE, **sizes}
+            settings |= {"expansions": expansions, "seed": seed}
+            trials.append(Trial(f"{cell}, weight decay {decay:g}, seed {seed}", settings))
+        return trials
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Train, and open the test sentences by every expansion that the cell has."""
+        chosen = trial.settings
+        made_up = chosen["corpus"] == "made-up"
+        corpus = negation((32, 8, 8)) if made_up else load_once(chosen["corpus"], Classification, bench.data)
+        model = {"encoder": chosen["cell"], "hidden": chosen["hidden"], "embedding": chosen["embedding"]}
+        training = {name: chosen[name] for name in ("epochs", "batch", "lr", "weight_decay", "seed")}
+        run = learn(bench, "classify", corpus, model, training)
+        texts = cast("EncodedTexts", run.task.encode(corpus.test[: chosen["sentences"]]))
+        errors: dict[str, Any] = {}
+        for expansion in chosen["expansions"]:
+            try:
+                found = accumulated_errors(cast("Classifier", run.model), texts, expansion, chosen["longest"])
+            except UsageError as error:  # a cell without gates, or without a first-order surrogate
+                bench.say(f"{expansion}: {error}")
+                continue
+            told = by_length(found, chosen["fewest"])
+            errors[expansion] = vars(told)
+            bench.say(f"{expansion}: median {told.median[-1]} after {len(told.median)} words")
+        return {"accuracy": run.metrics["dev_accuracy"], "errors": errors}
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Tabulate errors by cell, by length and by weight decay."""
+        drawn = {
+            "ours-errors": lambda: _draw(results, {name: (name, 0.0) for name in _EXPANSIONS}),
+            "ours-errors-decay": lambda: _draw(
+                results, {f"zero, weight decay {decay:g}": ("zero", decay) for decay in sorted(_DECAYS)}
+            ),
+        }
+        return Report(list(_tables(results)), list(_findings(results)), drawn)
+
+
+def _curves(results: Sequence[Result], cell: str, expansion: str, decay: float) -> list[Mapping[str, Any]]:
+    """Find what was measured of a cell, one seed after the other."""
+    return [
+        result["errors"][expansion]
+        for result in results
+        if (result.trial.settings["cell"], result.trial.settings["weight_decay"]) == (cell, decay)
+        and expansion in result["errors"]
+    ]
+
+
+def _after(curves: Sequence[Mapping[str, Any]], words: int, which: str = "median") -> float | None:
+    """Give the error after so many words, infinite where it is past all bounds; of several seeds the middle one."""
+    values = [curve[which][words - 1] for curve in curves if len(curve[which]) >= words]
+    return median(inf if value is None else value for value in values) if values else None
+
+
+def _reached(results: Sequence[Result]) -> int:
+    """Count the words that enough sentences have, 20 at most: after so many the cells are compared."""
+    return min(_LENGTHS[-1], *(len(curve["median"]) for each in results for curve in each["errors"].values()))
+
+
+def _percent(value: float | None) -> str:
+    if value is None:
+        return MISSING
+    return "past all bounds" if value == inf else f"{100 * value:.3g}"
+
+
+def _pair(curves: Sequence[Mapping[str, Any]], words: int) -> str:
+    both = (_after(curves, words, which) for which in ("median", "ninetieth"))
+    return " / ".join(map(_percent, both)) if curves else MISSING
+
+
+def _there(results: Sequence[Result], decay: float | None = None) -> list[str]:
+    """List the cells that were run."""
+    chosen = (each.trial.settings for each in results)
+    found = {each["cell"] for each in chosen if decay is None or each["weight_decay"] == decay}
+    return [cell for cell in cells() if cell in found]
+
+
+def _tables(results: Sequence[Result]) -> Iterator[Table]:
+    told, read = "median / 90th percentile of sentences, % of the state's length", _reached(results)
+    if plain := _there(results, 0.0):
+        lengths = [words for words in _LENGTHS if words <= read]
+        rows = [(cell, *(_pair(_curves(results, cell, name, 0.0), read) for name in _EXPANSIONS)) for cell in plain]
+        yield Table(f"Error of the sum after {read} words, no weight decay; {told}", ("cell", *_EXPANSIONS), rows)
+        rows = [(cell, *(_pair(_curves(results, cell, "zero", 0.0), words) for words in lengths)) for cell in plain]
+        columns = ("cell", *(f"{words} words" for words in lengths))
+        yield Table(f"Error of zero's sum as the sentence goes on, no weight decay; {told}", columns, rows)
+    decays = sorted(_DECAYS)
+    long: list[Sequence[str | Number]] = [
+        (cell, *(_pair(_curves(results, cell, "zero", decay), read) for decay in decays), *_accuracies(results, cell))
+        for cell in _there(results)
+    ]
+    columns = ("cell", *(f"decay {decay:g}" for decay in decays), *(f"dev accuracy, {decay:g}" for decay in decays))
+    yield Table(f"Error of zero's sum after {read} words by weight decay; {told}", columns, long)
+
+
+def _accuracies(results: Sequence[Result], cell: str) -> list[Number]:
+    of_cell = where(results, cell=cell)
+    return [
+        Number([each["accuracy"] for each in of_cell if each.trial.settings["weight_decay"] == decay], None, 1, True)
+        for decay in sorted(_DECAYS)
+    ]
+
+
+def _findings(results: Sequence[Result]) -> Iterator[str]:
+    """Say what the curves say."""
+    plain, read = _there(results, 0.0), _reached(results)
+    exact = [(_after(_curves(results, cell, name, 0.0), read), name, cell) for cell in plain for name in _EXACT]
+    known = [(value, name, cell) for value, name, cell in exact if value is not None]
+    if known:
+        value, name, cell = max(known)
+        yield f"After {read} words the exact expansions are {_percent(value)} % off at most (median; {name}, {cell})."
+    by_cell = {cell: _after(_curves(results, cell, "zero", 0.0), read) for cell in plain}
+    order = sorted((value, cell) for cell, value in by_cell.items() if value is not None)
+    if order:
+        told = ", ".join(f"{cell} {_percent(value)}" for value, cell in order)
+        yield f"Expanded at zero, the sum after {read} words is off by (median, % of the state): {told}."
+        grown = [cell for cell in plain if _rises(_curves(results, cell, "zero", 0.0), read)]
+        yield (
+            f"Zero's error after {read} words is more than twice that after 5 in {len(grown)} of "
+            f"{len(plain)} cells{': ' + ', '.join(grown) if grown else ''}."
+        )
+    for name in ("taylor(2)", "taylor(3)", "activation"):
+        values = {cell: _after(_curves(results, cell, name, 0.0), read) for cell in plain}
+        pairs = [(values[cell], by_cell[cell]) for cell in plain]
+        both = [(mine, zero) for mine, zero in pairs if mine is not None and zero is not None]
+        if both:
+            yield f"{name} is nearer than zero in {sum(mine < zero for mine, zero in both)} of {len(both)} cells."
+    low, high = min(_DECAYS), max(_DECAYS)
+    known_changes: list[tuple[str, float, float]] = []
+    for cell in _there(results):
+        none, most = (_after(_curves(results, cell, "zero", decay), read) for decay in (low, high))
+        if none is not None and most is not None:
+            known_changes.append((cell, none, most))
+    if known_changes:
+        less = [cell for cell, none, most in known_changes if most < none]
+        told = ", ".join(f"{cell} {_percent(none)} to {_percent(most)}" for cell, none, most in known_changes)
+        yield (
+            f"Weight decay {high:g} makes zero's error smaller in {len(less)} of {len(known_changes)} cells "
+            f"(median after {read} words, %: {told})."
+        )
+
+
+def _rises(curves: Sequence[Mapping[str, Any]], read: int) -> bool:
+    early, late = _after(curves, 5), _after(curves, read)
+    return early is not None and late is not None and late > 2 * early
+
+
+def _draw(results: Sequence[Result], lines: Mapping[str, tuple[str, float]]) -> Figure:
+    """Draw a panel a cell, in each of them the same lines: what was expanded how, at which weight decay."""
+    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
+
+    shown = _there(results)
+    columns = min(4, len(shown))
+    figure, panels = grid(-(-len(shown) // columns), columns, width=2.7, height=2.3)
+    handles = {}
+    for panel, cell in zip(panels, shown, strict=False):  # the last row may have panels to spare
+        for number, (label, (expansion, decay)) in enumerate(lines.items()):
+            curves = _curves(results, cell, expansion, decay)
+            if not curves:
+                continue
+            # What is no error at all has no place on a logarithmic axis. After the first word, which meets a state of
+            # zeros, there is none but rounding.
+            middle, high = (
+                [nan if not value or value == inf else value for value in _middle(curves, which)[1:]]
+                for which in ("median", "ninetieth")
+            )
+            xs, colour, marker = range(2, len(middle) + 2), COLOURS[number], MARKERS[number]
+            every = (number, 6)  # lines that lie upon each other show their markers in different places
+            (handles[label],) = panel.plot(xs, middle, color=colour, marker=marker, markevery=every, label=label)
+            panel.fill_between(xs, middle, high, color=colour, alpha=0.15, linewidth=0)
+        panel.axhline(1, color="#888888", linestyle=":", linewidth=1)
+        panel.set(yscale="log", title=cell, xlabel="words read")
+    for panel in panels[len(shown) :]:
+        panel.set_visible(False)
+    for panel in panels[::columns]:
+        panel.set_ylabel("error / state")
+    figure.legend(handles=list(handles.values()), loc="outside lower center", ncols=min(4, len(lines)))
+    return figure
+
+
+def _middle(curves: Sequence[Mapping[str, Any]], which: str) -> list[float]:
+    """Give the middle seed at every length that all of them reach."""
+    shortest = min(len(curve[which]) for curve in curves)
+    return [median(inf if curve[which][t] is None else curve[which][t] for curve in curves) for t in range(shortest)]

@@ -1,0 +1,308 @@
+r"""Which words act as operators: how much a word turns, scales or erases the readout of its neighbours.
+
+The question is ours. In the affine recurrence s_t = g_t + A_t s_{t-1} a word acts in two ways, and each is measured as
+the slope of a regression over all places where it stands, w being the readout of positive less negative:
+
+.. math::
+    \text{what came before:}\; w^\top A_t s_{t-1} \;\text{on}\; w^\top s_{t-1}, \qquad
+    \text{what comes next:}\; w^\top (g_{t+1} + A_{t+1} g_t) \;\text{on}\; w^\top g_{t+1}
+
+A slope of 1 leaves the readout as it was; one below 0 turns its sign, 0 erases it, more than 1 amplifies it. The second
+is there because English negates what follows: what "not" does to "good" is done when "good" is read. Words are ranked
+by their slopes; which of them are negators and intensifiers is looked up afterwards, to say where they came.
+
+The networks are those of the task classify on all phrases of SST-2; words are met in the training sentences, since
+rare ones need every context there is. Controls: the network before training; the trained one, its word vectors handed
+to other words; and words dealt out anew among all places, which is what chance makes of the ranks. A language model
+has no one readout to be turned, and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median, quantiles
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from unrolled.decomposition.decomposition import decompose
+from unrolled.lab.data.corpus import Classification
+from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.vocabulary import UNKNOWN
+from unrolled.lab.models.classifier import Classifier
+from unrolled.lab.papers.analyses.ranked_words import RankedWords, Word
+from unrolled.lab.papers.analyses.word_map import scatter_words
+from unrolled.lab.papers.analyses.word_operators import SIDES, Places, act
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.synthetic_corpora import negation
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_training import learn_once
+from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.training.rng_state import seeded
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Operators"]
+
+_ENCODERS = {"gru": "GRU", "lstm": "LSTM"}
+_EXPANSIONS = ("path", "operating", "zero")
+_TITLES = {"before": "what came before", "after": "what comes next"}
+_TRAINED, _VECTORS, _UNTRAINED = "trained", "vectors shuffled", "untrained"
+_SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {"seeds": 1, "least": 5, "training": {"epochs": 4, "batch": 8, "lr": 0.01}, "hidden": 8, "embedding": 8},
+    "cpu": {"seeds": 3, "least": 25, "training": {"epochs": 3}, "hidden": 128, "embedding": 128},
+    "paper": {"seeds": 5, "least": 25, "training": {"epochs": 10}, "hidden": 128, "embedding": 128},
+}
+"""``least``: how often a word is met with something before it, and how often with something behind it."""
+
+# Looked up when ranks are reported, and for nothing else.
+_NEGATORS = frozenset({
+    "not", "n't", "never", "no", "nor", "neither", "none", "nothing", "nobody", "nowhere", "without", "cannot",
+    "hardly", "barely", "scarcely", "rarely", "seldom", "little", "few", "less", "lack", "lacks", "lacking", "fails",
+})  # fmt: skip
+_INTENSIFIERS = frozenset({
+    "very", "really", "so", "extremely", "truly", "incredibly", "most", "more", "quite", "highly", "deeply", "utterly",
+    "absolutely", "completely", "remarkably", "especially", "particularly", "such", "genuinely", "thoroughly",
+})  # fmt: skip
+_SHOWN = 8
+
+
+class Operators(Experiment):
+    """Two cells, three expansions, both neighbours."""
+
+    name = "ours/operators"
+    title = "Which words act as operators: turning, scaling, erasing the readout of their neighbours"
+    source = "our own question"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the trained networks first, then the controls."""
+        sizes = dict(_SIZES[scale])
+        return [
+            Trial(
+                f"{_ENCODERS[encoder]}, {network}, seed {seed}",
+                {**sizes, "smoke": scale == "smoke", "encoder": encoder, "network": network, "seed": seed},
+            )
+            for seed in range(sizes.pop("seeds"))
+            for network in (_TRAINED, _VECTORS, _UNTRAINED)
+            for encoder in _ENCODERS
+        ]
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Read all sentences and fit a slope for every frequent word."""
+        chosen = trial.settings
+        if chosen["smoke"]:
+            corpus = sentences = negation()
+        else:
+            corpus, sentences = (load_dataset(name, Classification, bench.data) for name in ("sst2", "sst2-sentences"))
+        model, task, accuracy = _network(corpus, chosen, bench)
+        slopes, chance = {}, {}
+        for expansion in _EXPANSIONS:
+            places = _read(model, task, sentences, expansion)
+            for side in SIDES:
+                by_name = (places[side], places[side].dealt_out(chosen["seed"]))
+                slopes[expansion, side], chance[expansion, side] = (each.slopes(chosen["least"]) for each in by_name)
+            bench.say(f"{expansion}: {len(places['before'].words):,} places")
+        words = [
+            word for word in range(UNKNOWN + 1, len(task.vocabulary)) if all(word in each for each in slopes.values())
+        ]
+        return {
+            "accuracy": accuracy,
+            "words": task.vocabulary.decode(words),
+            "counts": [slopes["path", "before"][word][0] for word in words],
+            **{
+                f"{expansion}, {side}": {
+                    "slopes": [round(found[word][1].value, 3) for word in words],
+                    "halves": [round(found[word][1].half, 3) for word in words],
+                    "chance": _percentiles([slope.value for _, slope in chance[expansion, side].values()]),
+                }
+                for (expansion, side), found in slopes.items()
+            },
+        }
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Rank the words, and lay networks and controls side by side."""
+        kinds = [(network, encoder) for network in (_TRAINED, _VECTORS, _UNTRAINED) for encoder in _ENCODERS]
+        spreads, ranks = [], []
+        for side in SIDES:
+            for network, encoder in kinds:
+                for expansion in _EXPANSIONS:
+                    if found := where(results, network=network, encoder=encoder):
+                        name = f"{_ENCODERS[encoder]}, {network}, {expansion}"
+                        spreads.append((_TITLES[side], name, *_spread(found, expansion, side)))
+            for encoder in _ENCODERS:
+                if found := where(results, network=_TRAINED, encoder=encoder):
+                    ranked = _ranked(found[0], "path", side)
+                    ranks.append(
+                        (
+                            _TITLES[side],
+                            _ENCODERS[encoder],
+                            *map(_listed, (ranked.turning, ranked.amplifying, ranked.erasing)),
+                        )
+                    )
+        columns = (
+            "acts on",
+            "network, expansion",
+            "median slope",
+            "5th to 95th percentile",
+            "by chance",
+            "turn",
+            "AUC",
+        )
+        title = (
+            "Slopes of words: 1 leaves the readout as it was; how many turn its sign for certain; "
+            "AUC: how often a negator's slope is below another word's (1/2 by chance)"
+        )
+        tables = [Table(title, columns, spreads)]
+        if ranks:
+            heading = ("acts on", "network", "turn", "amplify", "erase")
+            tables.append(Table("Strongest words, path, trained, first seed; 95% intervals decide", heading, ranks))
+        figures = {}
+        if any(where(results, network=_TRAINED, encoder=encoder) for encoder in _ENCODERS):
+            figures["ours-operators"] = lambda: _draw(results)
+        return Report(tables, _findings(results), figures)
+
+
+def _network(
+    corpus: Classification, chosen: Mapping[str, Any], bench: Bench
+) -> tuple[Classifier, Classify, float | None]:
+    """Give the network of a trial and, of a trained one as it is, its accuracy on test."""
+    settings = {name: chosen[name] for name in ("encoder", "hidden", "embedding")}
+    if chosen["network"] == _UNTRAINED:
+        task = Classify.from_corpus(corpus, Classify.Architecture(**settings))
+        with seeded(chosen["seed"]):  # as the engine does
+            return task.build().eval(), task, None
+    run = learn_once(bench, "classify", corpus, settings, {**chosen["training"], "seed": chosen["seed"]})
+    assert isinstance(run.task, Classify)
+    assert isinstance(run.model, Classifier)
+    if chosen["network"] == _TRAINED:
+        return run.model, run.task, float(run.metrics["test_accuracy"])
+    assert isinstance(run.model.embedding, nn.Embedding)
+    vectors = run.model.embedding.weight.data[UNKNOWN + 1 :]
+    generator = torch.Generator().manual_seed(chosen["seed"])
+    vectors.copy_(vectors[torch.randperm(len(vectors), generator=generator)])
+    return run.model, run.task, None
+
+
+@torch.no_grad()
+def _read(model: Classifier, task: Classify, corpus: Classification, expansion: str) -> dict[str, Places]:
+    """Take down what every word of the training sentences does to its neighbours."""
+    assert isinstance(model.head, nn.Linear)
+    assert isinstance(model.encoder, nn.RNNBase)
+    negative, positive = model.head.weight
+    texts = task.encode(corpus.train)
+    found: dict[str, list[Places]] = {side: [] for side in SIDES}
+    for which in texts.plan(64):
+        batch = texts.select(which)
+        opened = decompose(model.encoder, model.embedding(batch.tokens), batch.lengths, expansion=expansion)
+        ((sequence,),) = opened.sequences
+        for side, places in act(sequence, batch.tokens, batch.lengths, positive - negative).items():
+            found[side].append(places)
+    return {side: Places.joined(parts) for side, parts in found.items()}
+
+
+def _ranked(result: Result, expansion: str, side: str) -> RankedWords:
+    found = result[f"{expansion}, {side}"]
+    return RankedWords.of(map(Word, result["words"], result["counts"], found["slopes"], found["halves"]))
+
+
+def _listed(words: Sequence[Word]) -> str:
+    told = ", ".join(f"“{each.word}” {each.slope:.2f} ± {each.half:.2f}" for each in words[:_SHOWN])
+    more = f", {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
+    return (told or "none") + more
+
+
+def _percentiles(values: Sequence[float]) -> list[float]:
+    """Give the 5th and the 95th."""
+    cuts = quantiles(values, n=20)
+    return [cuts[0], cuts[-1]]
+
+
+def _spread(results: Sequence[Result], expansion: str, side: str) -> tuple[Number | str, ...]:
+    found = [each[f"{expansion}, {side}"] for each in results]
+    ranked = [_ranked(each, expansion, side) for each in results]
+    low, high = (fmean(_percentiles(each["slopes"])[end] for each in found) for end in (0, 1))
+    least, most = (fmean(each["chance"][end] for each in found) for end in (0, 1))
+    areas = [area for each in ranked if (area := each.below(_NEGATORS)) is not None]
+    return (
+        Number([median(each["slopes"]) for each in found]),
+        f"{low:.2f} to {high:.2f}",
+        f"{least:.2f} to {most:.2f}",
+        Number([len(each.turning) for each in ranked], digits=0),
+        Number(areas),
+    )
+
+
+def _findings(results: Sequence[Result]) -> list[str]:
+    said = []
+    for encoder, title in _ENCODERS.items():
+        for result in where(results, network=_TRAINED, encoder=encoder)[:1]:
+            for side in SIDES:
+                ranked = _ranked(result, "path", side)
+                words, end = ranked.words, max(1, len(ranked.words) // 20)
+                said.append(
+                    f"{title}, {_TITLES[side]}: of {len(words)} words {len(ranked.turning)} turn the sign for certain, "
+                    f"{len(ranked.amplifying)} amplify, {len(ranked.erasing)} erase; lowest {_listed(words[:5])}; "
+                    f"highest {_listed(words[:-6:-1])}. "
+                    f"Among the {end} lowest slopes are {_met(words[:end], words, _NEGATORS)} negators; "
+                    f"among the {end} highest {_met(words[-end:], words, _INTENSIFIERS)} intensifiers."
+                )
+    areas = {
+        network: [
+            area
+            for encoder in _ENCODERS
+            for each in where(results, network=network, encoder=encoder)
+            if (area := _ranked(each, "path", "after").below(_NEGATORS)) is not None
+        ]
+        for network in (_TRAINED, _VECTORS, _UNTRAINED)
+    }
+    if all(areas.values()):
+        trained, vectors, untrained = (fmean(each) for each in areas.values())
+        found = "Negators are found" if trained > max(vectors, untrained) + 0.1 else "Negators are not found"
+        said.append(
+            f"{found} by what they do to what comes next: a negator's slope is below another word's in "
+            f"{100 * trained:.0f}% of pairs, with the vectors shuffled in {100 * vectors:.0f}%, before training in "
+            f"{100 * untrained:.0f}%. {_turning(results)}"
+        )
+    return said
+
+
+def _turning(results: Sequence[Result]) -> str:
+    """Say which negators turn the sign of what comes next, and which could not be asked."""
+    trained = [each for encoder in _ENCODERS for each in where(results, network=_TRAINED, encoder=encoder)]
+    ranks = [_ranked(result, "path", "after") for result in trained]
+    turning, amplifying = (
+        ", ".join(sorted({each.word for each in some} & _NEGATORS)) or "none"
+        for some in (
+            [word for each in ranks for word in each.turning],
+            [word for each in ranks for word in each.amplifying],
+        )
+    )
+    rare = _NEGATORS - {word for result in trained for word in result["words"]}
+    return (
+        f"Negators that turn its sign for certain: {turning}; that amplify it: {amplifying}; the others damp it, as "
+        f"far as can be told. Met too rarely to be asked: {', '.join(sorted(rare)) or 'none'}."
+    )
+
+
+def _met(some: Sequence[Word], words: Sequence[Word], chosen: frozenset[str]) -> str:
+    """Say how many of the chosen words that were met are among some, and how many would be by chance."""
+    here, met = ([each.word for each in those if each.word in chosen] for those in (some, words))
+    named = f": {', '.join(here)}" if here else ""
+    return f"{len(here)} of {len(met)} (by chance {len(met) * len(some) / len(words):.1f}{named})"
+
+
+def _draw(results: Sequence[Result]) -> Figure:
+    from unrolled.lab.papers.framework.figure_style import grid, legend_below
+
+    figure, panels = grid(len(SIDES), len(_ENCODERS), width=4.6, height=3.6)
+    each, groups = iter(panels), {"negators": _NEGATORS, "intensifiers": _INTENSIFIERS}
+    for side in SIDES:
+        for encoder, title in _ENCODERS.items():
+            panel = next(each)
+            for result in where(results, network=_TRAINED, encoder=encoder)[:1]:
+                scatter_words(panel, _ranked(result, "path", side).words, groups, _SHOWN)
+            panel.set(xscale="log", title=f"{title}: {_TITLES[side]}", xlabel="times the word was met", ylabel="slope")
+    legend_below(figure, next((panel for panel in panels if panel.has_data()), panels[0]), 3)
+    return figure

@@ -1,0 +1,1 @@
+"""Renganathan and Singh, Second-order RNNs: one table or figure a file."""

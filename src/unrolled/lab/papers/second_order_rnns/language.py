@@ -1,0 +1,315 @@
+"""Language models of equal size: is it better when the input chooses the transition? Characters and words.
+
+Every network has as many parameters as the others, embedding and softmax among them; our count is that of
+``unrolled parameters``. So counted, the published sizes of mRNN and mLSTM are too large (a table says by how much), and
+ours are smaller. Where the paper is silent or we depart:
+
+- the paper drops a quarter of what the softmax reads; we drop as much of the character and word vectors as well;
+- how far gradients flow back: 50 characters (100 at scale paper) and 35 words; the state flows on;
+- whether the schedule of rates is constant: it is at scale paper; at scale cpu it falls, as there is no time to wait.
+
+At scale cpu all networks learn the same little: the first lines of the training text, two passes, with 0.3M parameters
+for characters and the paper's own 2M for words. That says who learns faster, and little of who is better in the end.
+Words that do not occur in the part are ``<unk>`` in the test text as well, which is easier to foretell.
+
+Source:
+    Second-order RNNs, section 5, tables 1 and 2 without their Dyck rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from unrolled.cells.parameter_budget import count_parameters, fit_parameters
+from unrolled.lab.data.corpus import Characters, Language, Words
+from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.stream_index import gather
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.synthetic_corpora import characters, words
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_training import figures, learn_once
+from unrolled.lab.papers.framework.truncated_text import first_lines
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["EqualParameters", "Published"]
+
+
+@dataclass(frozen=True)
+class Published:
+    """One row of tables 1 and 2."""
+
+    told: str
+    encoder: str
+    layers: int
+    hidden: int
+    minutes: int
+    epochs: int
+    score: float
+
+    @property
+    def cell(self) -> str:
+        """The cell by which parameters are counted."""
+        return "elman" if self.encoder == "rnn" else self.encoder
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Characters or words."""
+
+    task: str
+    measure: str
+    of: str
+    budget: int
+    embedding: int
+    types: int
+    """Of the paper's text, for the count of its own networks."""
+    rows: tuple[Published, ...]
+
+
+_UNITS = {
+    "characters": _Unit(
+        "chars", "bpc", "bits a character", 4_500_000, 128, 50,
+        (
+            Published("mmLSTM", "mmlstm", 1, 512, 108, 20, 1.301),
+            Published("LSTM", "lstm", 1, 991, 43, 18, 1.308),
+            Published("mmRNN", "mmrnn", 1, 1038, 107, 20, 1.361),
+            Published("RNN", "rnn", 1, 2032, 59, 26, 1.419),
+            Published("mLSTM", "mlstm", 1, 977, 53, 9, 1.450),
+            Published("mRNN", "mrnn", 1, 1972, 51, 7, 1.460),
+            Published("mmLSTM, 2 layers", "mmlstm", 2, 345, 252, 25, 1.288),
+            Published("LSTM, 2 layers", "lstm", 2, 589, 57, 22, 1.283),
+            Published("mmRNN, 2 layers", "mmrnn", 2, 696, 247, 22, 1.333),
+            Published("RNN, 2 layers", "rnn", 2, 1194, 58, 23, 1.369),
+        ),
+    ),
+    "words": _Unit(
+        "lm", "loss", "nats a word", 2_000_000, 64, 10_000,
+        (
+            Published("mmLSTM", "mmlstm", 1, 112, 20, 33, 4.794),
+            Published("LSTM", "lstm", 1, 125, 10, 33, 4.816),
+            Published("mmRNN", "mmrnn", 1, 128, 11, 24, 4.822),
+            Published("RNN", "rnn", 1, 133, 9, 29, 4.847),
+            Published("mmLSTM, 2 layers", "mmlstm", 2, 97, 59, 50, 4.818),
+            Published("LSTM, 2 layers", "lstm", 2, 115, 16, 47, 4.770),
+        ),
+    ),
+}  # fmt: skip
+
+_PAIRS = (
+    ("mmLSTM", "LSTM"),
+    ("mmRNN", "RNN"),
+    ("mLSTM", "LSTM"),
+    ("mRNN", "RNN"),
+    ("mmLSTM, 2 layers", "LSTM, 2 layers"),
+    ("mmRNN, 2 layers", "RNN, 2 layers"),
+    ("LSTM", "RNN"),
+)
+"""A network whose input chooses the transition, and the one without; and the gates against none."""
+
+_SIZES: dict[Scale, dict[str, dict[str, Any]]] = {
+    "smoke": {
+        unit: {"data": "made up", "lines": [24, 8, 8], "budget": 3000, "embedding": 8, "bptt": 20} for unit in _UNITS
+    },
+    "cpu": {
+        "characters": {
+            "data": "ptb-chars",
+            "lines": [3000, 500, 1500],
+            "budget": 300_000,
+            "embedding": 128,
+            "bptt": 50,
+        },
+        "words": {"data": "ptb", "lines": [8000, None, None], "budget": 2_000_000, "embedding": 64, "bptt": 35},
+    },
+    "paper": {
+        "characters": {"data": "ptb-chars", "lines": [None] * 3, "budget": 4_500_000, "embedding": 128, "bptt": 100},
+        "words": {"data": "ptb", "lines": [None] * 3, "budget": 2_000_000, "embedding": 64, "bptt": 35},
+    },
+}
+"""Lines of train, dev and test; all of them where it is None."""
+_TRAINING: dict[Scale, dict[str, Any]] = {
+    "smoke": {"epochs": 1},
+    "cpu": {"epochs": 2, "batch": 32, "lr": 0.003, "schedule": "cosine", "clip": 3.5},
+    "paper": {"epochs": 200, "patience": 5, "batch": 128, "lr": 0.001, "schedule": "constant", "clip": 3.5},
+}
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 3}
+_DROPOUT = 0.25
+
+
+class EqualParameters(Experiment):
+    """One network a trial."""
+
+    name = "second-order-rnns/language"
+    title = "Character and word models of equal size"
+    source = "Second-order RNNs, tables 1 and 2, the character and word models"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the networks of one layer first, characters before words."""
+        rows = [(unit, row) for unit, each in _UNITS.items() for row in each.rows]
+        rows.sort(key=lambda pair: pair[1].layers)
+        return [
+            Trial(
+                f"{unit}, {row.told}, seed {seed}",
+                {
+                    "unit": unit,
+                    "model": row.told,
+                    "encoder": row.encoder,
+                    "layers": row.layers,
+                    "dropout": _DROPOUT,
+                    **_SIZES[scale][unit],
+                    "training": {**_TRAINING[scale], "seed": seed},
+                },
+            )
+            for seed in range(_SEEDS[scale])
+            for unit, row in rows
+        ]
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Find the size, train, measure on the whole test text."""
+        chosen = trial.settings
+        unit = _UNITS[chosen["unit"]]
+        row = next(row for row in unit.rows if row.told == chosen["model"])
+        corpus = _text(chosen, bench)
+        types = len(gather(corpus.train))
+        size = fit_parameters(
+            row.cell, chosen["budget"], chosen["embedding"], chosen["layers"], vocabulary=types
+        ).nearest
+        model = {name: chosen[name] for name in ("encoder", "layers", "embedding", "dropout", "bptt")}
+        bench.say(f"{size.hidden_size} units, {size.parameters:,} parameters")
+        run = learn_once(
+            bench, unit.task, corpus, {**model, "tied": False, "hidden": size.hidden_size}, chosen["training"]
+        )
+        return {**figures(run), "hidden": size.hidden_size, "dev": [epoch.dev[unit.measure] for epoch in run.history]}
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Lay scores and times beside those published, and count the published networks anew."""
+        tables = [_scores(unit, results) for unit in _UNITS if where(results, unit=unit)]
+        return Report(
+            [*tables, _counts(results)],
+            _findings(results, scale),
+            {"second-order-rnns-language": lambda: _draw(results)},
+        )
+
+
+def _text(chosen: Mapping[str, Any], bench: Bench) -> Language:
+    spelled = chosen["unit"] == "characters"
+    whole: Language
+    if chosen["data"] == "made up":
+        whole = (characters if spelled else words)()
+    else:
+        whole = load_dataset(chosen["data"], Characters if spelled else Words, bench.data)
+    return first_lines(whole, *chosen["lines"])
+
+
+def _values(results: Sequence[Result], unit: str, model: str, value: str) -> list[float]:
+    return [result[value] for result in where(results, unit=unit, model=model)]
+
+
+def _scores(unit: str, results: Sequence[Result]) -> Table:
+    known, rows = _UNITS[unit], list[Sequence[str | Number]]()
+    for row in known.rows:
+        if chosen := where(results, unit=unit, model=row.told):
+            rows.append(
+                (
+                    row.told,
+                    Number([result["parameters"] / 1e6 for result in chosen[:1]], known.budget / 1e6, digits=2),
+                    Number([result["seconds"] / result["epochs"] for result in chosen], 60 * row.minutes / row.epochs),
+                    Number([result["best_epoch"] for result in chosen], row.epochs, digits=0),
+                    Number([result[f"test_{known.measure}"] for result in chosen], row.score, digits=3),
+                )
+            )
+    columns = ("model", "parameters, millions", "seconds an epoch", "epochs", f"test, {known.of}")
+    return Table(f"Penn Treebank, {unit}; the published times are of a Tesla M60", columns, rows)
+
+
+def _counts(results: Sequence[Result]) -> Table:
+    rows: list[Sequence[str | Number]] = []
+    for unit, known in _UNITS.items():
+        for row in known.rows:
+            hidden = _values(results, unit, row.told, "hidden")[:1]
+            size = count_parameters(row.cell, known.embedding, row.hidden, row.layers, vocabulary=known.types)
+            excess = f"{100 * (size.parameters / known.budget - 1):+.1f}"
+            rows.append(
+                (f"{unit}, {row.told}", f"{row.hidden}", f"{size.parameters:,}", excess, Number(hidden, digits=0))
+            )
+    columns = ("model", "published units", "their parameters by our count", "over the stated number, %", "our units")
+    return Table("Sizes: 4.5M parameters stated for characters, 2M for words", columns, rows)
+
+
+def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
+    said = []
+    for unit, known in _UNITS.items():
+        scores = {row.told: row.score for row in known.rows}
+        told = []
+        for one, other in _PAIRS:
+            ours = [_values(results, unit, name, f"test_{known.measure}") for name in (one, other)]
+            if not all(ours):
+                continue
+            difference = fmean(ours[0]) - fmean(ours[1])
+            theirs = scores[one] - scores[other]
+            agrees = "as published" if (difference < 0) == (theirs < 0) else "not as published"
+            told.append(
+                f"{one} is {abs(difference):.3f} {'better' if difference < 0 else 'worse'} than {other}, {agrees} "
+                f"({abs(theirs):.3f} {'better' if theirs < 0 else 'worse'})"
+            )
+        if told:
+            said.append(f"{unit.capitalize()}, {known.of}: {'; '.join(told)}.")
+    said += _slower(results)
+    if scale == "cpu" and results:
+        sizes, epochs = _SIZES[scale], _TRAINING[scale]["epochs"]
+        said.append(
+            f"Shortened: {sizes['characters']['lines'][0]:,} lines of characters for networks of "
+            f"{sizes['characters']['budget']:,} parameters, {sizes['words']['lines'][0]:,} lines of words, {epochs} "
+            "epochs, one seed. Scores are far from the published ones for that reason, and small differences between "
+            "networks say nothing."
+        )
+    return said
+
+
+def _slower(results: Sequence[Result]) -> Iterator[str]:
+    """Compare the times of an epoch: the paper's multi-matrix networks take two to four times as long."""
+    for unit, known in _UNITS.items():
+        rows = {row.told: row for row in known.rows}
+        for one, other in _PAIRS[:2]:
+            times = [
+                fmean(result["seconds"] / result["epochs"] for result in chosen)
+                for chosen in (where(results, unit=unit, model=one), where(results, unit=unit, model=other))
+                if chosen
+            ]
+            if len(times) == 2:
+                theirs = [rows[name].minutes / rows[name].epochs for name in (one, other)]
+                yield (
+                    f"{unit.capitalize()}: an epoch of {one} takes {times[0] / times[1]:.1f} times as long as one of "
+                    f"{other} (published: {theirs[0] / theirs[1]:.1f})."
+                )
+
+
+def _draw(results: Sequence[Result]) -> Figure:
+    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
+
+    shown = [unit for unit in _UNITS if where(results, unit=unit)]
+    figure, panels = grid(1, len(shown), width=4.4, height=3.2)
+    handles = []
+    for panel, unit in zip(panels, shown, strict=True):
+        known = _UNITS[unit]
+        names = [row.told for row in sorted(known.rows, key=lambda row: -row.score)]
+        places = {name: place for place, name in enumerate(names)}
+        ours = [(_values(results, unit, name, f"test_{known.measure}"), place) for name, place in places.items()]
+        points = [(value, place) for values, place in ours for value in values]
+        (mine,) = panel.plot(*zip(*points, strict=True), MARKERS[0], color=COLOURS[0], label="ours")
+        (theirs,) = panel.plot(
+            [row.score for row in known.rows],
+            [places[row.told] for row in known.rows],
+            MARKERS[1],
+            markerfacecolor="none",
+            color=COLOURS[1],
+            label="published",
+        )
+        panel.set(title=unit, xlabel=f"test, {known.of}", yticks=range(len(names)), yticklabels=names)
+        handles = [mine, theirs]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return figure

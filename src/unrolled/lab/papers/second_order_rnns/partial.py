@@ -1,0 +1,174 @@
+"""Partial sentences: learn from the first 25, 50 or 75 characters of each line, and predict whole lines.
+
+The paper takes it for a test of generalisation: beyond the cut every state is one that training never came to. Dev, on
+which training stops, and test are whole sentences. Where the paper is silent:
+
+- what becomes of a sentence's end when it is cut: here it is lost with the rest, so nothing says that lines end there;
+- whether states flow from sentence to sentence: here they do not, else a cut line would run into the next one;
+- whether characters that only occur behind the cut are known: they are, the vocabulary is that of whole lines.
+
+The row of whole sentences is ours, for comparison: trained likewise, but not cut. At scale cpu networks have 0.3M
+parameters and learn the first lines of the training text for a few passes, with dev shortened, too.
+
+Source:
+    Second-order RNNs, section 6.1 and table 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from unrolled.cells.parameter_budget import fit_parameters
+from unrolled.lab.data.corpus import Characters
+from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.stream_index import gather
+from unrolled.lab.papers.analyses.line_by_line import LineByLine
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.synthetic_corpora import characters
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_training import figures, learn_task
+from unrolled.lab.papers.framework.truncated_text import cut_lines, first_lines
+from unrolled.lab.tasks.chars import CharacterPrediction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PUBLISHED", "PartialSentences"]
+
+_MODELS = {
+    "LSTM": ("lstm", 1),
+    "LSTM, 2 layers": ("lstm", 2),
+    "mmLSTM": ("mmlstm", 1),
+    "mmLSTM, 2 layers": ("mmlstm", 2),
+}
+PUBLISHED: Mapping[int, Mapping[str, float]] = {
+    25: {"LSTM": 1.591, "LSTM, 2 layers": 1.582, "mmLSTM": 1.580, "mmLSTM, 2 layers": 1.577},
+    50: {"LSTM": 1.427, "LSTM, 2 layers": 1.416, "mmLSTM": 1.423, "mmLSTM, 2 layers": 1.411},
+    75: {"LSTM": 1.369, "LSTM, 2 layers": 1.355, "mmLSTM": 1.367, "mmLSTM, 2 layers": 1.353},
+}
+"""Table 3: bits a character of the test set, by cut-off and model."""
+_CUTS: tuple[int | None, ...] = (*PUBLISHED, None)
+_SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {"data": "made up", "lines": [24, 8, 8], "budget": 3000, "embedding": 8, "dropout": 0.25},
+    "cpu": {"data": "ptb-chars", "lines": [5000, 300, 1000], "budget": 300_000, "embedding": 128, "dropout": 0.25},
+    "paper": {"data": "ptb-chars", "lines": [None] * 3, "budget": 4_500_000, "embedding": 128, "dropout": 0.25},
+}
+"""Lines of train, dev and test; all of them where it is None."""
+_TRAINING: dict[Scale, dict[str, Any]] = {
+    "smoke": {"epochs": 1, "batch": 8, "lr": 0.003, "clip": 3.5},
+    "cpu": {"epochs": 2, "batch": 32, "lr": 0.003, "schedule": "cosine", "clip": 3.5},
+    "paper": {"epochs": 200, "patience": 5, "batch": 128, "lr": 0.001, "schedule": "constant", "clip": 3.5},
+}
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 3}
+
+
+class PartialSentences(Experiment):
+    """One network and one cut-off a trial."""
+
+    name = "second-order-rnns/partial"
+    title = "Learning from partial sentences"
+    source = "Second-order RNNs, table 3; the row of whole sentences is ours"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List all networks at the shortest cut-off first; whole sentences last."""
+        return [
+            Trial(
+                f"{'whole sentences' if cut is None else f'cut at {cut}'}, {model}, seed {seed}",
+                {"cut": cut, "model": model, **_SIZES[scale], "training": {**_TRAINING[scale], "seed": seed}},
+            )
+            for seed, cut, model in product(range(_SEEDS[scale]), _CUTS, _MODELS)
+        ]
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Train on what is left of the lines, choose and measure on whole ones."""
+        chosen = trial.settings
+        whole = characters() if chosen["data"] == "made up" else load_dataset(chosen["data"], Characters, bench.data)
+        whole = first_lines(whole, *chosen["lines"])
+        partial, known = cut_lines(whole, chosen["cut"]), gather(whole.train)
+        encoder, layers = _MODELS[chosen["model"]]
+        embedding, dropout = chosen["embedding"], chosen["dropout"]
+        size = fit_parameters(encoder, chosen["budget"], embedding, layers, vocabulary=len(known)).nearest
+        architecture = CharacterPrediction(
+            encoder=encoder, hidden=size.hidden_size, layers=layers, embedding=embedding, dropout=dropout
+        )
+        run = learn_task(bench, LineByLine(architecture, known), partial, chosen["training"])
+        read = sum(len(line) for line in partial.train)
+        bench.say(f"{size.hidden_size} units, {read:,} characters a pass, dev {run.metrics['dev_bpc']:.3f} bits")
+        return {**figures(run), "hidden": size.hidden_size, "characters": read}
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Lay the scores beside the published ones."""
+        rows: list[Sequence[str | Number]] = []
+        for cut in _CUTS:
+            if chosen := where(results, cut=cut):
+                cells = (Number(_scores(chosen, model), PUBLISHED.get(cut or 0, {}).get(model), 3) for model in _MODELS)
+                learned = Number([chosen[0]["characters"] / 1000], digits=0)
+                rows.append((f"{cut or 'whole sentences'}", learned, *cells))
+        table = Table(
+            f"Test, bits a character of whole sentences; {_SIZES[scale]['budget'] / 1e6:g}M parameters (4.5M)",
+            ("cut at", "thousand characters a pass", *_MODELS),
+            rows,
+        )
+        return Report([table], _findings(results, scale), {"second-order-rnns-partial": lambda: _draw(results)})
+
+
+def _scores(results: Sequence[Result], model: str) -> list[float]:
+    return [result["test_bpc"] for result in where(results, model=model)]
+
+
+def _at(results: Sequence[Result], cut: int | None) -> dict[str, float]:
+    """Give the mean score of each model that was trained with a cut-off."""
+    chosen = where(results, cut=cut)
+    return {model: fmean(scores) for model in _MODELS if (scores := _scores(chosen, model))}
+
+
+def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
+    said = []
+    for cut, theirs in PUBLISHED.items():
+        ours = _at(results, cut)
+        if len(ours) < len(_MODELS):
+            continue
+        best, published = (min(scores, key=scores.__getitem__) for scores in (ours, theirs))
+        agrees = "as published" if best == published else f"in the paper {published}"
+        against = []
+        for layers in ("", ", 2 layers"):
+            mine, known = (each[f"mmLSTM{layers}"] - each[f"LSTM{layers}"] for each in (ours, theirs))
+            against.append(
+                f"mmLSTM{layers} {abs(mine):.3f} {'better' if mine < 0 else 'worse'} than LSTM{layers} "
+                f"(published: {abs(known):.3f} {'better' if known < 0 else 'worse'})"
+            )
+        said.append(f"Cut at {cut}: best is {best}, {agrees}; {', '.join(against)}.")
+    whole = _at(results, None)
+    for model, score in whole.items():
+        costs = [f"{_at(results, cut)[model] - score:.3f} at {cut}" for cut in PUBLISHED if model in _at(results, cut)]
+        if costs:
+            said.append(f"What cutting costs {model}, bits a character: {', '.join(costs)}.")
+    if scale == "cpu" and results:
+        sizes, epochs = _SIZES[scale], _TRAINING[scale]["epochs"]
+        said.append(
+            f"Shortened: {sizes['lines'][0]:,} lines, {epochs} passes, {sizes['budget']:,} parameters, one seed, "
+            f"tested on {sizes['lines'][2]:,} lines. A longer line is also more to learn from in each pass, which "
+            "counts for more here than in the paper; and differences of a hundredth say nothing."
+        )
+    return said
+
+
+def _draw(results: Sequence[Result]) -> Figure:
+    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
+
+    figure, (ours, theirs) = grid(1, 2, width=3.6, height=3.0)
+    for number, model in enumerate(_MODELS):
+        style: dict[str, Any] = {"color": COLOURS[number], "marker": MARKERS[number], "label": model}
+        found = [(cut, _at(results, cut)[model]) for cut in PUBLISHED if model in _at(results, cut)]
+        if found:
+            ours.plot(*zip(*found, strict=True), **style)
+        theirs.plot(list(PUBLISHED), [scores[model] for scores in PUBLISHED.values()], **style)
+    for panel, title in ((ours, "ours"), (theirs, "published")):
+        panel.set(title=title, xlabel="characters of a line that were learned from", xticks=list(PUBLISHED))
+    ours.set_ylabel("test, bits a character")
+    handles, labels = theirs.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure

@@ -1,0 +1,1 @@
+"""Sun and Lu (2020), Sequence-Level Features: one table or figure a file."""

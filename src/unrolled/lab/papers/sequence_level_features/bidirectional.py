@@ -1,0 +1,165 @@
+"""What a bidirectional GRU and LSTM read out of a phrase, from the left and from the right: figure 4.
+
+Every token and every sequence of the paper's phrase is scored in both directions, with its first-order approximation
+and exactly. A sequence that is read backward ends at its first word. The networks are those of
+``analyses.labelled_phrases``.
+
+Source:
+    Sun and Lu, Sequence-level features (2020), section 5.1.3, figure 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import nan
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor
+
+from unrolled.decomposition.decomposition import decompose
+from unrolled.decomposition.open_network import Network
+from unrolled.lab.models.classifier import Classifier
+from unrolled.lab.papers.analyses.phrase_networks import learn_phrases, phrase_trials
+from unrolled.lab.papers.analyses.polarity import polarity_weight
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_training import figures
+from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.training.run_folder import Run
+from unrolled.report.colour import colour, colour_map, ink
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "BothDirections", "both_ways"]
+
+PHRASE = ("freedom", "to", "feel", "contradictory", "things")
+"""The paper's, in its caption of figure 4."""
+CLAIMS = (("forward", 4, 3, -1), ("forward", 4, 0, 1), ("backward", 0, 1, 1), ("backward", 0, 0, 1))
+"""Of what the caption says: direction, the word that is read last, the one that is read first, the score's sign."""
+
+_DIRECTIONS = ("forward", "backward")
+_ENCODERS = ("gru", "lstm")
+_EXPANSIONS = {"activation": "approximation", "path": "exact"}
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 5}
+
+
+class BothDirections(Experiment):
+    """A network a trial, opened in both directions."""
+
+    name = "sequence-level-features/bidirectional"
+    title = "A phrase read from both ends"
+    source = "Sun and Lu, Sequence-level features (2020), figure 4; no figures in numbers"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the networks, seed by seed; a seed draws phrases and weights."""
+        return phrase_trials(scale, _ENCODERS, _SEEDS[scale])
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Train, and score all sequences of the phrase."""
+        run = learn_phrases(trial, bench, bidirectional=True)
+        scores = {expansion: both_ways(run, PHRASE, expansion).tolist() for expansion in _EXPANSIONS}
+        return {**figures(run), "scores": scores}
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Lay the scores of which the paper speaks beside the signs that it finds, and draw all of them."""
+        rows: list[Sequence[str | Number]] = []
+        for claim in CLAIMS:
+            cells = [
+                Number([_score(result, expansion, claim) for result in chosen])
+                for encoder in _ENCODERS
+                if (chosen := where(results, encoder=encoder))
+                for expansion in _EXPANSIONS
+            ]
+            rows.append((*_told(claim), *cells))
+        columns = [
+            f"{encoder.upper()}, {name}"
+            for encoder in _ENCODERS
+            if where(results, encoder=encoder)
+            for name in _EXPANSIONS.values()
+        ]
+        table = Table("Polarity scores of tokens and sequences", ("read", "published", *columns), rows)
+        drawn = {
+            f"sequence-level-features-figure4-{name}": lambda expansion=expansion: _draw(results, expansion)
+            for expansion, name in _EXPANSIONS.items()
+        }
+        return Report([table], _findings(results), drawn)
+
+
+@torch.no_grad()
+def both_ways(run: Run, phrase: Sequence[str], expansion: str) -> Tensor:
+    """Score every n-gram of a phrase in both directions.
+
+    Args:
+        run: a bidirectional classifier that reads its last states.
+        phrase: its words.
+        expansion: how the network is opened.
+
+    Returns:
+        Shape (directions, end, start), forward first; zero where a sequence would end before it starts.
+    """
+    model, task = cast("Classifier", run.model), cast("Classify", run.task)
+    vectors = model.embedding(torch.tensor([task.vocabulary.encode(phrase)]))
+    opened = decompose(cast("Network", model.encoder), vectors, expansion=expansion)
+    halves = polarity_weight(run).chunk(len(_DIRECTIONS))  # the last states stand side by side
+    return torch.stack([opened.scores(half, way)[0, :, :, 0] for way, half in enumerate(halves)])
+
+
+Claim = tuple[str, int, int, int]
+
+
+def _score(result: Result, expansion: str, claim: Claim) -> float:
+    direction, end, start, _ = claim
+    return float(result["scores"][expansion][_DIRECTIONS.index(direction)][end][start])
+
+
+def _told(claim: Claim) -> tuple[str, str]:
+    """Give the words in the order in which they are read, and the sign."""
+    direction, end, start, sign = claim
+    words = PHRASE[start : end + 1] if end >= start else PHRASE[start : None if end == 0 else end - 1 : -1]
+    return f'{direction}, "{" ".join(words)}"', "above 0" if sign > 0 else "below 0"
+
+
+def _findings(results: Sequence[Result]) -> list[str]:
+    said = []
+    for encoder in _ENCODERS:
+        if chosen := where(results, encoder=encoder):
+            told = []
+            for expansion, name in _EXPANSIONS.items():
+                held = [_score(result, expansion, claim) * claim[-1] > 0 for result in chosen for claim in CLAIMS]
+                told.append(f"{sum(held)} of {len(held)} ({name})")
+            accuracy = ", ".join(f"{100 * result['test_accuracy']:.1f}" for result in chosen)
+            networks = "one network" if len(chosen) == 1 else f"{len(chosen)} networks"
+            said.append(
+                f"{encoder.upper()}, {networks} (test accuracy {accuracy}%): of the scores of which the paper speaks "
+                f"{' and '.join(told)} have the published sign."
+            )
+    return said
+
+
+def _draw(results: Sequence[Result], expansion: str) -> Figure:
+    from unrolled.lab.papers.framework.figure_style import grid
+
+    found = [chosen[0] for encoder in _ENCODERS if (chosen := where(results, encoder=encoder))]
+    figure, panels = grid(len(found), len(_DIRECTIONS), width=4.2, height=3.4)
+    for row, result in enumerate(found):
+        triangles = result["scores"][expansion]
+        limit = max(abs(score) for triangle in triangles for line in triangle for score in line)
+        pair = panels[row * len(_DIRECTIONS) : (row + 1) * len(_DIRECTIONS)]
+        for way, (panel, triangle) in enumerate(zip(pair, triangles, strict=True)):
+            places = range(len(PHRASE))
+            read = [(end, start) for end in places for start in places if (start <= end if way == 0 else start >= end)]
+            values = [[triangle[end][start] if (end, start) in read else nan for start in places] for end in places]
+            panel.imshow(values, cmap=colour_map(), vmin=-limit, vmax=limit)
+            for end, start in read:
+                score = triangle[end][start]
+                written = ink(colour(score, limit))
+                panel.text(start, end, f"{score:+.1f}", ha="center", va="center", color=written, fontsize=8)
+            panel.grid(visible=False)
+            panel.set_xticks(places, PHRASE, rotation=30, ha="right")
+            panel.set_yticks(places, PHRASE)
+            title = f"{result.trial.settings['encoder'].upper()}, {_DIRECTIONS[way]}, {_EXPANSIONS[expansion]}"
+            panel.set(title=title, xlabel="read first", ylabel="read last")
+        figure.colorbar(pair[0].images[0], ax=pair, label="polarity score")
+    return figure

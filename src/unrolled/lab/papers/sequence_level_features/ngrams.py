@@ -1,0 +1,204 @@
+"""Scores of n-grams of orders 1 to 4 that are strongly associated with a label: figures 3 and 5.
+
+A score is wᵀ v of the n-gram read alone, from a GRU (and an LSTM besides) that learned SST or the negation corpus. The
+paper's claim is that the shorter an n-gram, the better its score tells the label. It shows figures; ours are told in
+numbers as well: how often the score has the label's sign, and how often that of a positive n-gram is above that of a
+negative one. In the negation corpus no adjective alone, nor with one "not", tells the label, as it occurs negated
+and doubly negated just as often. SST's networks learn without GloVe's vectors, three passes at scale cpu.
+
+Source:
+    Sun and Lu, Sequence-level features (2020), section 5.1.2, figures 3 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from unrolled.lab.data.corpus import Classification
+from unrolled.lab.papers.analyses.associated_ngrams import telling_ngrams
+from unrolled.lab.papers.analyses.negation_network import NEGATION_SIZES, learn_negation, negation_corpus
+from unrolled.lab.papers.analyses.polarity import ngram_scores
+from unrolled.lab.papers.framework.corpus_cache import load_once
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_training import learn_once
+from unrolled.lab.training.run_folder import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["NgramScores", "above"]
+
+_ORDERS = (1, 2, 3, 4)
+_ENCODERS = ("gru", "lstm")  # the paper shows the GRU alone
+_CORPORA = {"sst2": "SST", "negation": "synthetic"}
+_EXPANSIONS = {"activation": "approximation", "path": "exact"}
+_LABELS = ("positive", "negative")
+# The paper does not say: what a strong association is, and how many n-grams are shown.
+_CHOICE = {"least": 3, "share": 0.9, "most": 200}
+_EPOCHS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 10}
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 5}
+
+
+class NgramScores(Experiment):
+    """A network a trial."""
+
+    name = "sequence-level-features/ngrams"
+    title = "Scores of n-grams that tell a label, by their order"
+    source = "Sun and Lu, Sequence-level features (2020), figures 3 and 5; no figures in numbers"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the networks seed by seed, the GRU's first."""
+        corpora = _CORPORA if scale != "smoke" else ("negation",)
+        listed = []
+        for seed, encoder, corpus in product(range(_SEEDS[scale]), _ENCODERS, corpora):
+            sizes = NEGATION_SIZES[scale] if corpus == "negation" else {"epochs": _EPOCHS[scale]}
+            chosen = {**sizes, **_CHOICE, "encoder": encoder, "corpus": corpus, "seed": seed}
+            listed.append(Trial(f"{_title(encoder, corpus)}, seed {seed}", chosen))
+        return listed
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Find n-grams in the training texts, and score them."""
+        chosen = trial.settings
+        corpus, run = _train(chosen, bench)
+        scores: dict[str, list[dict[str, list[float]]]] = {expansion: [] for expansion in _EXPANSIONS}
+        for order in _ORDERS:
+            ngrams = telling_ngrams(corpus.train, order, **{name: chosen[name] for name in _CHOICE})
+            groups = {"positive": ngrams.positive, "negative": ngrams.negative}
+            for expansion in _EXPANSIONS:
+                scores[expansion].append(
+                    {
+                        label: ngram_scores(run, group, expansion).tolist() if group else []
+                        for label, group in groups.items()
+                    }
+                )
+        return {"scores": scores, "test_accuracy": float(run.metrics["test_accuracy"])}
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Tabulate how well scores tell labels, and draw them."""
+        rows: list[Sequence[str | Number]] = []
+        for title, mine in _by_network(results):
+            for expansion, name in _EXPANSIONS.items():
+                for order in _ORDERS:
+                    if found := _groups(mine, expansion, order):
+                        counts = (Number([len(groups[label]) for groups in found], digits=0) for label in _LABELS)
+                        shares = (
+                            Number([share(groups) for groups in found], digits=1, percent=True)
+                            for share in (_signs, above)
+                        )
+                        means = (Number([fmean(groups[label]) for groups in found]) for label in _LABELS)
+                        rows.append((f"{title}, {name}", str(order), *counts, *shares, *means))
+        columns = (
+            "network, expansion", "n", "positive", "negative", "right sign, %", "in order, %", "mean, positive",
+            "mean, negative",
+        )  # fmt: skip
+        title = (
+            f"N-grams that end at least {_CHOICE['least']} training texts, {100 * _CHOICE['share']:.0f}% of them of "
+            "one label; in order: a positive one above a negative one (chance 50)"
+        )
+        drawn = {
+            f"sequence-level-features-ngrams-{corpus}-{encoder}": partial(_draw, mine[0], _title(encoder, corpus))
+            for encoder, corpus in product(_ENCODERS, _CORPORA)
+            if (mine := where(results, encoder=encoder, corpus=corpus))
+        }
+        return Report([Table(title, columns, rows)], list(_findings(results)), drawn)
+
+
+def above(groups: Mapping[str, Sequence[float]]) -> float:
+    """Tell how often a positive n-gram's score is above a negative one's.
+
+    Args:
+        groups: scores of both, none of them empty.
+
+    Returns:
+        The share of pairs; a tie is half a one.
+    """
+    pairs = [(one > other) + 0.5 * (one == other) for one in groups["positive"] for other in groups["negative"]]
+    return fmean(pairs)
+
+
+def _train(chosen: Mapping[str, Any], bench: Bench) -> tuple[Classification, Run]:
+    seed = int(chosen["seed"])
+    if chosen["corpus"] == "negation":
+        corpus = negation_corpus(chosen["train"], seed)
+        return corpus, learn_negation(bench, corpus, chosen["encoder"], chosen["size"], chosen["epochs"], seed)
+    corpus = load_once(chosen["corpus"], Classification, bench.data)
+    training = {"epochs": chosen["epochs"], "seed": seed}
+    return corpus, learn_once(bench, "classify", corpus, {"encoder": chosen["encoder"]}, training)
+
+
+def _signs(groups: Mapping[str, Sequence[float]]) -> float:
+    right = [score > 0 for score in groups["positive"]] + [score < 0 for score in groups["negative"]]
+    return fmean(right)
+
+
+def _title(encoder: str, corpus: str) -> str:
+    return f"{encoder.upper()}, {_CORPORA[corpus]}"
+
+
+def _by_network(results: Sequence[Result]) -> Iterator[tuple[str, Sequence[Result]]]:
+    for encoder, corpus in product(_ENCODERS, _CORPORA):
+        if mine := where(results, encoder=encoder, corpus=corpus):
+            yield _title(encoder, corpus), mine
+
+
+def _groups(mine: Sequence[Result], expansion: str, order: int) -> list[Mapping[str, Sequence[float]]]:
+    """Give the scores of both labels, seed by seed, of the seeds that have n-grams of this order for both."""
+    found = (result["scores"][expansion][_ORDERS.index(order)] for result in mine)
+    return [groups for groups in found if all(groups.values())]
+
+
+def _findings(results: Sequence[Result]) -> Iterator[str]:
+    for title, mine in _by_network(results):
+        for expansion, name in _EXPANSIONS.items():
+            short, long = (
+                [
+                    fmean(_signs(groups) for groups in found)
+                    for order in orders
+                    if (found := _groups(mine, expansion, order))
+                ]
+                for orders in ((1, 2), (3, 4))
+            )
+            if short and long:
+                holds = fmean(short) > fmean(long)
+                yield (
+                    f"{title}, {name}: the score has the label's sign for {100 * fmean(short):.1f}% of "
+                    f"unigrams and bigrams, and {100 * fmean(long):.1f}% of longer n-grams: "
+                    + ("shorter ones tell more, as published." if holds else "shorter ones do not tell more.")
+                )
+
+
+def _draw(result: Result, title: str) -> Figure:
+    from unrolled.lab.papers.framework.figure_style import COLOURS, grid
+
+    figure, panels = grid(1, len(_EXPANSIONS), width=4.4)
+    labels: dict[str, Any] = {}
+    for panel, (expansion, name) in zip(panels, _EXPANSIONS.items(), strict=True):
+        for number, label in enumerate(_LABELS):
+            colour = COLOURS[number]
+            groups = {
+                order: scores[label]
+                for order, scores in zip(_ORDERS, result["scores"][expansion], strict=True)
+                if scores[label]
+            }
+            boxes = panel.boxplot(
+                list(groups.values()),
+                positions=[order + 0.36 * number - 0.18 for order in groups],
+                widths=0.3,
+                patch_artist=True,
+                boxprops={"facecolor": colour, "alpha": 0.35, "edgecolor": colour, "hatch": ("", "///")[number]},
+                medianprops={"color": "black"},
+                flierprops={"markersize": 2, "markeredgecolor": colour},
+            )
+            labels[label] = (boxes["boxes"] or [None])[0]
+        panel.axhline(0, color="#888888", linewidth=1)
+        panel.set_xticks(_ORDERS, [str(order) for order in _ORDERS])
+        panel.set(title=f"{title}, {name}", xlabel="order of the n-gram, words", xlim=(0.5, 4.5))
+    panels[0].set_ylabel("polarity score")
+    shown = {f"{label} n-grams": box for label, box in labels.items() if box}
+    figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=2)
+    return figure

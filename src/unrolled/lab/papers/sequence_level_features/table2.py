@@ -1,0 +1,92 @@
+"""Sentiment with a standard, an approximate and a simplified GRU or LSTM: table 2.
+
+"Simplified" is the approximation without what a token does to the state, so without sequence-level features. All six
+learn equally long at the same rate, as ``analyses.labelled_phrases`` says.
+
+Source:
+    Sun and Lu, Sequence-level features (2020), section 5.2, table 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from statistics import fmean
+from typing import Any
+
+from unrolled.lab.papers.analyses.phrase_networks import learn_phrases, phrase_trials
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.table import Number, Table, compare
+from unrolled.lab.papers.framework.trial_training import figures
+
+__all__ = ["PUBLISHED", "Sentiment"]
+
+PUBLISHED: Mapping[str, tuple[float, float]] = {
+    "gru": (0.8589, 0.8813),
+    "approx_gru": (0.8635, 0.8830),
+    "simplified_gru": (0.8291, 0.8369),
+    "lstm": (0.8578, 0.8786),
+    "approx_lstm": (0.8693, 0.8792),
+    "simplified_lstm": (0.8302, 0.8479),
+}
+"""Accuracy on dev and on test."""
+
+_TYPES = ("gru", "lstm")
+_VARIANTS = {"standard": "{}", "approx": "approx_{}", "simplified": "simplified_{}"}
+_SPLITS = ("dev", "test")
+_CLOSE = 1.0  # points; a standard error on the 1,821 test sentences is 0.8
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 2, "paper": 5}
+
+
+class Sentiment(Experiment):
+    """One training a trial."""
+
+    name = "sequence-level-features/table2"
+    title = "Sentiment with approximate and simplified cells"
+    source = "Sun and Lu, Sequence-level features (2020), table 2"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the cells, seed by seed; a seed draws phrases and weights."""
+        return phrase_trials(scale, PUBLISHED, _SEEDS[scale])
+
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Train, and measure on dev and test."""
+        return figures(learn_phrases(trial, bench))
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Lay accuracies beside the published ones."""
+        rows: list[Sequence[str | Number]] = [
+            (encoder.replace("_", " "), *numbers)
+            for encoder in PUBLISHED
+            if (numbers := _numbers(results, encoder))[0].ours
+        ]
+        table = Table("Accuracy on SST, %", ("cell", *_SPLITS), rows)
+        return Report([table], list(_findings(results, scale)))
+
+
+def _numbers(results: Sequence[Result], encoder: str) -> list[Number]:
+    chosen = where(results, encoder=encoder)
+    return [
+        Number([float(result[f"{split}_accuracy"]) for result in chosen], theirs, digits=1, percent=True)
+        for split, theirs in zip(_SPLITS, PUBLISHED[encoder], strict=True)
+    ]
+
+
+def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
+    for kind in _TYPES:
+        tested = {name: _numbers(results, pattern.format(kind))[1] for name, pattern in _VARIANTS.items()}
+        told = []
+        for one, other in combinations(tested, 2):
+            if tested[one].ours and tested[other].ours:
+                ours, theirs = (_points(tested[other], at) - _points(tested[one], at) for at in ("ours", "theirs"))
+                verdict = "as published" if abs(ours - theirs) <= _CLOSE else "not as published"
+                told.append(f"{other} against {one} {ours:+.1f} ({theirs:+.1f}: {verdict})")
+        if told:
+            yield f"{kind.upper()}, points of test accuracy, published in brackets: {'; '.join(told)}."
+        if scale != "smoke" and tested["standard"].ours:
+            yield compare(f"Standard {kind.upper()} on test", tested["standard"], "points", higher=True, close=_CLOSE)
+
+
+def _points(number: Number, whose: str) -> float:
+    values = number.ours if whose == "ours" else [number.theirs or 0.0]
+    return 100 * fmean(values)

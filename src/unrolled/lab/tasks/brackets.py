@@ -1,0 +1,189 @@
+"""Predict brackets in strings of the bounded Dyck language."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from unrolled.lab.data.bracket_strings import NOTHING, BracketBatch, EncodedBrackets
+from unrolled.lab.data.corpus import Brackets
+from unrolled.lab.data.formats.brackets import pairs
+from unrolled.lab.metrics.worst_case import SURE, accuracy_by_distance, in_ranges
+from unrolled.lab.models.brackets import NextBracket, fixed_brackets, learned_brackets
+from unrolled.lab.models.factory import Encoding, features, make_encoder
+from unrolled.lab.training.checked_fields import count
+from unrolled.lab.training.task import Loss, Measure, State, Task
+
+__all__ = ["BracketEncoding", "CloseBrackets"]
+
+_STACK = "dyck"
+
+
+class BracketEncoding(Encoding):
+    """What reads brackets, and what it is to predict."""
+
+    encoder: str = _STACK
+    """The recurrent network: rnn, gru or lstm are torch.nn's; any cell or n-gram model of the zoo."""
+    embedding: int = Field(0, ge=0)
+    """Size of the bracket vectors; 0 for numbers set by hand: j opens the j-th kind and -j closes it."""
+    hidden: int = Field(0, ge=0)
+    """Size of the state; 0 for m slots of the Dyck-RNN's stack, and Hewitt's 3 m log2(k) - m of any other encoder."""
+    dropout: float = Field(0.0, ge=0.0, lt=1.0)
+    """Share of features dropped in training."""
+    predict: Literal["closing", "next"] = "closing"
+    """The kind of each closing bracket; or every next symbol, the string's end among them, as in Hewitt et al."""
+
+
+class CloseBrackets(Task[Brackets, BracketBatch]):
+    """Say which bracket closes: embedding, encoder, linear head; by default the Dyck-RNN of five parameters.
+
+    Whatever is predicted, it is judged where a bracket closes, and by the probabilities of closing brackets alone. The
+    best epoch is that of the smallest loss: WCPA stays 0 until all but the last distance are learned. The learning rate
+    is the Dyck-RNN's; other encoders want a tenth of it or less.
+
+    Args:
+        architecture: what the model is made of.
+        kinds: k.
+        depth: m.
+
+    Source:
+        Second-order RNNs, sections 4.2 and 5.2; Hewitt et al. (2020), arXiv:2010.07515, who judge wherever a bracket is
+        open and average over distances. The first symbol of a string, which nothing foretells, is not predicted.
+    """
+
+    name = "brackets"
+    about = "closing brackets of nested strings: the bounded Dyck language"
+    kind = Brackets
+    Architecture = BracketEncoding
+    training: ClassVar[Mapping[str, Any]] = {"lr": 0.1, "warmup": 1000, "epochs": 30}
+    measures = (
+        Measure("loss", "mean cross-entropy of a prediction", higher=False, unit="nats"),
+        Measure("wcpa", "right at the distance where that is rarest; right is above 0.8 of all closing brackets"),
+        Measure("by_distance", "the mean over distances of the share that is right: above 0.8 of all closing brackets"),
+        Measure("accuracy", "the share of closing brackets that are the likeliest of all closing brackets"),
+    )
+
+    def __init__(self, architecture: BracketEncoding, kinds: int, depth: int) -> None:
+        super().__init__(architecture)
+        self.architecture: BracketEncoding = architecture
+        self.kinds = kinds
+        self.depth = depth
+
+    @classmethod
+    def from_corpus(cls, corpus: Brackets, architecture: BracketEncoding) -> Self:
+        """Take the language's k and m."""
+        return cls(architecture, corpus.kinds, corpus.depth)
+
+    def fields(self) -> Mapping[str, Any]:
+        """Give k and m."""
+        return {"kinds": self.kinds, "depth": self.depth}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], architecture: BracketEncoding) -> Self:
+        """Make the task of these k and m."""
+        return cls(architecture, count(fields, "kinds"), count(fields, "depth"))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The kinds of brackets, as files write them."""
+        return pairs(self.kinds)
+
+    def build(self) -> NextBracket:
+        """Build the model; of the Dyck-RNN's state its head reads the top."""
+        chosen = self._complete()
+        size = chosen.embedding
+        by_hand = not self.architecture.embedding
+        return NextBracket(
+            embedding=fixed_brackets(self.kinds) if by_hand else learned_brackets(self.kinds, size),
+            encoder=make_encoder(chosen, size),
+            head=nn.Linear(
+                size if chosen.encoder == _STACK else features(chosen),
+                self.kinds if chosen.predict == "closing" else 2 * self.kinds + 1,
+            ),
+            dropout=chosen.dropout,
+        )
+
+    def _complete(self) -> BracketEncoding:
+        """The architecture with all sizes: those left to the language are 0."""
+        chosen = self.architecture
+        size = chosen.embedding or 1
+        hewitt = round(3 * self.depth * math.log2(max(2, self.kinds))) - self.depth
+        options = {"causal": True, **chosen.options} if chosen.encoder == "transformer" else chosen.options
+        hidden = chosen.hidden or (size * self.depth if chosen.encoder == _STACK else hewitt)
+        return chosen.model_copy(update={"embedding": size, "hidden": hidden, "options": options})
+
+    def encode(self, examples: Sequence[Sequence[int]]) -> EncodedBrackets:
+        """Find what is to be predicted."""
+        return EncodedBrackets.encode(examples, self.kinds, self.depth)
+
+    def loss(self, model: nn.Module, batch: BracketBatch, state: State) -> Loss:
+        """Compute the cross-entropy of what comes next."""
+        logits, targets = model(batch.brackets, batch.lengths), self._targets(batch)
+        asked = targets != NOTHING
+        return Loss(F.cross_entropy(logits[asked], targets[asked], reduction="sum"), int(asked.sum()), state)
+
+    def _targets(self, batch: BracketBatch) -> Tensor:
+        """What is right after each bracket, NOTHING where it is not asked for, shape (batch, time)."""
+        if self.architecture.predict == "closing":
+            return batch.closing
+        places = torch.arange(batch.brackets.shape[1], device=batch.brackets.device)
+        end = places == batch.lengths[:, None] - 1
+        following = batch.brackets.roll(-1, dims=1).masked_fill(end, 2 * self.kinds)
+        return following.masked_fill(places >= batch.lengths[:, None], NOTHING)
+
+    def measure(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[str, float]:
+        """Judge every closing bracket."""
+        loss, predictions = 0.0, 0
+        asked: list[tuple[Tensor, Tensor, Tensor]] = []
+        for batch in batches:
+            logits, targets = model(batch.brackets, batch.lengths), self._targets(batch)
+            wanted = targets != NOTHING
+            loss += F.cross_entropy(logits[wanted], targets[wanted], reduction="sum").item()
+            predictions += int(wanted.sum())
+            asked.append(self._closing(logits, batch))
+        logits, closing, distances = (torch.cat(each) for each in zip(*asked, strict=True))
+        shares = accuracy_by_distance(logits, closing, distances).values()
+        return {
+            "loss": loss / predictions,
+            "wcpa": min(shares),
+            "by_distance": sum(shares) / len(shares),
+            "accuracy": (logits.argmax(dim=-1) == closing).double().mean().item(),
+        }
+
+    def distances(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[int, float]:
+        """Give the accuracy at each distance, of which WCPA is the smallest.
+
+        Args:
+            model: one that :meth:`build` made, in eval mode.
+            batches: a whole split.
+
+        Returns:
+            For each distance that occurs, the share of closing brackets that get more than 0.8.
+        """
+        asked = [self._closing(model(batch.brackets, batch.lengths), batch) for batch in batches]
+        return accuracy_by_distance(*(torch.cat(each) for each in zip(*asked, strict=True)))
+
+    def details(self, model: nn.Module, batches: Iterable[BracketBatch]) -> tuple[str, ...]:
+        """Give the accuracy by distance, in ranges."""
+        rows = [
+            (f"{each.first}–{each.last}" if each.last > each.first else f"{each.first}", each.mean, each.least)
+            for each in in_ranges(self.distances(model, batches))
+        ]
+        return (
+            f"the share of closing brackets that get more than {SURE}, by the distance from what they close:",
+            f"{'distance':>10} {'mean':>8} {'least':>8}",
+            *(f"{distances:>10} {mean:8.2%} {least:8.2%}" for distances, mean, least in rows),
+        )
+
+    def _closing(self, logits: Tensor, batch: BracketBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """The logits of all closing brackets, the right one and the distance, where one closes."""
+        if self.architecture.predict == "next":
+            logits = logits[..., self.kinds : 2 * self.kinds]
+        closes = batch.closing != NOTHING
+        return logits[closes], batch.closing[closes], batch.distances[closes]

@@ -1,0 +1,37 @@
+"""Classify whole texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torch import nn
+from torch.nn import functional as F
+
+from unrolled.lab.data.batching import TextBatch
+from unrolled.lab.data.corpus import Classification
+from unrolled.lab.training.task import Measure
+from unrolled.lab.training.text_tasks import ClassesOfTexts
+
+__all__ = ["Classify"]
+
+
+class Classify(ClassesOfTexts[Classification]):
+    """Say of which class a text is: embedding, encoder, pooling, linear head."""
+
+    name = "classify"
+    about = "classes of texts: sentiment, topics"
+    kind = Classification
+    measures = (
+        Measure("accuracy", "the share of texts classified rightly"),
+        Measure("loss", "mean cross-entropy of a text", higher=False, unit="nats"),
+    )
+
+    def measure(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
+        """Count the texts classified rightly."""
+        right, loss, seen = 0, 0.0, 0
+        for batch in batches:
+            logits = model(batch.tokens, batch.lengths)
+            right += int((logits.argmax(dim=-1) == batch.labels).sum())
+            loss += F.cross_entropy(logits, batch.labels, reduction="sum").item()
+            seen += len(batch)
+        return {"accuracy": right / seen, "loss": loss / seen}

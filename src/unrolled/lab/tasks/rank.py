@@ -1,0 +1,175 @@
+"""Rank the candidates for the answer of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self, cast
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from unrolled.errors import DataError, UsageError
+from unrolled.lab.data.corpus import Question, Selection
+from unrolled.lab.data.questions import EncodedQuestions, QuestionBatch, stacked
+from unrolled.lab.data.tokenise import tokenise
+from unrolled.lab.data.vocabulary import Vocabulary
+from unrolled.lab.data.word_overlap import Overlap
+from unrolled.lab.metrics.ranking import ranking
+from unrolled.lab.models.factory import Pooled, features, make_embedding, make_encoder, make_pooling
+from unrolled.lab.models.ranker import GivenQuestion, Ranker, comparison
+from unrolled.lab.training.task import Loss, Measure, Reading, State, Task
+
+__all__ = ["Rank", "RankEncoding"]
+
+_BETWEEN = "|||"
+
+
+class RankEncoding(Pooled):
+    """What reads questions and sentences into vectors, and how these are compared."""
+
+    hidden: int = Field(64, ge=1)
+    """Size of its state, for each direction."""
+    embedding: int = Field(50, ge=1)
+    """Size of the word vectors."""
+    bidirectional: bool = True
+    """Read from both ends."""
+    pooling: str = "mean"
+    """What is read out: the last state, or the mean, max or attention over all."""
+    dropout: float = Field(0.3, ge=0.0, lt=1.0)
+    """Share of features dropped in training."""
+    overlap: bool = True
+    """Count the words that question and sentence share, weighed by rarity, and the sentence's length."""
+
+
+class Rank(Task[Selection, QuestionBatch]):
+    """Choose the sentence that answers a question: both are read by one encoder, compared and scored.
+
+    It learns from whole lists, by the cross-entropy of the right candidates under the softmax of a question's scores:
+    each question weighs the same, however many wrong candidates it has, so nothing needs to be balanced. Questions
+    that no candidate answers say nothing of the order, and are left out.
+
+    Args:
+        architecture: what the model is made of.
+        vocabulary: the words of the training questions and sentences, lower-cased.
+        overlap: how rare they are.
+
+    Source:
+        Cao et al. (2007), Learning to Rank: from pairwise to listwise, https://doi.org/10.1145/1273496.1273513, for
+        the loss (ListNet's top one).
+    """
+
+    name = "rank"
+    about = "which sentence answers a question: answer selection"
+    kind = Selection
+    Architecture = RankEncoding
+    training: ClassVar[Mapping[str, Any]] = {"batch": 16, "epochs": 10}
+    evaluation_batch = 32
+    measures = (
+        Measure("mrr", "mean reciprocal rank of the first right candidate, ties against us, of answered questions"),
+        Measure("map", "mean average precision, ties against us, of the same"),
+        Measure("loss", "mean cross-entropy of a right candidate among all of its question", False, "nats"),
+    )
+
+    def __init__(self, architecture: RankEncoding, vocabulary: Vocabulary, overlap: Overlap) -> None:
+        super().__init__(architecture)
+        self.architecture: RankEncoding = architecture
+        self.vocabulary = vocabulary
+        self.overlap = overlap
+
+    @classmethod
+    def from_corpus(cls, corpus: Selection, architecture: RankEncoding) -> Self:
+        """Gather the words of all training questions and candidates, and how rare they are."""
+        sentences = [candidate.tokens for question in corpus.train for candidate in question.candidates]
+        texts = [question.tokens for question in corpus.train] + sentences
+        return cls(architecture, Vocabulary.from_texts(texts, lowercase=True), Overlap.from_sentences(sentences))
+
+    def fields(self) -> Mapping[str, Any]:
+        """Give the words and how rare they are."""
+        return {"vocabulary": self.vocabulary.to_record(), "overlap": self.overlap.to_record()}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], architecture: RankEncoding) -> Self:
+        """Make the task of these words."""
+        words = Vocabulary.from_record(fields.get("vocabulary"))
+        return cls(architecture, words, Overlap.from_record(fields.get("overlap")))
+
+    def build(self) -> Ranker:
+        """Build the ranker."""
+        chosen = self.architecture
+        return Ranker(
+            embedding=make_embedding(len(self.vocabulary), chosen.embedding),
+            encoder=make_encoder(chosen, chosen.embedding),
+            pooling=make_pooling(chosen),
+            match=comparison(features(chosen), chosen.dropout),
+            counts=Overlap.numbers if chosen.overlap else 0,
+            dropout=chosen.dropout,
+            word_dropout=chosen.word_dropout,
+        )
+
+    def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
+        """Name the word vectors."""
+        return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
+
+    def encode(self, examples: Sequence[Question]) -> EncodedQuestions:
+        """Look up all words of the questions that have a right candidate."""
+        for number, question in enumerate(examples, start=1):
+            if not question.tokens or not all(candidate.tokens for candidate in question.candidates):
+                what = "has an empty candidate" if question.tokens else "is empty"
+                raise DataError(f"question {number} of {len(examples)} {what}; expected at least one word")
+        rows = tuple(self._encode(question) for question in examples if question.answered)
+        if not rows:
+            raise DataError(f"none of {len(examples)} questions has a right candidate; expected at least one that has")
+        return EncodedQuestions(rows)
+
+    def _encode(self, question: Question) -> QuestionBatch:
+        candidates = question.candidates
+        texts = [torch.tensor(self.vocabulary.encode(candidate.tokens)) for candidate in candidates]
+        return QuestionBatch(
+            questions=torch.tensor([self.vocabulary.encode(question.tokens)]),
+            lengths=torch.tensor([len(question.tokens)]),
+            candidates=stacked(texts)[None],
+            sizes=torch.tensor([[len(text) for text in texts]]),
+            shared=torch.tensor([[self.overlap.of(question.tokens, each.tokens) for each in candidates]]),
+            right=torch.tensor([[each.right for each in candidates]]),
+        )
+
+    def loss(self, model: nn.Module, batch: QuestionBatch, state: State) -> Loss:
+        """Compute the cross-entropy of the right candidates among all of their question."""
+        return Loss(_cost(self._scores(model, batch), batch.right), len(batch), state)
+
+    def measure(self, model: nn.Module, batches: Iterable[QuestionBatch]) -> dict[str, float]:
+        """Rank the candidates of every question."""
+        scores: list[list[float]] = []
+        right: list[list[bool]] = []
+        loss = 0.0
+        for batch in batches:
+            found = self._scores(model, batch)
+            loss += _cost(found, batch.right).item()
+            for given, truths, there in zip(found, batch.right, batch.sizes > 0, strict=True):
+                scores.append(given[there].tolist())
+                right.append(truths[there].tolist())
+        return {**ranking(scores, right)._asdict(), "loss": loss / len(scores)}
+
+    def _scores(self, model: nn.Module, batch: QuestionBatch) -> Tensor:
+        shared = batch.shared if self.architecture.overlap else None
+        return model(batch.questions, batch.lengths, batch.candidates, batch.sizes, shared)
+
+    def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:
+        """Put a question and a sentence before a trained ranker, ``question ||| sentence``: the sentence is opened."""
+        if at is not None:
+            raise UsageError(f"at is {at}; expected none, as a run of the task {self.name} speaks of a text as a whole")
+        question, *sentences = (tuple(tokenise(part)) for part in text.split(_BETWEEN))
+        if len(sentences) != 1 or not question or not sentences[0]:
+            raise UsageError(f"the text has no two sides; expected: question {_BETWEEN} sentence")
+        (sentence,) = sentences
+        asked, read = (torch.tensor([self.vocabulary.encode(tokens)]) for tokens in (question, sentence))
+        shared = torch.tensor([self.overlap.of(question, sentence)]) if self.architecture.overlap else None
+        given = GivenQuestion(cast("Ranker", model), asked, shared)
+        return Reading(given, (read,), sentence, ("score",), self.vocabulary.unknown((*question, *sentence)))
+
+
+def _cost(scores: Tensor, right: Tensor) -> Tensor:
+    """The cross-entropy of the right candidates, alike likely, summed over questions."""
+    known = scores.log_softmax(dim=-1).masked_fill(~right, 0.0)
+    return -(known.sum(dim=-1) / right.sum(dim=-1)).sum()

@@ -1,0 +1,116 @@
+"""Predict a number for a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from unrolled.errors import DataError
+from unrolled.lab.data.batching import EncodedTexts, TextBatch
+from unrolled.lab.data.corpus import Rated, Regression
+from unrolled.lab.data.vocabulary import Vocabulary
+from unrolled.lab.metrics.pearson import pearson
+from unrolled.lab.models.classifier import Classifier
+from unrolled.lab.models.factory import Pooled, make_classifier
+from unrolled.lab.training.checked_fields import number
+from unrolled.lab.training.task import Loss, Measure, State
+from unrolled.lab.training.text_tasks import WholeText
+
+__all__ = ["Regress"]
+
+
+class Regress(WholeText[Regression]):
+    """Rate a text: embedding, encoder, pooling, and a linear head with one output, which begins at the mean rating.
+
+    Args:
+        architecture: what the model is made of.
+        vocabulary: the words of the training texts.
+        mean: of the training texts' ratings.
+
+    Source:
+        Implicit n-grams, appendix E.1, for SST-5 as a regression.
+    """
+
+    name = "regress"
+    about = "a number for each text: how strong a sentiment is"
+    kind = Regression
+    measures = (
+        Measure("mse", "mean squared error of a rating", higher=False, unit=""),
+        Measure("mae", "mean absolute error of a rating", higher=False, unit=""),
+        Measure("pearson", "Pearson's correlation of predictions and ratings", unit=""),
+    )
+
+    def __init__(self, architecture: Pooled, vocabulary: Vocabulary, mean: float) -> None:
+        super().__init__(architecture, vocabulary)
+        self.mean = mean
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The one there is."""
+        return ("rating",)
+
+    @classmethod
+    def from_corpus(cls, corpus: Regression, architecture: Pooled) -> Self:
+        """Gather the words of the training texts, lower-cased, and their mean rating."""
+        words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
+        return cls(architecture, words, fmean(example.rating for example in corpus.train))
+
+    def fields(self) -> Mapping[str, Any]:
+        """Give the words and the mean rating."""
+        return {"vocabulary": self.vocabulary.to_record(), "mean": self.mean}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], architecture: Pooled) -> Self:
+        """Make the task of these words and this mean."""
+        return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), number(fields, "mean"))
+
+    def build(self) -> Classifier:
+        """Build the model."""
+        model = make_classifier(self.architecture, len(self.vocabulary), outputs=1)
+        assert isinstance(model.head, nn.Linear)
+        nn.init.constant_(model.head.bias, self.mean)
+        return model
+
+    def encode(self, examples: Sequence[Rated]) -> EncodedTexts:
+        """Look up all words.
+
+        Args:
+            examples: the split.
+
+        Returns:
+            The same, in numbers.
+
+        Raises:
+            DataError: when it is empty, or a rating is not finite.
+        """
+        ratings = torch.tensor([example.rating for example in examples])
+        if not ratings.isfinite().all():
+            wrong = int((~ratings.isfinite()).nonzero()[0])
+            raise DataError(
+                f"text {wrong + 1} is rated {examples[wrong].rating}; expected a number that a float32 holds"
+            )
+        return EncodedTexts.encode([example.tokens for example in examples], ratings.tolist(), self.vocabulary)
+
+    def loss(self, model: nn.Module, batch: TextBatch, state: State) -> Loss:
+        """Compute the squared errors."""
+        return Loss(F.mse_loss(_predict(model, batch), batch.labels, reduction="sum"), len(batch), state)
+
+    def measure(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
+        """Compare predictions with ratings."""
+        pairs = [(_predict(model, batch), batch.labels) for batch in batches]
+        predictions, ratings = (torch.cat(each).double() for each in zip(*pairs, strict=True))
+        errors = predictions - ratings
+        return {
+            "mse": errors.square().mean().item(),
+            "mae": errors.abs().mean().item(),
+            "pearson": pearson(predictions, ratings),
+        }
+
+
+def _predict(model: nn.Module, batch: TextBatch) -> Tensor:
+    return model(batch.tokens, batch.lengths)[:, 0]

@@ -1,0 +1,161 @@
+"""Tag the tokens of sentences: named entities, parts of speech."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self, cast
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from unrolled.lab.data.corpus import Tagged, Tagging
+from unrolled.lab.data.tag_grammar import TagGrammar, iobes_tags
+from unrolled.lab.data.tagged_sentences import EncodedSentences, TaggedBatch
+from unrolled.lab.data.tokenise import tokenise
+from unrolled.lab.data.vocabulary import Vocabulary
+from unrolled.lab.data.word_shape import SHAPES, word_shape
+from unrolled.lab.metrics.entity_scores import entity_scorer, entity_scores
+from unrolled.lab.models.at_position import AtPosition, position_in
+from unrolled.lab.models.factory import Encoding, features, make_reader
+from unrolled.lab.models.tag_output import EachTag, LinearChain, TagOutput
+from unrolled.lab.models.tagger import Tagger
+from unrolled.lab.training.checked_fields import names, truth
+from unrolled.lab.training.task import Loss, Measure, Reading, State, Task
+
+__all__ = ["Tag", "TagEncoding"]
+
+_ENTITIES = (
+    Measure("f1", "entities, type and both ends right: strict IOBES (seqeval), micro-averaged", needs=entity_scorer),
+    Measure("precision", "the share of found entities that are right: strict IOBES (seqeval)", needs=entity_scorer),
+    Measure("recall", "the share of true entities that were found: strict IOBES (seqeval)", needs=entity_scorer),
+)
+_TOKENS = (
+    Measure("accuracy", "the share of tokens tagged rightly"),
+    Measure("loss", "mean negative log-likelihood of the tags, a token", higher=False, unit="nats"),
+)
+
+
+class TagEncoding(Encoding):
+    """What reads a sentence, and how tags are made of it."""
+
+    encoder: str = "lstm"
+    """The recurrent network: rnn, gru or lstm are torch.nn's; any cell or n-gram model of the zoo."""
+    embedding: int = Field(50, ge=1)
+    """Size of the token vectors; 50 is that of GloVe's smallest."""
+    bidirectional: bool = True
+    """Read from both ends."""
+    shapes: int = Field(10, ge=0)
+    """Size of the vector of a word's shape (Capital, UPPER, 1985), which lower-casing hides; 0 for none."""
+    crf: bool = True
+    """Tag a sentence as a whole, by a conditional random field; else each token by itself."""
+    word_dropout: float = Field(0.1, ge=0.0, lt=1.0)
+    """Share of words read as <unk> in training, which is what teaches the network that word."""
+
+
+class Tag(Task[Tagging, TaggedBatch]):
+    """Give each token of a sentence a tag: embedding, encoder, linear emissions, conditional random field.
+
+    Args:
+        architecture: what the model is made of.
+        vocabulary: the words of the training sentences.
+        tags: their tags, in the order of the emissions.
+        spans: whether tags spell entities.
+    """
+
+    name = "tag"
+    about = "a tag for each token: named entities, parts of speech"
+    kind = Tagging
+    Architecture = TagEncoding
+    training: ClassVar[Mapping[str, Any]] = {"lr": 0.002, "batch": 32, "clip": 5.0, "epochs": 15}
+    measures: tuple[Measure, ...] = (*_ENTITIES, *_TOKENS)
+
+    def __init__(self, architecture: TagEncoding, vocabulary: Vocabulary, tags: Sequence[str], spans: bool) -> None:
+        super().__init__(architecture)
+        self.architecture: TagEncoding = architecture
+        self.vocabulary = vocabulary
+        self.tags = tuple(tags)
+        self.spans = spans
+        self.grammar = TagGrammar.iobes(self.tags) if spans else TagGrammar.free(len(self.tags))
+        self.measures = (*_ENTITIES, *_TOKENS) if spans else _TOKENS
+
+    @classmethod
+    def from_corpus(cls, corpus: Tagging, architecture: TagEncoding) -> Self:
+        """Gather the words of the training sentences, lower-cased, and their tags."""
+        words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
+        seen = {tag for example in corpus.train for tag in example.tags}
+        return cls(architecture, words, iobes_tags(seen) if corpus.spans else sorted(seen), corpus.spans)
+
+    def fields(self) -> Mapping[str, Any]:
+        """Give the words, the tags, and whether they spell entities."""
+        return {"vocabulary": self.vocabulary.to_record(), "tags": list(self.tags), "spans": self.spans}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], architecture: TagEncoding) -> Self:
+        """Make the task of these words and tags."""
+        words = Vocabulary.from_record(fields.get("vocabulary"))
+        return cls(architecture, words, names(fields, "tags"), truth(fields, "spans"))
+
+    def build(self) -> Tagger:
+        """Build the tagger."""
+        chosen = self.architecture
+        shapes = nn.Embedding(len(SHAPES), chosen.shapes, padding_idx=0) if chosen.shapes else None
+        output: TagOutput = LinearChain(self.grammar) if chosen.crf else EachTag()
+        embedding, encoder = make_reader(chosen, len(self.vocabulary), beside=chosen.shapes)
+        return Tagger(
+            embedding=embedding,
+            encoder=encoder,
+            head=nn.Linear(features(chosen), len(self.tags)),
+            output=output,
+            shapes=shapes,
+            dropout=chosen.dropout,
+            word_dropout=chosen.word_dropout,
+        )
+
+    def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
+        """Name the word vectors."""
+        return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
+
+    def encode(self, examples: Sequence[Tagged]) -> EncodedSentences:
+        """Look up all words and tags."""
+        return EncodedSentences.encode(examples, self.vocabulary, self.tags, self.spans)
+
+    def loss(self, model: nn.Module, batch: TaggedBatch, state: State) -> Loss:
+        """Compute the negative log-likelihood of the tags: of a field one prediction is a sentence, else a token."""
+        output, inside = cast("TagOutput", model.output), _inside(batch)
+        emissions = model(batch.tokens, batch.lengths, batch.shapes)
+        return Loss(output.cost(emissions, batch.tags, inside), output.predictions(inside), state)
+
+    def measure(self, model: nn.Module, batches: Iterable[TaggedBatch]) -> dict[str, float]:
+        """Compare the tags; count entities where they spell any."""
+        truths: list[list[str]] = []
+        answers: list[list[str]] = []
+        loss = 0.0
+        output = cast("TagOutput", model.output)
+        for batch in batches:
+            inside = _inside(batch)
+            emissions = model(batch.tokens, batch.lengths, batch.shapes)
+            loss += output.cost(emissions, batch.tags, inside).item()
+            answers += [[self.tags[tag] for tag in row] for row in output.decode(emissions, inside)]
+            rows = zip(batch.tags.tolist(), batch.lengths.tolist(), strict=True)
+            truths += [[self.tags[tag] for tag in row[:length]] for row, length in rows]
+        pairs = [pair for rows in zip(truths, answers, strict=True) for pair in zip(*rows, strict=True)]
+        tokens = {"accuracy": sum(one == other for one, other in pairs) / len(pairs), "loss": loss / len(pairs)}
+        return {**entity_scores(truths, answers)._asdict(), **tokens} if self.spans else tokens
+
+    def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:
+        """Put a sentence before a trained tagger, for what it says of one token: its emissions."""
+        tokens = tokenise(text)
+        position = position_in(tokens, at)
+        inputs = (
+            torch.tensor([self.vocabulary.encode(tokens)]),
+            torch.tensor([len(tokens)]),
+            torch.tensor([[word_shape(token) for token in tokens]]),
+        )
+        unknown = self.vocabulary.unknown(tokens)
+        return Reading(AtPosition(model, position), inputs, tuple(tokens), self.tags, unknown)
+
+
+def _inside(batch: TaggedBatch) -> Tensor:
+    """Where there is a token, shape (batch, time)."""
+    return torch.arange(batch.tokens.shape[1], device=batch.tokens.device) < batch.lengths[:, None]

@@ -1,0 +1,162 @@
+"""Checkpoints: all that a training is made of at one step, in one file.
+
+A checkpoint is a safetensors file: tensors, and a record in JSON in its header. Its name carries the step and the
+beginning of the SHA-256 of its bytes, so that a file which is not what it was is known by its name. The newest two
+are kept: the older one until the newer is whole, and then for the case that the newer is damaged.
+
+The best weights are a file of their own, written when there are better ones, which the checkpoint names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load, save
+from torch import Tensor
+
+from unrolled.errors import DataError, FileError
+from unrolled.lab.training.durable_files import write_durably
+
+__all__ = ["Checkpoint", "Checkpoints"]
+
+_NAME = re.compile(r"step-(\d{9})-([0-9a-f]{16})\.safetensors")
+_BEST = re.compile(r"best-([0-9a-f]{16})\.safetensors")
+_RECORD = "training"
+_KEPT = 2
+
+Checkpoint = tuple[dict[str, Tensor], dict[str, Any]]
+"""Tensors by name, and a record of JSON's types."""
+
+
+class Checkpoints:
+    """The checkpoints of one training.
+
+    Args:
+        folder: where they lie; it exists.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def save(self, step: int, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> None:
+        """Write a checkpoint, then drop what is older than the one before it.
+
+        Args:
+            step: how many steps have been made.
+            tensors: contiguous, each in memory of its own.
+            record: of JSON's types; ``best`` names the file of the best weights, if there is one.
+
+        Raises:
+            FileError: when it cannot be written; the ones before are whole then.
+        """
+        content = save(dict(tensors), metadata={_RECORD: json.dumps(record)})
+        write_durably(self.folder / f"step-{step:09}-{_digest(content)}.safetensors", content)
+        self._prune(_KEPT)
+
+    def save_best(self, tensors: Mapping[str, Tensor]) -> str:
+        """Write the best weights so far; those of earlier checkpoints stay.
+
+        Args:
+            tensors: contiguous, each in memory of its own.
+
+        Returns:
+            The file's name.
+        """
+        content = save(dict(tensors))
+        name = f"best-{_digest(content)}.safetensors"
+        write_durably(self.folder / name, content)
+        return name
+
+    def newest(self, notice: Callable[[str], None]) -> Checkpoint:
+        """Read the newest checkpoint that is whole.
+
+        Args:
+            notice: told of those that are not.
+
+        Returns:
+            The checkpoint.
+
+        Raises:
+            DataError: when there is none.
+        """
+        for path in self._files():
+            try:
+                return self._read(path)
+            except (DataError, FileError) as error:
+                notice(f"{error}; the checkpoint before it is taken")
+        raise DataError(f"{self.folder}: no whole checkpoint; expected at least one, to go on from")
+
+    def drop_damaged(self) -> None:
+        """Drop checkpoints that are not whole: they are no reserve."""
+        for path in self._files():
+            try:
+                self._read(path)
+            except (DataError, FileError):
+                path.unlink()
+
+    def load_best(self, name: str) -> dict[str, Tensor]:
+        """Read the best weights.
+
+        Args:
+            name: of their file.
+
+        Returns:
+            Names and tensors.
+        """
+        return load(_verified(self.folder / name))
+
+    def keep_last(self) -> None:
+        """Drop all but the newest checkpoint, and the best weights, which lie elsewhere by now."""
+        self._prune(1)
+        for path in self.folder.glob("best-*.safetensors"):
+            path.unlink()
+
+    def _files(self) -> list[Path]:
+        """All checkpoints, the newest first."""
+        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
+        return sorted(found, key=lambda path: (path.name.split("-")[1], path.stat().st_mtime_ns), reverse=True)
+
+    def _read(self, path: Path) -> Checkpoint:
+        content = _verified(path)
+        record = _record(path)
+        if record["best"] is not None:
+            _verified(self.folder / record["best"])
+        return load(content), record
+
+    def _prune(self, kept: int) -> None:
+        """Drop older checkpoints, best weights that none of the others names, and what a killed write left."""
+        files = self._files()
+        for path in files[kept:]:
+            path.unlink()
+        named = {_record(path)["best"] for path in files[:kept]}
+        for path in [*self.folder.glob("best-*.safetensors"), *self.folder.glob(".*.tmp")]:
+            if path.name not in named:
+                path.unlink(missing_ok=True)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _verified(path: Path) -> bytes:
+    """The bytes of a file whose name holds their digest."""
+    name = _NAME.fullmatch(path.name) or _BEST.fullmatch(path.name)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if name is None or _digest(content) != name.groups()[-1]:
+        raise DataError(f"{path} is damaged; expected the checksum that its name holds")
+    return content
+
+
+def _record(path: Path) -> dict[str, Any]:
+    """What stands in the header of a checkpoint, which may be all that is read of it."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        return json.loads(json.loads(file.read(size))["__metadata__"][_RECORD])

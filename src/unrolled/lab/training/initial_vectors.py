@@ -1,0 +1,67 @@
+"""Word vectors to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from unrolled.errors import FileError, UsageError
+from unrolled.lab.data.text_files import find_file
+from unrolled.lab.data.word_vectors import read_vectors
+from unrolled.lab.training.task import Task
+
+__all__ = ["begin_with", "find_vectors"]
+
+
+def find_vectors(path: Path, folder: Path | None = None) -> Path:
+    """Find a file of vectors where it was named, or else in the data folder.
+
+    Args:
+        path: as it was typed; in the data folder it may be packed.
+        folder: the data folder; the environment variable ``UNROLLED_DATA`` when left out.
+
+    Returns:
+        The path of a file that exists.
+
+    Raises:
+        FileError: when there is no such file in either place.
+    """
+    if path.is_file():
+        return path
+    try:
+        return find_file(str(path), folder)
+    except (FileError, UsageError):
+        raise FileError(f"no file {path}, neither here nor in the data folder; expected word vectors") from None
+
+
+def begin_with(path: Path, task: Task[Any, Any], model: nn.Module) -> str:
+    """Give a model the word vectors of a file; they are trained on like all others.
+
+    Args:
+        path: a text file of vectors, as GloVe's.
+        task: that built the model.
+        model: changed in place; a word that the file lacks keeps the vector that was drawn for it.
+
+    Returns:
+        How many words have been found, in a line.
+
+    Raises:
+        UsageError: when the task has no words, or none of them is in the file.
+        DataError: when the file has vectors of another size, or lines that are none.
+    """
+    embeddings = task.embeddings(model)
+    if not embeddings:
+        raise UsageError(f"vectors is {path}; expected none, as {task.name} has no words to give vectors to")
+    found = words = 0
+    for vocabulary, embedding in embeddings:
+        vectors = read_vectors(path, vocabulary, embedding.embedding_dim)
+        with torch.no_grad():
+            embedding.weight[vectors.found] = vectors.matrix[vectors.found].to(embedding.weight)
+        found += int(vectors.found.sum())
+        words += len(vocabulary)
+    if not found:
+        raise UsageError(f"vectors is {path}; expected a file with words of the corpus, none of {words:,} is in it")
+    return f"{found:,} of {words:,} words begin with their vector of {path}"

@@ -1,0 +1,199 @@
+"""The log of a training: one JSON object a line, and the same as a table.
+
+It holds what the seed decides and nothing else, so that the log of a training which was killed and resumed is that of
+one which was never stopped, byte for byte. What the clock says stands in a file of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from unrolled.errors import DataError, FileError
+from unrolled.lab.training.callbacks import Epoch
+from unrolled.lab.training.durable_files import append
+from unrolled.lab.training.task import Measure
+
+__all__ = ["LOG", "Logs", "read_history"]
+
+LOG = "log.jsonl"
+_TABLE = "log.csv"
+_TIMES = "times.jsonl"
+_COMMON = ("step", "epoch", "loss", "norm", "lr")
+_DEV = "dev_"
+
+
+class Logs:
+    """The files, open for appending.
+
+    Args:
+        folder: where they lie.
+        measures: of the task; each is a column.
+
+    Raises:
+        FileError: when a file cannot be opened.
+    """
+
+    def __init__(self, folder: Path, measures: Sequence[Measure]) -> None:
+        self._columns = (*_COMMON, *(_DEV + each.name for each in measures), "best")
+        self._open: dict[str, int] = {}
+        self._paths = {name: folder / name for name in (LOG, _TABLE, _TIMES)}
+        try:
+            for name, path in self._paths.items():
+                self._open[name] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:
+            self.close()
+            raise FileError(f"{error.filename}: cannot be opened: {error.strerror or error}") from None
+        if not self.positions()[_TABLE]:
+            self._append(_TABLE, ",".join(self._columns) + "\n")
+
+    def close(self) -> None:
+        """Close the files."""
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+    def positions(self) -> dict[str, int]:
+        """Say how long the files are.
+
+        Returns:
+            Bytes, by the file's name.
+        """
+        return {name: os.fstat(descriptor).st_size for name, descriptor in self._open.items()}
+
+    def sync(self) -> dict[str, int]:
+        """Wait until all lines are on the disk.
+
+        Returns:
+            Where the files end.
+
+        Raises:
+            FileError: when the disk says no.
+        """
+        for name, descriptor in self._open.items():
+            try:
+                os.fsync(descriptor)
+            except OSError as error:
+                raise FileError(f"{self._paths[name]}: cannot be written: {error.strerror or error}") from None
+        return self.positions()
+
+    def cut(self, positions: Mapping[str, int]) -> None:
+        """Drop the lines that were written after a checkpoint: they will be written again.
+
+        Args:
+            positions: where the files ended then.
+
+        Raises:
+            DataError: when a file is shorter than it was.
+        """
+        for name, length in self.positions().items():
+            if length < positions[name]:
+                raise DataError(f"{self._paths[name]} has {length} bytes; expected the {positions[name]} it had")
+            os.ftruncate(self._open[name], positions[name])
+
+    def steps(self, step: int, epoch: int, loss: float, norm: float, lr: float) -> None:
+        """Write the line of the steps since the last one.
+
+        Args:
+            step: the last of them.
+            epoch: where it lies.
+            loss: mean loss of their predictions.
+            norm: mean norm of their gradients.
+            lr: of the last.
+        """
+        self._write(dict(zip(_COMMON, (step, epoch, loss, norm, lr), strict=True)))
+
+    def epoch(self, epoch: Epoch, training: float, judging: float, predictions: int) -> None:
+        """Write the line of an epoch, and how long it took.
+
+        Args:
+            epoch: the one that is over.
+            training: seconds.
+            judging: seconds, on dev.
+            predictions: how many were learned.
+        """
+        self._write(to_record(epoch))
+        rate = round(predictions / training, 1) if training else None
+        times = {"epoch": epoch.number, "training": training, "judging": judging, "predictions_per_second": rate}
+        self._append(_TIMES, json.dumps(times) + "\n")
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        finite = {name: _finite(value) for name, value in record.items()}
+        self._append(LOG, json.dumps(finite) + "\n")
+        cells = (finite.get(column) for column in self._columns)
+        self._append(_TABLE, ",".join("" if cell is None else json.dumps(cell) for cell in cells) + "\n")
+
+    def _append(self, name: str, line: str) -> None:
+        append(self._open[name], line.encode(), self._paths[name])
+
+
+def to_record(epoch: Epoch) -> dict[str, Any]:
+    """Give an epoch as its line in the log.
+
+    Args:
+        epoch: the epoch.
+
+    Returns:
+        JSON's types.
+    """
+    common = zip(_COMMON, (epoch.step, epoch.number, epoch.loss, epoch.norm, epoch.lr), strict=True)
+    dev = {_DEV + name: _finite(value) for name, value in epoch.dev.items()}
+    return {**dict(common), **dev, "best": epoch.best}
+
+
+def from_record(record: Mapping[str, Any]) -> Epoch:
+    """Make an epoch of its line in the log.
+
+    Args:
+        record: what :func:`to_record` gave, read from a file.
+
+    Returns:
+        The epoch.
+
+    Raises:
+        DataError: when it is something else.
+    """
+    try:
+        step, number, loss, norm, lr = (record[name] for name in _COMMON)
+        dev = {name.removeprefix(_DEV): _number(value) for name, value in record.items() if name.startswith(_DEV)}
+        return Epoch(int(number), int(step), _number(loss), _number(norm), _number(lr), dev, bool(record["best"]))
+    except (KeyError, TypeError, ValueError):
+        raise DataError(f"expected an epoch's record, found {str(record)[:60]!r}") from None
+
+
+def read_history(path: Path, text: str) -> tuple[Epoch, ...]:
+    """Read the epochs out of a log.
+
+    Args:
+        path: its name, for the errors.
+        text: what it holds.
+
+    Returns:
+        The epochs.
+
+    Raises:
+        DataError: for a line that is not one of a log.
+    """
+    history = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise DataError(f"found {line[:60]!r}")
+            if "best" in record:
+                history.append(from_record(record))
+        except ValueError as error:  # a DataError is one
+            raise DataError(f"{path}:{number}: expected a line of a log; {error}") from None
+    return tuple(history)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no word for NaN and infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

@@ -1,0 +1,119 @@
+"""Showing a training while it runs: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from unrolled.lab.training.callbacks import Epoch, Step, Watcher
+from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.training.task import Measure
+
+__all__ = ["TrainingProgress"]
+
+
+class _Rate(ProgressColumn):
+    """Predictions a second: texts, tokens, whatever the task predicts."""
+
+    def render(self, task: Task) -> Text:
+        """Write the speed, once it is known."""
+        batch = task.fields.get("predictions", 0)
+        return Text(f"{task.speed * batch:,.0f}/s" if task.speed and batch else "")
+
+
+class TrainingProgress(Watcher):
+    """A watcher that draws the epoch under way and writes one line for each that is over.
+
+    Use it as a context manager.
+
+    Args:
+        console: where to; a bar is drawn only if it is a terminal.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._measures: Sequence[Measure] = ()
+        self._epochs = 0
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _Rate(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task("", total=None)
+
+    def __enter__(self) -> TrainingProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def begin(self, measures: Sequence[Measure], settings: TrainingSettings, step: int) -> None:
+        """Say where a training goes on that was interrupted.
+
+        Args:
+            measures: what epochs are judged by.
+            settings: how it is trained.
+            step: how many steps were made before.
+        """
+        self._measures, self._epochs = measures, settings.epochs
+        if step:
+            self.notice(f"going on after step {step:,}")
+
+    def step(self, step: Step) -> None:
+        """Move the bar.
+
+        Args:
+            step: the step that is over.
+        """
+        description = f"epoch {step.epoch}/{self._epochs}  loss {step.loss:.4f}"
+        self._progress.update(
+            self._task,
+            description=description,
+            completed=step.done,
+            total=step.total,
+            predictions=step.predictions,
+        )
+
+    def epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
+        """Write the epoch's line.
+
+        Args:
+            epoch: the one that is over.
+            best: the best so far.
+            seconds: how long it took.
+        """
+        width = len(str(self._epochs))
+        dev = "".join(f"  dev {each.name} {each.shown(epoch.dev[each.name])}" for each in self._measures)
+        line = f"epoch {epoch.number:{width}}/{self._epochs}  train loss {epoch.loss:.4f}{dev}  {seconds:.1f} s"
+        self.notice(f"{line}  best so far" if epoch is best else line)
+        self._progress.reset(self._task)
+
+    def notice(self, text: str) -> None:
+        """Write a line.
+
+        Args:
+            text: the line.
+        """
+        self._progress.console.print(text, highlight=False, soft_wrap=True, markup=False)

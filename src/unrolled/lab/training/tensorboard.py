@@ -1,0 +1,77 @@
+"""The log once more, for TensorBoard, which is no library of ours: it is loaded where somebody asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from unrolled.errors import UsageError
+from unrolled.lab.training.callbacks import Epoch, Step, Watcher
+from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.training.task import Measure
+
+__all__ = ["TensorBoard"]
+
+
+class TensorBoard(Watcher):
+    """A watcher that writes what it sees to a folder for TensorBoard.
+
+    Args:
+        folder: where to.
+
+    Raises:
+        UsageError: when TensorBoard is not installed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise UsageError(
+                "tensorboard is not installed; expected it for this setting: pip install tensorboard"
+            ) from None
+        self._folder = folder
+        self._open: Any = SummaryWriter
+        self._writer: Any = None
+        self._every = 1
+
+    def begin(self, measures: Sequence[Measure], settings: TrainingSettings, step: int) -> None:
+        """Open the folder; what an interrupted training wrote after its last checkpoint is hidden.
+
+        Args:
+            measures: what epochs are judged by.
+            settings: how it is trained.
+            step: how many steps were made before.
+        """
+        self._every = settings.log_every
+        self._writer = self._open(str(self._folder), purge_step=step + 1 if step else None)
+
+    def step(self, step: Step) -> None:
+        """Write a step, as often as the log does.
+
+        Args:
+            step: the step.
+        """
+        if step.number % self._every:
+            return
+        self._writer.add_scalar("train/loss", step.loss, step.number)
+        self._writer.add_scalar("train/lr", step.lr, step.number)
+        if step.norm is not None:
+            self._writer.add_scalar("train/norm", step.norm, step.number)
+
+    def epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:  # the base class's signature
+        """Write what was measured on dev.
+
+        Args:
+            epoch: the one that is over.
+            best: the best so far.
+            seconds: how long it took.
+        """
+        for name, value in epoch.dev.items():
+            self._writer.add_scalar(f"dev/{name}", value, epoch.step)
+
+    def end(self) -> None:
+        """Close the folder."""
+        if self._writer is not None:
+            self._writer.close()

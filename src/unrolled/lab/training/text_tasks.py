@@ -1,0 +1,141 @@
+"""What the tasks have in common that say something of a whole text."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, TypeVar, cast
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from unrolled.errors import DataError, UsageError
+from unrolled.lab.data.batching import EncodedTexts, TextBatch
+from unrolled.lab.data.corpus import Classification, Corpus, Example
+from unrolled.lab.data.tokenise import tokenise
+from unrolled.lab.data.vocabulary import Vocabulary
+from unrolled.lab.models.classifier import Classifier
+from unrolled.lab.models.factory import Pooled, make_classifier
+from unrolled.lab.training.checked_fields import names
+from unrolled.lab.training.task import Loss, Reading, State, Task
+
+__all__ = ["ClassesOfTexts", "WholeText"]
+
+C = TypeVar("C", bound=Corpus[Any])
+D = TypeVar("D", bound=Classification)
+
+
+class WholeText(Task[C, TextBatch]):
+    """Read words into one vector.
+
+    Args:
+        architecture: what the model is made of.
+        vocabulary: the words of the training texts.
+    """
+
+    Architecture = Pooled
+
+    def __init__(self, architecture: Pooled, vocabulary: Vocabulary) -> None:
+        super().__init__(architecture)
+        self.architecture: Pooled = architecture
+        self.vocabulary = vocabulary
+
+    def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
+        """Name the word vectors."""
+        return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
+
+    @property
+    @abstractmethod
+    def outputs(self) -> tuple[str, ...]:
+        """What the model's outputs are called."""
+
+    def tokens(self, text: str) -> tuple[str, ...]:
+        """Cut a text as people type it.
+
+        Args:
+            text: with spaces between its words.
+
+        Returns:
+            The tokens.
+        """
+        return tuple(tokenise(text))
+
+    def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:
+        """Put a text before a trained model."""
+        if at is not None:
+            raise UsageError(f"at is {at}; expected none, as a run of the task {self.name} speaks of a text as a whole")
+        tokens = self.tokens(text)
+        if not tokens:
+            raise UsageError("the sentence is empty; expected at least one word")
+        inputs = (torch.tensor([self.vocabulary.encode(tokens)]),)
+        return Reading(model, inputs, tokens, self.outputs, self.vocabulary.unknown(tokens))
+
+
+class ClassesOfTexts(WholeText[D]):
+    """Say which of some classes a text belongs to.
+
+    Args:
+        architecture: what the model is made of.
+        vocabulary: the words of the training texts.
+        labels: the classes' names, in the order of the logits.
+    """
+
+    def __init__(self, architecture: Pooled, vocabulary: Vocabulary, labels: Sequence[str]) -> None:
+        super().__init__(architecture, vocabulary)
+        self.labels = tuple(labels)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The labels."""
+        return self.labels
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels."""
+        return self.labels
+
+    @classmethod
+    def from_corpus(cls, corpus: D, architecture: Pooled) -> Self:
+        """Gather the words of the training texts, lower-cased, and the labels."""
+        words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
+        return cls(architecture, words, corpus.labels)
+
+    def fields(self) -> Mapping[str, Any]:
+        """Give the words and the labels."""
+        return {"vocabulary": self.vocabulary.to_record(), "labels": list(self.labels)}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], architecture: Pooled) -> Self:
+        """Make the task of these words and labels."""
+        return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), names(fields, "labels"))
+
+    def build(self) -> Classifier:
+        """Build the classifier."""
+        return make_classifier(self.architecture, len(self.vocabulary), len(self.labels))
+
+    def encode(self, examples: Sequence[Example]) -> EncodedTexts:
+        """Look up all words.
+
+        Args:
+            examples: the split.
+
+        Returns:
+            The same, in numbers.
+
+        Raises:
+            DataError: when it is empty, or a label is none of those that training knew.
+        """
+        for number, example in enumerate(examples, 1):
+            if not 0 <= example.label < len(self.labels):
+                raise DataError(
+                    f"text {number} has label number {example.label}; expected 0 to {len(self.labels) - 1}, for: "
+                    + ", ".join(self.labels)
+                )
+        texts, labels = [example.tokens for example in examples], [example.label for example in examples]
+        return EncodedTexts.encode(texts, labels, self.vocabulary)
+
+    def loss(self, model: nn.Module, batch: TextBatch, state: State) -> Loss:
+        """Compute the cross-entropy of the labels."""
+        logits = model(batch.tokens, batch.lengths)
+        return Loss(F.cross_entropy(logits, batch.labels, reduction="sum"), len(batch), state)

@@ -1,0 +1,122 @@
+r"""Where to look at a function along a line so that its slope integrates to its rise.
+
+For G on [0, 1] the rise G(b) - G(a) of any piece is known exactly, so the error of a quadrature of G' is known, not
+estimated. Pieces that are off are cut, and each example is cut in its own places: at the crossing of the tangents
+at its ends if they cross inside (a kink of a piecewise linear head is then hit exactly), else in the middle. Where
+what is left is the rounding of G itself, cutting does not lower it: an example that is near, and that some cuts have
+not brought nearer, is done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unrolled.linalg.quadrature import legendre_nodes
+
+__all__ = ["partition"]
+
+NODES = 5
+MARGIN = 1e-9
+NEAR, PATIENCE = 256, 8
+
+Look = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""α of each example, shape (batch,) -> G(α) and G'(α), shape (batch,)."""
+
+
+@dataclass(frozen=True)
+class _Point:
+    """What is known of G at one place."""
+
+    place: float
+    value: float
+    slope: float
+
+
+@dataclass(frozen=True)
+class _Piece:
+    start: _Point
+    stop: _Point
+    nodes: list[tuple[float, float]]
+    error: float
+
+    def cut(self) -> float:
+        """Where the tangents at the two ends cross, if inside; else the middle."""
+        a, b = self.start, self.stop
+        width, bend = b.place - a.place, a.slope - b.slope
+        if bend != 0:
+            share = (b.value - a.value - b.slope * width) / (bend * width)
+            if MARGIN < share < 1 - MARGIN:
+                return a.place + share * width
+        return a.place + 0.5 * width
+
+
+def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: int) -> list[tuple[Tensor, Tensor]]:
+    """Choose nodes and weights for each example so that Σ w G'(α) = G(1) - G(0).
+
+    Args:
+        look: evaluates G and G' at one α an example.
+        batch: how many examples.
+        scale: the size of G of each example, shape (batch,): errors are judged relative to it.
+        rounding: relative error that counts as none.
+        pieces: how many pieces an example is cut into at the most.
+
+    Returns:
+        Rounds of (α, weight), each shape (batch,); examples that are done early have weight 0 in later rounds.
+    """
+    device, dtype = scale.device, scale.dtype
+
+    def at(alphas: list[float]) -> list[_Point]:
+        values, slopes = look(torch.tensor(alphas, device=device, dtype=dtype))
+        return [_Point(*known) for known in zip(alphas, values.tolist(), slopes.tolist(), strict=True)]
+
+    def integrate(ends: list[tuple[_Point, _Point]], count: int) -> list[_Piece]:
+        """Integrate one piece of every example by Gauss-Legendre, and see how far it is from the rise."""
+        rule = legendre_nodes(count)
+        looks = [at([a.place + node * (b.place - a.place) for a, b in ends]) for node, _ in rule]
+        made = []
+        for i, (a, b) in enumerate(ends):
+            nodes = [(points[i].place, w * (b.place - a.place)) for (_, w), points in zip(rule, looks, strict=True)]
+            total = sum(w * points[i].slope for (_, w), points in zip(nodes, looks, strict=True))
+            made.append(_Piece(a, b, nodes, abs(b.value - a.value - total)))
+        return made
+
+    allowed = (rounding * scale).tolist()
+    whole = list(zip(at([0.0] * batch), at([1.0] * batch), strict=True))
+    # A linear readout needs one look; that is most of them.
+    done = [[piece] for piece in integrate(whole, 1)]
+    wrong = [b for b in range(batch) if done[b][0].error > allowed[b]]
+    if wrong:
+        finer = integrate(whole, NODES)
+        for b in wrong:
+            done[b] = [finer[b]]
+    least, since = [math.inf] * batch, [0] * batch
+    for _ in range(pieces - 1):
+        for b in wrong:
+            error = sum(piece.error for piece in done[b])
+            since[b] = 0 if error < least[b] or error > NEAR * allowed[b] else since[b] + 1
+            least[b] = min(least[b], error)
+        wrong = [b for b in wrong if least[b] > allowed[b] and since[b] < PATIENCE]
+        if not wrong:
+            break
+        worst = {b: max(done[b], key=lambda piece: piece.error) for b in wrong}
+        middles = at([worst[b].cut() if b in worst else 0.5 for b in range(batch)])
+        # examples that are done go along for the ride
+        left = integrate([(worst[b].start if b in worst else whole[b][0], middles[b]) for b in range(batch)], NODES)
+        right = integrate([(middles[b], worst[b].stop if b in worst else whole[b][1]) for b in range(batch)], NODES)
+        for b in wrong:
+            done[b] = [piece for piece in done[b] if piece is not worst[b]] + [left[b], right[b]]
+    nodes = [[node for piece in done[b] for node in piece.nodes] for b in range(batch)]
+    rounds = max(len(n) for n in nodes)
+    padded = [n + [(0.5, 0.0)] * (rounds - len(n)) for n in nodes]
+    return [
+        (
+            torch.tensor([n[k][0] for n in padded], device=device, dtype=dtype),
+            torch.tensor([n[k][1] for n in padded], device=device, dtype=dtype),
+        )
+        for k in range(rounds)
+    ]

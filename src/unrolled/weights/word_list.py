@@ -1,0 +1,121 @@
+"""The vocabulary of somebody else's network: one word a line, a JSON list, or a JSON map to indices.
+
+Unlike :class:`~unrolled.lab.data.vocabulary.Vocabulary` it promises nothing about its first entries: padding and
+the unknown word are wherever their owner put them, if they are there at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from unrolled.errors import DataError, FileError, UsageError
+
+__all__ = ["UNKNOWN_WORDS", "WordList"]
+
+UNKNOWN_WORDS = ("<unk>", "[UNK]", "<UNK>", "UNK", "unk", "<oov>", "[OOV]", "<OOV>")
+"""What the unknown word is called, where nobody says."""
+
+
+@dataclass(frozen=True)
+class WordList:
+    """The words of a network, with their indices."""
+
+    indices: Mapping[str, int]
+    unknown_word: str | None = None
+    """The word that stands for every other one; None when the network has none."""
+
+    @classmethod
+    def load(cls, path: Path, unknown_word: str | None = None) -> WordList:
+        """Read a list of words.
+
+        Args:
+            path: a text file with one word a line, whose line number (from 0) is its index; or a ``.json``
+                file with a list of words, or a map from words to indices.
+            unknown_word: the word that stands for every other one; the first of :data:`UNKNOWN_WORDS` that is
+                in the list when left out.
+
+        Returns:
+            The words.
+
+        Raises:
+            FileError: when the file cannot be read.
+            DataError: when it is empty, not UTF-8, no such list, or names a word or an index twice.
+            UsageError: when ``unknown_word`` is not in it.
+        """
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except OSError as error:
+            raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: expected UTF-8 text; byte {error.start} is not") from error
+        indices = _indices(_parse(text, path), path)
+        if unknown_word is None:
+            unknown_word = next((word for word in UNKNOWN_WORDS if word in indices), None)
+        elif unknown_word not in indices:
+            raise UsageError(f"the unknown word {unknown_word!r} is not in {path}; expected one of its words")
+        return cls(indices, unknown_word)
+
+    def __len__(self) -> int:
+        return 1 + max(self.indices.values())
+
+    def encode(self, tokens: Iterable[str]) -> list[int]:
+        """Look up tokens: as they are written or, where the list has them only so, in lower case.
+
+        Args:
+            tokens: the words of a text.
+
+        Returns:
+            Their indices; that of the unknown word for each that is not in the list.
+
+        Raises:
+            DataError: when a word is not in the list, and there is no unknown word.
+        """
+        return [self._index(token) for token in tokens]
+
+    def unknown(self, tokens: Iterable[str]) -> tuple[str, ...]:
+        """Name the tokens that are not in the list, each once, in order of appearance."""
+        return tuple(dict.fromkeys(token for token in tokens if self._known(token) is None))
+
+    def _known(self, token: str) -> int | None:
+        return self.indices.get(token, self.indices.get(token.lower()))
+
+    def _index(self, token: str) -> int:
+        known = self._known(token)
+        if known is not None:
+            return known
+        if self.unknown_word is None:
+            raise DataError(
+                f"the word {token!r} is not in the vocabulary, and no word stands for unknown ones; name one with --unk"
+            )
+        return self.indices[self.unknown_word]
+
+
+def _parse(text: str, path: Path) -> list[str] | dict[str, int]:
+    if path.suffix != ".json":
+        return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+    try:
+        found: object = json.loads(text)
+    except ValueError as error:
+        raise DataError(f"{path}: expected a whole JSON file; {error}") from error
+    if isinstance(found, list) and all(isinstance(word, str) for word in found):
+        return found
+    if isinstance(found, dict) and all(type(index) is int for index in found.values()):
+        return found
+    raise DataError(f"{path}: expected a JSON list of words, or a map from words to indices")
+
+
+def _indices(found: list[str] | dict[str, int], path: Path) -> dict[str, int]:
+    if not found:
+        raise DataError(f"{path} has no words; expected at least one")
+    if isinstance(found, dict):
+        if min(found.values()) < 0 or len(set(found.values())) < len(found):
+            raise DataError(f"{path}: expected indices that are each used once and not below 0")
+        return found
+    if len(set(found)) < len(found):
+        word, count = Counter(found).most_common(1)[0]
+        raise DataError(f"{path} has the word {word!r} {count} times; expected every word once")
+    return {word: index for index, word in enumerate(found)}

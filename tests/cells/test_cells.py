@@ -1,0 +1,172 @@
+"""Every closed cell: its step is torch.nn's, its slopes are autograd's, its operator and transpose agree."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from unrolled.cells import CELLS
+from unrolled.cells.affine import AffineCell
+from unrolled.cells.base import Cell
+from unrolled.cells.closed_form import ClosedCell
+from unrolled.cells.elman import Elman
+from unrolled.cells.gru import GRU
+from unrolled.cells.lstm import LSTM
+from unrolled.cells.ray import MatrixFreeRay
+from unrolled.errors import ShapeError, UnknownNameError, UsageError
+from unrolled.linalg.quadrature import gauss_legendre
+
+CLOSED = [name for name, cell in CELLS.members.items() if issubclass(cell, ClosedCell)]
+E, D, B, T = 3, 5, 2, 4
+
+
+@pytest.fixture(autouse=True)
+def _double():
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture(params=CLOSED)
+def cell(request):
+    made = CELLS.get(request.param)(E, D)
+    for p in made.parameters():
+        p.requires_grad_(False).mul_(2.5)
+    return made
+
+
+def dense(operator, size, inputs):
+    """The matrices a structured operator stands for, by applying it to unit vectors."""
+    eye = torch.eye(size)[:, None].expand(size, B, size)
+    by_state = operator.apply(eye).permute(1, 2, 0)
+    eye_x = torch.eye(inputs)[:, None].expand(inputs, B, inputs)
+    by_input = operator.apply(torch.zeros(inputs, B, size), eye_x).permute(1, 2, 0)
+    return by_state, by_input
+
+
+def test_zoo_lists_the_files():
+    assert {"elman", "gru", "lstm"} <= set(CELLS.names())
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_jacobian_equals_autograd(cell, alpha):
+    x, s = torch.randn(T, B, E), torch.randn(B, cell.state_size)
+    trace = cell.run(x, s)
+    operator = trace.ray(x).at(alpha).at(2)
+    before = alpha * trace.states[2]
+    by_state, by_input = dense(operator, cell.state_size, E)
+    for b in range(B):
+        J_x, J_s = torch.autograd.functional.jacobian(cell.step, (x[2, b], before[b]))
+        torch.testing.assert_close(by_state[b], J_s, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(by_input[b], J_x, rtol=1e-10, atol=1e-12)
+
+
+def test_transpose_is_the_adjoint(cell):
+    x = torch.randn(T, B, E)
+    ray = cell.run(x).ray(torch.randn(T, B, E))
+    operator = ray.operator(gauss_legendre(3)).at(1)
+    v, w, u = torch.randn(6, B, cell.state_size), torch.randn(6, B, E), torch.randn(6, B, cell.state_size)
+    back_v, back_w = operator.apply_transpose(u)
+    left = (operator.apply(v, w) * u).sum(-1)
+    torch.testing.assert_close(left, (v * back_v).sum(-1) + (w * back_w).sum(-1), rtol=1e-10, atol=1e-12)
+
+
+def test_matrix_free_is_the_same_operator(cell):
+    x, origin = torch.randn(T, B, E), torch.randn(T, B, E)
+    trace = cell.run(x, torch.randn(B, cell.state_size))
+    free = MatrixFreeRay(cell.step, origin, x, trace.states)
+    closed = trace.ray(origin)
+    v, w = torch.randn(3, B, cell.state_size), torch.randn(3, B, E)
+    for take in (lambda r: r.at(0.0), lambda r: r.at(1.0), lambda r: r.operator(gauss_legendre(4))):
+        one, other = take(closed), take(free)
+        torch.testing.assert_close(one.at(1).apply(v, w), other.at(1).apply(v, w))
+        for a, b in zip(one.at(1).apply_transpose(v), other.at(1).apply_transpose(v), strict=True):
+            torch.testing.assert_close(a, b)
+        torch.testing.assert_close(closed.increment(one), free.increment(other))
+    torch.testing.assert_close(closed.origin, free.origin)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_equals_torch(cell, bias):
+    if cell.torch_type is None:
+        assert cell.name.startswith("mi_") or isinstance(cell, AffineCell)  # these have no counterpart there
+        return
+    rnn = cell.torch_type(E, D, bias=bias)
+    mine = type(cell).from_torch(rnn, 0, False, torch.float64)
+    x = torch.randn(T, B, E)
+    torch.testing.assert_close(mine.hidden(mine.unroll(x)[1:]), rnn(x)[0])
+
+
+def test_step_is_unroll(cell):
+    x, s = torch.randn(T, B, E), torch.randn(B, cell.state_size)
+    states = cell.unroll(x, s)
+    for t in range(T):
+        torch.testing.assert_close(cell.step(x[t], states[t]), states[t + 1])
+
+
+def test_weights_are_shared_not_copied():
+    rnn = nn.GRU(E, D)
+    cell = GRU.from_torch(rnn, 0, False, torch.float64)
+    assert cell.weight_ih.data_ptr() == rnn.weight_ih_l0.data_ptr()
+    assert not cell.weight_ih.requires_grad
+    assert rnn.weight_ih_l0.requires_grad
+
+
+@pytest.mark.parametrize("phi", ["tanh", "relu", "sigmoid"])
+def test_elman_mean_slope_is_exact_for_every_activation(phi):
+    cell = Elman(E, D, nonlinearity=phi)
+    for p in cell.parameters():
+        p.requires_grad_(False).mul_(4)
+    x = torch.randn(T, B, E)
+    ray = cell.run(x, torch.randn(B, D)).ray(x)
+    torch.testing.assert_close(ray.origin + ray.increment(ray.secant()), ray.end, rtol=0, atol=1e-14)
+    if phi == "relu":  # the control: quadrature cannot see the kink
+        wrong = ray.origin + ray.increment(ray.operator(gauss_legendre(8))) - ray.end
+        assert wrong.abs().max() > 1e-3
+
+
+class Decay(Cell):
+    """A cell that has nothing to learn."""
+
+    name = "decay"
+
+    def __init__(self):
+        super().__init__(E, E)
+
+    def step(self, inputs, state):
+        return torch.tanh(inputs + 0.5 * state)
+
+
+def test_a_cell_without_parameters_begins_in_torchs_default_type():
+    torch.set_default_dtype(torch.float32)
+    start = Decay().initial_state(B)
+    assert (start.dtype, start.device.type, tuple(start.shape)) == (torch.float32, "cpu", (B, E))
+    x = torch.randn(T, B, E)
+    torch.testing.assert_close(Decay().unroll(x)[1], torch.tanh(x[0]))
+    held = Decay()
+    held.register_buffer("count", torch.zeros((), dtype=torch.int64))
+    assert held.initial_state(B).dtype == torch.float32  # a count says nothing of the state
+    held.register_buffer("scale", torch.ones(1))
+    assert held.double().initial_state(B).dtype == torch.float64
+    assert GRU(E, D).to(torch.bfloat16).initial_state(B).dtype == torch.bfloat16
+
+
+def test_bad_sizes_and_shapes():
+    with pytest.raises(UsageError, match="hidden_size is 0; expected a positive integer"):
+        GRU(3, 0)
+    with pytest.raises(UsageError, match="hidden_size is True; expected a positive integer"):
+        GRU(3, True)
+    with pytest.raises(UsageError, match="proj_size is True; expected 0 or a positive integer"):
+        LSTM(3, 4, proj_size=True)
+    with pytest.raises(UsageError, match="proj_size is 5; expected 0, or less than hidden_size, 4"):
+        LSTM(3, 4, proj_size=5)
+    with pytest.raises(UnknownNameError, match="did you mean 'tanh'"):
+        Elman(3, 4, nonlinearity="tanhh")
+    with pytest.raises(ShapeError, match=r"expected \(time, batch, 3\)"):
+        GRU(3, 4).unroll(torch.zeros(2, 1, 5))
+    with pytest.raises(ShapeError, match=r"weight_hh of a gru cell"):
+        GRU.from_weights({"weight_ih": torch.zeros(12, 3), "weight_hh": torch.zeros(12, 5)})
+    with pytest.raises(UnknownNameError, match="unknown cell 'gruu'; did you mean 'gru'"):
+        CELLS.get("gruu")

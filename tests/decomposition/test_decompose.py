@@ -1,0 +1,279 @@
+"""Unmodified torch.nn networks in every configuration: terms sum to the network's own states, and only then."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+import unrolled
+from reference import affine, ngrams, relative, run, stack_step
+from unrolled.decomposition.sweeps import blocks
+
+B, T, E, D = 3, 6, 4, 5
+LENGTHS = torch.tensor([6, 2, 4])
+
+KINDS = [
+    (nn.RNN, {}),
+    (nn.RNN, {"nonlinearity": "relu"}),
+    (nn.GRU, {}),
+    (nn.LSTM, {}),
+    (nn.LSTM, {"proj_size": 3}),
+]
+SHAPES = [
+    {"num_layers": layers, "bidirectional": bidirectional, "bias": bias}
+    for layers, bidirectional, bias in itertools.product((1, 2, 3), (False, True), (True, False))
+]
+BOUNDS = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 5e-2}
+
+
+def build(kind, options, shape, dtype=torch.float64, scale=2.0, **more):
+    torch.manual_seed(7)
+    rnn = kind(E, D, **options, **shape, **more)
+    # relu networks grow without bound; the rest is made strongly non-linear
+    for p in rnn.parameters():
+        p.data.mul_(1.0 if options.get("nonlinearity") == "relu" else scale)
+    return rnn.to(dtype)
+
+
+def initial(rnn, dtype, batch=B):
+    rows = rnn.num_layers * (1 + rnn.bidirectional)
+    h = 0.5 * torch.randn(rows, batch, rnn.proj_size or D).to(dtype)
+    return (h, 0.5 * torch.randn(rows, batch, D).to(dtype)) if isinstance(rnn, nn.LSTM) else h
+
+
+def own_states(rnn, x, lengths, state):
+    """The network's own hidden output by direction, run one sequence at a time: no padding, no packing."""
+    width = rnn.proj_size or D
+    out = torch.zeros(1 + rnn.bidirectional, B, T, width, dtype=x.dtype)
+    for b, n in enumerate(lengths.tolist()):
+        s = None
+        if state is not None:
+            s = (
+                tuple(p[:, b : b + 1].contiguous() for p in state)
+                if isinstance(state, tuple)
+                else state[:, b : b + 1].contiguous()
+            )
+        seq = x[b : b + 1, :n] if rnn.batch_first else x[b : b + 1, :n].transpose(0, 1)
+        y = rnn(seq, s)[0].detach()
+        y = y[0] if rnn.batch_first else y[:, 0]
+        for d in range(1 + rnn.bidirectional):
+            out[d, b, :n] = y[:, d * width : (d + 1) * width]
+    return out
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["f64", "f32"])
+@pytest.mark.parametrize("expansion", ["operating", "gates", "path", "mean"])
+@pytest.mark.parametrize(
+    ("kind", "options"), KINDS, ids=lambda v: getattr(v, "__name__", None) or "".join(map(str, v.values()))
+)
+def test_exact_over_the_whole_grid(kind, options, expansion, dtype):
+    tolerance = 1e-6
+    bound = BOUNDS[dtype] if expansion in ("operating", "gates") else max(tolerance, BOUNDS[dtype])
+    for shape, batch_first, with_state in itertools.product(SHAPES, (True, False), (True, False)):
+        rnn = build(kind, options, shape, dtype, batch_first=batch_first)
+        x = torch.randn(B, T, E).to(dtype)
+        state = initial(rnn, dtype) if with_state else None
+        own = own_states(rnn, x, LENGTHS, state)
+        padded = x.clone()
+        for b, n in enumerate(LENGTHS.tolist()):
+            padded[b, n:] = 1e3  # padding that would be felt if it were read
+        given = padded if batch_first else padded.transpose(0, 1)
+        packed = pack_padded_sequence(given, LENGTHS, batch_first=batch_first, enforce_sorted=False)
+        for inputs, lengths in ((given, LENGTHS), (packed, None)):
+            found = unrolled.decompose(rnn, inputs, lengths, state, expansion=expansion, tolerance=tolerance)
+            assert found.scope == (
+                "tokens" if not (rnn.bidirectional and rnn.num_layers > 1) else f"inputs of layer {rnn.num_layers}"
+            )
+            for d in range(1 + rnn.bidirectional):
+                total = found.vectors(d).sum(dim=2) + found.initial(d)
+                assert relative(total, own[d].to(total)) < bound, (shape, batch_first, with_state, d)
+                assert relative(found.context(d), own[d].to(total)) < bound
+                assert found.residual(d).max() < 10 * bound
+                for b, n in enumerate(LENGTHS.tolist()):
+                    assert not found.vectors(d)[b, n:].any()
+                    assert not found.vectors(d)[b, :, n:].any()
+
+
+@pytest.mark.parametrize(("kind", "options"), [k for k in KINDS if k[1].get("nonlinearity") != "relu"])
+def test_the_control_zero_does_not_sum(kind, options):
+    for shape in SHAPES:
+        rnn = build(kind, options, shape, batch_first=True)
+        x = torch.randn(B, T, E).double()
+        found = unrolled.decompose(rnn, x, expansion="zero")
+        assert found.residual().max() > 1e-2, shape
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_bfloat16_is_opened_in_float32(kind, options):
+    rnn = build(kind, options, {"num_layers": 1, "bidirectional": True}, torch.bfloat16, scale=1.0, batch_first=True)
+    found = unrolled.decompose(rnn, torch.randn(B, T, E).bfloat16(), expansion="operating")
+    assert found.vectors().dtype == torch.float32
+    assert found.residual().max() < BOUNDS[torch.bfloat16]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_on_a_gpu(kind, options):
+    rnn = build(kind, options, {"num_layers": 2, "bidirectional": False}, torch.float32, batch_first=True).cuda().eval()
+    found = unrolled.decompose(rnn, torch.randn(B, T, E).cuda(), LENGTHS, expansion="operating")
+    assert found.residual().max() < 1e-4
+    assert found.vectors().is_cuda
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
+def test_the_backward_direction_is_the_forward_one_on_the_reversed_sentence(kind):
+    rnn = build(kind, {}, {"bidirectional": True}, batch_first=True)
+    mirror = kind(E, D, batch_first=True).double()
+    for name, p in mirror.named_parameters():
+        p.data = getattr(rnn, name + "_reverse").data
+    x = torch.randn(B, T, E).double()
+    backward = unrolled.decompose(rnn, x, LENGTHS, expansion="path").vectors(1)
+    for b, n in enumerate(LENGTHS.tolist()):
+        forward = unrolled.decompose(mirror, x[b : b + 1, :n].flip(1), expansion="path").vectors()[0]
+        torch.testing.assert_close(backward[b, :n, :n], forward.flip(0, 1), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_initial_state_is_an_entry_of_its_own(kind):
+    rnn = build(kind, {}, {})
+    step, _ = stack_step(rnn)
+    x, state = torch.randn(T, 1, E).double(), initial(rnn, torch.float64, 1)
+    s = torch.cat([state[1][0, 0], state[0][0, 0]]) if isinstance(state, tuple) else state[0, 0]
+    states = run(step, x[:, 0], s)
+    pairs = [affine(step, "operating", x[t, 0], states[t]) for t in range(T)]
+    carried = s
+    found = unrolled.decompose(rnn, x, state=state, expansion="operating")
+    for t in range(T):
+        carried = pairs[t][1] @ carried
+        torch.testing.assert_close(found.initial()[0, t], carried[-D:])
+    torch.testing.assert_close(found.vectors()[0], ngrams(pairs)[..., -D:])
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+@pytest.mark.parametrize("order", [1, 2, 4, 10**12])
+def test_a_window_loses_nothing(kind, order):
+    rnn = build(kind, {}, {"bidirectional": True}, batch_first=True)
+    x, state = torch.randn(B, T, E).double(), initial(rnn, torch.float64)
+    whole = unrolled.decompose(rnn, x, LENGTHS, state, expansion="operating")
+    part = unrolled.decompose(rnn, x, LENGTHS, state, expansion="operating", max_order=order)
+    weight = torch.randn(2, D).double()
+    for d in (0, 1):
+        vectors, all_ = part.vectors(d), whole.vectors(d)
+        kept = min(order, T)  # no n-gram is longer than the sentence
+        assert vectors.shape == (B, T, kept, D)
+        for b, n in enumerate(LENGTHS.tolist()):
+            for t in range(n):
+                for k in range(kept):
+                    i = t - k if d == 0 else t + k
+                    inside = 0 <= i < n
+                    expected = all_[b, t, i] if inside else torch.zeros(D).double()
+                    torch.testing.assert_close(vectors[b, t, kept - 1 - k], expected)
+        torch.testing.assert_close(vectors.sum(2) + part.older(d) + part.initial(d), whole.context(d))
+        torch.testing.assert_close(part.scores(weight, d), vectors @ weight.T)
+        assert not whole.older(d).any()
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+@pytest.mark.parametrize("expansion", ["operating", "gates", "mean"])
+def test_scores_without_vectors(kind, expansion):
+    for layers, classes, time in itertools.product((1, 2), (1, 3), (1, 2, 7)):
+        rnn = build(kind, {}, {"num_layers": layers, "bidirectional": True}, batch_first=True)
+        x = torch.randn(B, time, E).double()
+        lengths = torch.tensor([time, 1, max(1, time - 1)])
+        found = unrolled.decompose(rnn, x, lengths, expansion=expansion)
+        weight = torch.randn(classes, D).double()
+        for d in (0, 1):
+            expected = found.vectors(d) @ weight.T
+            torch.testing.assert_close(found.scores(weight, d), expected)
+            last = expected[:, 0] if d else expected[torch.arange(B), lengths - 1]
+            torch.testing.assert_close(found.final_scores(weight, d), last)
+            torch.testing.assert_close(found.scores(weight[0], d)[..., 0], expected[..., 0])
+
+
+def test_unbatched_input():
+    rnn = build(nn.LSTM, {}, {})
+    x = torch.randn(T, E).double()
+    found = unrolled.decompose(rnn, x, state=(torch.randn(1, D).double(), torch.randn(1, D).double()))
+    torch.testing.assert_close(found.vectors().shape, torch.Size([1, T, T, D]))
+    assert found.residual().max() < 1e-6
+
+
+def test_path_tolerance_is_kept_and_tightens():
+    rnn = build(nn.LSTM, {}, {}, scale=4.0, batch_first=True)
+    x = torch.randn(B, 12, E).double()
+    errors = [float(unrolled.decompose(rnn, x, tolerance=t).residual().max()) for t in (1e-2, 1e-5, 1e-9)]
+    assert errors[0] < 1e-2
+    assert errors[1] < 1e-5
+    assert errors[2] < 1e-9
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_the_network_is_left_as_it_was(kind):
+    rnn = build(kind, {}, {"num_layers": 2}, dropout=0.5, batch_first=True)
+    rnn.train()
+    calls = []
+    rnn.register_forward_hook(lambda *_: calls.append(1))
+    weights = {k: v.clone() for k, v in rnn.state_dict().items()}
+    seed = torch.get_rng_state()
+    found = unrolled.decompose(rnn, torch.randn(B, T, E, generator=torch.Generator().manual_seed(0)).double())
+    assert found.residual().max() < 1e-6  # dropout was off while it ran
+    assert rnn.training
+    assert not calls
+    assert torch.equal(seed, torch.get_rng_state())
+    assert all(p.grad is None and p.requires_grad for p in rnn.parameters())
+    assert all(torch.equal(v, weights[k]) for k, v in rnn.state_dict().items())
+    assert "forward" not in rnn.__dict__
+
+
+def test_nan_in_the_padding_is_not_read():
+    rnn = build(nn.GRU, {}, {}, batch_first=True)
+    x = torch.randn(B, T, E).double()
+    dirty = x.clone()
+    for b, n in enumerate(LENGTHS.tolist()):
+        dirty[b, n:] = torch.nan
+    torch.testing.assert_close(
+        unrolled.decompose(rnn, dirty, LENGTHS).vectors(), unrolled.decompose(rnn, x, LENGTHS).vectors()
+    )
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_terms_that_have_died_away_are_let_go_and_not_missed(kind):
+    """In float32 they would be subnormal; float64 still holds them, and judges."""
+    rnn = build(kind, {}, {"bidirectional": True}, torch.float32, scale=0.2, batch_first=True)
+    x, weight = torch.randn(1, 300, E), torch.randn(2, D)
+    found = unrolled.decompose(rnn, x, expansion="operating")
+    assert [block.first for block in blocks(found.sequences[0][0])][-1] > 100
+    judge = unrolled.decompose(rnn.double(), x.double(), expansion="operating")
+    for d in (0, 1):
+        torch.testing.assert_close(
+            found.scores(weight, d).double(), judge.scores(weight.double(), d), rtol=1e-4, atol=1e-6
+        )
+        torch.testing.assert_close(found.vectors(d).sum(2).double(), judge.states(d), rtol=1e-4, atol=1e-6)
+
+
+def test_the_residual_tells_of_terms_that_outgrow_their_sum():
+    """Exact terms cancel: rounding grows with the largest of them, so float32 loses the sum that float64 still has."""
+    torch.manual_seed(0)
+    rnn, x = nn.RNN(32, 64), torch.randn(100, 1, 32)
+    for p in rnn.parameters():
+        p.data.mul_(3)
+    grown = unrolled.decompose(rnn, x, expansion="gates")
+    assert grown.vectors().abs().max() > 1e6 * grown.states().abs().max()
+    assert grown.residual().max() > 1e-3
+    tame = unrolled.decompose(rnn, x, expansion="operating")  # the same states, of terms that do not grow
+    assert tame.residual().max() < 1e-5
+    assert unrolled.decompose(rnn.double(), x.double(), expansion="gates").residual().max() < 1e-6
+
+
+def test_it_says_what_it_is_in_one_line():
+    found = unrolled.decompose(nn.GRU(E, D, bidirectional=True), torch.randn(T, B, E), max_order=2)
+    sizes = f"batch={B}, time={T}, hidden={D}, directions=2, max_order=2"
+    assert repr(found).startswith(f"Decomposition(path: {sizes}, parity=")
+    assert "\n" not in repr(found)
+    assert "mean(operating, path)" in repr(
+        unrolled.decompose(nn.GRU(E, D), torch.randn(T, E), expansion="mean(operating,path)")
+    )

@@ -1,0 +1,181 @@
+"""Recorded passes: the bookkeeping around a graph by a stand-in, on any machine; graphs where there is a GPU."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+from unrolled.cells import CELLS, recurrent
+from unrolled.kernels.cuda_graphs import Recordings, current_recordings, recorded
+
+E, D, B, T = 3, 4, 2, 5
+RECORDED = ("elman", "gru", "gru_before", "mi_gru", "mi_lstm", "mi_rnn", "mlstm", "mmlstm", "mmrnn", "mrnn")
+
+
+class StandIn:
+    """What a graph does, on a CPU: done again, it reads and writes the memory that it was recorded with."""
+
+    def __init__(self, run, tensors):
+        self.run, self.tensors, self.results, self.times = run, tensors, run(*tensors), 0
+
+    def __call__(self):
+        self.times += 1
+        for mine, new in zip(self.results, self.run(*self.tensors), strict=True):
+            if mine is not None:
+                mine.copy_(new.clone())
+
+
+def stand_ins(most=32):
+    return Recordings(most, "cpu", StandIn)
+
+
+def learn(network, x):
+    """What a step of training reads: outputs, and the gradients of inputs and weights."""
+    x = x.detach().requires_grad_()
+    outputs = network(x)[0]
+    return outputs.detach(), *torch.autograd.grad(outputs.square().sum(), (x, *network.parameters()))
+
+
+def same(one, other):
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_passes_compute_what_passes_compute(name):
+    torch.manual_seed(0)
+    network, recordings = recurrent(name, E, D).double(), stand_ins()
+    inputs = [torch.randn(T, B, E).double() for _ in range(3)]
+    expected = [learn(network, x) for x in inputs]
+    with recorded(recordings):
+        found = [learn(network, x) for x in inputs]
+    for one, other in zip(found, expected, strict=True):
+        same(one, other)
+    assert [recording.times for _, recording in recordings.kept.values()] == [3, 3]  # forward, and back
+
+
+def test_weights_are_read_anew():
+    network, x, recordings = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
+    with recorded(recordings):
+        before = learn(network, x)
+        with torch.no_grad():
+            for weight in network.parameters():
+                weight.mul_(2)
+        after = learn(network, x)
+    same(after, learn(network, x))
+    assert not torch.allclose(after[0], before[0])
+    assert len(recordings.kept) == 2
+
+
+def test_every_shape_type_and_kernel_is_a_recording_of_its_own():
+    recordings = stand_ins()
+    with recorded(recordings), torch.no_grad():
+        for network, x in (
+            (recurrent("elman", E, D), torch.randn(T, B, E)),
+            (recurrent("elman", E, D), torch.randn(T, B, E)),  # other weights, the same recording
+            (recurrent("elman", E, D, nonlinearity="relu"), torch.randn(T, B, E)),
+            (recurrent("elman", E, D), torch.randn(T, B + 1, E)),
+            (recurrent("elman", E, D).double(), torch.randn(T, B, E).double()),
+            (recurrent("mmrnn", E, D, choices=2), torch.randn(T, B, E)),
+            (recurrent("mmrnn", E, D, choices=3), torch.randn(T, B, E)),
+        ):
+            found = network(x)[0]
+            token = recordings.kept.copy()
+            with recorded(Recordings(0, "cpu", StandIn)):  # none may be kept: as without
+                torch.testing.assert_close(found, network(x)[0])
+            assert recordings.kept == token
+    assert len(recordings.kept) == 6
+
+
+def test_beyond_the_most_passes_run_as_they_are():
+    network, recordings = recurrent("gru", E, D), stand_ins(most=2)
+    x, longer = torch.randn(T, B, E), torch.randn(T + 1, B, E)
+    expected = learn(network, longer)
+    with recorded(recordings):
+        learn(network, x)
+        same(learn(network, longer), expected)
+    assert len(recordings.kept) == 2
+
+
+def test_the_way_back_is_recorded_by_what_the_way_forward_was():
+    network, x, recordings = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
+    with recorded(recordings):
+        outputs = network(x)[0]
+    outputs.sum().backward()  # outside of the block, as in a thread of autograd's
+    assert len(recordings.kept) == 2
+    network.zero_grad()
+    outputs = network(x)[0]
+    with recorded(recordings):
+        outputs.sum().backward()
+    assert [recording.times for _, recording in recordings.kept.values()] == [1, 1]
+
+
+def test_a_gradient_of_a_gradient_is_not_recorded():
+    network, x, recordings = recurrent("gru", E, D).double(), torch.randn(T, B, E).double(), stand_ins()
+    other = copy.deepcopy(network)
+
+    def twice(network):
+        leaf = x.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(network(leaf)[0].square().sum(), leaf, create_graph=True)
+        kept.append(len(recordings.kept))
+        return torch.autograd.grad(slope.square().sum(), leaf)
+
+    kept = []
+    with recorded(recordings):
+        found = twice(network)
+    assert kept == [1]
+    same(found, twice(other))
+
+
+def test_what_inference_recorded_serves_training():
+    network, x, recordings = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
+    expected = learn(network, x)
+    with recorded(recordings):
+        with torch.inference_mode():
+            network(x)
+        same(learn(network, x), expected)
+    assert len(recordings.kept) == 2
+
+
+def test_two_ways_forward_may_wait_for_their_ways_back():
+    network, recordings = recurrent("gru", E, D), stand_ins()
+    inputs = [torch.randn(T, B, E, requires_grad=True) for _ in range(2)]
+    expected = [torch.autograd.grad(network(x)[0].square().sum(), x) for x in inputs]
+    with recorded(recordings):
+        outputs = [network(x)[0].square().sum() for x in inputs]
+        found = [torch.autograd.grad(each, x) for each, x in zip(outputs, inputs, strict=True)]
+    same([g for (g,) in found], [g for (g,) in expected])
+
+
+@pytest.mark.parametrize("name", ["lstm", "mvma_g", "simplified_gru"])
+def test_kernels_that_leave_more_behind_are_not_recorded(name):
+    network, x, recordings = recurrent(name, E, D), torch.randn(T, B, E), stand_ins()
+    expected = learn(network, x)
+    with recorded(recordings):
+        same(learn(network, x), expected)
+    assert not recordings.kept
+
+
+def test_outside_of_a_block_and_on_another_device_nothing_is_recorded():
+    network, x = recurrent("gru", E, D), torch.randn(T, B, E)
+    with recorded() as recordings:
+        assert current_recordings() is recordings
+        network(x)
+    assert not recordings.kept
+    assert current_recordings() is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
+@pytest.mark.parametrize("name", [name for name in RECORDED if name in CELLS.names()])
+def test_graphs_compute_what_passes_compute(name):
+    torch.manual_seed(0)
+    network = recurrent(name, E, D).double().cuda()
+    inputs = [torch.randn(T, B, E).double().cuda() for _ in range(3)]
+    expected = [learn(network, x) for x in inputs]
+    with recorded() as recordings:
+        found = [learn(network, x) for x in inputs]
+    for one, other in zip(found, expected, strict=True):
+        same(one, other)
+    assert len(recordings.kept) == 2

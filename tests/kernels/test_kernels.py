@@ -1,0 +1,139 @@
+"""Whole-sequence kernels against the plain loop: in stretches, under other transforms, and where torch.nn runs."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd import forward_ad
+
+from unrolled.cells import CELLS, recurrent
+from unrolled.cells.base import Cell
+from unrolled.cells.elman import Elman
+from unrolled.cells.lstm import LSTM
+from unrolled.kernels import base as sequence
+from unrolled.testing import check_cell
+
+E, D, B, T = 3, 5, 2, 7
+KERNELS = [name for name, cell in CELLS.members.items() if cell.unroll is not Cell.unroll]
+
+
+def made(name, **options):
+    torch.manual_seed(0)
+    cell = CELLS.get(name)(E, D, **options).double()
+    for parameter in cell.parameters():
+        parameter.data.mul_(1.5)
+    return cell, torch.randn(T, B, E).double(), cell.initial_state(B) + 0.3 * torch.randn(B, cell.state_size).double()
+
+
+def gradients(cell, unroll, x, s):
+    leaves = (x.requires_grad_(), s.requires_grad_(), *cell.parameters())
+    states = unroll(x, s)
+    torch.manual_seed(1)
+    return states, *torch.autograd.grad((states * torch.randn_like(states)).sum(), leaves, allow_unused=True)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_sequence_of_several_stretches_has_the_same_gradient(name, length, monkeypatch):
+    cell, x, s = made(name)
+    cut = []
+    monkeypatch.setattr(sequence, "CACHED", length * s.numel())
+    for module in ("kernels.gated", "kernels.reset", "affine_scan"):
+        monkeypatch.setattr(
+            f"unrolled.recurrence.{module}.stretches", lambda *a: cut.append(sequence.stretches(*a[:2])) or cut[-1]
+        )
+    found = gradients(cell, cell.unroll, x, s)
+    assert cut
+    assert all(len(stretches) == -(-T // length) for stretches in cut)
+    for one, other in zip(found, gradients(cell, lambda *a: Cell.unroll(cell, *a), x, s), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+def test_stretches_cover_a_sequence_from_its_end():
+    found = sequence.stretches(10, sequence.CACHED // 4)
+    assert found == [(8, 10), (4, 8), (0, 4)]
+    assert sequence.stretches(3, 10 * sequence.CACHED) == [(2, 3), (1, 2), (0, 1)]
+    assert sequence.stretches(0, 5) == []
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_forward_mode_goes_through_the_plain_loop(name):
+    cell, x, s = made(name)
+    tangents = torch.randn_like(x), torch.randn_like(s)
+    expected = torch.func.jvp(lambda *a: Cell.unroll(cell, *a), (x, s), tangents)
+    for one, other in zip(torch.func.jvp(cell.unroll, (x, s), tangents), expected, strict=True):
+        torch.testing.assert_close(one, other)
+    with forward_ad.dual_level():
+        dual = cell.unroll(forward_ad.make_dual(x, tangents[0]), forward_ad.make_dual(s, tangents[1]))
+        torch.testing.assert_close(forward_ad.unpack_dual(dual).tangent, expected[1])
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_gradient_for_each_example_is_that_of_the_example(name):
+    cell, x, s = made(name)
+    loss = lambda x, s: cell.unroll(x[:, None], s[None]).square().sum()
+    each = torch.func.vmap(torch.func.grad(loss), in_dims=(1, 0), out_dims=1)(x, s)
+    x.requires_grad_()
+    torch.testing.assert_close(each, torch.autograd.grad(cell.unroll(x, s).square().sum(), x)[0])
+
+
+@pytest.mark.parametrize("options", [{}, {"bias": False}, {"proj_size": 2}])
+def test_an_lstm_runs_as_torchs_and_is_differentiated_twice(options):
+    cell, x, s = made("lstm", **options)
+    leaves = (x.requires_grad_(), s.requires_grad_(), *cell.parameters())
+
+    def both_orders(run):
+        hidden, last = run(x, s)
+        loss = hidden.square().sum() + last.sin().sum()
+        cheap = torch.autograd.grad(loss, leaves, retain_graph=True)
+        first = torch.autograd.grad(loss, leaves, create_graph=True)
+        return hidden, last, *cheap, *first, *torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
+
+    for one, other in zip(both_orders(cell.outputs), both_orders(lambda *a: Cell.outputs(cell, *a)), strict=True):
+        torch.testing.assert_close(one, other)
+    tangents = torch.randn_like(x), torch.randn_like(s)
+    one, other = (torch.func.jvp(run, (x, s), tangents) for run in (cell.outputs, lambda *a: Cell.outputs(cell, *a)))
+    torch.testing.assert_close(one, other)
+
+
+def test_a_linearised_lstm_does_not_run_as_torchs():
+    cell, x, s = made("lstm")
+    surrogate = cell.first_order()
+    hidden, last = surrogate.outputs(x, s)
+    states = surrogate.unroll(x, s)
+    torch.testing.assert_close((hidden, last), (states[1:, :, D:], states[-1]))
+    assert not torch.allclose(hidden, cell.outputs(x, s)[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("lengths", [None, [7, 3]])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_a_network_of_lstms_is_torchs(lengths, bidirectional):
+    torch.manual_seed(0)
+    mine = recurrent("lstm", E, D, num_layers=2, bidirectional=bidirectional).double()
+    theirs = nn.LSTM(E, D, num_layers=2, bidirectional=bidirectional).double()
+    for ours, its in zip(mine.parameters(), theirs.parameters(), strict=True):
+        its.data.copy_(ours.data)
+    x = torch.randn(T, B, E).double()
+    given = x if lengths is None else nn.utils.rnn.pack_padded_sequence(x, torch.tensor(lengths))
+    outputs, (h, c) = mine(x, lengths=lengths)
+    expected, (h_n, c_n) = theirs(given)
+    expected = expected if lengths is None else nn.utils.rnn.pad_packed_sequence(expected)[0]
+    torch.testing.assert_close((outputs, h, c), (expected, h_n, c_n))
+
+
+@pytest.mark.parametrize("nonlinearity", ["tanh", "relu", "sigmoid"])
+def test_every_activation_of_an_elman_network_has_its_kernel(nonlinearity):
+    check_cell(lambda: Elman(E, D, nonlinearity=nonlinearity))
+
+
+def test_networks_of_kernels_copy_and_run_without_gradient():
+    for name in KERNELS:
+        cell, x, s = made(name)
+        with torch.no_grad():
+            states = copy.deepcopy(cell).unroll(x, s)
+        torch.testing.assert_close(states, Cell.unroll(cell, x, s))
+        assert not states.requires_grad
+    assert isinstance(made("lstm")[0], LSTM)

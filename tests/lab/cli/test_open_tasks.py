@@ -1,0 +1,97 @@
+"""A run of every task is opened by a typed text, and the account of what it says closes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
+from unrolled.lab.papers.framework.unique_splits import SMALL
+from unrolled.lab.tasks import TASKS
+from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.engine import train
+from unrolled.lab.training.settings import TrainingSettings
+
+Command = Callable[..., Any]
+SAID = {
+    "classify": ("this film was not good",),
+    "regress": ("the plot was very good",),
+    "relate": ("the <e1> storm </e1> caused the <e2> flood </e2>",),
+    "tag": ("anna wells met boris", "--at", 1),
+    "lm": ("the old",),
+    "chars": ("the ol", "--at", 3),
+    "rank": ("where does anna live ? ||| anna lives in lincoln .",),
+    "translate": ("the old dog ||| der",),
+}
+CLOSED = ("brackets",)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A small run of each task, trained for one epoch on made-up data."""
+    folder = tmp_path_factory.mktemp("runs")
+
+    def of(name: str) -> Path:
+        if not (folder / name).exists():
+            task = TASKS.get(name)
+            corpus = MADE_UP[task.kind](SMALL, 0)
+            settings = TrainingSettings(**{**task.training, "epochs": 1, "batch": 8, "device": "cpu"})
+            learned = task.from_corpus(corpus, task.Architecture(hidden=8, embedding=8))
+            train(learned, corpus, settings, folder / name, data=DataChoice(data=(corpus.name,)))
+        return folder / name
+
+    return of
+
+
+def test_every_task_is_opened_or_says_that_it_is_not() -> None:
+    assert {*SAID, *CLOSED} == set(TASKS.names())
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_account_of_what_a_run_says_closes(
+    unrolled: Command, runs: Callable[[str], Path], tmp_path: Path, name: str
+) -> None:
+    text, *options = SAID[name]
+    done = unrolled("explain", runs(name), text, *options, "--json", tmp_path / "x.json")
+    assert done.status == 0, done.err
+    assert "the network says: " in done.out
+    (found,) = json.loads((tmp_path / "x.json").read_text())["accounts"]
+    ledger = found["ledger"]
+    parts = sum(ledger[part] for part in ("ngrams", "initial", "bias", "remainder"))
+    assert parts == pytest.approx(ledger["logit"], abs=1e-9)
+    assert abs(ledger["remainder"]) < 1e-4 * max(1.0, abs(ledger["logit"]))
+    assert any(abs(ngram["contribution"]) > 0 for ngram in found["ngrams"])
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_a_run_that_is_not_opened_says_so(unrolled: Command, runs: Callable[[str], Path], name: str) -> None:
+    unrolled("explain", runs(name), "( )").assert_refused(2, f"a run of the task {name} is not opened by a text")
+
+
+def test_a_position_must_be_in_the_text_and_a_whole_text_has_none(
+    unrolled: Command, runs: Callable[[str], Path]
+) -> None:
+    unrolled("explain", runs("tag"), "anna met boris", "--at", 3).assert_refused(2, "3")
+    unrolled("explain", runs("classify"), "a film", "--at", 0).assert_refused(2, "speaks of a text as a whole")
+
+
+def test_the_help_names_what_rank_and_translate_are_asked_with(unrolled: Command) -> None:
+    text = " ".join(unrolled("explain", "--help").out.replace("│", " ").split())
+    for words in ('"question ||| sentence"', '"sentence ||| beginning"', "'where is lincoln ? |||", "||| a man'"):
+        assert words in text, words
+    assert "of a translation, unless its beginning is given, the first" in text
+
+
+def test_the_position_left_out_is_the_one_that_the_help_names(unrolled: Command, runs: Callable[[str], Path]) -> None:
+    def said(*words: object) -> str:
+        done = unrolled("explain", runs("translate"), *words)
+        assert done.status == 0, done.err
+        return done.out
+
+    assert said("the old dog") == said("the old dog", "--at", 0)
+    assert said("the old dog ||| der alte") == said("the old dog ||| der alte", "--at", 2)
+    assert said("the old dog ||| der alte") != said("the old dog ||| der alte", "--at", 0)

@@ -1,0 +1,146 @@
+"""The manifest knows every dataset, and checking finds what differs."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import inspect
+import lzma
+from importlib.resources import files
+
+import pytest
+
+from unrolled.errors import DataError, FileError, UnknownNameError, UsageError
+from unrolled.lab.data.checksums import check, check_file
+from unrolled.lab.data.datasets import DATASETS
+from unrolled.lab.data.manifest import DataFile, Manifest, at_hand, read_manifest
+
+TEXT = b"some text\n"
+KNOWN = DataFile(bytes=len(TEXT), sha256=hashlib.sha256(TEXT).hexdigest())
+
+
+def test_every_dataset_that_reads_files_is_in_the_manifest():
+    manifest = read_manifest()
+    generated = {"dyck", "negation", "python"}
+    for name, source in DATASETS.members.items():
+        assert bool(manifest.source(name).files) is (name not in generated)
+        if name not in generated:
+            assert manifest.source(name).counts is not None
+            assert "folder" in inspect.signature(source.read).parameters
+
+
+def test_the_manifest_speaks_of_known_files_and_known_datasets_alone():
+    manifest = read_manifest()
+    assert set(manifest.sources) - set(DATASETS.names()) == {"glove"}
+    used = {path for source in manifest.sources.values() for path in source.files}
+    assert used == set(manifest.files)
+    assert {file.archive for file in manifest.files.values()} - {None} == set(manifest.archives)
+    for file in manifest.files.values():
+        assert (file.archive is None) is (file.member is None)
+        assert file.sha256 is not None or manifest.archives[file.archive].sha256
+
+
+def test_only_what_is_openly_licensed_is_fetched_and_by_https_alone():
+    manifest = read_manifest()
+    openly = {
+        name
+        for name, source in manifest.sources.items()
+        if source.files and all(manifest.files[p].openly for p in source.files)
+    }
+    assert openly == {
+        "tinyshakespeare", "uci-amazon", "uci-imdb", "uci-yelp", "war_and_peace", "wikitext103", "wikitext2",
+    }  # fmt: skip
+    for name in openly:
+        assert DATASETS.get(name).licence in {"public domain", "CC BY 4.0", "CC BY-SA 3.0"}
+    for name, source in manifest.sources.items():
+        assert name in openly or not source.files or source.ask
+    addresses = [each.address for each in (*manifest.files.values(), *manifest.archives.values()) if each.address]
+    assert all(address.startswith("https://") for address in addresses)
+
+
+def test_the_manifest_is_in_the_package_and_an_unknown_key_in_it_is_refused():
+    assert files("unrolled.lab.data").joinpath("manifest.toml").is_file()
+    with pytest.raises(UsageError, match="file"):
+        Manifest(sources={"a": {"file": ["x"]}}, files={}, archives={})
+    with pytest.raises(UsageError, match="sha256"):
+        DataFile(sha256="short")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t", TEXT),
+        ("t.xz", lzma.compress(TEXT)),
+        ("t.xz", lzma.compress(TEXT, preset=0)),
+        ("t.gz", gzip.compress(TEXT)),
+    ],
+)
+def test_a_text_is_right_however_it_is_packed(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    assert check_file(tmp_path / name, KNOWN) == f"{tmp_path / name}: sha256 right"
+
+
+def test_a_packed_file_that_is_known_need_not_be_unpacked(tmp_path):
+    (tmp_path / "t.xz").write_bytes(b"not xz at all")
+    known = KNOWN.model_copy(update={"packed": hashlib.sha256(b"not xz at all").hexdigest()})
+    assert check_file(tmp_path / "t.xz", known) == f"{tmp_path / 't.xz'}: sha256 right"
+    with pytest.raises(DataError, match=r"t\.xz: expected a whole \.xz file, found .*; fetch it again"):
+        check_file(tmp_path / "t.xz", KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("t", TEXT + b"!"), ("t", b""), ("t.xz", lzma.compress(TEXT[:-1])), ("t.gz", gzip.compress(b"x"))],
+)
+def test_a_text_that_differs_is_not(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(
+        DataError, match=r"expected 10 bytes with the sha256 [0-9a-f]{12}…, found \d+ with [0-9a-f]{12}…"
+    ):
+        check_file(tmp_path / name, KNOWN)
+    cut = tmp_path / "cut.xz"
+    cut.write_bytes(lzma.compress(TEXT)[:-5])
+    with pytest.raises(DataError, match=r"cut\.xz: expected a whole \.xz file"):
+        check_file(cut, KNOWN)
+
+
+def test_a_file_that_is_not_there_is_no_data_error(tmp_path):
+    with pytest.raises(FileError, match="cannot be read"):
+        check_file(tmp_path / "t", KNOWN)
+
+
+def write_uci(folder, rows):
+    (folder / "uci_sentiment").mkdir(exist_ok=True)
+    content = "".join(f"sentence {number}\t{number % 2}\n" for number in range(rows)).encode()
+    (folder / "uci_sentiment" / "yelp_labelled.txt").write_bytes(content)
+    file = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    return {"uci_sentiment/yelp_labelled.txt": file}
+
+
+def test_counts_are_compared_once_the_files_are_right(tmp_path):
+    known = write_uci(tmp_path, 100)
+    source = {"files": list(known), "counts": (80, 10, 10)}
+    manifest = Manifest(sources={"uci-yelp": source}, files=known, archives={})
+    assert at_hand(manifest.source("uci-yelp"), tmp_path)
+    lines = list(check("uci-yelp", manifest, tmp_path))
+    assert lines[-1] == "uci-yelp: 80 / 10 / 10 in train / dev / test, as it should be"
+    other = Manifest(sources={"uci-yelp": {**source, "counts": (81, 10, 9)}}, files=known, archives={})
+    with pytest.raises(DataError, match=r"uci-yelp: expected 81 / 10 / 9 in train / dev / test, found 80 / 10 / 10"):
+        list(check("uci-yelp", other, tmp_path))
+    write_uci(tmp_path, 99)
+    with pytest.raises(DataError, match=r"yelp_labelled\.txt: expected .* bytes with the sha256"):
+        list(check("uci-yelp", manifest, tmp_path))
+
+
+def test_what_is_missing_is_not_at_hand(tmp_path):
+    source = read_manifest().source("wikiqa")
+    assert not at_hand(source, tmp_path)
+    assert at_hand(read_manifest().source("negation"), None)
+    with pytest.raises(UnknownNameError, match="did you mean 'wikiqa'"):
+        read_manifest().source("wikiq")
+
+
+def test_what_is_generated_has_counts_too():
+    assert list(check("negation", read_manifest(), None)) == [
+        "negation: 4,120 / 200 / 200 in train / dev / test, as it should be"
+    ]

@@ -1,0 +1,20 @@
+"""The real files, held to the manifest."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrolled.lab.data.checksums import check
+from unrolled.lab.data.datasets import DATASETS
+from unrolled.lab.data.manifest import read_manifest
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    "name", ["ag_news", "conll2003", "glove", "multi30k", "ptb", "uci-imdb", "war_and_peace", "wikiqa"]
+)
+def test_the_real_files_are_what_the_manifest_says(data_folder, name):
+    manifest = read_manifest()
+    lines = list(check(name, manifest, data_folder))
+    assert len(lines) == len(manifest.source(name).files) + (name in DATASETS.names())
+    assert all(line.endswith(("sha256 right", "as it should be")) for line in lines)

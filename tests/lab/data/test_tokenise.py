@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from unrolled.lab.data.tokenise import tokenise
+
+CASES = {
+    "I don't like it, it's awful!": "I do n't like it , it 's awful !",
+    "It isn't; they can't, won't and couldn't've.": "It is n't ; they ca n't , wo n't and could n't 've .",
+    "You cannot; gonna, gotta": "You can not ; gon na , got ta",
+    "we’re, I’ll, she'd, I'm": "we 're , I 'll , she 'd , I 'm",
+    'He said "no way" -- really...': "He said `` no way '' -- really ...",
+    "a 'small' film": "a ` small ' film",
+    "the dogs' dinner": "the dogs ' dinner",
+    "Mr. Smith's U.S. film (2002)": "Mr. Smith 's U.S. film ( 2002 )",
+    "director J. Doe": "director J. Doe",
+    "Plan B.": "Plan B .",
+    "1,000.50 and 9/11, the '70s": "1,000.50 and 9/11 , the '70s",
+    "well-made and/or co-writer": "well-made and/or co-writer",
+    "rock 'n' roll": "rock 'n' roll",
+    "naïve café": "naïve café",
+    "<b>not</b>": "< b > not < / b >",
+    "  spaces \t everywhere\n": "spaces everywhere",
+    "": "",
+}
+
+
+@pytest.mark.parametrize(("sentence", "tokens"), CASES.items())
+def test_sentences_are_cut_as_treebanks_cut_them(sentence, tokens):
+    assert tokenise(sentence) == tokens.split()
+
+
+@pytest.mark.parametrize("tokens", CASES.values())
+def test_text_that_is_cut_comes_back_as_it_was(tokens):
+    assert tokenise(tokens) == tokens.split()

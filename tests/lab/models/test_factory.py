@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from unrolled.cells import CELLS
+from unrolled.cells.recurrent import Recurrent
+from unrolled.composition import ENCODERS
+from unrolled.errors import UsageError
+from unrolled.lab.models.factory import (
+    ENCODER_NAMES,
+    Encoding,
+    Pooled,
+    features,
+    make_classifier,
+    make_embedding,
+    make_encoder,
+    make_optimiser,
+    make_reader,
+)
+from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.settings import TrainingSettings
+
+
+@pytest.mark.parametrize(("name", "kind"), [("rnn", nn.RNN), ("gru", nn.GRU), ("lstm", nn.LSTM)])
+def test_a_config_becomes_the_network_it_names(name, kind):
+    architecture = Pooled(encoder=name, hidden=6, embedding=5, layers=2, bidirectional=True, dropout=0.25)
+    model = make_classifier(architecture, words=30, outputs=4)
+    assert type(model.encoder) is kind
+    assert (model.encoder.input_size, model.encoder.hidden_size) == (5, 6)
+    assert (model.encoder.num_layers, model.encoder.bidirectional, model.encoder.dropout) == (2, True, 0.25)
+    assert model.embedding.weight.shape == (30, 5)
+    assert (model.embedding.weight[0] == 0).all()
+    assert model.head.weight.shape == (4, 12)
+
+
+def test_every_member_of_both_zoos_has_a_name_here():
+    assert set(ENCODER_NAMES) == {"rnn", *CELLS.names(), *ENCODERS.names()}
+
+
+@pytest.mark.parametrize("bidirectional", [False, True], ids=["one-way", "both-ways"])
+@pytest.mark.parametrize("name", ENCODER_NAMES)
+def test_every_encoder_is_called_alike_and_gives_the_features_it_says(name, bidirectional):
+    encoding = Encoding(encoder=name, hidden=16, embedding=16, bidirectional=bidirectional)
+    encoder = make_encoder(encoding, 16)
+    packed = nn.utils.rnn.pack_padded_sequence(
+        torch.randn(3, 5, 16), torch.tensor([5, 2, 3]), batch_first=True, enforce_sorted=False
+    )
+    for given in (torch.randn(3, 5, 16), packed):
+        states, _ = encoder(given)
+        found = states.data if given is packed else states
+        assert found.shape[-1] == features(encoding) == (32 if bidirectional else 16)
+        assert found.shape[:-1] == ((10,) if given is packed else (3, 5))
+
+
+def test_a_cell_that_is_also_an_encoder_is_the_cell_which_can_be_stacked():
+    assert isinstance(make_encoder(Encoding(encoder="mvma_g", hidden=4, layers=2), 3), Recurrent)
+    with pytest.raises(UsageError, match="layers is 2; expected 1, as va_w is no recurrent network to be stacked"):
+        make_encoder(Encoding(encoder="va_w", hidden=4, layers=2), 3)
+
+
+def test_an_encoder_has_the_options_of_its_class_and_no_others():
+    mmlstm = make_encoder(Encoding(encoder="mmlstm", hidden=4, options={"choices": 2}), 3)
+    assert sum(p.numel() for p in mmlstm.parameters()) < sum(
+        p.numel() for p in make_encoder(Encoding(encoder="mmlstm", hidden=4), 3).parameters()
+    )
+    with pytest.raises(UsageError, match="unknown option of mmlstm 'choice'; did you mean 'choices'"):
+        make_encoder(Encoding(encoder="mmlstm", options={"choice": 2}), 3)
+    with pytest.raises(UsageError, match="unknown option of mvm_g 'num_layers'; expected one of: bias"):
+        make_encoder(Encoding(encoder="mvm_g", options={"num_layers": 2}), 3)
+    with pytest.raises(UsageError, match="mm was given the option 'window'; expected none"):
+        make_encoder(Encoding(encoder="mm", options={"window": 2}), 4)
+    with pytest.raises(UsageError, match="gru was given the option 'choices'; expected none"):
+        make_encoder(Encoding(encoder="gru", options={"choices": 2}), 3)
+    assert make_encoder(Encoding(encoder="rnn", options={"nonlinearity": "relu"}), 3).nonlinearity == "relu"
+
+
+@pytest.mark.parametrize(
+    ("encoder", "options", "message"),
+    [
+        ("rnn", {"nonlinearity": "rleu"}, "^unknown nonlinearity 'rleu'; did you mean 'relu'"),
+        ("rnn", {"nonlinearity": 3}, "^unknown nonlinearity '3'; expected one of: relu, tanh$"),
+        ("transformer", {"dropout": 2}, "^dropout is 2; expected a number from 0 on, below 1$"),
+        ("transformer", {"dropout": "much"}, "^dropout is 'much'; expected a number"),
+    ],
+)
+def test_a_value_that_an_option_cannot_have_is_one_line(encoder, options, message):
+    with pytest.raises(UsageError, match=message):
+        make_encoder(Encoding(encoder=encoder, hidden=4, options=options), 3)
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:12"])
+def test_a_device_may_have_a_number(device):
+    assert TrainingSettings(device=device).device == device
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_an_encoder_of_products_begins_with_tokens_it_can_multiply(bidirectional):
+    torch.manual_seed(0)
+    encoding = Encoding(encoder="mm", hidden=16, embedding=16, bidirectional=bidirectional)
+    embedding, encoder = make_reader(encoding, 9)
+    words = torch.tensor([[2, 3, 4, 5, 6, 7, 8, 2, 3, 4]])
+    last = encoder(embedding(words))[0][0, -1, :16]
+    assert (last.view(4, 4) - torch.eye(4)).abs().max() < 0.2
+    assert encoder(make_embedding(9, 16)(words))[0][0, -1, :16].abs().max() < 1e-3  # the control
+
+
+def test_one_layer_is_built_without_a_warning_of_dropout_between_layers():
+    assert make_encoder(Encoding(dropout=0.5), 3).dropout == 0.0
+
+
+def test_the_same_generator_state_builds_the_same_weights():
+    def weights(seed):
+        torch.manual_seed(seed)
+        return nn.utils.parameters_to_vector(make_classifier(Pooled(hidden=3, embedding=3), 5, 2).parameters())
+
+    assert torch.equal(weights(1), weights(1))
+    assert not torch.equal(weights(1), weights(2))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        (Pooled, {"encodr": "gru"}, "unknown setting 'encodr'; did you mean 'encoder'"),
+        (Pooled, {"encoder": "gruu"}, "unknown encoder 'gruu'; did you mean 'gru'"),
+        (
+            Pooled,
+            {"pooling": "sum"},
+            "unknown pooling 'sum'; expected one of: attention, last, max, mean",
+        ),
+        (Pooled, {"hidden": 0}, "hidden is 0; expected greater than or equal to 1"),
+        (Pooled, {"dropout": 1.0}, "dropout is 1.0; expected less than 1"),
+        (Pooled, {"dropout": float("nan")}, "dropout is nan; expected a finite number"),
+        (TrainingSettings, {"optimiser": "adamm"}, "unknown optimiser 'adamm'; did you mean 'adam'"),
+        (TrainingSettings, {"lr": 0.0}, "lr is 0.0; expected greater than 0"),
+        (TrainingSettings, {"epochs": "many"}, "epochs is 'many'; expected a valid integer"),
+        (TrainingSettings, {"device": "tpu"}, "^device is 'tpu'; expected auto, cpu, cuda or a numbered GPU such as"),
+        (TrainingSettings, {"vectors": 5}, "^vectors is 5; expected the path of a file$"),
+        (TrainingSettings, {"tensorboard": "maybe"}, "^tensorboard is 'maybe'; expected true or false$"),
+        (Pooled, {"encoder": 3}, "^encoder is 3; expected text$"),
+        (Pooled, {"options": 3}, "^options is 3; expected names and values$"),
+        (Pooled, {"options": {"a": [1]}}, r"^options\.a is \[1\]; expected true, false, a number or text$"),
+        (DataChoice, {"data": 3}, "^data is 3; expected a list$"),
+        (DataChoice, {"data": ()}, r"^data is \(\); expected at least one$"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_that_says_what_was_expected(kind, values, message):
+    with pytest.raises(UsageError, match=message) as caught:
+        kind(**values)
+    assert "\n" not in str(caught.value)
+
+
+def test_configs_do_not_change():
+    config = Encoding()
+    with pytest.raises(ValueError, match="frozen"):
+        config.hidden = 3
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "adagrad", "sgd"])
+def test_each_optimiser_goes_downhill(name):
+    weight = nn.Parameter(torch.ones(3))
+    optimiser = make_optimiser(name, [weight], 0.1)
+    weight.square().sum().backward()
+    optimiser.step()
+    assert type(optimiser).__name__.lower() == name
+    assert (weight < 1).all()

@@ -1,0 +1,40 @@
+"""Correlations of units and areas under curves, against definitions written out."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+
+from unrolled.lab.metrics.pearson import pearson
+from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve, correlations
+
+
+def test_every_unit_is_correlated_as_one_would_be_alone():
+    generator = torch.Generator().manual_seed(0)
+    units = torch.randn(50, 7, generator=generator)
+    facts = units[:, 3] + 0.5 * torch.randn(50, generator=generator)
+    found = correlations(units, facts)
+    assert found.tolist() == pytest.approx([pearson(unit, facts) for unit in units.T], abs=1e-6)
+    assert int(found.argmax()) == 3
+    assert found[[0, 1, 2, 4, 5, 6]].abs().max() < 0.6  # the others know nothing of it
+
+
+def test_what_does_not_vary_says_nothing():
+    units = torch.tensor([[1.0, 2.0], [1.0, 3.0]])
+    assert correlations(units, torch.tensor([0.0, 1.0])).tolist() == pytest.approx([0, 1])
+    assert correlations(units, torch.tensor([4.0, 4.0])).tolist() == [0, 0]
+
+
+def test_the_area_is_the_share_of_pairs_in_order():
+    generator = torch.Generator().manual_seed(1)
+    values = torch.randint(5, (40,), generator=generator).float()  # many are equal
+    truth = torch.rand(40, generator=generator) < 0.3
+    pairs = list(product(values[truth].tolist(), values[~truth].tolist()))
+    share = sum((high > low) + 0.5 * (high == low) for high, low in pairs) / len(pairs)
+    assert area_under_curve(values, truth) == pytest.approx(share)
+    assert area_under_curve(-values, truth) == pytest.approx(1 - share)
+    assert area_under_curve(truth.float(), truth) == 1
+    assert area_under_curve(torch.zeros(40), truth) == 0.5
+    assert area_under_curve(values, truth | ~truth) is None

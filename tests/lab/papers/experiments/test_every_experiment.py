@@ -1,0 +1,103 @@
+"""What holds for every experiment of the zoo: a new one is tested from its first day."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unrolled.lab.papers import EXPERIMENTS
+from unrolled.lab.papers.framework.experiment import SCALES
+from unrolled.lab.papers.framework.figure_style import save
+from unrolled.lab.papers.framework.result_store import Archive
+from unrolled.lab.papers.framework.runner import collect, run_experiment
+from unrolled.lab.papers.framework.summary import summarise
+
+NAMES = EXPERIMENTS.names()
+
+
+@pytest.fixture(scope="module")
+def smoked(tmp_path_factory):
+    """Run each experiment once at scale smoke, when it is first asked for."""
+    archive = Archive(tmp_path_factory.mktemp("results"))
+    seen = {}
+
+    def run(name):
+        if name not in seen:
+            experiment = EXPERIMENTS.get(name)()
+            seen[name] = experiment, run_experiment(experiment, "smoke", archive, command="a test")
+        return *seen[name], archive
+
+    return run
+
+
+def test_experiments_are_found_by_listing_the_folder():
+    expected = {"cs224d-notes-4/gradients", "cs224d-notes-4/clipping-surface"}
+    expected |= {"cs577-lecture-5/memorising", "cs577-lecture-5/agreement"}
+    assert expected <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_says_what_it_is(name):
+    kind = EXPERIMENTS.get(name)
+    paper, _, item = name.partition("/")
+    assert paper
+    assert item
+    assert kind().paper == paper
+    for text in (kind.title, kind.source):
+        assert text
+        assert "\n" not in text
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", NAMES)
+def test_trials_are_listed_at_every_scale_without_running_and_no_two_are_alike(name, scale):
+    experiment = EXPERIMENTS.get(name)()
+    trials = experiment.trials(scale)
+    assert trials
+    assert len({trial.key(experiment.name, experiment.version) for trial in trials}) == len(trials)
+    assert len({trial.label for trial in trials}) == len(trials)
+    for trial in trials:
+        settings = json.loads(json.dumps(dict(trial.settings), allow_nan=False))
+        assert settings == dict(trial.settings)  # JSON's types alone: what is kept is what was run
+    again = EXPERIMENTS.get(name)().trials(scale)
+    assert [trial.settings for trial in again] == [trial.settings for trial in trials]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_smoke_run_has_tables_with_rows_and_is_found_again(name, smoked):
+    experiment, results, archive = smoked(name)
+    assert len(results) == len(experiment.trials("smoke"))
+    report = experiment.report(results, "smoke")
+    assert report.tables
+    for table in report.tables:
+        assert table.rows
+        assert all(cell for row in table.cells() for cell in row)
+    assert all("nan" not in finding for finding in report.findings)
+
+    found = collect(experiment, "smoke", archive)
+    assert [each.values for each in found] == [json.loads(json.dumps(each.values)) for each in results]
+    assert f"`{name}`" in summarise([experiment], archive, ["smoke"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_can_be_drawn(name, smoked, tmp_path):
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
+    experiment, results, _ = smoked(name)
+    for file, draw in experiment.report(results, "smoke").figures.items():
+        png, svg = save(draw, tmp_path, file)
+        assert png.read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in svg.read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_has_been_run_is_reported_though_the_rest_has_not(name, smoked):
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
+    experiment, results, _ = smoked(name)
+    for some in (results[:1], results[-1:]):
+        report = experiment.report(some, "smoke")
+        assert any(table.rows for table in report.tables)
+        for table in report.tables:
+            table.markdown()
+        for draw in report.figures.values():
+            draw()

@@ -1,0 +1,195 @@
+"""CS 224D, lecture notes IV: what its experiments measure, and that findings turn with the figures."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from unrolled.errors import UsageError
+from unrolled.lab.papers.cs224d_notes_4.clipping_surface import ClippingSurface, error
+from unrolled.lab.papers.cs224d_notes_4.deep import DeepBothWays
+from unrolled.lab.papers.cs224d_notes_4.gradients import Gradients
+from unrolled.lab.papers.cs224d_notes_4.language import LanguageModels, different_grams
+from unrolled.lab.papers.cs224d_notes_4.translation import FiveExtensions
+from unrolled.lab.papers.framework.experiment import Bench, Result, Trial
+from unrolled.lab.tasks.translate import Translating
+
+
+@pytest.mark.parametrize(("w", "b"), [(5.0, -2.0), (4.2, -2.8), (6.5, -3.2)])
+def test_the_error_is_that_of_one_unit_after_fifty_steps(w, b):
+    h = 0.5
+    for _ in range(50):
+        h = w / (1 + math.exp(-h)) + b
+    expected = (1 / (1 + math.exp(-h)) - 0.7) ** 2
+    at = (torch.tensor(each, dtype=torch.float64) for each in (w, b))
+    assert error(*at).item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_clipped_descent_stays_and_finds_what_an_unclipped_one_is_thrown_from(tmp_path):
+    clipped, free = (
+        ClippingSurface().run(
+            Trial("a test", {"lattice": 7, "updates": 400, "rate": 0.1, "clip": clip}),
+            Bench(tmp_path, None, tmp_path / "shelf"),
+        )
+        for clip in (1.0, None)
+    )
+    assert clipped["longest_step"] == pytest.approx(0.1)  # rate times threshold
+    assert free["longest_step"] > 10
+    assert clipped["steepest"] > 100
+    assert clipped["found"] > free["found"]
+    assert (clipped["w"][0], clipped["b"][0]) == (free["w"][0], free["b"][0])
+    assert clipped["w"] != free["w"]
+
+
+def trial(cell, **changes):
+    (first, *_) = (
+        trial
+        for trial in Gradients().trials("smoke")
+        if (trial.settings["cell"], trial.settings["optimiser"], trial.settings["clip"]) == (cell, "adam", 1.0)
+    )
+    return Trial(first.label, {**first.settings, **changes})
+
+
+def test_gradients_vanish_in_a_sigmoid_network_and_not_in_a_rectifier_with_the_identity(tmp_path):
+    arriving = {}
+    for cell in ("sigmoid", "relu, identity"):
+        found = Gradients().run(trial(cell), Bench(tmp_path, None, tmp_path / "shelf"))
+        assert found["before"]["kept"]
+        assert len(found["before"]["jacobian"]) == len(found["after"]["loss"]) == 17  # distances 0 to 16
+        assert found["before"] != found["after"]
+        assert set(found["accuracy"]) >= {"8", "12", "16"}
+        arriving[cell] = found["before"]["jacobian"][12]
+    assert arriving["sigmoid"] < 1e-6
+    assert arriving["relu, identity"] > 0.5
+
+
+def test_a_training_that_diverges_is_a_result_and_no_failure(tmp_path):
+    wild = trial("relu, identity", optimiser="descent", rate=1e6, clip=None, steps=30)
+    found = Gradients().run(wild, Bench(tmp_path, None, tmp_path / "shelf"))
+    assert found["diverged"] is not None
+    assert found["after"] is None
+    assert found["accuracy"] is None
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_different_grams_are_those_of_the_running_text(order):
+    lines = [["a", "b", "a"], ["b"], ["a", "b", "c"]]
+    text = ["a", "b", "a", "b", "a", "b", "c"]
+    found = [len({tuple(text[at : at + k]) for at in range(len(text) - k + 1)}) for k in range(1, order + 1)]
+    assert different_grams(lines, order) == found
+
+
+def language(tmp_path, told, **changes):
+    trial = next(trial for trial in LanguageModels().trials("smoke") if trial.label == told)
+    bench = Bench(tmp_path, None, tmp_path / "shelf")
+    return LanguageModels().run(Trial(told, {**trial.settings, **changes}), bench)
+
+
+def test_unsmoothed_counts_find_a_new_text_impossible_and_smoothed_ones_do_not(tmp_path):
+    smoothed, counted = (language(tmp_path, f"3-grams, {told}") for told in ("Kneser-Ney", "as counted"))
+    assert counted["test_perplexity"] is None
+    assert 1 < smoothed["test_perplexity"] < smoothed["types"]
+    assert counted["kept"] == smoothed["kept"] == sum(smoothed["grown"][-1][1:])
+    texts = [each[0] for each in smoothed["grown"]]
+    assert texts == sorted(texts)
+    assert texts[-1] == smoothed["words"]
+
+
+def test_what_a_network_keeps_grows_with_different_words_alone(tmp_path):
+    texts = [[lines, 20, 20] for lines in (4, 160, 200)]
+    few, many, all_ = (language(tmp_path, "RNN", lines=lines)["kept"] for lines in texts)
+    counts = [language(tmp_path, "3-grams, Kneser-Ney", lines=lines) for lines in texts]
+    types = [counted["types"] for counted in counts]
+    assert types[0] < types[1] == types[2]
+    assert few < many == all_
+    assert counts[1]["kept"] < counts[2]["kept"]
+
+
+def results_of(experiment, values):
+    """Give every trial of scale cpu what ``values`` says of it."""
+    trials = experiment.trials("cpu")
+    return [Result(trial, values(trial), 1.0, "2026-01-01", "a test", "a machine", {}) for trial in trials]
+
+
+def test_findings_of_language_models_turn_with_the_figures():
+    def told(of_networks):
+        def values(trial):
+            counted = trial.settings["kind"] == "counts"
+            found = {"dev_perplexity": 200.0, "test_perplexity": 200.0 if counted else of_networks, "kept": 10}
+            if not counted:
+                return found
+            order = trial.settings["order"]
+            grown = [[8, *range(4, 4 + order)], [16, *range(8, 8 + order)]]
+            impossible = {"test_perplexity": None} if trial.settings["smoothing"] == "none" else {}
+            return {**found, "kept": 30, "grown": grown, "words": 16, "types": 7, **impossible}
+
+        return LanguageModels().report(results_of(LanguageModels(), values), "cpu").findings
+
+    better, worse = told(150.0), told(250.0)
+    assert "LSTM is better than counts, which keep 3.0 times as many numbers." in better
+    assert "LSTM is worse than counts, which keep 3.0 times as many numbers." in worse
+    assert any(each.startswith("4 of the count models without smoothing") for each in better)
+
+
+def test_one_way_of_as_many_parameters_is_as_large_as_both_ways(tmp_path):
+    trials = {trial.label: trial for trial in DeepBothWays().trials("smoke")}
+    bench = Bench(tmp_path, None, tmp_path / "shelf")
+    both, one, wide = (
+        DeepBothWays().run(trials[f"tag, lstm, 1 layer, {ways}, seed 0"], bench)
+        for ways in ("both ways", "one way", "one way, as many parameters")
+    )
+    assert one["parameters"] < wide["parameters"]
+    assert wide["parameters"] == pytest.approx(both["parameters"], rel=0.1)
+    assert wide["hidden"] > both["hidden"] == one["hidden"]
+
+
+def test_findings_of_deep_networks_turn_with_the_figures():
+    def told(both):
+        def values(trial):
+            score = both if trial.settings["ways"] == "both ways" else 0.5
+            return {"test_f1": score, "test_accuracy": score}
+
+        experiment = DeepBothWays()
+        given = {"hidden": 64, "parameters": 1, "seconds": 1, "epochs": 1, "dev_f1": 0.5, "dev_accuracy": 0.5}
+        return experiment.report(results_of(experiment, lambda trial: {**given, **values(trial)}), "cpu").findings
+
+    assert "reading both ways adds 10.0 points; as many parameters in one way adds 0.0 points" in told(0.6)[0]
+    assert "reading both ways takes 10.0 points" in told(0.4)[0]
+
+
+def test_each_extension_is_one_switch_and_the_base_has_none():
+    switches = ("separate", "fed", "layers", "bidirectional", "reverse")
+    models = {
+        trial.settings["variant"].partition(":")[0]: [trial.settings["model"][name] for name in switches]
+        for trial in FiveExtensions().trials("cpu")
+    }
+    base = models["base"]
+    assert base == [False, False, 1, False, False]
+    changed = {name: [now != before for now, before in zip(each, base, strict=True)] for name, each in models.items()}
+    for place, name in enumerate(("I", "II", "III", "I and IV", "V")):
+        expected = [each == place or (name == "I and IV" and each == 0) for each in range(5)]
+        assert changed[name] == expected
+    assert changed["all five"] == [True] * 5
+    assert len(models) == 7
+    for trial in FiveExtensions().trials("cpu"):
+        Translating(**trial.settings["model"])  # such a model there is; IV without I is refused
+    with pytest.raises(UsageError, match="bidirectional without separate"):
+        Translating(separate=False, bidirectional=True)
+
+
+def test_findings_of_translators_hold_iv_against_i():
+    def values(trial):
+        perplexity = {"base": 50.0, "I": 40.0, "I and IV": 45.0}.get(trial.settings["variant"].partition(":")[0], 30.0)
+        return {
+            "dev_perplexity": perplexity,
+            "test_perplexity": 9.0,
+            "dev_bleu": 1.0,
+            "test_bleu": 1.0,
+            "parameters": 9,
+        }
+
+    first, *_ = FiveExtensions().report(results_of(FiveExtensions(), values), "cpu").findings
+    assert "worse: I and IV (40.0 to 45.0" in first
+    assert "better: I (50.0 to 40.0" in first

@@ -1,0 +1,64 @@
+"""Our question of errors: which cells are asked, and sentences that follow the figures."""
+
+from __future__ import annotations
+
+from unrolled.cells import CELLS
+from unrolled.lab.papers.framework.experiment import Result
+from unrolled.lab.papers.ours.errors import AccumulatedErrors, cells
+
+
+def test_every_cell_that_is_not_affine_is_asked():
+    assert set(cells()) == {
+        "elman", "gru", "lstm", "gru_before", "mrnn", "mlstm", "mi_rnn", "mi_gru", "mi_lstm", "mmrnn", "mmlstm",
+        "tensor_rnn",
+    }  # fmt: skip
+    assert all(CELLS.get(name).linear for name in set(CELLS.names()) - set(cells()))
+    asked = {(trial.settings["cell"], trial.settings["weight_decay"]) for trial in AccumulatedErrors().trials("cpu")}
+    assert asked == {(cell, decay) for cell in cells() for decay in (0.0, 1e-5, 1e-4, 3e-4)}
+
+
+def results(**curves):
+    """Results of three cells; each of the curves is what it says, the others are small and flat."""
+    found = []
+    for trial in AccumulatedErrors().trials("cpu"):
+        cell, decay = trial.settings["cell"], trial.settings["weight_decay"]
+        if cell not in ("lstm", "gru", "mlstm"):
+            continue
+        errors = {}
+        for name in trial.settings["expansions"]:
+            if cell == "mlstm" and name in ("gates", "activation"):
+                continue
+            values = curves.get(f"{cell}_{name}" if decay == 0 else f"{cell}_{name}_decayed", [0.5] * 25)
+            errors[name] = {"median": values, "ninetieth": values}
+        found.append(Result(trial, {"accuracy": 0.8, "errors": errors}, 1.0, "2026-01-01", "a test", "a machine", {}))
+    return found
+
+
+def test_the_findings_follow_the_figures():
+    rising = [0.01 * (t + 1) for t in range(25)]
+    said = "\n".join(AccumulatedErrors().report(
+        results(lstm_zero=rising, lstm_zero_decayed=[0.3] * 25, gru_gates=[0.9] * 25), "cpu"
+    ).findings)  # fmt: skip
+    assert "After 20 words the exact expansions are 90 % off at most (median; gates, gru)" in said
+    assert "lstm 20, gru 50, mlstm 50" in said
+    assert "more than twice that after 5 in 1 of 3 cells: lstm" in said
+    assert "taylor(2) is nearer than zero in 0 of 3 cells" in said
+    assert "activation is nearer than zero in 0 of 2 cells" in said
+    assert "makes zero's error smaller in 0 of 3 cells" in said
+    assert "lstm 20 to 30" in said
+    better = AccumulatedErrors().report(results(gru_zero_decayed=[0.1] * 25), "cpu").findings[-1]
+    assert "smaller in 1 of 3 cells" in better
+
+
+def test_what_is_past_all_bounds_and_what_a_cell_has_not_are_told_apart():
+    table, *_ = AccumulatedErrors().report(results(lstm_zero=[0.1] * 4 + [None] * 21), "cpu").tables
+    rows = {row[0]: row for row in table.cells()}
+    assert rows["lstm"][1] == "past all bounds / past all bounds"
+    assert rows["mlstm"][table.columns.index("gates")] == "–"
+    assert rows["gru"][1] == "50 / 50"
+
+
+def test_shorter_sentences_shorten_what_is_compared():
+    report = AccumulatedErrors().report(results(gru_zero=[0.2] * 12), "cpu")
+    assert "after 12 words" in report.tables[0].title
+    assert report.tables[1].columns == ("cell", "2 words", "5 words", "10 words")

@@ -1,0 +1,277 @@
+"""Sun and Lu, sequence-level features: what was transcribed, and what is measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from unrolled.lab.papers.analyses.negation_network import PUBLISHED
+from unrolled.lab.papers.framework.experiment import Bench, Result
+from unrolled.lab.papers.sequence_level_features import bidirectional as bidirectional
+from unrolled.lab.papers.sequence_level_features import negation as negation
+from unrolled.lab.papers.sequence_level_features import ngrams as ngrams
+from unrolled.lab.papers.sequence_level_features import table2 as table2
+from unrolled.lab.papers.sequence_level_features import table3 as table3
+
+
+def bench(tmp_path):
+    room = tmp_path / "room"
+    room.mkdir(exist_ok=True)
+    return Bench(room, None, tmp_path / "shelf")
+
+
+def made(trial, **values):
+    return Result(trial, values, 1.0, "2026-01-01", "a test", "a machine", {})
+
+
+def test_the_published_perplexities_are_those_of_table_3():
+    at = table3.PUBLISHED
+    assert sum(pair[1] for cells in at.values() for pair in cells.values()) == pytest.approx(2041.39)
+    assert sum(pair[0] or 0 for cells in at.values() for pair in cells.values()) == pytest.approx(1906.87)
+    for kind in ("gru", "lstm"):  # what the paper concludes from them
+        for corpus in ("ptb", "wikitext2", "wikitext103"):
+            standard, approximate, simplified = (
+                at[name][corpus][1] for name in (kind, f"approx_{kind}", f"simplified_{kind}")
+            )
+            assert standard < approximate < simplified
+
+
+def perplexities(**of):
+    chosen = {trial.settings["encoder"]: trial for trial in table3.Perplexities().trials("cpu")[:8]}
+    curves = {"steps": [50], "losses": [6.0], "epochs": [90], "training": [6.0], "dev": [5.8]}
+    return [
+        made(chosen[name], dev_perplexity=1.1 * value, test_perplexity=value, curves=curves)
+        for name, value in of.items()
+    ]
+
+
+def test_perplexities_are_compared_within_our_own_as_within_theirs():
+    results = perplexities(gru=200.0, approx_gru=204.0, simplified_gru=240.0)
+    findings = table3.Perplexities().report(results, "cpu").findings
+    assert any("approx +2.0% (+1.5%), simplified +20.0% (+10.9%)" in finding for finding in findings)
+    assert any("1.10 of those on test, theirs 1.16" in finding for finding in findings)
+    worse = table3.Perplexities().report(perplexities(gru=200.0, approx_gru=190.0), "cpu").findings
+    assert any("approx -5.0% (+1.5%)" in finding for finding in worse)
+    assert not any("simplified" in finding for finding in worse)
+
+
+def test_a_language_model_that_diverges_is_a_result_and_no_failure(tmp_path, monkeypatch):
+    from unrolled.errors import DivergedError
+
+    def diverge(*_, **__):
+        raise DivergedError("the loss is nan")
+
+    monkeypatch.setattr(table3, "learn", diverge)
+    experiment = table3.Perplexities()
+    trial = experiment.trials("smoke")[0]
+    values = experiment.run(trial, bench(tmp_path))
+    report = experiment.report([made(trial, **values)], "smoke")
+    assert report.findings == [f"{trial.label} diverged: the loss is nan."]
+    assert report.tables[0].cells() == [["gru", "diverged (–)", "diverged (–)"]]
+
+
+def test_all_cells_of_a_corpus_learn_alike():
+    for scale in ("smoke", "cpu", "paper"):
+        alike = {}
+        for trial in table3.Perplexities().trials(scale):
+            settings = dict(trial.settings)
+            del settings["encoder"]
+            options = settings.pop("options")
+            assert not options or settings["corpus"] == "wikitext103"
+            alike.setdefault((settings["corpus"], settings["seed"]), []).append(settings)
+        assert all(len(same) == 8 and same.count(same[0]) == 8 for same in alike.values())
+
+
+def test_the_published_scores_turn_with_each_not():
+    for published in PUBLISHED.values():
+        for polarity, sign in (("positive", 1), ("negative", -1)):
+            alone, once, twice = (score for score, _ in published[polarity])
+            assert (sign * alone > 0, sign * once < 0, sign * twice > 0) == (True, True, True)
+    total = sum(abs(score) for one in PUBLISHED.values() for three in one.values() for score, _ in three)
+    assert total == pytest.approx(93.43)
+
+
+@pytest.mark.parametrize(
+    ("scores", "turning"),
+    [(([1, -1], [-2, 2], [3, -3]), 2), (([1, 1], [-2, 2], [3, -3]), 1), (([1], [-2], [-3]), 0), (([0], [1], [-1]), 0)],
+)
+def test_adjectives_whose_scores_turn_with_each_not_are_counted(scores, turning):
+    assert negation.alternating(scores) == turning
+
+
+def smoked(tmp_path, **changes):
+    experiment = negation.NegationScores()
+    trial = experiment.trials("smoke")[0]
+    trial = replace(trial, settings={**trial.settings, **changes})
+    return experiment, trial, experiment.run(trial, bench(tmp_path))
+
+
+def test_the_scores_are_those_of_the_papers_formula_and_the_exact_ones_add_up(tmp_path):
+    from unrolled.cells.approx_gru import ApproxGRU
+    from unrolled.lab.data.datasets.negation import POSITIVE, Negation
+    from unrolled.lab.papers.framework.trial_training import learn_once
+
+    _, trial, found = smoked(tmp_path)
+    chosen = trial.settings
+    model = {"encoder": "gru", "hidden": 8, "embedding": 8, "dropout": 0.0, "word_dropout": 0.0}
+    training = {"optimiser": "adagrad", "lr": 0.01, "batch": 32, "epochs": 1, "seed": 0}
+    run = learn_once(bench(tmp_path), "classify", Negation().read().sample(chosen["train"]), model, training)
+    assert len(list((tmp_path / "shelf").iterdir())) == 1  # the network that the trial opened
+
+    # eq. 11, as a cell with the same weights: Phi_{1:3} is what the first word's g becomes after two steps of A
+    gru, head = run.model.encoder, run.model.head
+    cell = ApproxGRU(8, 8)
+    cell.load_state_dict(
+        dict(zip(cell.state_dict(), (parameter.detach() for parameter in gru.parameters()), strict=True))
+    )
+    weight = (head.weight[1] - head.weight[0]).detach()
+    words = run.model.embedding(torch.tensor([run.task.vocabulary.encode(["not", "not", POSITIVE[0]])])).detach()
+
+    def affine(state, start):
+        for x in words[0, start:]:
+            state = cell.step(x[None], state)
+        return state
+
+    with torch.no_grad():
+        zero = torch.zeros(1, 8)
+        phrase = affine(cell.step(words[0, :1], zero), 1) - affine(zero, 1)
+    assert found["scores"]["activation"]["positive"][2][0] == pytest.approx(float(phrase[0] @ weight), abs=1e-5)
+
+    assert found["gap"]["path"] < 1e-4
+    assert found["gap"]["activation"] > 1e-4  # the approximation does not
+    assert [len(kind) for kind in found["scores"]["path"]["negative"]] == [12, 12, 12]
+    assert len(found["bars"]["path"]) == 6
+
+
+def test_the_findings_follow_the_scores(tmp_path):
+    experiment, trial, found = smoked(tmp_path)
+    turning = {"positive": [[1.0] * 10, [-2.0] * 10, [4.0] * 10], "negative": [[-1.0] * 12, [2.0] * 12, [-4.0] * 12]}
+    flat = {"positive": [[1.0] * 10] * 3, "negative": [[-1.0] * 12] * 3}
+    bars = {"activation": [0, 0, 0, 4.0, -2.0, 1.0], "path": [0, 0, 0, 4.0, 2.0, 1.0]}
+    values = {**found, "scores": {"activation": turning, "path": flat}, "bars": bars}
+    said = " ".join(experiment.report([made(trial, **values)], "smoke").findings)
+    assert "22.0 (approximation) and 0.0 (exact) of 22 adjectives" in said
+    assert "4.0 times its adjective by the approximation (published 3.0), 1.0 times exactly" in said
+    assert "approximation +1.00, -2.00, +4.00 (as published); exact +1.00, +2.00, +4.00 (not as published)" in said
+    other = experiment.report(
+        [made(trial, **{**values, "scores": {"activation": flat, "path": turning}})], "smoke"
+    ).findings
+    assert "does not overstate" in " ".join(other)
+
+
+def test_a_trial_without_double_negations_meets_none_in_training(tmp_path):
+    from unrolled.lab.data.datasets.negation import Negation
+
+    corpus = Negation(double_negation=False).read()
+    assert not [each for each in corpus.train if each.tokens.count("not") > 1]
+    without, doubled = (smoked(tmp_path, double_negation=double)[2] for double in (False, True))
+    assert without["scores"] != doubled["scores"]
+
+
+def test_the_published_accuracies_are_those_of_table_2():
+    assert [sum(pair[split] for pair in table2.PUBLISHED.values()) for split in (0, 1)] == pytest.approx(
+        [5.1088, 5.2069]
+    )
+    settings = [dict(trial.settings) for trial in table2.Sentiment().trials("cpu") if trial.settings["seed"] == 0]
+    assert [each.pop("encoder") for each in settings] == list(table2.PUBLISHED)
+    assert settings.count(settings[0]) == len(settings)  # equal training for all
+
+
+def test_accuracies_are_compared_within_our_own_as_within_theirs():
+    experiment = table2.Sentiment()
+    of = {trial.settings["encoder"]: trial for trial in experiment.trials("cpu")[:6]}
+
+    def said(**accuracies):
+        results = [made(of[name], dev_accuracy=0.8, test_accuracy=value) for name, value in accuracies.items()]
+        return " ".join(experiment.report(results, "cpu").findings)
+
+    alike = said(gru=0.82, approx_gru=0.822, simplified_gru=0.78)
+    assert "approx against standard +0.2 (+0.2: as published)" in alike
+    assert "simplified against approx -4.2 (-4.6: as published)" in alike
+    assert "Standard GRU on test: worse than published by 6.1 points." in alike
+    other = said(gru=0.82, simplified_gru=0.82)
+    assert "simplified against standard +0.0 (-4.4: not as published)" in other
+    assert "approx" not in other
+
+
+GROUPS = {"positive": [3.0, 1.0], "negative": [-1.0, 1.0, 2.0]}
+
+
+def test_pairs_in_order_are_counted_and_a_tie_is_half_a_one():
+    assert ngrams.above(GROUPS) == pytest.approx((3 + 1 + 0.5) / 6)
+    assert ngrams.above({"positive": GROUPS["negative"], "negative": GROUPS["positive"]}) == pytest.approx(1.5 / 6)
+
+
+def test_short_and_long_ngrams_are_compared_by_their_signs():
+    experiment = ngrams.NgramScores()
+    good, bad = {"positive": [1.0, 2.0], "negative": [-1.0]}, {"positive": [-1.0, 2.0], "negative": [1.0]}
+    trial = experiment.trials("smoke")[0]
+    scores = {"activation": [good, good, bad, bad], "path": [bad, bad, good, good]}
+    approximate, exact = experiment.report([made(trial, scores=scores, test_accuracy=0.5)], "smoke").findings
+    assert "100.0% of unigrams and bigrams, and 33.3% of longer n-grams" in approximate
+    assert approximate.endswith("as published.")
+    assert exact.endswith("do not tell more.")
+    empty = {"positive": [], "negative": [1.0]}
+    scores = {name: [good, good, empty, empty] for name in scores}
+    report = experiment.report([made(trial, scores=scores, test_accuracy=0.5)], "smoke")
+    assert not report.findings
+    assert len(report.tables[0].rows) == 4
+
+
+def test_seeds_of_one_network_share_a_row_and_those_without_such_ngrams_are_left_out():
+    experiment = ngrams.NgramScores()
+    first, second = (
+        trial for trial in experiment.trials("cpu") if trial.label in ("GRU, SST, seed 0", "GRU, SST, seed 1")
+    )
+    good, bad, empty = (
+        {"positive": [1.0], "negative": [-1.0]},
+        {"positive": [-1.0], "negative": [1.0]},
+        {"positive": [], "negative": [1.0]},
+    )
+    one = {name: [good, good, good, good] for name in ("activation", "path")}
+    other = {name: [bad, empty, empty, empty] for name in one}
+    results = [made(first, scores=one, test_accuracy=0.5), made(second, scores=other, test_accuracy=0.5)]
+    (table,) = experiment.report(results, "cpu").tables
+    assert [row[:2] for row in table.rows[:4]] == [("GRU, SST, approximation", str(order)) for order in (1, 2, 3, 4)]
+    assert [row[4].ours for row in table.rows[:4]] == [[1.0, 0.0], [1.0], [1.0], [1.0]]
+
+
+@pytest.mark.parametrize("encoder", ["gru", "lstm"])
+def test_both_directions_together_make_the_logit_and_each_reads_its_own_way(encoder, tmp_path):
+    from unrolled.lab.papers.framework.synthetic_corpora import negation as made_up
+    from unrolled.lab.papers.framework.trial_training import learn_once
+
+    model = {"encoder": encoder, "hidden": 6, "embedding": 5, "bidirectional": True}
+    run = learn_once(bench(tmp_path), "classify", made_up(), model, {"epochs": 1})
+    phrase = ["the", "film", "was", "not", "charming"]
+    tokens = torch.tensor([run.task.vocabulary.encode(phrase)])
+    with torch.no_grad():
+        logits, bias = run.model(tokens)[0], run.model.head.bias.detach()
+    expected = float(logits[1] - logits[0] - bias[1] + bias[0])
+    exact, approximate = (bidirectional.both_ways(run, phrase, name) for name in ("path", "activation"))
+    assert float(exact[0, -1].sum() + exact[1, 0].sum()) == pytest.approx(expected, abs=1e-5)
+    assert float(approximate[0, -1].sum() + approximate[1, 0].sum()) != pytest.approx(expected, abs=1e-5)
+    assert torch.equal(exact[0].triu(1), torch.zeros(5, 5))
+    assert torch.equal(exact[1].tril(-1), torch.zeros(5, 5))
+    changed = bidirectional.both_ways(run, [*phrase[:-1], "bad"], "activation")
+    assert torch.equal(changed[0, :4, :4], approximate[0, :4, :4])  # what is read before it knows nothing of it
+    assert not torch.allclose(changed[1, 0, 4], approximate[1, 0, 4])
+
+
+def test_the_sign_of_what_the_caption_speaks_of_is_held_against_it():
+    experiment = bidirectional.BothDirections()
+    trial = experiment.trials("cpu")[0]
+    scores = torch.zeros(2, 5, 5)
+    for direction, end, start, sign in bidirectional.CLAIMS:
+        scores[0 if direction == "forward" else 1, end, start] = sign
+    values = {"test_accuracy": 0.8, "scores": {"activation": scores.tolist(), "path": (-scores).tolist()}}
+    report = experiment.report([made(trial, **values)], "cpu")
+    assert "4 of 4 (approximation) and 0 of 4 (exact)" in report.findings[0]
+    assert [row[:2] for row in report.tables[0].rows] == [
+        ('forward, "contradictory things"', "below 0"),
+        ('forward, "freedom to feel contradictory things"', "above 0"),
+        ('backward, "to freedom"', "above 0"),
+        ('backward, "freedom"', "above 0"),
+    ]

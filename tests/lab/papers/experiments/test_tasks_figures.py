@@ -1,0 +1,81 @@
+"""The tasks' own figures: every task has a row, and what is missed, in figure or time, is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrolled.lab.data.corpus import Classification
+from unrolled.lab.papers.analyses.remainder import largest_remainder
+from unrolled.lab.papers.framework.experiment import Bench, Result
+from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
+from unrolled.lab.papers.framework.trial_training import learn
+from unrolled.lab.papers.framework.unique_splits import SMALL
+from unrolled.lab.papers.ours.tasks import TaskFigures
+from unrolled.lab.tasks import TASKS
+
+GOOD = {
+    "accuracy": 0.9,
+    "f1": 0.9,
+    "mrr": 0.9,
+    "bleu": 30.0,
+    "perplexity": 90.0,
+    "bpc": 1.4,
+    "pearson": 0.5,
+    "wcpa": 1.0,
+}
+
+
+def findings(seconds=60.0, **changes):
+    values = {f"test_{name}": value for name, value in {**GOOD, **changes}.items()}
+    results = [
+        Result(trial, {**values, "seconds": seconds, "parameters": 5.0}, 1.0, "2026-01-01", "a test", "a machine", {})
+        for trial in TaskFigures().trials("cpu")
+    ]
+    return TaskFigures().report(results, "cpu").findings
+
+
+def test_every_task_has_a_row():
+    commands = {trial.label.split()[2] for trial in TaskFigures().trials("cpu")}
+    assert commands == set(TASKS.names())
+
+
+def test_what_is_reached_in_time_is_said_once():
+    assert findings() == ["Every goal that was set is reached, in figure and time."]
+    assert findings(pearson=-1.0) == findings()  # no goal was set
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"perplexity": 116.0}, "--dropout 0.3 --epochs 6`: perplexity is 116, to reach 115."),
+        ({"bleu": 19.9}, "--data multi30k`: bleu is 19.9, to reach 20."),
+        ({"wcpa": 0.99}, "--data dyck`: wcpa is 0.99, to reach 1."),
+    ],
+)
+def test_a_figure_that_is_missed_is_named(changes, said):
+    (found,) = findings(**changes)
+    assert found.endswith(said)
+
+
+def test_a_time_that_is_missed_is_named_where_one_was_set():
+    late = findings(seconds=60.0 * 31)
+    assert [each.rpartition(": ")[2] for each in late] == [
+        "it takes 31 minutes, to take 15.", "it takes 31 minutes, to take 15.", "it takes 31 minutes, to take 30.",
+    ]  # fmt: skip
+
+
+def test_what_an_account_leaves_over_is_held_against_what_it_may():
+    trial = TaskFigures().trials("cpu")[0]
+    values = {"test_accuracy": 0.9, "seconds": 60.0, "parameters": 5.0}
+    for left, place in ((3e-7, 1), (2e-4, 0)):
+        result = Result(trial, {**values, "remainder": left}, 1.0, "2026-01-01", "a test", "a machine", {})
+        said = TaskFigures().report([result], "cpu").findings
+        assert f"leave over {left:.1e} of the logit at most, to leave 0.0001." in said[place]
+        assert len(said) == 1 + place
+
+
+def test_an_accounts_remainder_is_that_of_its_texts(tmp_path):
+    bench = Bench(tmp_path / "room", None, tmp_path / "shelf")
+    corpus = MADE_UP[Classification](SMALL, 0)
+    run = learn(bench, "classify", corpus, {"encoder": "gru", "hidden": 8, "embedding": 8}, {"epochs": 1})
+    assert 0 <= largest_remainder(run, corpus.test) < 1e-4

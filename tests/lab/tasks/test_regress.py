@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from unrolled.errors import DataError
+from unrolled.lab.data.corpus import Rated, Regression
+from unrolled.lab.models.factory import Pooled
+from unrolled.lab.tasks.regress import Regress
+
+SMALL = {"embedding": 6, "hidden": 8, "dropout": 0.0, "word_dropout": 0.0}
+WORTH = {"dull": -1.0, "fine": 0.5, "great": 1.0, "very": 0.0}
+
+
+def texts(count, seed, shuffled=False):
+    """The sum of what its words are worth."""
+    draw = random.Random(seed)
+    rows = [tuple(draw.choice(list(WORTH)) for _ in range(draw.randint(1, 4))) for _ in range(count)]
+    ratings = [3.0 + sum(WORTH[word] for word in row) for row in rows]
+    if shuffled:
+        draw.shuffle(ratings)
+    return tuple(Rated(row, rating) for row, rating in zip(rows, ratings, strict=True))
+
+
+CORPUS = Regression(name="sums", train=texts(100, 0), dev=texts(30, 1), test=texts(30, 2))
+
+
+def made(**parts):
+    return Regress.from_corpus(CORPUS, Pooled(**SMALL | parts))
+
+
+def test_it_learns_sums_and_nothing_where_there_is_nothing_to_learn(learn, judge):
+    task = made(pooling="mean")
+    scores = judge(task, learn(task, CORPUS.train, steps=150), CORPUS.test)
+    spread = np.var([each.rating for each in CORPUS.test])
+    assert scores["mse"] < 0.1 * spread
+    assert scores["pearson"] > 0.95
+    blind = judge(task, learn(task, texts(100, 0, shuffled=True), steps=150), CORPUS.test)
+    assert blind["mse"] > 0.5 * spread
+    assert blind["pearson"] < 0.7
+
+
+def test_it_begins_at_the_mean_rating():
+    task = made()
+    assert task.mean == pytest.approx(np.mean([each.rating for each in CORPUS.train]))
+    torch.manual_seed(0)
+    model = task.build().eval()
+    assert model.head.bias.item() == pytest.approx(task.mean)
+    assert model(torch.tensor([[2, 3]])).item() == pytest.approx(task.mean, abs=0.7)
+
+
+def test_the_measures_are_numpys(learn, judge):
+    task = made()
+    model = learn(task, CORPUS.train, steps=5)
+    said = np.array([model(torch.tensor([task.vocabulary.encode(each.tokens)])).item() for each in CORPUS.dev])
+    true = np.array([each.rating for each in CORPUS.dev])
+    expected = {
+        "mse": np.mean((said - true) ** 2),
+        "mae": np.mean(np.abs(said - true)),
+        "pearson": np.corrcoef(said, true)[0, 1],
+    }
+    assert judge(task, model, CORPUS.dev, 4) == pytest.approx(expected, rel=1e-4)
+    assert not task.measures[0].higher
+
+
+def test_the_loss_is_the_squared_error_whatever_the_batches(learn, cost):
+    task = made()
+    model = learn(task, CORPUS.train, steps=3)
+    squares = [
+        (model(torch.tensor([task.vocabulary.encode(each.tokens)])).item() - each.rating) ** 2 for each in CORPUS.dev
+    ]
+    for size in (30, 4, 1):
+        assert cost(task, model, CORPUS.dev, size) == pytest.approx((sum(squares), 30), rel=1e-5)
+
+
+def test_gradient_reaches_every_parameter():
+    task = made()
+    model, split = task.build(), task.encode(CORPUS.train)
+    task.loss(model, split.select(torch.arange(100)), ()).total.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.any(), name
+
+
+def test_its_fields_make_the_same_task_again():
+    task = made()
+    again = Regress.from_fields(json.loads(json.dumps(task.fields())), task.architecture)
+    assert (again.vocabulary, again.mean) == (task.vocabulary, task.mean)
+
+
+@pytest.mark.parametrize("mean", [None, "3", math.nan, math.inf, True])
+def test_fields_that_were_touched_are_refused(mean):
+    with pytest.raises(DataError, match=r"mean is .*; expected a finite number"):
+        Regress.from_fields({**made().fields(), "mean": mean}, Pooled(**SMALL))
+
+
+@pytest.mark.parametrize("rating", [math.nan, math.inf, 1e300])
+def test_what_is_no_number_is_refused(rating):
+    with pytest.raises(DataError, match=r"text 2 is rated .*; expected a number that a float32 holds"):
+        made().encode([CORPUS.dev[0], Rated(("fine",), rating)])
+    with pytest.raises(DataError, match="no texts"):
+        made().encode([])
+
+
+def test_a_typed_text_is_read():
+    task = made()
+    reading = task.read(task.build().eval(), "very fine")
+    assert reading.outputs == ("rating",)
+    assert reading.model(*reading.inputs).shape == (1, 1)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from toy_tasks import DATA, classify, told
+from unrolled.lab.training.engine import train
+from unrolled.lab.training.settings import TrainingSettings
+
+
+@pytest.fixture(scope="session")
+def corpus():
+    return told()
+
+
+@pytest.fixture(scope="session")
+def task(corpus):
+    return classify(corpus)
+
+
+@pytest.fixture(scope="session")
+def settings():
+    return TrainingSettings(epochs=4, batch=16, lr=0.03, device="cpu", log_every=4)
+
+
+@pytest.fixture(scope="session")
+def trained(task, corpus, settings, tmp_path_factory):
+    """A run that nobody changes."""
+    return train(task, corpus, settings, tmp_path_factory.mktemp("deep") / "er" / "run", data=DATA)

@@ -1,0 +1,296 @@
+"""Signals, a full disk, a damaged checkpoint: the training goes on where it was, and ends as if nothing had been."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from toy_tasks import DATA, Carry, carry, classify, stream, told
+from unrolled.errors import DataError, FileError, StoppedError
+from unrolled.lab.training.callbacks import Watcher
+from unrolled.lab.training.engine import resume, train
+from unrolled.lab.training.run_folder import load_run
+from unrolled.lab.training.settings import TrainingSettings
+
+SETTINGS = TrainingSettings(epochs=3, batch=4, lr=0.02, device="cpu", log_every=3, checkpoint_every=5)
+
+
+class Recording(Watcher):
+    """Does something after a step."""
+
+    def __init__(self, at=None, action=lambda: None):
+        self.at, self.action, self.steps, self.notices = at, action, [], []
+
+    def step(self, step):
+        self.steps.append(step.number)
+        if step.number == self.at:
+            self.action()
+
+    def notice(self, text):
+        self.notices.append(text)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return stream()
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """A training that was never stopped."""
+    return train(carry(), corpus, SETTINGS, tmp_path_factory.mktemp("whole") / "run", data=DATA)
+
+
+def outcome(folder):
+    return {name: (folder / name).read_bytes() for name in ("weights.safetensors", "log.jsonl", "log.csv")}
+
+
+def send(number):
+    return lambda: os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(signal.SIGTERM, StoppedError), (signal.SIGINT, KeyboardInterrupt)], ids=["SIGTERM", "SIGINT"]
+)
+@pytest.mark.parametrize("at", [1, 8, 30])
+def test_a_signal_ends_the_training_after_the_step_under_way_and_it_can_be_resumed(
+    corpus, whole, tmp_path, number, error, at
+):
+    watching = Recording(at, send(number))
+    before = signal.getsignal(number)
+    with pytest.raises(error, match=rf"stopped and saved after step {at + 1} of .*run, which can be resumed") as caught:
+        train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA, watcher=watching)
+    # it came after step `at` had been made, so the next one is under way: that one is finished, and no other
+    assert watching.steps == list(range(1, at + 2))
+    assert getattr(caught.value, "exit_code", 143) == 143
+    assert signal.getsignal(number) == before
+    resume(tmp_path / "run", corpus, kind=Carry)
+    assert outcome(tmp_path / "run") == outcome(whole.folder)
+
+
+def test_the_last_step_of_an_epoch_is_a_step_like_others(corpus, whole, tmp_path):
+    last = whole.history[0].step
+    for at in (last - 1, last):
+        folder = tmp_path / str(at)
+        with pytest.raises(StoppedError):
+            train(carry(), corpus, SETTINGS, folder, data=DATA, watcher=Recording(at, send(signal.SIGTERM)))
+        resume(folder, corpus, kind=Carry)
+        assert outcome(folder) == outcome(whole.folder)
+
+
+@pytest.mark.parametrize("look", [1, 2, 4])
+def test_a_signal_while_dev_or_test_is_looked_at_ends_the_look(corpus, whole, tmp_path, look):
+    class Interrupted(Carry):
+        looks = 0
+
+        def measure(self, model, batches):
+            self.looks += 1
+            seen = []
+            for batch in batches:
+                seen.append(batch)
+                if self.looks == look and len(seen) == 2:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                assert self.looks != look or len(seen) < 3
+            return super().measure(model, seen)
+
+    task = Interrupted(carry().architecture)
+    with pytest.raises(StoppedError):
+        train(task, corpus, SETTINGS, tmp_path / "run", data=DATA)
+    resume(tmp_path / "run", corpus, kind=Carry)
+    assert outcome(tmp_path / "run") == outcome(whole.folder)
+
+
+def test_a_second_ctrl_c_is_not_waited_for(corpus, tmp_path):
+    def twice():
+        send(signal.SIGINT)()
+        send(signal.SIGINT)()
+
+    watching = Recording(3, twice)
+    with pytest.raises(KeyboardInterrupt):
+        train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA, watcher=watching)
+    assert watching.steps == [1, 2, 3]
+
+
+def test_a_training_in_another_thread_does_without_signals(corpus, whole, tmp_path):
+    def work():
+        train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA)
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert outcome(tmp_path / "run")["log.jsonl"] == outcome(whole.folder)["log.jsonl"]
+
+
+class FullDisk:
+    """Takes half of what is written to some file, and then no more."""
+
+    def __init__(self, name, times):
+        self.name, self.left, self.open, self.write = name, times, os.open, os.write
+        self.files = {}
+
+    def opening(self, path, *rest, **options):
+        found = self.open(path, *rest, **options)
+        self.files[found] = Path(path).name
+        return found
+
+    def writing(self, descriptor, content):
+        if self.name in self.files.get(descriptor, ""):
+            self.left -= 1
+            if self.left == 0:
+                return self.write(descriptor, bytes(content)[: len(content) // 2])
+            if self.left < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self.write(descriptor, content)
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [("step-", 2), ("step-", 6), ("best-", 1), ("log.jsonl", 4), ("log.csv", 4), ("weights.", 1), ("metrics.", 1)],
+)
+def test_a_full_disk_costs_nothing_but_the_steps_since_the_last_checkpoint(
+    corpus, whole, tmp_path, monkeypatch, name, times
+):
+    disk = FullDisk(name, times)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", disk.opening)
+        patch.setattr(os, "write", disk.writing)
+        with pytest.raises(FileError, match=r"cannot be written: No space left on device") as caught:
+            train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA)
+    assert caught.value.exit_code == 74
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.rglob("*.tmp"))
+    resume(tmp_path / "run", corpus, kind=Carry)
+    assert outcome(tmp_path / "run") == outcome(whole.folder)
+
+
+def test_a_disk_that_is_full_at_the_beginning_is_left_as_it_was(corpus, tmp_path, monkeypatch):
+    disk = FullDisk("step-", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", disk.opening)
+        patch.setattr(os, "write", disk.writing)
+        with pytest.raises(FileError, match="No space left"):
+            train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", place], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("needs leave to mount a tmpfs")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_a_disk_that_is_full_for_real(corpus, whole, tiny_disk):
+    ballast = tiny_disk / "ballast"
+
+    def fill():
+        with pytest.raises(OSError, match="No space left"):
+            ballast.write_bytes(bytes(160_000))
+
+    with pytest.raises(FileError, match="No space left on device"):
+        train(carry(), corpus, SETTINGS, tiny_disk / "run", data=DATA, watcher=Recording(7, fill))
+    assert not list(tiny_disk.rglob("*.tmp"))
+    ballast.unlink()
+    resume(tiny_disk / "run", corpus, kind=Carry)
+    assert outcome(tiny_disk / "run") == outcome(whole.folder)
+
+
+def stopped(corpus, folder, at=13):
+    with pytest.raises(StoppedError):
+        train(carry(), corpus, SETTINGS, folder, data=DATA, watcher=Recording(at, send(signal.SIGTERM)))
+    return sorted((folder / "checkpoints").glob("step-*"))
+
+
+def spoil(path, how):
+    content = bytearray(path.read_bytes())
+    if how == "one bit":
+        content[-3] ^= 1
+    path.write_bytes(content[: len(content) // 2] if how == "half" else b"" if how == "empty" else content)
+
+
+@pytest.mark.parametrize("how", ["one bit", "half", "empty"])
+def test_a_damaged_checkpoint_is_known_and_the_one_before_it_taken(corpus, whole, tmp_path, how):
+    older, newer = stopped(corpus, tmp_path / "run")
+    spoil(newer, how)
+    watching = Recording()
+    resume(tmp_path / "run", corpus, kind=Carry, watcher=watching)
+    assert len(watching.notices) == 1
+    assert f"{newer} is damaged; expected the checksum that its name holds" in watching.notices[0]
+    assert watching.steps[0] == int(older.name.split("-")[1]) + 1
+    assert outcome(tmp_path / "run") == outcome(whole.folder)
+
+
+def test_without_a_whole_checkpoint_nothing_is_made_up(corpus, tmp_path):
+    for path in stopped(corpus, tmp_path / "run"):
+        spoil(path, "one bit")
+    with pytest.raises(DataError, match="no whole checkpoint; expected at least one"):
+        resume(tmp_path / "run", corpus, kind=Carry)
+
+
+def test_damaged_best_weights_are_known_and_those_before_them_taken(corpus, whole, tmp_path):
+    def crash():
+        raise InterruptedError
+
+    # just after the second epoch, which was better than the first
+    watching = Recording(whole.history[1].step + 1, crash)
+    with pytest.raises(InterruptedError):
+        train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA, watcher=watching)
+    best = sorted((tmp_path / "run" / "checkpoints").glob("best-*"), key=lambda path: path.stat().st_mtime_ns)
+    assert len(best) == 2
+    spoil(best[-1], "one bit")
+    watching = Recording()
+    resume(tmp_path / "run", corpus, kind=Carry, watcher=watching)
+    assert any("is damaged" in notice for notice in watching.notices)
+    assert outcome(tmp_path / "run") == outcome(whole.folder)
+
+
+def test_a_log_that_has_lost_lines_is_not_gone_on_with(corpus, tmp_path):
+    stopped(corpus, tmp_path / "run")
+    log = tmp_path / "run" / "log.jsonl"
+    log.write_bytes(log.read_bytes()[:-5])
+    with pytest.raises(DataError, match=r"log\.jsonl has \d+ bytes; expected the \d+ it had"):
+        resume(tmp_path / "run", corpus, kind=Carry)
+
+
+def test_two_checkpoints_are_kept_while_it_runs_and_one_afterwards(corpus, whole, tmp_path):
+    steps = [int(path.name.split("-")[1]) for path in stopped(corpus, tmp_path / "run")]
+    assert steps == [10, 14]
+    resume(tmp_path / "run", corpus, kind=Carry)
+    names = [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()]
+    assert [name[:14] for name in names] == [f"step-{whole.metrics['steps']:09}"]
+
+
+def test_a_run_whose_training_is_not_over_is_read_as_it_stood_at_its_best_epoch(corpus, whole, tmp_path):
+    stopped(corpus, tmp_path / "early", 3)
+    with pytest.raises(DataError, match=r"no epoch is over \(step 4\)"):
+        load_run(tmp_path / "early", Carry)
+    stopped(corpus, tmp_path / "run", whole.history[0].step + 2)
+    found = load_run(tmp_path / "run", Carry)
+    assert found.history == whole.history[:1]
+    assert found.metrics == {f"dev_{name}": value for name, value in whole.history[0].dev.items()}
+    task, encoded = carry(), carry().encode(corpus.dev)
+    measured = task.measure(found.model, [encoded.select(which) for which in encoded.plan(2)])
+    assert measured["perplexity"] == pytest.approx(found.metrics["dev_perplexity"])
+
+
+def test_classifiers_resume_from_a_folder_that_has_moved(tmp_path):
+    corpus = told()
+    settings = SETTINGS.model_copy(update={"batch": 16})
+    with pytest.raises(StoppedError):
+        train(classify(corpus), corpus, settings, tmp_path / "a", data=DATA, watcher=Recording(9, send(signal.SIGTERM)))
+    (tmp_path / "a").rename(tmp_path / "b")
+    resume(tmp_path / "b", corpus)
+    train(classify(corpus), corpus, settings, tmp_path / "whole", data=DATA)
+    assert outcome(tmp_path / "b") == outcome(tmp_path / "whole")

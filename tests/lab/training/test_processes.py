@@ -1,0 +1,122 @@
+"""Two processes that learn one batch together learn what one process learns from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from toy_tasks import Carry
+from unrolled.lab.training.distributed import Processes
+from unrolled.lab.training.run_folder import load_run
+
+TESTS = Path(__file__).parents[2]
+CASES = ("texts", "streams", "narrow")
+TOGETHER = (
+    *(f"{name}:plain" for name in CASES),
+    "streams:dropout",
+    "streams:stopped",
+    "streams:resumed",
+    "texts:diverges",
+)
+
+
+def start(place, jobs, processes):
+    """Start them, by torchrun if there are several."""
+    # a training that is resumed goes on in the folder of the one that was stopped
+    folders = [place / job.replace("resumed", "stopped").replace(":", "-") for job in jobs]
+    words = [f"{job}:{folder}" for job, folder in zip(jobs, folders, strict=True)]
+    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes), "--standalone"]
+    done = subprocess.run(
+        [
+            sys.executable,
+            *(torchrun if processes > 1 else []),
+            TESTS / "lab" / "training" / "learning_together.py",
+            *words,
+        ],
+        env={**os.environ, "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return place
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    return start(tmp_path_factory.mktemp("alone"), [f"{name}:plain" for name in CASES], 1)
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    return start(tmp_path_factory.mktemp("together"), TOGETHER, 2)
+
+
+def said(place, name, how, rank, folder=None):
+    return json.loads((place / f"{name}-{folder or how}.{how}.{rank}.json").read_text())
+
+
+def weights(*where):
+    return torch.tensor(said(*where)["weights"], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_processes_end_where_one_does(alone, together, name):
+    one = weights(alone, name, "plain", None)
+    first, second = (weights(together, name, "plain", rank) for rank in range(2))
+    assert torch.equal(first, second)
+    torch.testing.assert_close(first, one, rtol=0, atol=1e-9)
+    lines = [(place / f"{name}-plain" / "log.jsonl").read_text().splitlines() for place in (alone, together)]
+    for ours, theirs in zip(*(map(json.loads, each) for each in lines), strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-5)
+    assert json.loads((together / f"{name}-plain" / "config.json").read_text())["processes"] == 2
+
+
+def test_each_process_has_dropout_of_its_own(together):
+    assert torch.equal(*(weights(together, "streams", "dropout", rank) for rank in range(2)))
+    assert not torch.allclose(weights(together, "streams", "dropout", 0), weights(together, "streams", "plain", 0))
+    tensors = load_file(next((together / "streams-dropout" / "checkpoints").iterdir()))
+    assert not torch.equal(tensors["rank.0.generator.torch"], tensors["rank.1.generator.torch"])
+
+
+def test_sigterm_to_one_of_them_stops_all_and_all_go_on(together):
+    for rank in range(2):
+        stopped = said(together, "streams", "stopped", rank)
+        assert stopped["code"] == 143
+        assert "stopped and saved after step 5" in stopped["text"]
+        resumed = weights(together, "streams", "resumed", rank, "stopped")
+        assert torch.equal(resumed, weights(together, "streams", "dropout", rank))
+    logs = [(together / f"streams-{how}" / "log.jsonl").read_bytes() for how in ("stopped", "dropout")]
+    assert logs[0] == logs[1]
+
+
+def test_what_diverges_diverges_for_all(together):
+    first, second = (said(together, "texts", "diverges", rank) for rank in range(2))
+    assert first["code"] == second["code"] == 70
+    assert first["text"] == second["text"]
+
+
+def test_torchrun_is_joined_by_the_engine_itself_and_one_process_reads_the_run(tmp_path, alone):
+    start(tmp_path, ["narrow:plain"], 2)
+    found = load_run(tmp_path / "narrow-plain", Carry)
+    ours = torch.cat([each.flatten() for each in found.model.state_dict().values()])
+    assert torch.equal(ours, weights(tmp_path, "narrow", "plain", 0))
+    torch.testing.assert_close(ours, weights(alone, "narrow", "plain", None), rtol=0, atol=1e-9)
+
+
+def test_the_shares_are_the_batch(corpus, task):
+    encoded = task.encode(corpus.train)
+    batch = encoded.select(torch.arange(5))
+    shares = [Processes(rank, 2, torch.device("cpu")).share(batch) for rank in range(2)]
+    assert [weight for _, weight in shares] == [1, 1]
+    assert [len(share) for share, _ in shares] == [3, 2]
+    both = torch.cat([share.lengths for share, _ in shares])
+    assert sorted(both.tolist()) == sorted(batch.lengths.tolist())
+    borrowed, weight = Processes(3, 4, torch.device("cpu")).share(encoded.select(torch.arange(2)))
+    assert (len(borrowed), weight) == (1, 0)

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from toy_tasks import DATA
+from unrolled.errors import DataError, FileError, UsageError
+from unrolled.lab.training.engine import train
+from unrolled.lab.training.run_folder import check_destination, load_plan, load_run
+
+FILES = {
+    "README.md",
+    "checkpoints",
+    "config.json",
+    "log.csv",
+    "log.jsonl",
+    "metrics.json",
+    "task.json",
+    "times.jsonl",
+    "weights.safetensors",
+}
+
+
+@pytest.fixture
+def folder(trained, tmp_path):
+    return shutil.copytree(trained.folder, tmp_path / "deep" / "run")
+
+
+def test_a_run_comes_back_as_it_was(trained, folder):
+    again = load_run(folder)
+    assert (again.task.fields(), again.task.architecture) == (trained.task.fields(), trained.task.architecture)
+    assert (again.data, again.settings, again.metrics, again.history) == (
+        trained.data,
+        trained.settings,
+        trained.metrics,
+        trained.history,
+    )
+    tokens = torch.tensor([again.task.vocabulary.encode(["the", "film", "was", "good"])])
+    assert torch.equal(again.model(tokens), trained.model(tokens))
+    assert not again.model.training
+    assert again.folder == folder
+
+
+def test_the_folder_holds_text_and_tensors_and_nothing_pickled(folder):
+    assert {path.name for path in folder.iterdir()} == FILES
+    assert [path.name for path in folder.parent.iterdir()] == ["run"]
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".md", ".json", ".csv", ".jsonl", ".safetensors"}
+    assert len({path.stat().st_mode for path in files}) == 1
+    for path in files:
+        if path.suffix == ".safetensors":
+            load_file(path)
+        else:
+            path.read_text(encoding="utf-8")
+
+
+def test_loading_leaves_the_callers_generator_alone(folder):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    load_run(folder)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_an_earlier_run_is_replaced_on_request_and_anything_else_never(task, corpus, settings, folder, tmp_path):
+    with pytest.raises(UsageError, match=r"run exists; expected a new name, or leave to replace the earlier run"):
+        train(task, corpus, settings, folder, data=DATA)
+    short = settings.model_copy(update={"epochs": 1})
+    train(task, corpus, short, folder, data=DATA, force=True)
+    assert load_run(folder).metrics["epochs"] == 1
+    other = tmp_path / "letters"
+    other.mkdir()
+    (other / "dear.txt").write_text("keep me")
+    for place in (other, other / "dear.txt"):
+        with pytest.raises(FileError, match="exists and is no run folder"):
+            train(task, corpus, short, place, data=DATA, force=True)
+    assert (other / "dear.txt").read_text() == "keep me"
+    assert [path.name for path in folder.parent.iterdir()] == ["run"]
+
+
+def test_a_training_that_cannot_begin_leaves_the_earlier_run(task, corpus, settings, folder):
+    with pytest.raises(UsageError):
+        train(task, corpus, settings.model_copy(update={"precision": "fp16"}), folder, data=DATA, force=True)
+    assert load_run(folder).metrics["epochs"] == settings.epochs
+
+
+def test_what_a_killed_training_left_beside_its_place_is_cleared(task, corpus, settings, tmp_path):
+    left = tmp_path / ".run.partial"
+    left.mkdir()
+    (left / "config.json").write_text("{")
+    train(task, corpus, settings.model_copy(update={"epochs": 1}), tmp_path / "run", data=DATA)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_destination_below_a_file_is_refused_before_any_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match=r"cannot be written; expected .*file to be a folder"):
+        check_destination(tmp_path / "file" / "run")
+    check_destination(tmp_path / "a" / "b" / "run")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_missing_folder_and_a_folder_of_somebody_elses_are_told_apart(tmp_path):
+    with pytest.raises(FileError, match=r"no run folder .*gone; expected one that `unrolled train` wrote"):
+        load_run(tmp_path / "gone")
+    with pytest.raises(DataError, match=r"is no run folder; expected a folder with config\.json in it"):
+        load_run(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(DataError, match=r'config\.json is not ours; expected "format": "unrolled-run"'):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["task.json", "weights.safetensors", "log.jsonl"])
+def test_a_file_that_is_missing_is_named(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(DataError, match=f"the run folder lacks {name}"):
+        load_run(folder)
+
+
+def test_without_metrics_and_checkpoints_there_is_no_run(folder):
+    (folder / "metrics.json").unlink()
+    shutil.rmtree(folder / "checkpoints")
+    with pytest.raises(DataError, match=r"lacks metrics\.json; expected it, or checkpoints"):
+        load_run(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "task.json", "weights.safetensors", "metrics.json", "log.jsonl"])
+@pytest.mark.parametrize("kept", [0.0, 0.1, 0.6, 0.97])
+def test_a_truncated_file_is_named(folder, name, kept):
+    path = folder / name
+    content = path.read_bytes()
+    path.write_bytes(content[: int(kept * len(content))])
+    with pytest.raises(DataError, match=name) as caught:
+        load_run(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_bytes_that_are_no_text_are_told(folder):
+    (folder / "task.json").write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(DataError, match=r"task\.json: expected UTF-8 text; byte 7 is not"):
+        load_run(folder)
+    (folder / "task.json").write_text("[" * 100_000)
+    with pytest.raises(DataError, match=r"task\.json: expected whole JSON"):
+        load_run(folder)
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": 1}, "version 1; expected 2"),
+        ({"task": "clasify"}, "unknown task 'clasify'; did you mean 'classify'"),
+        ({"task": "os.system"}, "unknown task 'os.system'"),
+        ({"architecture": {"encoder": "gruu"}}, "unknown encoder 'gruu'; did you mean 'gru'"),
+        ({"architecture": None}, "expected task, data, examples, architecture and training"),
+        ({"training": {"lr": -1}}, "lr is -1; expected greater than 0"),
+        ({"data": {"data": []}}, "data is"),
+    ],
+)
+def test_a_config_that_cannot_be_is_a_data_error(folder, changes, message):
+    edit(folder / "config.json", **changes)
+    with pytest.raises(DataError, match=message):
+        load_run(folder)
+
+
+def test_weights_that_do_not_fit_the_config_are_refused(folder):
+    path = folder / "weights.safetensors"
+    whole = load_file(path)
+    broken = {
+        "lacks head.bias": {name: value for name, value in whole.items() if name != "head.bias"},
+        "unknown weights head.extra": {**whole, "head.extra": torch.zeros(1)},
+        r"head\.bias has shape \(3,\); expected \(2,\)": {**whole, "head.bias": torch.zeros(3)},
+        r"head\.bias holds NaN or infinity": {**whole, "head.bias": torch.tensor([0.0, float("nan")])},
+    }
+    for message, weights in broken.items():
+        save_file(weights, path)
+        with pytest.raises(DataError, match=message):
+            load_run(folder)
+
+
+def test_a_vocabulary_of_another_run_is_refused(folder, trained):
+    record = trained.task.vocabulary.to_record()
+    edit(folder / "task.json", vocabulary={**record, "words": [*record["words"], "more"]})
+    with pytest.raises(DataError, match=r"embedding\.weight has shape .*; expected"):
+        load_run(folder)
+
+
+def test_the_plan_says_what_was_to_be_learned_how_and_from_what(folder, settings):
+    plan = load_plan(folder)
+    assert (plan.task.name, plan.settings, plan.data) == ("classify", settings, DATA)
+    assert plan.sizes == {"train": 120, "dev": 20, "test": 40}
+    versions = json.loads((folder / "config.json").read_text())["versions"]
+    assert versions["torch"] == torch.__version__.split("+")[0] or versions["torch"] == torch.__version__
+    assert {"unrolled", "python", "numpy", "safetensors"} < versions.keys()

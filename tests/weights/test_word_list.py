@@ -1,0 +1,78 @@
+"""A vocabulary file of the user's: three formats, and every way to get one wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from unrolled.errors import DataError, FileError, UsageError
+from unrolled.weights.word_list import WordList
+
+
+def written(tmp_path: Path, name: str, content: str) -> Path:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("vocab.txt", "<unk>\nno\nyes\n"),
+        ("vocab.txt", "<unk>\r\nno\r\nyes"),
+        ("vocab.txt", "\ufeff<unk>\nno\nyes\n"),
+        ("vocab.json", "\ufeff" + json.dumps(["<unk>", "no", "yes"])),
+        ("vocab.json", json.dumps(["<unk>", "no", "yes"])),
+        ("vocab.json", json.dumps({"yes": 2, "<unk>": 0, "no": 1})),
+    ],
+)
+def test_all_formats_say_the_same(tmp_path: Path, name: str, content: str) -> None:
+    words = WordList.load(written(tmp_path, name, content))
+    assert len(words) == 3
+    assert words.encode(["yes", "no", "perhaps", "yes"]) == [2, 1, 0, 2]
+    assert words.unknown(["yes", "perhaps", "perhaps"]) == ("perhaps",)
+
+
+def test_the_unknown_word_is_named_or_found_or_there_is_none(tmp_path: Path) -> None:
+    path = written(tmp_path, "vocab.txt", "a\nrare\nb\n")
+    assert WordList.load(path, "rare").encode(["c"]) == [1]
+    with pytest.raises(DataError, match=r"'c' is not in the vocabulary.*--unk"):
+        WordList.load(path).encode(["a", "c"])
+    with pytest.raises(UsageError, match="'<unk>' is not in"):
+        WordList.load(path, "<unk>")
+
+
+def test_case_counts_where_the_list_has_it(tmp_path: Path) -> None:
+    words = WordList.load(written(tmp_path, "vocab.txt", "us\nUS\nfilm\n"))
+    assert words.encode(["US", "us", "Us", "FILM"]) == [1, 0, 0, 2]
+    assert words.unknown(["US", "Film"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("vocab.txt", "", "has no words"),
+        ("vocab.json", "[]", "has no words"),
+        ("vocab.txt", "a\nb\na\n", "the word 'a' 2 times"),
+        ("vocab.json", '{"a": 0, "b": 0}', "used once"),
+        ("vocab.json", '{"a": -1}', "not below 0"),
+        ("vocab.json", '{"a": "0"}', "a map from words to indices"),
+        ("vocab.json", '{"a": true}', "a map from words to indices"),
+        ("vocab.json", "[1, 2]", "a JSON list of words"),
+        ("vocab.json", '["a", ', "a whole JSON file"),
+    ],
+)
+def test_what_is_no_vocabulary_is_refused(tmp_path: Path, name: str, content: str, expected: str) -> None:
+    with pytest.raises(DataError, match=expected):
+        WordList.load(written(tmp_path, name, content))
+
+
+def test_bytes_that_are_not_text_and_files_that_are_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    with pytest.raises(FileError, match="cannot read"):
+        WordList.load(path)
+    path.write_bytes(b"good\n\xff\n")
+    with pytest.raises(DataError, match="byte 5 is not"):
+        WordList.load(path)
