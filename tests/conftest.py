@@ -12,6 +12,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 torch.set_num_threads(1)
 
+pytest_plugins = ["command_line"]  # its fixture runs the command line in the test's own process
+
 
 @pytest.fixture
 def data_folder():

@@ -41,9 +41,9 @@ def test_a_sequence_of_several_stretches_has_the_same_gradient(name, length, mon
     cell, x, s = made(name)
     cut = []
     monkeypatch.setattr(sequence, "CACHED", length * s.numel())
-    for module in ("kernels.gated", "kernels.reset", "affine_scan"):
+    for module in ("gated", "gru_reset_before", "affine_scan"):
         monkeypatch.setattr(
-            f"unrolled.recurrence.{module}.stretches", lambda *a: cut.append(sequence.stretches(*a[:2])) or cut[-1]
+            f"unrolled.kernels.{module}.stretches", lambda *a: cut.append(sequence.stretches(*a[:2])) or cut[-1]
         )
     found = gradients(cell, cell.unroll, x, s)
     assert cut
