@@ -51,7 +51,7 @@ def test_an_archive_is_fetched_once_and_nothing_stays_of_it(tmp_path, server, ma
 
 
 @pytest.mark.parametrize("name", ["book", "sets"])
-@pytest.mark.parametrize("content", [b"", b"something else", b"x" * 10**6])
+@pytest.mark.parametrize("content", [b"", b"something else", b"x" * 10**6], ids=["empty", "short", "long"])
 def test_what_is_something_else_is_not_kept(tmp_path, server, manifest, name, content):
     server.answers.update({"/text": content, "/archive.zip": content})
     with pytest.raises(

@@ -74,6 +74,7 @@ def test_the_manifest_is_in_the_package_and_an_unknown_key_in_it_is_refused():
         ("t.xz", lzma.compress(TEXT, preset=0)),
         ("t.gz", gzip.compress(TEXT)),
     ],
+    ids=["plain", "xz", "xz-preset-0", "gz"],
 )
 def test_a_text_is_right_however_it_is_packed(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
@@ -91,6 +92,7 @@ def test_a_packed_file_that_is_known_need_not_be_unpacked(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [("t", TEXT + b"!"), ("t", b""), ("t.xz", lzma.compress(TEXT[:-1])), ("t.gz", gzip.compress(b"x"))],
+    ids=["longer", "empty", "xz-shorter", "gz-other"],
 )
 def test_a_text_that_differs_is_not(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
