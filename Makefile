@@ -1,6 +1,7 @@
 # One environment in .venv, always installed through constraints.txt. Needs python3 (3.11 to 3.13) and make.
 #   make demo    train on built-in data, open the networks, write demo/report.html
-#   make test    the tests                    make check   format, lint, types, import contracts
+#   make test    what guards a change         make check   format, lint, types, import contracts
+#   make test-all   the slow tests as well: long interruptions, exhaustive grids, every experiment
 #   make bench   the benchmarks, printed      make wheel   build the wheel and try it on its own
 #   make reproduce-smoke   every experiment on made-up data
 #   make clean   remove all that these made
@@ -11,7 +12,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench wheel reproduce-smoke clean
+.PHONY: help setup demo test test-slow test-all check format bench wheel reproduce-smoke clean
 
 help:
 	@sed -n 's/^#  *make/make/p; s/^#   make/make/p' Makefile
@@ -29,8 +30,14 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/unrolled demo
 
+# One process a core; every process computes with one thread (tests/conftest.py).
 test: $(STAMP)
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto -m "not slow"
+
+test-slow: $(STAMP)
+	$(BIN)/pytest -n auto -m slow
+
+test-all: test test-slow
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
