@@ -144,12 +144,15 @@ def _run(
     data: Path | None,
     figures: Path | None,
 ) -> None:
+    from unrolled.lab.papers.framework.findings import current_findings
     from unrolled.lab.papers.framework.runner import run_experiment
 
     lines.console.print(f"{experiment.name}: {experiment.title}", style="bold", highlight=False)
     found = run_experiment(experiment, scale, archive, command=command, data=data, onlooker=lines)
     report = experiment.report(found, scale)
     _print(report)
+    if findings := current_findings(archive.folder, experiment, scale, found):
+        typer.echo(findings)
     if figures is not None:
         _draw(report, figures)
 
@@ -165,8 +168,6 @@ def _print(report: Report) -> None:
             table.add_row(*row)
         console.print(each.title, style="bold", markup=False, highlight=False, soft_wrap=True)
         console.print(table, markup=False, highlight=False)
-    for finding in report.findings:
-        console.print(f"- {finding}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _draw(report: Report, folder: Path) -> None:

@@ -34,22 +34,6 @@ def results(**curves):
     return found
 
 
-def test_the_findings_follow_the_figures():
-    rising = [0.01 * (t + 1) for t in range(25)]
-    said = "\n".join(AccumulatedErrors().report(
-        results(lstm_zero=rising, lstm_zero_decayed=[0.3] * 25, gru_gates=[0.9] * 25), "cpu"
-    ).findings)  # fmt: skip
-    assert "After 20 words the exact expansions are 90 % off at most (median; gates, gru)" in said
-    assert "lstm 20, gru 50, mlstm 50" in said
-    assert "more than twice that after 5 in 1 of 3 cells: lstm" in said
-    assert "taylor(2) is nearer than zero in 0 of 3 cells" in said
-    assert "activation is nearer than zero in 0 of 2 cells" in said
-    assert "makes zero's error smaller in 0 of 3 cells" in said
-    assert "lstm 20 to 30" in said
-    better = AccumulatedErrors().report(results(gru_zero_decayed=[0.1] * 25), "cpu").findings[-1]
-    assert "smaller in 1 of 3 cells" in better
-
-
 def test_what_is_past_all_bounds_and_what_a_cell_has_not_are_told_apart():
     table, *_ = AccumulatedErrors().report(results(lstm_zero=[0.1] * 4 + [None] * 21), "cpu").tables
     rows = {row[0]: row for row in table.cells()}

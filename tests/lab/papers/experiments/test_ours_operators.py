@@ -10,7 +10,7 @@ from unrolled.lab.papers.analyses.word_operators import SIDES
 from unrolled.lab.papers.framework.experiment import Bench, Result
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.ours import operators as module
-from unrolled.lab.papers.ours.operators import Operators, _findings, _ranked
+from unrolled.lab.papers.ours.operators import Operators, _ranked
 
 LEARNED = {"training": {"epochs": 6, "batch": 16, "lr": 0.01}, "hidden": 32, "embedding": 32}
 
@@ -57,29 +57,3 @@ def test_words_that_read_with_the_vectors_of_others_do_something_else(run):
     assert trained["words"] == shuffled["words"]
     assert trained["path, after"]["slopes"] != shuffled["path, after"]["slopes"]
     assert shuffled["accuracy"] is None
-
-
-def made_up(network, slopes):
-    trial = next(each for each in Operators().trials("cpu") if each.settings["network"] == network)
-    words = ["not", "never", *(f"word{number}" for number in range(len(slopes) - 2))]
-    kind = {"slopes": slopes, "halves": [0.1] * len(slopes), "chance": [0.5, 1.0]}
-    values = {f"{expansion}, {side}": kind for expansion in ("path", "operating", "zero") for side in SIDES}
-    return Result(trial, {"accuracy": 0.8, "words": words, "counts": [30] * len(slopes), **values}, 0.0, "", "", "", {})
-
-
-def test_what_is_said_of_negators_turns_with_the_figures():
-    apart, mixed = [-0.5, 0.2, *[0.9 + 0.001 * each for each in range(38)]], [0.9 + 0.001 * each for each in range(40)]
-    controls = [made_up("vectors shuffled", mixed[::-1]), made_up("untrained", mixed[::-1])]
-    found = _findings([made_up("trained", apart), *controls])
-    assert "of 40 words 1 turn the sign for certain, 0 amplify, 1 erase; lowest “not” -0.50 ± 0.10" in found[0]
-    assert "Among the 2 lowest slopes are 2 of 2 (by chance 0.1: not, never) negators" in found[0]
-    assert found[-1].startswith("Negators are found by")
-    assert "in 100% of pairs, with the vectors shuffled in 0%" in found[-1]
-    assert "turn its sign for certain: not;" in found[-1]
-    assert "hardly" in found[-1].partition("Met too rarely")[2]
-    assert "never" not in found[-1].partition("Met too rarely")[2]
-
-    lost = _findings([made_up("trained", mixed[::-1]), *controls])
-    assert "Among the 2 lowest slopes are 0 of 2 (by chance 0.1) negators" in lost[0]
-    assert lost[-1].startswith("Negators are not found by")
-    assert "turn its sign for certain: none;" in lost[-1]

@@ -13,7 +13,7 @@ from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.models.softmax import FullSoftmax
 from unrolled.lab.papers.cs577_lecture_5 import cells as module
 from unrolled.lab.papers.cs577_lecture_5.cells import TellingCells
-from unrolled.lab.papers.framework.experiment import Bench, Result
+from unrolled.lab.papers.framework.experiment import Bench
 from unrolled.lab.tasks.chars import CharacterModelling, CharacterPrediction
 
 HIDDEN = 3
@@ -86,24 +86,6 @@ def test_the_control_is_what_the_trained_network_was_before(bench):
     assert words == same_words
     for one, other in zip(model.parameters(), trained.parameters(), strict=True):
         assert torch.allclose(one, other, atol=1e-9)
-
-
-def result(trial, r):
-    names = module._TEXTS[trial.settings["text"]].names
-    found = {name: {"unit": "c 0", "correlation": r, "auc": 0.5, "drawn": []} for name in names}
-    return Result(trial, {"corpus": "a text", "bpc": 2.0, "clear": 0.2, "found": found}, 1.0, "", "", "", {})
-
-
-def test_a_unit_counts_as_learned_only_if_it_is_clear_and_far_beyond_the_control():
-    def said(after, before):
-        return module._findings([result(find(), after), result(find(trained=False), before)])[0]
-
-    assert "7 of 7 properties have a unit" in said(0.8, 0.2)
-    assert "0 of 7 properties have a unit" in said(0.8, 0.79)
-    assert "0 of 7 properties have a unit" in said(0.4, 0.0)
-    only_trained = module._findings([result(find(), 0.8)])
-    assert len(only_trained) == 1
-    assert "as the lecture says" in only_trained[0]
 
 
 def test_our_own_text_has_all_that_is_drawn():

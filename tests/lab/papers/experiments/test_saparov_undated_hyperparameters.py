@@ -45,21 +45,6 @@ def test_the_best_setting_is_chosen_on_dev_whatever_test_says():
         assert best["test"] == 0.1
 
 
-def test_what_is_said_of_a_best_model_and_of_ranges_follows_the_figures():
-    def one(chosen):
-        return 0.8 + 0.1 * (chosen["lr"] == 0.003), 0.9 if chosen["model"] == "cnn" else 0.5
-
-    said = module._findings(made_up(one), "smoke")
-    assert any("learning rate 10.0, hidden size 0.0, batch size 0.0" in each for each in said)
-    assert said[-1].startswith("CNN is the best of both tasks")
-
-    def two(chosen):
-        return 0.8, 0.9 if chosen["model"] == ("cnn" if chosen["task"] == "rank" else "gru") else 0.5
-
-    assert module._findings(made_up(two), "smoke")[-1].startswith("No model is the best of both tasks, as")
-    assert module._findings(made_up(two)[:1], "smoke") == []
-
-
 def test_models_are_read_as_they_are_compared(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(module, "learn", lambda _, task, __, model, training: seen.append((task, model, training)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from unrolled.lab.papers.framework.experiment import Bench, Result
@@ -71,34 +69,13 @@ def test_every_model_is_listed_in_the_first_seed_before_a_second_begins(kind):
     }
 
 
-def test_table_3_says_that_all_is_as_published_when_it_is():
+def test_table_3_shows_published_figures_and_failed_trainings():
     experiment = table3.Sentiment()
     values = as_printed(table3.PUBLISHED, table3.CORPORA, "accuracy", 100)
     report = experiment.report(pretend(experiment, "cpu", values), "cpu")
-    said = "\n".join(report.findings)
-    assert said.count("the published sign in 3 of 3") == 7
-    assert "MVMA-G less GRU, published in brackets: SST-2 +0.4 (+0.4), AG News -0.3 (-0.3), IMDB +2.4 (+2.4)" in said
-    assert "SST-2 +1.00, AG News +1.00, IMDB +1.00" in said
-    failed = "MM, VA-EW, MVM-G, MVM-L, MVM-E, MVMA-E"
-    assert f"largest class): {failed}; published as such or at chance: {failed}." in said
     rows = {row[0]: row for row in report.tables[0].cells()}
     assert rows["MM"] == ["MM", "86.0 (86.0)", "85.6 (85.6)", *["diverged (–)"] * 4]
     assert rows["Transformer"][1:3] == ["83.4 (83.4)", "82.0 (82.0)"]
-
-
-def test_table_3_turns_its_sentences_with_the_figures():
-    experiment = table3.Sentiment()
-    best = {"MVM-G": 0.9, "GRU": 0.6}
-
-    def values(settings):
-        right = best.get(settings["model"], 0.7)
-        return {"dev_accuracy": right, "test_accuracy": right, "examples": [1, 1, 1], "largest": 0.58}
-
-    said = "\n".join(experiment.report(pretend(experiment, "smoke", values), "smoke").findings)
-    assert "SST-2: best on test is MVM-G with 90.0%; published, MM." in said
-    assert "MVMA-G less MVM-G, published in brackets: SST-2 -20.0 (+0.3)" in said
-    assert "SST-2: not learned (diverged, or within 5 points of the largest class): GRU; published" in said
-    assert "These trainings are smaller" not in said
 
 
 def test_reviews_that_are_too_long_are_left_out_and_the_sizes_kept(tmp_path):
@@ -123,54 +100,11 @@ def test_a_relation_and_its_reverse_are_one_class():
         assert before.tokens == after.tokens
 
 
-def test_table_4_names_the_figures_that_are_printed_thrice_where_ours_differ():
-    experiment = table4.RelationsAndNames()
-    values = as_printed(table4.PUBLISHED, table4.COLUMNS, "f1", 100)
-    said = "\n".join(experiment.report(pretend(experiment, "cpu", values), "cpu").findings)
-    assert "may be slips" not in said  # ours are alike, too
-    assert "relations +1.00, names +1.00" in said
-    assert "MVMA-E less Elman, published in brackets: relations +0.0 (+0.0), names +3.1 (+3.1)" in said
-    assert "Relations: best on test is GRU with 62.2%, last MVMA-E with 25.6%; the best published is GRU." in said
-
-    def apart(settings):
-        found = values(settings)
-        return found | ({"dev_f1": 0.4, "test_f1": 0.4} if settings["model"] == "Elman" else {})
-
-    said = "\n".join(experiment.report(pretend(experiment, "cpu", apart), "cpu").findings)
-    assert "Ours on test are 25.6, 40.0 and 25.6: two of theirs may be slips." in said
-
-
-def test_table_5_compares_nats_and_says_how_far_the_perplexities_are():
+def test_table_5_lays_perplexities_beside_the_published_ones():
     experiment = table5.Perplexities()
     values = as_printed(table5.PUBLISHED, tuple(table5.CORPORA), "perplexity", 0.5)  # twice the published ones
-    report = experiment.report(pretend(experiment, "cpu", values), "cpu")
-    said = "\n".join(report.findings)
-    gap = f"{math.log(138.8 / 111.1):+.2f}"
-    assert f"Nats a word on test, MVM-G less MVMA-G, published in brackets: PTB {gap} ({gap})" in said
-    assert "PTB 2.0, WikiText-2 2.0" in said
     paper = experiment.report(pretend(experiment, "paper", values), "paper")
     assert paper.tables[0].cells()[0][-2:] == ["226.6 ± 0.0 (–)", "226.6 ± 0.0 (113.3)"]
-
-
-def test_the_approximation_says_whether_decay_helps():
-    experiment = approximation.Approximation()
-
-    def values(sign):
-        def of(settings):
-            step = 0.3 + sign * 100 * settings["weight_decay"]
-            names = {f"{what}_{name}": 0.0 for what in ("step", "sum") for name in ("operating", "path", "activation")}
-            return {**names, "step_zero": step, "sum_zero": 2 * step, "state": 1.0, "dev_accuracy": 0.5}
-
-        return of
-
-    falls, rises = (
-        "\n".join(experiment.report(pretend(experiment, "cpu", values(sign)), "cpu").findings) for sign in (-1, 1)
-    )
-    assert (
-        "GRU: from decay 1e-05 to 0.0003 the error of a step falls, from 29.9% to 27.0% (published: from 21.7%" in falls
-    )
-    assert "GRU: from decay 1e-05 to 0.0003 the error of a step does not fall, from 30.1% to 33.0%" in rises
-    assert "grows to 2.0 to 2.0 times" in falls
 
 
 def test_the_exact_expansions_make_no_error_on_a_trained_network_and_the_others_do(tmp_path):

@@ -38,25 +38,6 @@ def test_the_published_perplexities_are_those_of_table_3():
             assert standard < approximate < simplified
 
 
-def perplexities(**of):
-    chosen = {trial.settings["encoder"]: trial for trial in table3.Perplexities().trials("cpu")[:8]}
-    curves = {"steps": [50], "losses": [6.0], "epochs": [90], "training": [6.0], "dev": [5.8]}
-    return [
-        made(chosen[name], dev_perplexity=1.1 * value, test_perplexity=value, curves=curves)
-        for name, value in of.items()
-    ]
-
-
-def test_perplexities_are_compared_within_our_own_as_within_theirs():
-    results = perplexities(gru=200.0, approx_gru=204.0, simplified_gru=240.0)
-    findings = table3.Perplexities().report(results, "cpu").findings
-    assert any("approx +2.0% (+1.5%), simplified +20.0% (+10.9%)" in finding for finding in findings)
-    assert any("1.10 of those on test, theirs 1.16" in finding for finding in findings)
-    worse = table3.Perplexities().report(perplexities(gru=200.0, approx_gru=190.0), "cpu").findings
-    assert any("approx -5.0% (+1.5%)" in finding for finding in worse)
-    assert not any("simplified" in finding for finding in worse)
-
-
 def test_a_language_model_that_diverges_is_a_result_and_no_failure(tmp_path, monkeypatch):
     from unrolled.errors import DivergedError
 
@@ -68,7 +49,6 @@ def test_a_language_model_that_diverges_is_a_result_and_no_failure(tmp_path, mon
     trial = experiment.trials("smoke")[0]
     values = experiment.run(trial, bench(tmp_path))
     report = experiment.report([made(trial, **values)], "smoke")
-    assert report.findings == [f"{trial.label} diverged: the loss is nan."]
     assert report.tables[0].cells() == [["gru", "diverged (–)", "diverged (–)"]]
 
 
@@ -145,22 +125,6 @@ def test_the_scores_are_those_of_the_papers_formula_and_the_exact_ones_add_up(tm
     assert len(found["bars"]["path"]) == 6
 
 
-def test_the_findings_follow_the_scores(tmp_path):
-    experiment, trial, found = smoked(tmp_path)
-    turning = {"positive": [[1.0] * 10, [-2.0] * 10, [4.0] * 10], "negative": [[-1.0] * 12, [2.0] * 12, [-4.0] * 12]}
-    flat = {"positive": [[1.0] * 10] * 3, "negative": [[-1.0] * 12] * 3}
-    bars = {"activation": [0, 0, 0, 4.0, -2.0, 1.0], "path": [0, 0, 0, 4.0, 2.0, 1.0]}
-    values = {**found, "scores": {"activation": turning, "path": flat}, "bars": bars}
-    said = " ".join(experiment.report([made(trial, **values)], "smoke").findings)
-    assert "22.0 (approximation) and 0.0 (exact) of 22 adjectives" in said
-    assert "4.0 times its adjective by the approximation (published 3.0), 1.0 times exactly" in said
-    assert "approximation +1.00, -2.00, +4.00 (as published); exact +1.00, +2.00, +4.00 (not as published)" in said
-    other = experiment.report(
-        [made(trial, **{**values, "scores": {"activation": flat, "path": turning}})], "smoke"
-    ).findings
-    assert "does not overstate" in " ".join(other)
-
-
 def test_a_trial_without_double_negations_meets_none_in_training(tmp_path):
     from unrolled.lab.data.datasets.negation import Negation
 
@@ -179,23 +143,6 @@ def test_the_published_accuracies_are_those_of_table_2():
     assert settings.count(settings[0]) == len(settings)  # equal training for all
 
 
-def test_accuracies_are_compared_within_our_own_as_within_theirs():
-    experiment = table2.Sentiment()
-    of = {trial.settings["encoder"]: trial for trial in experiment.trials("cpu")[:6]}
-
-    def said(**accuracies):
-        results = [made(of[name], dev_accuracy=0.8, test_accuracy=value) for name, value in accuracies.items()]
-        return " ".join(experiment.report(results, "cpu").findings)
-
-    alike = said(gru=0.82, approx_gru=0.822, simplified_gru=0.78)
-    assert "approx against standard +0.2 (+0.2: as published)" in alike
-    assert "simplified against approx -4.2 (-4.6: as published)" in alike
-    assert "Standard GRU on test: worse than published by 6.1 points." in alike
-    other = said(gru=0.82, simplified_gru=0.82)
-    assert "simplified against standard +0.0 (-4.4: not as published)" in other
-    assert "approx" not in other
-
-
 GROUPS = {"positive": [3.0, 1.0], "negative": [-1.0, 1.0, 2.0]}
 
 
@@ -204,19 +151,25 @@ def test_pairs_in_order_are_counted_and_a_tie_is_half_a_one():
     assert ngrams.above({"positive": GROUPS["negative"], "negative": GROUPS["positive"]}) == pytest.approx(1.5 / 6)
 
 
-def test_short_and_long_ngrams_are_compared_by_their_signs():
+def test_the_share_of_right_signs_is_counted_by_length():
     experiment = ngrams.NgramScores()
     good, bad = {"positive": [1.0, 2.0], "negative": [-1.0]}, {"positive": [-1.0, 2.0], "negative": [1.0]}
     trial = experiment.trials("smoke")[0]
     scores = {"activation": [good, good, bad, bad], "path": [bad, bad, good, good]}
-    approximate, exact = experiment.report([made(trial, scores=scores, test_accuracy=0.5)], "smoke").findings
-    assert "100.0% of unigrams and bigrams, and 33.3% of longer n-grams" in approximate
-    assert approximate.endswith("as published.")
-    assert exact.endswith("do not tell more.")
+    report = experiment.report([made(trial, scores=scores, test_accuracy=0.5)], "smoke")
+    assert [str(row[4]) for row in report.tables[0].rows] == [
+        "100.0",
+        "100.0",
+        "33.3",
+        "33.3",
+        "33.3",
+        "33.3",
+        "100.0",
+        "100.0",
+    ]
     empty = {"positive": [], "negative": [1.0]}
     scores = {name: [good, good, empty, empty] for name in scores}
     report = experiment.report([made(trial, scores=scores, test_accuracy=0.5)], "smoke")
-    assert not report.findings
     assert len(report.tables[0].rows) == 4
 
 
@@ -268,7 +221,6 @@ def test_the_sign_of_what_the_caption_speaks_of_is_held_against_it():
         scores[0 if direction == "forward" else 1, end, start] = sign
     values = {"test_accuracy": 0.8, "scores": {"activation": scores.tolist(), "path": (-scores).tolist()}}
     report = experiment.report([made(trial, **values)], "cpu")
-    assert "4 of 4 (approximation) and 0 of 4 (exact)" in report.findings[0]
     assert [row[:2] for row in report.tables[0].rows] == [
         ('forward, "contradictory things"', "below 0"),
         ('forward, "freedom to feel contradictory things"', "above 0"),

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Trial, where
+from unrolled.lab.papers.framework.findings import current_findings, fingerprint
 from unrolled.lab.papers.framework.result_store import Archive
 from unrolled.lab.papers.framework.runner import collect, run_experiment
 from unrolled.lab.papers.framework.summary import summarise
@@ -36,7 +38,7 @@ class Squares(Experiment):
 
     def report(self, results, _scale):
         rows = [(result.trial.label, Number([result["square"]], theirs=4.0)) for result in results]
-        return Report([Table("squares", ("n", "square"), rows)], ["Squares grow."])
+        return Report([Table("squares", ("n", "square"), rows)])
 
 
 class Watching:
@@ -48,6 +50,11 @@ class Watching:
 
     def say(self, line):
         self.said.append(line)
+
+
+def write_findings(archive, experiment, scale, results, text):
+    path = archive.folder / f"{experiment.name}.md"
+    path.write_text(f"<!-- fingerprint: {scale} {fingerprint(experiment, results)} -->\n{text}\n")
 
 
 @pytest.fixture
@@ -115,7 +122,8 @@ def test_a_file_that_is_no_result_is_named(archive, text, message):
 
 
 def test_the_page_has_what_was_run_and_names_what_was_not(archive):
-    run_experiment(Squares(), "smoke", archive, command="unrolled reproduce")
+    results = run_experiment(Squares(), "smoke", archive, command="unrolled reproduce")
+    write_findings(archive, Squares(), "smoke", results, "- Squares grow.")
 
     class Cubes(Squares):
         name = "arithmetic/cubes"
@@ -127,6 +135,20 @@ def test_the_page_has_what_was_run_and_names_what_was_not(archive):
     assert "Scale smoke, 3 trials" in page
     assert "## Not run yet\n\n- `arithmetic/cubes`: Cubes" in page
     assert "Scale cpu" not in page
+
+
+def test_findings_about_other_results_are_not_shown(archive):
+    results = run_experiment(Squares(), "smoke", archive, command="c")
+    assert current_findings(archive.folder, Squares(), "smoke", results) is None
+    write_findings(archive, Squares(), "smoke", results, "- Squares grow.")
+    assert current_findings(archive.folder, Squares(), "smoke", results) == "- Squares grow."
+    assert current_findings(archive.folder, Squares(), "smoke", results[::-1]) == "- Squares grow."
+    assert current_findings(archive.folder, Squares(), "cpu", results) is None
+    changed = [replace(results[0], values={"square": 2}), *results[1:]]
+    for others in (results[1:], changed):
+        note = current_findings(archive.folder, Squares(), "smoke", others) or ""
+        assert "speak of other results" in note
+        assert note.endswith(f"smoke {fingerprint(Squares(), others)}")
 
 
 def test_a_number_is_a_mean_with_its_deviation_beside_the_published_one():

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -113,18 +112,11 @@ class ClippingSurface(Experiment):
             ("", f"find E < {_REACHED:g}, %", "end outside the figure, %", "longest step", "longest gradient"),
             rows,
         )
-        findings = [
-            f"{result.trial.label}: {100 * result['found']:.0f}% of descents find the minimum, "
-            f"{100 * result['outside']:.0f}% end outside the figure; the longest single step is "
-            f"{result['longest_step']:.2g} long, the figure {_RIGHT - _LEFT:g} wide. The one that is drawn is thrown "
-            f"{_farthest(result):.2g} at most and ends at an error of {result['drawn_error']:.2g}."
-            for result in results
-        ]
         figures = {
             "cs224d-notes-4-clipping-surface": lambda: _draw_surface(results),
             "cs224d-notes-4-clipping-map": lambda: _draw_map(results),
         }
-        return Report([table], findings, figures)
+        return Report([table], figures)
 
 
 @dataclass(frozen=True)
@@ -158,11 +150,6 @@ def _lattice(count: int) -> tuple[Tensor, Tensor]:
 
 def _share(which: Tensor) -> float:
     return which.double().mean().item()
-
-
-def _farthest(result: Result) -> float:
-    w, b = result["w"], result["b"]
-    return max(math.dist(*ends) for ends in pairwise(zip(w, b, strict=True)))
 
 
 def _inside(result: Result) -> tuple[list[float], list[float]]:

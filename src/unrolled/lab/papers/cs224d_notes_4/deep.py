@@ -16,9 +16,8 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
-from statistics import fmean
 from typing import Any
 
 from unrolled.cells.parameter_budget import count_parameters, fit_parameters
@@ -123,7 +122,7 @@ class DeepBothWays(Experiment):
                     )
             columns = ("layers", "units", "thousand parameters", "seconds an epoch", "dev", "test")
             tables.append(Table(f"{_NAMES[task]}: {_told(encoder)}", columns, rows))
-        return Report(tables, list(_findings(results, scale)))
+        return Report(tables)
 
 
 def _corpus(chosen: Mapping[str, Any], bench: Bench) -> Tagging | Classification:
@@ -158,40 +157,3 @@ def _of(results: Sequence[Result], task: str, encoder: str, layers: int, ways: s
         for result in chosen
         if (result.trial.settings["model"]["layers"], result.trial.settings["ways"]) == (layers, ways)
     ]
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
-    for task, encoder in dict.fromkeys(map(_kind, results)):
-
-        def score(layers: int, ways: str, task: str = task, encoder: str = encoder) -> float | None:
-            chosen = _of(results, task, encoder, layers, ways)
-            return 100 * fmean(each[f"test_{_TASKS[task]}"] for each in chosen) if chosen else None
-
-        one, both, wide = (score(1, ways) for ways in (_ONE, _BOTH, _WIDE))
-        told = []
-        if one is not None and both is not None:
-            told.append(f"reading both ways {_adds(both - one)}")
-        if one is not None and wide is not None:
-            told.append(f"as many parameters in one way {_adds(wide - one)}")
-        for ways in (_ONE, _BOTH):
-            shallow = score(1, ways)
-            deeper = [(layers, score(layers, ways)) for layers in _LAYERS[1:]]
-            changes = [
-                f"{_adds(value - shallow)} ({layers})"
-                for layers, value in deeper
-                if value is not None and shallow is not None
-            ]
-            if changes:
-                told.append(f"further layers, {ways}: {', '.join(changes)}")
-        if told:
-            yield f"{_NAMES[task].partition(',')[0].capitalize()}, {_told(encoder)}: {'; '.join(told)}."
-    if scale == "cpu" and results:
-        sizes = _SIZES[scale]
-        yield (
-            f"Shortened: {sizes['sentences']['tag']:,} sentences for the tagger, {sizes['training']['epochs']} passes; "
-            "deeper networks are slower to learn, and the notes themselves ask for a large corpus."
-        )
-
-
-def _adds(points: float) -> str:
-    return f"{'adds' if points >= 0 else 'takes'} {abs(points):.1f} points"

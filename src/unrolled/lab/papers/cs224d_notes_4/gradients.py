@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -80,7 +80,6 @@ _SIZES: dict[Scale, dict[str, int]] = {
     "paper": {"seeds": 5, "hidden": 256, "inputs": 64, "batch": 64, "steps": 4000, "longest": 58, "reach": 108}
     | {"texts": 1000},
 }
-_MUCH = 0.01  # of a change: more than that is said to arrive
 _MEASURED = 16  # texts in which norms are measured
 
 
@@ -160,7 +159,7 @@ class Gradients(Experiment):
             "cs224d-notes-4-gradients": lambda: _draw_norms(adam, far),
             "cs224d-notes-4-gradients-recall": lambda: _draw_recall(adam, far),
         }
-        return Report([norms, recall], _findings(results, far), figures)
+        return Report([norms, recall], figures)
 
 
 def _loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
@@ -216,59 +215,6 @@ def _recall(results: Sequence[Result], distances: Sequence[int]) -> list[str | N
     ]
     longest = max(result["longest_gradient"] for result in results)
     return [*accuracies, f"{longest:.3g}", f"{len(results) - len(whole)} of {len(results)}"]
-
-
-def _findings(results: Sequence[Result], far: int) -> list[str]:
-    measured = [found for result in results for found in (result["before"], result["after"]) if found is not None]
-    plain = [found for found in measured if found["kept"] is not None]
-    kept = sum(found["kept"] for found in plain)
-    said = [
-        f"The notes' bound (β_W β_h)^k on the Jacobian's norm held in {kept} of {len(plain)} measurements of plain "
-        f"cells, at every distance. For the sigmoid β_h is 1/4, not the 1 that the notes allow."
-    ]
-    for stage, when in zip(_STAGES[:2], ("At initialisation", "After training with clipping"), strict=True):
-        curves = {cell: _curve(results, cell, stage, "jacobian") for cell in _CELLS}
-        passing = [cell for cell, curve in curves.items() if curve and curve[far] > _MUCH]
-        said.append(
-            f"{when}, more than {_MUCH:g} of a change arrives after {far} steps in: {'; '.join(passing) or 'none'}."
-        )
-    for cell in _CELLS:
-        start, end = (_curve(results, cell, stage, "jacobian") for stage in _STAGES[:2])
-        if start and end:
-            said.append(
-                f"{cell}: after {far} steps {start[far]:.1e} of a change arrives at initialisation, "
-                f"{end[far]:.1e} after training with clipping; it then names the right person in "
-                f"{100 * (_mean(_of(results, cell, 1.0), far) or 0):.0f}% of texts."
-            )
-    for way in _RATES:
-        said += _clipping(where(results, optimiser=way), way, far)
-    return said
-
-
-def _clipping(results: Sequence[Result], way: str, far: int) -> Iterator[str]:
-    """Say for which cells clipping makes a difference, of those that were trained with it and without."""
-    told, both = [], 0
-    for cell in _CELLS:
-        clipped, free = (_mean(_of(results, cell, clip, way), far) for clip in _CLIPS)
-        if clipped is None or free is None:
-            continue
-        both += 1
-        if abs(clipped - free) > 0.05:
-            told.append(f"{cell} {100 * clipped:.0f}% with and {100 * free:.0f}% without")
-    if both:
-        failed = sum(result["diverged"] is not None for result in results)
-        yield (
-            f"Clipping, {way}: accuracy at distance {far} differs by more than five points for "
-            f"{'; '.join(told) if told else 'no cell'}, of {both}. {failed} of {len(results)} trainings diverged, "
-            "which counts as guessing."
-        )
-
-
-def _mean(results: Sequence[Result], distance: int) -> float | None:
-    """Average accuracies; a training that diverged counts as a guess among all but one of the names."""
-    chance = 1 / (len(greeting_corpus.NAMES) - 1)
-    values = [chance if result["accuracy"] is None else result["accuracy"][str(distance)] for result in results]
-    return sum(values) / len(values) if values else None
 
 
 def _line(panel: Axes, cell: str, xs: Sequence[float], ys: Sequence[float]) -> None:

@@ -22,8 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Words
@@ -148,7 +146,7 @@ class LanguageModels(Experiment):
         if counted := _longest(results):
             tables.append(_growth(counted))
             drawn["cs224d-notes-4-language-memory"] = lambda: _draw(results, counted)
-        return Report(tables, _findings(results), drawn)
+        return Report(tables, drawn)
 
 
 def different_grams(lines: Iterable[Sequence[str]], order: int) -> list[int]:
@@ -191,52 +189,6 @@ def _growth(counted: Result) -> Table:
     ]
     rows.append(("possible", *(f"{counted['types'] ** order:.1e}" for order in orders)))
     return Table("Different k-grams of the beginning of the text", ("words", *(f"k = {k}" for k in orders)), rows)
-
-
-def _findings(results: Sequence[Result]) -> list[str]:
-    by_kind: dict[str, list[Result]] = {}
-    for result in results:
-        chosen = result.trial.settings
-        kind = "impossible" if result["test_perplexity"] is None else str(chosen["kind"])
-        by_kind.setdefault(kind, []).append(result)
-    said = []
-    best = {
-        kind: min(by_kind[kind], key=lambda result: result["dev_perplexity"])
-        for kind in ("counts", "window", "recurrent")
-        if kind in by_kind
-    }
-    if best:
-        told = (f"{each.trial.label} {each['test_perplexity']:.0f}" for each in best.values())
-        said.append(f"The best of each kind on dev, and its test perplexity: {', '.join(told)}.")
-    if {"counts", "recurrent"} <= best.keys():
-        ratio = best["counts"]["kept"] / best["recurrent"]["kept"]
-        better = best["recurrent"]["test_perplexity"] < best["counts"]["test_perplexity"]
-        said.append(
-            f"{best['recurrent'].trial.label} is {'better' if better else 'worse'} than counts, which keep {ratio:.1f} "
-            "times as many numbers."
-        )
-    if impossible := by_kind.get("impossible"):
-        said.append(
-            f"{len(impossible)} of the count models without smoothing find the test text impossible: "
-            "equations 2 and 3 alone are no language model of a text that was not counted."
-        )
-    if counted := _longest(results):
-        _, *grams = counted["grown"][-1]
-        factors = [after / before for before, after in pairwise(grams)]
-        half, whole = (grown[1:] for grown in counted["grown"][-2:])
-        said.append(
-            f"From one order to the next the different n-grams grow by factors of "
-            f"{', '.join(f'{factor:.1f}' for factor in factors)}, and end at {grams[-1] / counted['words']:.0%} of the "
-            f"words of the text: what is possible grows exponentially with n, as the notes say, what is to be kept but "
-            f"until every n-gram is new. Twice the text makes {sum(whole) / sum(half):.1f} times the counts. "
-            f"Of a network it enlarges the embeddings alone, {whole[0] / half[0]:.2f} times, for there are more words."
-        )
-    recurrent = {result.trial.label: result["test_perplexity"] for result in by_kind.get("recurrent", ())}
-    if len(recurrent) == len(_RECURRENT):
-        gated = fmean(recurrent[name] for name in ("GRU", "LSTM"))
-        side = "below" if gated < recurrent["RNN"] else "above"
-        said.append(f"Gates: the mean of GRU and LSTM is {abs(gated - recurrent['RNN']):.1f} {side} the plain network.")
-    return said
 
 
 def _draw(results: Sequence[Result], counted: Result) -> Figure:

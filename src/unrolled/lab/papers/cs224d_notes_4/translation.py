@@ -17,10 +17,9 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from statistics import fmean
 from typing import Any
 
 from unrolled.lab.data.corpus import Translation
@@ -135,7 +134,7 @@ class FiveExtensions(Experiment):
             if rows:
                 columns = ("", "thousand parameters", "dev BLEU", "test BLEU", "dev perplexity", "test perplexity")
                 tables.append(Table(f"{_SIZES[scale]['data']}, {cell}", columns, rows))
-        return Report(tables, list(_findings(results, scale)))
+        return Report(tables)
 
 
 def _place(variant: _Variant) -> int:
@@ -147,27 +146,3 @@ def _place(variant: _Variant) -> int:
 def _of(results: Sequence[Result], cell: str, variant: str) -> list[Result]:
     chosen = where(results, variant=variant)
     return [result for result in chosen if result.trial.settings["model"]["encoder"] == cell]
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
-    for cell in _CELLS:
-        helps, hurts = list[str](), list[str]()
-        for variant in sorted(_VARIANTS, key=_place):
-            ours, other = (_of(results, cell, told) for told in (variant.told, variant.against))
-            if not ours or not other:
-                continue
-            before, after = (fmean(each["dev_perplexity"] for each in chosen) for chosen in (other, ours))
-            bleu = fmean(each["test_bleu"] for each in ours) - fmean(each["test_bleu"] for each in other)
-            name = variant.told.partition(":")[0]
-            told = f"{name} ({before:.1f} to {after:.1f}; test BLEU {bleu:+.1f})"
-            (helps if after < before else hurts).append(told)
-        if helps or hurts:
-            said = [f"{word}: {', '.join(names)}" for word, names in (("better", helps), ("worse", hurts)) if names]
-            yield f"{cell}, dev perplexity against what is extended: {'; '.join(said)}."
-    if scale == "cpu" and results:
-        sizes = _SIZES[scale]
-        yield (
-            f"Shortened: {sizes['pairs']:,} pairs, {sizes['training']['epochs']} passes, states of "
-            f"{sizes['model']['hidden']}, one seed: BLEU is low for that reason. What asks for a large corpus, as the "
-            "notes say of deep networks, cannot show its worth here."
-        )

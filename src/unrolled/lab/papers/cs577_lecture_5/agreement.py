@@ -115,7 +115,6 @@ class Agreement(Experiment):
         title = f"Right number of the verb, %, by words between subject and verb (chance 50; trained on 0 to {longest})"
         return Report(
             [Table(title, columns, rows)],
-            _findings(results, scale),
             {"cs577-lecture-5-agreement": lambda: _draw(results, scale)},
         )
 
@@ -182,23 +181,6 @@ def _loss(model: nn.Module, words: Tensor) -> Tensor:
 
 def _mean(shares: Sequence[float | None], span: tuple[int, int]) -> float:
     return fmean(share for share in shares[span[0] : span[1] + 1] if share is not None)
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
-    longest, said = _SIZES[scale]["longest"], []
-    for amount in _AMOUNTS[scale]:
-        told = []
-        for model in _MODELS:
-            if chosen := where(results, model=model, sentences=amount):
-                spans = ((0, 0), (longest // 2 + 1, longest), (longest + 1, 2 * longest))
-                beside, far, beyond = (100 * fmean(_mean(each["right"], span) for each in chosen) for span in spans)
-                told.append(f"{model} {beside:.0f}, {far:.0f}, {beyond:.0f}")
-        if told:
-            said.append(
-                f"From {amount:,} sentences, % right beside the subject, {longest // 2 + 1} to {longest} words on, and "
-                f"further than in training: {'; '.join(told)}."
-            )
-    return said
 
 
 def _draw(results: Sequence[Result], scale: Scale) -> Figure:

@@ -20,7 +20,6 @@ import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -206,7 +205,7 @@ class TellingCells(Experiment):
             for text in _TEXTS
             if (result := next(iter(where(results, text=text, encoder="lstm", trained=True)), None))
         }
-        return Report([Table(title, columns, rows)], _findings(results), figures)
+        return Report([Table(title, columns, rows)], figures)
 
 
 class _Seen(NamedTuple):
@@ -249,44 +248,6 @@ def _network(
 def _name(unit: int, chosen: Mapping[str, Any]) -> str:
     memory = chosen["hidden"] if chosen["encoder"] == "lstm" else 0
     return f"c {unit}" if unit < memory else f"h {unit - memory}"
-
-
-def _mean(results: Sequence[Result], name: str) -> float:
-    return fmean(each["found"][name]["correlation"] for each in results)
-
-
-def _findings(results: Sequence[Result]) -> list[str]:
-    said = []
-    for text, about in _TEXTS.items():
-        for encoder, title in _ENCODERS.items():
-            trained, untrained = (where(results, text=text, encoder=encoder, trained=state) for state in (True, False))
-            if not (trained and untrained):
-                continue
-            told = {name: (_mean(trained, name), _mean(untrained, name)) for name in about.names}
-            # a unit counts as learned when it is clear and the control is not, or is far behind
-            learned = [name for name, (r, before) in told.items() if r >= _CLEAR and r - before >= 0.1]
-            others = [name for name in told if name not in learned]
-            found, lacking = (
-                "; ".join(f"{name} {told[name][0]:.2f} (untrained {told[name][1]:.2f})" for name in names)
-                for names in (learned, others)
-            )
-            bits = fmean(each["bpc"] for each in trained)
-            said.append(
-                f"{about.title} ({trained[0]['corpus']}), {title}, {bits:.2f} bits a character: "
-                f"{len(learned)} of {len(told)} properties have a unit of their own that training made"
-                + (f": {found}" if learned else "")
-                + (f"; these have not: {lacking}." if others else ".")
-            )
-    trained = [each for each in results if each.trial.settings["trained"]]
-    if trained:
-        shares = [100 * each["clear"] for each in trained]
-        few = sum(share < 50 for share in shares)
-        agrees = "as the lecture says" if few == len(shares) else "the lecture says: in all"
-        said.append(
-            f"In {few} of {len(shares)} networks most units mean nothing of this ({agrees}): "
-            f"{min(shares):.0f} to {max(shares):.0f}% correlate with one of the properties at {_CLEAR} or more on test."
-        )
-    return said
 
 
 def _draw(result: Result, about: _Text) -> Figure:

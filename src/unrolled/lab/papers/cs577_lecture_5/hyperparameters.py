@@ -139,7 +139,6 @@ class Hyperparameters(Experiment):
         return Report(
             [_curves(results, task, moved, scale) for task in _TASKS for moved in _MOVED if _any(results, task)]
             + [_best_settings(results)],
-            _findings(results, scale),
             {"cs577-lecture-5-hyperparameters": lambda: _draw(results, scale)},
         )
 
@@ -199,41 +198,6 @@ def _best_settings(results: Sequence[Result]) -> Table:
     return Table(
         "The setting that is best on dev, ×100: accuracy, reciprocal rank", ("", "setting", "dev", "test"), rows
     )
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
-    said, winners = [], dict[str, str]()
-    for task, about in _TASKS.items():
-        best = {title: chosen for model, title in _MODELS.items() if (chosen := _best(results, task, model))}
-        if len(best) == len(_MODELS):
-            tests = {title: 100 * fmean(each["test"] for each in chosen) for title, chosen in best.items()}
-            order = sorted(tests, key=tests.__getitem__, reverse=True)
-            winners[task] = order[0]
-            told = ", ".join(f"{title} {tests[title]:.1f}" for title in order)
-            said.append(f"{about.title}, each model at its best setting on dev, test {about.measure} × 100: {told}.")
-        ranges = {}
-        for moved, title in _MOVED.items():
-            spans = []
-            for model in _MODELS:
-                curve = [_at(results, task, model, scale, moved, value) for value in _VALUES[scale][task][moved]]
-                if all(curve):
-                    means = [100 * fmean(each["dev"] for each in point) for point in curve]
-                    spans.append(max(means) - min(means))
-            if spans:
-                ranges[title] = fmean(spans)
-        if len(ranges) == len(_MOVED):
-            told = ", ".join(f"{title} {span:.1f}" for title, span in ranges.items())
-            said.append(
-                f"{about.title}: points between the best and the worst value on dev, mean of the models: {told}."
-            )
-    if winners.keys() == _TASKS.keys():
-        best_ones = set(winners.values())
-        agrees = len(best_ones) > 1
-        said.append(
-            f"{'No model is' if agrees else f'{best_ones.pop()} is'} the best of both tasks, "
-            f"{'as' if agrees else 'where'} the lecture says{'' if agrees else ' that none is'}."
-        )
-    return said
 
 
 def _draw(results: Sequence[Result], scale: Scale) -> Figure:

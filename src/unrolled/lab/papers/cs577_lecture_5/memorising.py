@@ -102,7 +102,6 @@ class MemorisingRecall(Experiment):
         longest = max((length for length, _ in keys), default=0)
         return Report(
             [table],
-            _findings(results),
             {"cs577-lecture-5-memorising": lambda: _draw(results, longest)},
         )
 
@@ -120,33 +119,6 @@ def _nearest(slots: Tensor) -> Tensor:
 
 def _of(results: Sequence[Result], length: int, words: int, factor: float) -> Result | None:
     return next(iter(where(results, length=length, words=words, factor=factor)), None)
-
-
-def _findings(results: Sequence[Result]) -> list[str]:
-    said = []
-    for factor in _FACTORS:
-        chosen = where(results, factor=factor)
-        if not chosen:
-            continue
-        exact = [100 * result["exact"] for result in chosen]
-        recalled = [100 * result["recalled"] for result in chosen]
-        if factor == 1:
-            perfect = sum(result["exact"] == result["recalled"] == result["whole"] == 1 for result in chosen)
-            said.append(
-                f"As set by hand, {perfect} of {len(chosen)} networks recall every word of every text, "
-                "every number to the last bit."
-            )
-        else:
-            said.append(
-                f"One weight times {factor:g}: {_span(exact)} of slots are still exact to the last bit, "
-                f"and {_span(recalled)} of words are recalled."
-            )
-    return said
-
-
-def _span(shares: Sequence[float]) -> str:
-    low, high = f"{min(shares):.0f}", f"{max(shares):.0f}"
-    return f"{low}%" if low == high else f"{low} to {high}%"
 
 
 def _draw(results: Sequence[Result], length: int) -> Figure:

@@ -106,10 +106,11 @@ class Report:
     """What is to be said of an experiment."""
 
     tables: Sequence[Table]
-    findings: Sequence[str] = ()
-    """Sentences, made of the figures: what was found, the failures included."""
+    """The first of them is compared with the published numbers, unless there are ``claims``."""
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
     """How to draw each figure, by the name of its file without a suffix."""
+    claims: Mapping[str, bool] = field(default_factory=dict)
+    """What the source states, in words, and whether it holds here; the verdict is theirs if there are any."""
 
 
 class Experiment(ABC):
@@ -155,7 +156,7 @@ class Experiment(ABC):
             scale: theirs.
 
         Returns:
-            Tables, findings and figures.
+            Tables, figures and claims.
         """
 
     @cached_property

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Scale
 from unrolled.lab.papers.framework.figure_style import save
+from unrolled.lab.papers.framework.findings import current_findings
 from unrolled.lab.papers.framework.result_store import Archive
 from unrolled.lab.papers.framework.runner import collect
 
@@ -54,7 +55,8 @@ def draw_gallery(
         for name, draw in report.figures.items():
             png, _ = save(draw, folder, name)
             parts.append(f"![{experiment.title}: {name}]({_link(png, page)})")
-        parts += list(report.findings[:1])
+        if findings := current_findings(archive.folder, experiment, scale, ran):
+            parts.append(findings.splitlines()[0].removeprefix("- "))
         command = f"unrolled reproduce {experiment.name} --scale {scale} --figures {folder.as_posix()}"
         parts.append(f"`{command}`: {SCALES[scale]}.")
     return "\n\n".join(part.strip() for part in parts) + "\n"

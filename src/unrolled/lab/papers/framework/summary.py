@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Result, Scale
+from unrolled.lab.papers.framework.findings import current_findings
 from unrolled.lab.papers.framework.result_store import Archive
 from unrolled.lab.papers.framework.runner import collect
 
@@ -33,7 +34,7 @@ def summarise(experiments: Iterable[Experiment], archive: Archive, scales: Seque
     parts, missing, paper = [_HEAD.format(scales=told)], [], ""
     for experiment in experiments:
         sections = [
-            "\n\n".join(_section(experiment, scale, results))
+            "\n\n".join(_section(experiment, scale, results, archive))
             for scale in scales
             if (results := collect(experiment, scale, archive))
         ]
@@ -50,12 +51,12 @@ def summarise(experiments: Iterable[Experiment], archive: Archive, scales: Seque
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def _section(experiment: Experiment, scale: Scale, results: Sequence[Result]) -> Iterator[str]:
+def _section(experiment: Experiment, scale: Scale, results: Sequence[Result], archive: Archive) -> Iterator[str]:
     report = experiment.report(results, scale)
     for table in report.tables:
         yield table.markdown()
-    if report.findings:
-        yield "\n".join(f"- {finding}" for finding in report.findings)
+    if findings := current_findings(archive.folder, experiment, scale, results):
+        yield findings
     yield _provenance(experiment, scale, results)
 
 

@@ -12,7 +12,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
@@ -29,7 +29,7 @@ from unrolled.lab.papers.analyses.step_error import step_errors
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import negation
-from unrolled.lab.papers.framework.table import Number, Table, compare
+from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ PUBLISHED: Mapping[str, Mapping[float, float]] = {
 
 _ENCODERS = {"Elman": "rnn", "GRU": "gru", "LSTM": "lstm"}
 _EXPANSIONS = ("zero", "activation", "operating", "path")
-_COMPARED = 1e-5
-"""The weight decay at which networks are ordered by their errors."""
 _DECAYS: dict[Scale, tuple[float, ...]] = {
     "smoke": (1e-5, 3e-4),
     "cpu": (1e-5, 3e-4, 1e-4, 3e-5, 1e-3),
@@ -64,7 +62,6 @@ _SIZES: dict[Scale, dict[str, Any]] = {
 # expansion; ours are torch's own networks, without it.
 _TRAINING: dict[str, Any] = {"optimiser": "adagrad", "lr": 0.01, "clip": 1.0}
 _DROPOUT = {"dropout": 0.5, "word_dropout": 0.1}
-_CLOSE = 3.0
 _TOGETHER = 64
 
 
@@ -117,7 +114,7 @@ class Approximation(Experiment):
             "the sum of n-grams"
         )
         drawn = {"implicit-ngrams-approximation": lambda: _draw(results, scale)}
-        return Report([Table(title, columns, rows)], list(_findings(results, scale)), drawn)
+        return Report([Table(title, columns, rows)], drawn)
 
 
 @torch.no_grad()
@@ -146,52 +143,6 @@ def _total(values: Tensor) -> float:
 
 def _share(results: Sequence[Result], name: str, theirs: float | None = None) -> Number:
     return Number([result[name] for result in results], theirs, digits=1, percent=True)
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
-    for kind, published in PUBLISHED.items():
-        low, high = sorted(published)
-        ends = [
-            [result["step_zero"] for result in where(results, kind=kind, weight_decay=decay)] for decay in (low, high)
-        ]
-        if all(ends):
-            before, after = (100 * fmean(each) for each in ends)
-            verb = "falls" if after < before else "does not fall"
-            yield (
-                f"{kind}: from decay {low:g} to {high:g} the error of a step {verb}, from {before:.1f}% to "
-                f"{after:.1f}% (published: from {published[low]:.1f}% to {published[high]:.1f}%)."
-            )
-        if scale == "paper":
-            for decay, theirs in published.items():
-                number = _share(where(results, kind=kind, weight_decay=decay), "step_zero", theirs / 100)
-                yield compare(f"{kind} at {decay:g}", number, "points", higher=False, close=_CLOSE)
-    if results:
-        exact, summed = (
-            max(result[f"{what}_{name}"] for result in results for name in ("operating", "path"))
-            for what in ("step", "sum")
-        )
-        grown = [result["sum_zero"] / result["step_zero"] for result in results if result["step_zero"]]
-        yield (
-            f"The exact expansions err by {exact:.1e} a step and {summed:.1e} in the sum at most, which is rounding "
-            "and the tolerance of the path's quadrature."
-        )
-        if grown:
-            yield (
-                f"Over a sentence the error at zero grows to {min(grown):.1f} to {max(grown):.1f} times that of a "
-                "step: the paper warns of it, without figures."
-            )
-    alike = {
-        kind: fmean(result["step_zero"] for result in chosen)
-        for kind in PUBLISHED
-        if (chosen := where(results, kind=kind, weight_decay=_COMPARED))
-    }
-    if len(alike) == len(PUBLISHED):
-        order = sorted(alike, key=alike.__getitem__)
-        printed = sorted(PUBLISHED, key=lambda kind: PUBLISHED[kind][_COMPARED])
-        yield (
-            f"From the smallest error to the largest, at {_COMPARED:g}: {', '.join(order)}; published: "
-            f"{', '.join(printed)}."
-        )
 
 
 def _draw(results: Sequence[Result], scale: Scale) -> Figure:

@@ -112,7 +112,7 @@ class Intensification(Experiment):
             for model in _MODELS
             if (mine := where(results, name=model))
         }
-        return Report([_medians(results), _shares(results)], list(_findings(results)), figures)
+        return Report([_medians(results), _shares(results)], figures)
 
 
 def _read(data: str, bench: Bench) -> tuple[Regression, PolarAdjectives]:
@@ -169,20 +169,6 @@ def _shares(results: Sequence[Result]) -> Table:
         "negative: stronger after very, %", "weaker after not, %",
     )  # fmt: skip
     return Table("Share of adjectives whose score moves as the word says", columns, rows)
-
-
-def _findings(results: Sequence[Result]) -> Iterator[str]:
-    for word, means in (("very", "stronger"), ("not", "weaker")):
-        agreeing, others = list[str](), list[str]()
-        for model, polarity in product(_MODELS, _SIGNS):
-            if mine := where(results, name=model):
-                share = fmean(moved(result["scores"]["context"], polarity, word) for result in mine)
-                share = share if word == "very" else 1 - share
-                (agreeing if share > 0.5 else others).append(f"{model} {polarity} ({100 * share:.0f}%)")
-        yield (
-            f"Published: {word} makes adjectives {means}, by the score of the context. So it is for most adjectives "
-            f"here in: {', '.join(agreeing) or 'none'}; not in: {', '.join(others) or 'none'}."
-        )
 
 
 def _draw(mine: Sequence[Result]) -> Figure:

@@ -135,7 +135,6 @@ class Negation(Experiment):
         """Put the box plots into numbers, and draw them."""
         return Report(
             [_adjectives(results), _table(results)],
-            _findings(results),
             {
                 f"implicit-ngrams-negation-{name}": partial(_draw, results, models)
                 for name, models in {**_FIGURES, "elman": ("Elman",)}.items()
@@ -206,42 +205,6 @@ def _table(results: Sequence[Result]) -> Table:
         "sign flips after not, %", *(f"median: {group}" for group in _GROUPS),
     )  # fmt: skip
     return Table("Scores of adjectives, alone and after not: shares and medians", columns, rows)
-
-
-def _turns(mine: Sequence[Result], polarity: str) -> bool:
-    """Whether the median score after "not" has the other sign than the adjectives have."""
-    typical = fmean(median(result["scores"][f"not {polarity}"]) for result in mine)
-    return typical < 0 if polarity == "positive" else typical > 0
-
-
-def _findings(results: Sequence[Result]) -> list[str]:
-    ran = [model for model in _MODELS if _of(results, model)]
-    positive = [model for model in ran if _turns(_of(results, model), "positive")]
-    said = [
-        f"Positive adjectives are negative after not, by the median: {_names(positive)}; "
-        f"not so: {_names([model for model in ran if model not in positive])}."
-    ]
-    for learns, how in ((True, "turn negative adjectives"), (False, "struggle with negative adjectives")):
-        models = [model for model in ran if LEARNS.get(model) is learns]
-        same = [model for model in models if _turns(_of(results, model), "negative") is learns]
-        if models:
-            others = [model for model in models if model not in same]
-            said.append(f"Published to {how}: of these ours do, by the median, {_names(same)}; not {_names(others)}.")
-    rates = {
-        model: fmean(
-            flipped(result["scores"]["negative"], result["scores"]["not negative"]) for result in _of(results, model)
-        )
-        for model in ran
-    }
-    if {"MVMA-ME", "MVMA-E"} <= rates.keys():
-        me, e = rates["MVMA-ME"], rates["MVMA-E"]
-        agrees = "as published" if me > e else "other than published"
-        said.append(f"Negative adjectives flip in MVMA-ME for {100 * me:.0f}%, in MVMA-E for {100 * e:.0f}%: {agrees}.")
-    return said
-
-
-def _names(models: Sequence[str]) -> str:
-    return ", ".join(models) or "none"
 
 
 def _draw(results: Sequence[Result], models: Sequence[str]) -> Figure:

@@ -13,12 +13,11 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from unrolled.errors import DivergedError
@@ -26,7 +25,7 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.datasets.imdb import Imdb
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.lab.papers.framework.rank_agreement import Column, cell, gaps, order_sentence
+from unrolled.lab.papers.framework.rank_agreement import cell
 from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn, what_broke
@@ -93,8 +92,6 @@ _SIZES: dict[Scale, dict[str, int]] = {
 _TRAINING: dict[str, Any] = {"optimiser": "adagrad", "lr": 0.01, "clip": 1.0}
 _DROPOUT = {"dropout": 0.5, "word_dropout": 0.1}
 _MADE_UP = {"made-up negation": negation, "made-up topics": topics}
-_CHANCE = 0.05
-"""So near to the share of the largest class, and a model has not learned."""
 
 
 class Sentiment(Experiment):
@@ -148,7 +145,7 @@ class Sentiment(Experiment):
         columns = [f"{column}, {split}" for column, split in product(CORPORA, _SPLITS)]
         title = "Accuracy, %; (–): published as failed to converge"
         tables = [Table(title, ("model", *columns), rows), Table("What was learned from", _SIZED, _sized(results))]
-        return Report(tables, list(_findings(results, scale)))
+        return Report(tables)
 
 
 @lru_cache(maxsize=1)
@@ -207,58 +204,3 @@ def _sized(results: Sequence[Result]) -> list[Sequence[str | Number]]:
             largest = Number([first["largest"]], digits=1, percent=True)
             rows.append((f"{column} (`{name}`)", *(f"{size:,}" for size in first["examples"]), largest))
     return rows
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
-    tested: dict[str, Column] = {
-        column: {model: _number(results, model, column, "test") for model in PUBLISHED} for column in CORPORA
-    }
-    for column, numbers in tested.items():
-        reached = {model: fmean(number.ours) for model, number in numbers.items() if number.ours}
-        if len(reached) > 1:
-            best = max(reached, key=reached.__getitem__)
-            theirs = max(PUBLISHED, key=lambda model: numbers[model].theirs or 0.0)
-            yield f"{column}: best on test is {best} with {100 * reached[best]:.1f}%; published, {theirs}."
-    for pair in (
-        ("MVMA-G", "MVM-G"),
-        ("MVMA-L", "MVM-L"),
-        ("MVMA-G", "GRU"),
-        ("MVMA-L", "LSTM"),
-        ("MVMA-G", "MVMA-ME"),
-        ("GRU", "Elman"),
-        ("GRU", "Transformer"),
-    ):
-        if said := gaps(*pair, tested):
-            yield f"Points of test accuracy, {said}"
-    if ordered := order_sentence(tested):
-        yield ordered
-    for column in CORPORA:
-        failed = [
-            model
-            for model in PUBLISHED
-            if where(results, model=model, column=column) and _failed(results, model, column)
-        ]
-        printed = [model for model, row in PUBLISHED.items() if _published_failure(row, column)]
-        if any(where(results, model=model, column=column) for model in PUBLISHED):
-            yield (
-                f"{column}: not learned (diverged, or within {100 * _CHANCE:.0f} points of the largest class): "
-                f"{', '.join(failed) or 'none'}; published as such or at chance: {', '.join(printed) or 'none'}."
-            )
-    if scale == "cpu":
-        yield (
-            "These trainings are smaller than the paper's: vectors of 64 numbers for 300, whole sentences of SST-2 "
-            "without phrases, a twelfth of AG News, short reviews. Accuracies below the published ones are to be "
-            "expected on SST-2 most of all, where the paper learns from fourteen times as many phrases; reviews of 200 "
-            "tokens also ask less of a long product of matrices than reviews of 437."
-        )
-
-
-def _failed(results: Sequence[Result], model: str, column: str) -> bool:
-    """Whether a model said no more, on the mean over seeds, than the largest class does."""
-    number, largest = _number(results, model, column, "test"), where(results, model=model, column=column)[0]["largest"]
-    return not number.ours or fmean(number.ours) < largest + _CHANCE
-
-
-def _published_failure(row: Sequence[float | None], column: str) -> bool:
-    theirs, largest = row[2 * CORPORA.index(column) + 1], 0.25 if column == "AG News" else 0.5
-    return theirs is None or theirs / 100 < largest + _CHANCE

@@ -13,18 +13,17 @@ Source:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from unrolled.errors import DivergedError
 from unrolled.lab.data.corpus import Example, Relations, Tagging
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.lab.papers.framework.rank_agreement import Column, cell, gaps, order_sentence
+from unrolled.lab.papers.framework.rank_agreement import cell
 from unrolled.lab.papers.framework.synthetic_corpora import entities, relations
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn, what_broke
@@ -135,7 +134,7 @@ class RelationsAndNames(Experiment):
                 rows.append((model, *(_cell(results, model, *place) for place in product(COLUMNS, _SPLITS))))
         columns = [f"{column}, {split}" for column, split in product(COLUMNS, _SPLITS)]
         title = "F1, %: macro-averaged over nine relations, and of entities; (–): published as failed to converge"
-        return Report([Table(title, ("model", *columns), rows)], list(_findings(results, scale)))
+        return Report([Table(title, ("model", *columns), rows)])
 
 
 def _read(column: str, made_up: bool, folder: Path | None) -> Relations | Tagging:
@@ -172,50 +171,3 @@ def _number(results: Sequence[Result], model: str, column: str, split: str) -> N
 
 def _cell(results: Sequence[Result], model: str, column: str, split: str) -> str | Number:
     return cell(_number(results, model, column, split), ran=bool(where(results, model=model, column=column)))
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
-    tested: dict[str, Column] = {
-        column: {model: _number(results, model, column, "test") for model in PUBLISHED} for column in COLUMNS
-    }
-    for column, numbers in tested.items():
-        reached = {model: fmean(number.ours) for model, number in numbers.items() if number.ours}
-        if len(reached) > 1:
-            best, least = (choose(reached, key=reached.__getitem__) for choose in (max, min))
-            theirs = max(PUBLISHED, key=lambda model: numbers[model].theirs or 0.0)
-            yield (
-                f"{column.capitalize()}: best on test is {best} with {100 * reached[best]:.1f}%, last {least} with "
-                f"{100 * reached[least]:.1f}%; the best published is {theirs}."
-            )
-    for pair in (
-        ("MVMA-G", "MVM-G"),
-        ("MVMA-L", "MVM-L"),
-        ("MVMA-G", "GRU"),
-        ("MVMA-L", "LSTM"),
-        ("MVMA-E", "Elman"),
-        ("MVMA-G", "MVMA-ME"),
-        ("VA-EW", "MVMA-ME"),
-    ):
-        if said := gaps(*pair, tested):
-            yield f"Points of test F1, {said}"
-    if ordered := order_sentence(tested):
-        yield ordered
-    yield from _suspicions(tested)
-    if scale == "cpu":
-        yield (
-            "These trainings are shorter and smaller than the paper's: vectors of 64 numbers, few passes, one seed, "
-            "and a third of the sentences with names."
-        )
-
-
-def _suspicions(tested: Mapping[str, Column]) -> Iterator[str]:
-    """Say which published figures are printed three times, where ours are not alike."""
-    twins = [tested["relations"]["MVMA-E"], tested["relations"]["Elman"], tested["names"]["MVM-E"]]
-    if all(number.ours for number in twins):
-        one, other, third = ours = [100 * fmean(number.ours) for number in twins]
-        if max(ours) - min(ours) < 1:
-            return
-        yield (
-            "The paper prints 27.8 and 25.6 three times, deviations included: for MVMA-E and Elman on relations, and "
-            f"for MVM-E on names. Ours on test are {one:.1f}, {other:.1f} and {third:.1f}: two of theirs may be slips."
-        )

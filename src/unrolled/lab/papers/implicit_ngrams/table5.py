@@ -15,19 +15,17 @@ Source:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
-from statistics import fmean
 from typing import Any
 
 from unrolled.errors import DivergedError
 from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.find_corpus import load_dataset
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.lab.papers.framework.rank_agreement import Column, cell, gaps, order_sentence
+from unrolled.lab.papers.framework.rank_agreement import cell
 from unrolled.lab.papers.framework.synthetic_corpora import words
-from unrolled.lab.papers.framework.table import Number, Table, compare
+from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn, what_broke
 
 __all__ = ["CORPORA", "PUBLISHED", "Perplexities"]
@@ -67,7 +65,6 @@ _SIZES: dict[Scale, dict[str, Any]] = {
 # beginning. Of the state that the others carry on it has nothing, so its longest n-gram begins anew with each window.
 _MODEL: dict[str, Any] = {"bptt": 35, "tied": False}
 _TRAINING: dict[str, Any] = {"optimiser": "adam", "lr": 0.003, "schedule": "cosine", "clip": 1.0}
-_CLOSE = 3.0
 
 
 class Perplexities(Experiment):
@@ -109,7 +106,7 @@ class Perplexities(Experiment):
         title = (
             "Perplexity of a word; <eos> is one; (–): published as failed to converge, or lost from the text at hand"
         )
-        return Report([Table(title, ("model", *columns), rows)], list(_findings(results, scale)))
+        return Report([Table(title, ("model", *columns), rows)])
 
 
 def _number(results: Sequence[Result], model: str, corpus: str, split: str) -> Number:
@@ -119,47 +116,5 @@ def _number(results: Sequence[Result], model: str, corpus: str, split: str) -> N
     return Number([result[f"{split}_perplexity"] for result in ended], theirs, digits=1)
 
 
-def _nats(number: Number) -> Number:
-    """Turn perplexities into nats a word: their gaps can be compared though one is far larger than the other."""
-    theirs = None if number.theirs is None else math.log(number.theirs)
-    return Number([math.log(value) for value in number.ours], theirs)
-
-
 def _cell(results: Sequence[Result], model: str, corpus: str, split: str) -> str | Number:
     return cell(_number(results, model, corpus, split), ran=bool(where(results, model=model, corpus=corpus)))
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
-    tested: dict[str, Column] = {
-        CORPORA[corpus]: {model: _nats(_number(results, model, corpus, "test")) for model in PUBLISHED}
-        for corpus in _AT[scale]
-    }
-    for pair in (
-        ("MVMA-G", "GRU"),
-        ("MVMA-L", "LSTM"),
-        ("MVM-G", "MVMA-G"),
-        ("MVM-L", "MVMA-L"),
-        ("MVMA-ME", "MVMA-G"),
-    ):
-        if said := gaps(*pair, tested, digits=2):
-            yield f"Nats a word on test, {said}"
-    if ordered := order_sentence(tested):
-        yield ordered
-    for corpus, model in product(_AT[scale], PUBLISHED):
-        number = _number(results, model, corpus, "test")
-        if scale == "paper" and number.ours:
-            what = f"{model} on {CORPORA[corpus]}"
-            yield compare(what, number, "points of perplexity", higher=False, close=_CLOSE)
-    if scale == "cpu" and any(number.ours for column in tested.values() for number in column.values()):
-        told = ", ".join(
-            f"{name} {fmean(math.exp(fmean(number.ours) - (number.theirs or 0.0)) for number in ran):.1f}"
-            for name, column in tested.items()
-            if (ran := [number for number in column.values() if number.ours and number.theirs])
-        )
-        yield (
-            "One pass with vectors of 64 numbers is not the paper's fifty with 512: our perplexities on test, over "
-            f"theirs, are on the mean over models {told}. WikiText-103 is not at hand, and listed at scale paper alone."
-        )
-    for result in results:
-        if "diverged" in result.values:
-            yield f"{result.trial.label} diverged: {result['diverged']}."

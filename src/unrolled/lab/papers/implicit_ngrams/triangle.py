@@ -37,7 +37,6 @@ __all__ = ["SENTENCES", "TriangleOfScores"]
 
 SENTENCES = ("the film never loses its charm", "it is not a bad story , but it moves too slowly")
 """Like the paper's first: a word that turns what follows it."""
-_TURNING = ("never", "not")
 _MODELS = {"MVMA-G": "mvma_g", "GRU": "gru"}
 _SIZES: dict[Scale, int] = {"smoke": 8, "cpu": 64, "paper": 300}
 # As implicit-ngrams/negation has it, so that the networks are trained once.
@@ -117,7 +116,6 @@ class TriangleOfScores(Experiment):
         title = 'Scores of n-grams add up to what the model says ("positive" less "negative", logits)'
         return Report(
             [Table(title, columns, rows)],
-            [_turned(result) for result in results],
             {"implicit-ngrams-triangle": lambda: _draw(results)},
         )
 
@@ -129,20 +127,6 @@ def _says(run: Run, sentence: str) -> tuple[float, float]:
     negative, positive = run.model(*reading.inputs)[0].tolist()
     low, high = cast("torch.nn.Linear", cast("Classifier", run.model).head).bias.tolist()
     return positive - negative, high - low
-
-
-def _turned(result: Result) -> str:
-    """Tell what the turning word scores alone, and n-grams that begin with it."""
-    told = []
-    for found, sentence in zip(result["sentences"], SENTENCES, strict=True):
-        words = sentence.split()
-        place = next(place for place, word in enumerate(words) if word in _TURNING)
-        after = [found["scores"][end][place] for end in range(place + 1, len(words))]
-        told.append(
-            f'"{words[place]}" alone scores {found["scores"][place][place]:.2f}, and {sum(s > 0 for s in after)} of '
-            f"{len(after)} longer n-grams that begin with it are positive"
-        )
-    return f"{result.trial.settings['name']}: {'; '.join(told)}."
 
 
 def _draw(results: Sequence[Result]) -> Figure:

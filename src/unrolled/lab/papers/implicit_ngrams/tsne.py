@@ -127,7 +127,6 @@ class MapOfContexts(Experiment):
         )
         return Report(
             [Table(title, columns, rows)],
-            [_finding(result) for result in results],
             {"implicit-ngrams-tsne": lambda: _draw(results)},
         )
 
@@ -163,17 +162,6 @@ def _embed(points: Tensor, perplexity: float, seed: int) -> Tensor:
     except ImportError as error:
         raise UsageError('t-SNE needs scikit-learn; install it with: pip install "unrolled[figures]"') from error
     return torch.from_numpy(TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(points.numpy()))
-
-
-def _finding(result: Result) -> str:
-    before, after = (100 * result[space]["neighbours"] for space in ("contexts", "map"))
-    chance = 100 * result["largest"]
-    apart = after > (100 + chance) / 2
-    return (
-        f"{result.trial.label}: the neighbours have a text's topic for {before:.0f}% of the texts, on the map for "
-        f"{after:.0f}% ({chance:.0f}% without looking): "
-        f"{'most lie among their own, as published' if apart else 'not the four clusters that are published'}."
-    )
 
 
 def _draw(results: Sequence[Result]) -> Figure:

@@ -114,7 +114,7 @@ class AccumulatedErrors(Experiment):
                 results, {f"zero, weight decay {decay:g}": ("zero", decay) for decay in sorted(_DECAYS)}
             ),
         }
-        return Report(list(_tables(results)), list(_findings(results)), drawn)
+        return Report(list(_tables(results)), drawn)
 
 
 def _curves(results: Sequence[Result], cell: str, expansion: str, decay: float) -> list[Mapping[str, Any]]:
@@ -180,50 +180,6 @@ def _accuracies(results: Sequence[Result], cell: str) -> list[Number]:
         Number([each["accuracy"] for each in of_cell if each.trial.settings["weight_decay"] == decay], None, 1, True)
         for decay in sorted(_DECAYS)
     ]
-
-
-def _findings(results: Sequence[Result]) -> Iterator[str]:
-    """Say what the curves say."""
-    plain, read = _there(results, 0.0), _reached(results)
-    exact = [(_after(_curves(results, cell, name, 0.0), read), name, cell) for cell in plain for name in _EXACT]
-    known = [(value, name, cell) for value, name, cell in exact if value is not None]
-    if known:
-        value, name, cell = max(known)
-        yield f"After {read} words the exact expansions are {_percent(value)} % off at most (median; {name}, {cell})."
-    by_cell = {cell: _after(_curves(results, cell, "zero", 0.0), read) for cell in plain}
-    order = sorted((value, cell) for cell, value in by_cell.items() if value is not None)
-    if order:
-        told = ", ".join(f"{cell} {_percent(value)}" for value, cell in order)
-        yield f"Expanded at zero, the sum after {read} words is off by (median, % of the state): {told}."
-        grown = [cell for cell in plain if _rises(_curves(results, cell, "zero", 0.0), read)]
-        yield (
-            f"Zero's error after {read} words is more than twice that after 5 in {len(grown)} of "
-            f"{len(plain)} cells{': ' + ', '.join(grown) if grown else ''}."
-        )
-    for name in ("taylor(2)", "taylor(3)", "activation"):
-        values = {cell: _after(_curves(results, cell, name, 0.0), read) for cell in plain}
-        pairs = [(values[cell], by_cell[cell]) for cell in plain]
-        both = [(mine, zero) for mine, zero in pairs if mine is not None and zero is not None]
-        if both:
-            yield f"{name} is nearer than zero in {sum(mine < zero for mine, zero in both)} of {len(both)} cells."
-    low, high = min(_DECAYS), max(_DECAYS)
-    known_changes: list[tuple[str, float, float]] = []
-    for cell in _there(results):
-        none, most = (_after(_curves(results, cell, "zero", decay), read) for decay in (low, high))
-        if none is not None and most is not None:
-            known_changes.append((cell, none, most))
-    if known_changes:
-        less = [cell for cell, none, most in known_changes if most < none]
-        told = ", ".join(f"{cell} {_percent(none)} to {_percent(most)}" for cell, none, most in known_changes)
-        yield (
-            f"Weight decay {high:g} makes zero's error smaller in {len(less)} of {len(known_changes)} cells "
-            f"(median after {read} words, %: {told})."
-        )
-
-
-def _rises(curves: Sequence[Mapping[str, Any]], read: int) -> bool:
-    early, late = _after(curves, 5), _after(curves, read)
-    return early is not None and late is not None and late > 2 * early
 
 
 def _draw(results: Sequence[Result], lines: Mapping[str, tuple[str, float]]) -> Figure:

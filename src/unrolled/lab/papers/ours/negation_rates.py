@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["NegationRates", "rates"]
 
 _EXPANSIONS = ("zero", "activation", "taylor(2)", "operating", "path", "gates")
-_EXACT = ("operating", "path", "gates")
 _OWN = "its own"
 _NETWORKS = {"GRU": "gru", "LSTM": "lstm", "MVMA-G": "mvma_g", "MVMA-L": "mvma_l", "Elman": "rnn"}
 _OPENED = ("GRU", "LSTM", "Elman")
@@ -125,7 +124,7 @@ class NegationRates(Experiment):
         tables = [
             table for name in _NETWORKS if (mine := where(results, network=name)) for table in _tables(name, mine)
         ]
-        return Report(tables, _findings(results), {"ours-negation-rates": lambda: _draw(results)})
+        return Report(tables, {"ours-negation-rates": lambda: _draw(results)})
 
 
 def _made_up() -> Classification:
@@ -232,40 +231,6 @@ def _tables(name: str, mine: Sequence[Result]) -> list[Table]:
     if len(stronger) > 1:
         tables.append(Table(f"{name}: strengthened by each word, %", ("expansion", "score of", *stronger), words))
     return tables
-
-
-def _findings(results: Sequence[Result]) -> list[str]:
-    said = []
-    for name in _NETWORKS:
-        if not (mine := where(results, network=name)):
-            continue
-        by_expansion = {each: _mean(mine, each, "ngram", "flips")[0] for each in mine[0]["expansions"]}
-        expansion = _EXACT[1] if name in _OPENED else _OWN
-        sentence, low, high = (100 * value for value in _mean(mine, expansion, "phrase", "flips"))
-        shift = _mean(mine, expansion, "phrase", "shift")[0]
-        told = f"{name}: the whole phrase flips for {sentence:.0f}% of the adjectives ({low:.0f} to {high:.0f})"
-        positive, negative = (
-            100 * _mean(mine, expansion, "phrase", f"flips_{one}")[0] for one in ("positive", "negative")
-        )
-        told += f", {positive:.0f}% of the positive and {negative:.0f}% of the negative ones"
-        told += f", and moves by {shift:.2f} logits"
-        if name in _OPENED:
-            most, least = (pick(by_expansion, key=by_expansion.__getitem__) for pick in (max, min))
-            told += f"; the bigram's own term flips most often by {most} ({100 * by_expansion[most]:.0f}%)"
-            told += f", least often by {least} ({100 * by_expansion[least]:.0f}%)" if least != most else ""
-        else:
-            told += f"; the bigram's own term for {100 * by_expansion[_OWN]:.0f}%"
-        if _values(mine, expansion, "phrase", _VERY):
-            told += f"; very strengthens {100 * _mean(mine, expansion, 'phrase', _VERY)[0]:.0f}%"
-        said.append(f"{told}.")
-        inexact = [each for each in mine[0]["expansions"] if each not in (*_EXACT, _OWN)]
-        if inexact:
-            rates = (f"{each} {100 * _mean(mine, each, 'phrase', 'flips_negative')[0]:.0f}%" for each in inexact)
-            said.append(
-                f"{name}: summed over the phrase, negative adjectives flip by the inexact expansions for "
-                f"{', '.join(rates)}, in the network for {negative:.0f}%."
-            )
-    return said
 
 
 def _draw(results: Sequence[Result]) -> Figure:

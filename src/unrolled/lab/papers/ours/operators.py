@@ -161,7 +161,7 @@ class Operators(Experiment):
         figures = {}
         if any(where(results, network=_TRAINED, encoder=encoder) for encoder in _ENCODERS):
             figures["ours-operators"] = lambda: _draw(results)
-        return Report(tables, _findings(results), figures)
+        return Report(tables, figures)
 
 
 def _network(
@@ -232,65 +232,6 @@ def _spread(results: Sequence[Result], expansion: str, side: str) -> tuple[Numbe
         Number([len(each.turning) for each in ranked], digits=0),
         Number(areas),
     )
-
-
-def _findings(results: Sequence[Result]) -> list[str]:
-    said = []
-    for encoder, title in _ENCODERS.items():
-        for result in where(results, network=_TRAINED, encoder=encoder)[:1]:
-            for side in SIDES:
-                ranked = _ranked(result, "path", side)
-                words, end = ranked.words, max(1, len(ranked.words) // 20)
-                said.append(
-                    f"{title}, {_TITLES[side]}: of {len(words)} words {len(ranked.turning)} turn the sign for certain, "
-                    f"{len(ranked.amplifying)} amplify, {len(ranked.erasing)} erase; lowest {_listed(words[:5])}; "
-                    f"highest {_listed(words[:-6:-1])}. "
-                    f"Among the {end} lowest slopes are {_met(words[:end], words, _NEGATORS)} negators; "
-                    f"among the {end} highest {_met(words[-end:], words, _INTENSIFIERS)} intensifiers."
-                )
-    areas = {
-        network: [
-            area
-            for encoder in _ENCODERS
-            for each in where(results, network=network, encoder=encoder)
-            if (area := _ranked(each, "path", "after").below(_NEGATORS)) is not None
-        ]
-        for network in (_TRAINED, _VECTORS, _UNTRAINED)
-    }
-    if all(areas.values()):
-        trained, vectors, untrained = (fmean(each) for each in areas.values())
-        found = "Negators are found" if trained > max(vectors, untrained) + 0.1 else "Negators are not found"
-        said.append(
-            f"{found} by what they do to what comes next: a negator's slope is below another word's in "
-            f"{100 * trained:.0f}% of pairs, with the vectors shuffled in {100 * vectors:.0f}%, before training in "
-            f"{100 * untrained:.0f}%. {_turning(results)}"
-        )
-    return said
-
-
-def _turning(results: Sequence[Result]) -> str:
-    """Say which negators turn the sign of what comes next, and which could not be asked."""
-    trained = [each for encoder in _ENCODERS for each in where(results, network=_TRAINED, encoder=encoder)]
-    ranks = [_ranked(result, "path", "after") for result in trained]
-    turning, amplifying = (
-        ", ".join(sorted({each.word for each in some} & _NEGATORS)) or "none"
-        for some in (
-            [word for each in ranks for word in each.turning],
-            [word for each in ranks for word in each.amplifying],
-        )
-    )
-    rare = _NEGATORS - {word for result in trained for word in result["words"]}
-    return (
-        f"Negators that turn its sign for certain: {turning}; that amplify it: {amplifying}; the others damp it, as "
-        f"far as can be told. Met too rarely to be asked: {', '.join(sorted(rare)) or 'none'}."
-    )
-
-
-def _met(some: Sequence[Word], words: Sequence[Word], chosen: frozenset[str]) -> str:
-    """Say how many of the chosen words that were met are among some, and how many would be by chance."""
-    here, met = ([each.word for each in those if each.word in chosen] for those in (some, words))
-    named = f": {', '.join(here)}" if here else ""
-    return f"{len(here)} of {len(met)} (by chance {len(met) * len(some) / len(words):.1f}{named})"
 
 
 def _draw(results: Sequence[Result]) -> Figure:

@@ -36,7 +36,6 @@ from unrolled.lab.papers.analyses.phrase_methods import (
 )
 from unrolled.lab.papers.analyses.phrase_scores import Reader
 from unrolled.lab.papers.analyses.phrases import Phrases, negation_trees
-from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.lab.papers.framework.synthetic_corpora import negation
@@ -55,8 +54,6 @@ __all__ = ["FIRST", "PhraseAgreement"]
 
 _ENCODERS = {"lstm": "LSTM", "gru": "GRU"}
 _EXACT = ("operating", "path", "gates")
-_FIXED = "mean(operating, path)"
-"""The expansion that stands for the exact ones, settled on before these phrases were scored."""
 _MEANS = ("mean(operating, path)", "mean(operating, gates)", "mean(path, gates)", "mean(operating, path, gates)")
 _EXPANSIONS = ("zero", *_EXACT, *_MEANS, "activation", "taylor(2)", "taylor(3)")
 _HERE, _IG, _GI, _CD = AT_ITS_END, INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT, CONTEXTUAL_DECOMPOSITION
@@ -81,9 +78,7 @@ FIRST: dict[str, dict[str, float]] = {
     },
 }  # fmt: skip
 """Pearson's correlation with the labels."""
-_NGRAM_ALONE = {"lstm": (0.14, 0.17), "gru": (0.17, 0.23)}  # v_{i:t} alone, "any expansion"
 _ERROR_OF_ZERO = {"lstm": 9.11, "gru": 1.69}  # it does not say whether mean or median: taken as the mean
-_ACCURACY = {"lstm": 0.86, "gru": 0.85}
 
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"sentences": 20, "draws": 10, "steps": 4, "seeds": 1},
@@ -150,11 +145,8 @@ class PhraseAgreement(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate correlations, their intervals and costs."""
         tables = [table for encoder in _ENCODERS for table in _tables(encoder, _of(results, encoder))]
-        findings = [said for encoder in _ENCODERS for said in _findings(encoder, _of(results, encoder))]
         name = "ours-phrases"
-        return Report(
-            tables, findings, {name: lambda: _draw(results), f"{name}-length": lambda: _draw_lengths(results)}
-        )
+        return Report(tables, {name: lambda: _draw(results), f"{name}-length": lambda: _draw_lengths(results)})
 
 
 def _of(results: Sequence[Result], encoder: str) -> dict[str, list[Mapping[str, Any]]]:
@@ -227,64 +219,6 @@ def _tables(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> I
     if terms:
         columns = ("expansion", "n-gram alone, Pearson", "95 %", "error of the last state, %, mean", "median")
         yield Table(f"{name}: the n-gram's own term, and how far all terms are from adding up", columns, terms)
-
-
-def _findings(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
-    """Say what the figures of one network say."""
-    name = _ENCODERS[encoder]
-    if _FIXED in found:
-        rivals = (_IG, _IG + _HERE, ALONE, _CD, _CD + _HERE, "zero")
-        told = [_against(found, _FIXED, other) for other in rivals if _together(found, _FIXED, other)]
-        yield f"{name}: {_FIXED}, on which we had settled before, agrees at {_figure(found[_FIXED])}{''.join(told)}."
-        exact = [method for method in (*_EXACT, *_MEANS) if method in found]
-        ahead = max(exact, key=lambda method: _mean(found[method], "pearson", 0))
-        said = f"{name}: of the exact expansions {ahead} is highest on these phrases, {_figure(found[ahead])}"
-        yield f"{said}. It was found so on the same phrases, and is therefore compared with nothing."
-        terms = sorted(_mean(found[method], "ngram", 0) for method in found if "ngram" in found[method][0])
-        low, high = _NGRAM_ALONE[encoder]
-        within = low - 0.02 <= terms[0] and terms[-1] <= high + 0.02
-        sums = [_mean(found[method], "pearson", 0) for method in found if "ngram" in found[method][0]]
-        yield (
-            f"{name}: over all expansions the n-gram's own term agrees at {terms[0]:.2f} to {terms[-1]:.2f} "
-            f"({'as' if within else 'otherwise than'} at first: {low:.2f} to {high:.2f}), the sum of all n-grams in "
-            f"the phrase at {min(sums):.2f} to {max(sums):.2f}."
-        )
-    theirs = FIRST[encoder]
-    asked = [method for method in theirs if method in found]
-    off = [
-        f"{method} {_figure(found[method])} (at first {theirs[method]:.3f})"
-        for method in asked
-        if not _mean(found[method], "pearson", 1) <= theirs[method] <= _mean(found[method], "pearson", 2)
-    ]
-    if asked:
-        reached = fmean(each["accuracy"] for measured in found.values() for each in measured)
-        yield (
-            f"{name}: of {len(asked)} earlier correlations {len(asked) - len(off)} lie in our intervals"
-            + (f"; not {'; '.join(off)}, which are of other sentences and another training" if off else "")
-            + f". This network is right in {100 * reached:.1f} % of its task's test sentences, theirs in "
-            f"{100 * _ACCURACY[encoder]:.0f} %."
-        )
-
-
-def _figure(measured: Sequence[Mapping[str, Any]]) -> str:
-    return f"{_mean(measured, 'pearson', 0):.3f}"
-
-
-def _together(found: Mapping[str, Sequence[Mapping[str, Any]]], *methods: str) -> bool:
-    """Tell whether there is a network that was scored by all of them."""
-    seeds = [{each["seed"] for each in found.get(method, ())} for method in methods]
-    return bool(set.intersection(*seeds))
-
-
-def _against(found: Mapping[str, Sequence[Mapping[str, Any]]], one: str, other: str) -> str:
-    """Compare two scores resample by resample, and what they cost."""
-    its = {each["seed"]: each["draws"] for each in found[other]}
-    both = [(each["draws"], its[each["seed"]]) for each in found[one] if each["seed"] in its]
-    low, high = interval([a - b for mine, theirs in both for a, b in zip(mine, theirs, strict=True)])
-    word = "better than" if low > 0 else "worse than" if high < 0 else "not to be told from"
-    cost = fmean(each["cost"] for each in found[other]) / fmean(each["cost"] for each in found[one])
-    price = f"{cost:.1f} times" if cost >= 0.95 else f"{100 * cost:.0f} % of"
-    return f"; {word} {other}, {_figure(found[other])} at {price} its cost"
 
 
 def _draw(results: Sequence[Result]) -> Figure:

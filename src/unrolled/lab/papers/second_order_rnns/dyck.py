@@ -43,8 +43,6 @@ __all__ = ["DyckBrackets"]
 
 _KINDS, _DEPTHS = 2, (4, 6, 8)
 _SHAPES = ("(", "[", ")", "]")
-_ENOUGH = 0.5
-"""No language model reached a WCPA above it in the paper."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,6 @@ _MODELS = (
     _Model("mmLSTM", {"encoder": "mmlstm"}, stack=False),
     _Model("mmRNN", {"encoder": "mmrnn"}, stack=False),
 )
-_BY_NAME = {model.told: model for model in _MODELS}
 
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {
@@ -155,7 +152,6 @@ class DyckBrackets(Experiment):
             tables.append(_opened(stacks))
         return Report(
             tables,
-            _findings(results, scale),
             {
                 "second-order-rnns-dyck-distances": lambda: _draw_distances(results),
                 "second-order-rnns-dyck-embeddings": lambda: _draw_embeddings(results),
@@ -220,49 +216,6 @@ def _opened(stacks: Sequence[Result]) -> Table:
         brackets = zip(vectors, result["gates"], strict=True)
         rows.append((result.trial.label, *(f"{vector}: {gate:.4f}" for vector, gate in brackets)))
     return Table("Embedding and gate (1 pushes, 0 pops) of each bracket after training", ("", *_SHAPES), rows)
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
-    said = []
-    for model in _MODELS:
-        if not (chosen := where(results, model=model.told)):
-            continue
-        perfect, worst = sum(result["dev_wcpa"] == 1 for result in chosen), min(each["dev_wcpa"] for each in chosen)
-        best = max(result["dev_wcpa"] for result in chosen)
-        longer = sum(result["test_wcpa"] == 1 for result in chosen)
-        told = f"{model.told}: WCPA is 100% in {perfect} of {len(chosen)} trainings, and in {longer} on longer strings"
-        if model.published.wcpa == 1:
-            agrees = "as published" if perfect == len(chosen) else f"published: always; ours fell to {worst:.0%}"
-            said.append(f"{told} ({agrees}).")
-        elif model.stack:
-            agrees = "as published" if perfect == 0 else "though the paper found that it cannot be learned"
-            said.append(f"{told}, {agrees}.{_mixed_up(chosen)}")
-        else:
-            agrees = (
-                "none above 50%, as published"
-                if best <= _ENOUGH
-                else f"up to {best:.0%}, where no language model of the paper came above 50%; the paper does not say "
-                "how they were trained, ours predict every closing bracket of a string"
-            )
-            said.append(f"{told}: {agrees}.")
-    if scale == "cpu" and results:
-        sizes = _SIZES[scale]
-        brackets, epochs = sizes["data"]["symbols"][0], sizes["stack_training"]["epochs"]
-        hidden = sizes["language"]["hidden"]
-        said.append(
-            f"Shortened: {brackets:,} brackets, {epochs} epochs, language models of {hidden} units. A low WCPA of "
-            "theirs says that they are not there yet, and not that they cannot be."
-        )
-    return said
-
-
-def _mixed_up(chosen: Sequence[Result]) -> str:
-    """Say why one number fails, if that is why: it is to tell both kinds, and what pushes from what pops."""
-    failed = [result["gates"] for result in chosen if result["dev_wcpa"] < 1]
-    mixed = sum(min(each[:_KINDS]) < 0.5 or max(each[_KINDS:]) > 0.5 for each in failed)
-    return f" In {mixed} of the {len(failed)} that fail some bracket pops that opens, or pushes that closes." * bool(
-        mixed
-    )
 
 
 def _draw_distances(results: Sequence[Result]) -> Figure:

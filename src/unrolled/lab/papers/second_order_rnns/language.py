@@ -18,9 +18,8 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from unrolled.cells.parameter_budget import count_parameters, fit_parameters
@@ -100,16 +99,6 @@ _UNITS = {
     ),
 }  # fmt: skip
 
-_PAIRS = (
-    ("mmLSTM", "LSTM"),
-    ("mmRNN", "RNN"),
-    ("mLSTM", "LSTM"),
-    ("mRNN", "RNN"),
-    ("mmLSTM, 2 layers", "LSTM, 2 layers"),
-    ("mmRNN, 2 layers", "RNN, 2 layers"),
-    ("LSTM", "RNN"),
-)
-"""A network whose input chooses the transition, and the one without; and the gates against none."""
 
 _SIZES: dict[Scale, dict[str, dict[str, Any]]] = {
     "smoke": {
@@ -190,7 +179,6 @@ class EqualParameters(Experiment):
         tables = [_scores(unit, results) for unit in _UNITS if where(results, unit=unit)]
         return Report(
             [*tables, _counts(results)],
-            _findings(results, scale),
             {"second-order-rnns-language": lambda: _draw(results)},
         )
 
@@ -238,54 +226,6 @@ def _counts(results: Sequence[Result]) -> Table:
             )
     columns = ("model", "published units", "their parameters by our count", "over the stated number, %", "our units")
     return Table("Sizes: 4.5M parameters stated for characters, 2M for words", columns, rows)
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
-    said = []
-    for unit, known in _UNITS.items():
-        scores = {row.told: row.score for row in known.rows}
-        told = []
-        for one, other in _PAIRS:
-            ours = [_values(results, unit, name, f"test_{known.measure}") for name in (one, other)]
-            if not all(ours):
-                continue
-            difference = fmean(ours[0]) - fmean(ours[1])
-            theirs = scores[one] - scores[other]
-            agrees = "as published" if (difference < 0) == (theirs < 0) else "not as published"
-            told.append(
-                f"{one} is {abs(difference):.3f} {'better' if difference < 0 else 'worse'} than {other}, {agrees} "
-                f"({abs(theirs):.3f} {'better' if theirs < 0 else 'worse'})"
-            )
-        if told:
-            said.append(f"{unit.capitalize()}, {known.of}: {'; '.join(told)}.")
-    said += _slower(results)
-    if scale == "cpu" and results:
-        sizes, epochs = _SIZES[scale], _TRAINING[scale]["epochs"]
-        said.append(
-            f"Shortened: {sizes['characters']['lines'][0]:,} lines of characters for networks of "
-            f"{sizes['characters']['budget']:,} parameters, {sizes['words']['lines'][0]:,} lines of words, {epochs} "
-            "epochs, one seed. Scores are far from the published ones for that reason, and small differences between "
-            "networks say nothing."
-        )
-    return said
-
-
-def _slower(results: Sequence[Result]) -> Iterator[str]:
-    """Compare the times of an epoch: the paper's multi-matrix networks take two to four times as long."""
-    for unit, known in _UNITS.items():
-        rows = {row.told: row for row in known.rows}
-        for one, other in _PAIRS[:2]:
-            times = [
-                fmean(result["seconds"] / result["epochs"] for result in chosen)
-                for chosen in (where(results, unit=unit, model=one), where(results, unit=unit, model=other))
-                if chosen
-            ]
-            if len(times) == 2:
-                theirs = [rows[name].minutes / rows[name].epochs for name in (one, other)]
-                yield (
-                    f"{unit.capitalize()}: an epoch of {one} takes {times[0] / times[1]:.1f} times as long as one of "
-                    f"{other} (published: {theirs[0] / theirs[1]:.1f})."
-                )
 
 
 def _draw(results: Sequence[Result]) -> Figure:

@@ -112,7 +112,7 @@ class PartialSentences(Experiment):
             ("cut at", "thousand characters a pass", *_MODELS),
             rows,
         )
-        return Report([table], _findings(results, scale), {"second-order-rnns-partial": lambda: _draw(results)})
+        return Report([table], {"second-order-rnns-partial": lambda: _draw(results)})
 
 
 def _scores(results: Sequence[Result], model: str) -> list[float]:
@@ -123,37 +123,6 @@ def _at(results: Sequence[Result], cut: int | None) -> dict[str, float]:
     """Give the mean score of each model that was trained with a cut-off."""
     chosen = where(results, cut=cut)
     return {model: fmean(scores) for model in _MODELS if (scores := _scores(chosen, model))}
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> list[str]:
-    said = []
-    for cut, theirs in PUBLISHED.items():
-        ours = _at(results, cut)
-        if len(ours) < len(_MODELS):
-            continue
-        best, published = (min(scores, key=scores.__getitem__) for scores in (ours, theirs))
-        agrees = "as published" if best == published else f"in the paper {published}"
-        against = []
-        for layers in ("", ", 2 layers"):
-            mine, known = (each[f"mmLSTM{layers}"] - each[f"LSTM{layers}"] for each in (ours, theirs))
-            against.append(
-                f"mmLSTM{layers} {abs(mine):.3f} {'better' if mine < 0 else 'worse'} than LSTM{layers} "
-                f"(published: {abs(known):.3f} {'better' if known < 0 else 'worse'})"
-            )
-        said.append(f"Cut at {cut}: best is {best}, {agrees}; {', '.join(against)}.")
-    whole = _at(results, None)
-    for model, score in whole.items():
-        costs = [f"{_at(results, cut)[model] - score:.3f} at {cut}" for cut in PUBLISHED if model in _at(results, cut)]
-        if costs:
-            said.append(f"What cutting costs {model}, bits a character: {', '.join(costs)}.")
-    if scale == "cpu" and results:
-        sizes, epochs = _SIZES[scale], _TRAINING[scale]["epochs"]
-        said.append(
-            f"Shortened: {sizes['lines'][0]:,} lines, {epochs} passes, {sizes['budget']:,} parameters, one seed, "
-            f"tested on {sizes['lines'][2]:,} lines. A longer line is also more to learn from in each pass, which "
-            "counts for more here than in the paper; and differences of a hundredth say nothing."
-        )
-    return said
 
 
 def _draw(results: Sequence[Result]) -> Figure:

@@ -84,7 +84,7 @@ class BothDirections(Experiment):
             f"sequence-level-features-figure4-{name}": lambda expansion=expansion: _draw(results, expansion)
             for expansion, name in _EXPANSIONS.items()
         }
-        return Report([table], _findings(results), drawn)
+        return Report([table], drawn)
 
 
 @torch.no_grad()
@@ -119,23 +119,6 @@ def _told(claim: Claim) -> tuple[str, str]:
     direction, end, start, sign = claim
     words = PHRASE[start : end + 1] if end >= start else PHRASE[start : None if end == 0 else end - 1 : -1]
     return f'{direction}, "{" ".join(words)}"', "above 0" if sign > 0 else "below 0"
-
-
-def _findings(results: Sequence[Result]) -> list[str]:
-    said = []
-    for encoder in _ENCODERS:
-        if chosen := where(results, encoder=encoder):
-            told = []
-            for expansion, name in _EXPANSIONS.items():
-                held = [_score(result, expansion, claim) * claim[-1] > 0 for result in chosen for claim in CLAIMS]
-                told.append(f"{sum(held)} of {len(held)} ({name})")
-            accuracy = ", ".join(f"{100 * result['test_accuracy']:.1f}" for result in chosen)
-            networks = "one network" if len(chosen) == 1 else f"{len(chosen)} networks"
-            said.append(
-                f"{encoder.upper()}, {networks} (test accuracy {accuracy}%): of the scores of which the paper speaks "
-                f"{' and '.join(told)} have the published sign."
-            )
-    return said
 
 
 def _draw(results: Sequence[Result], expansion: str) -> Figure:

@@ -35,7 +35,6 @@ _BEFORE = {"tokens": "", "negations": "not ", "double negations": "not not "}
 _EXPANSIONS = {"activation": "approximation", "path": "exact"}
 _SENTENCE = "those filmmakings were not not charming"
 _TESTED = "double negations"
-_NEARLY = 0.9
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 10}
 
 
@@ -95,7 +94,7 @@ class NegationScores(Experiment):
         if any(where(results, encoder=encoder, double_negation=True) for encoder in PUBLISHED):
             drawn["sequence-level-features-figure2"] = partial(_draw_bars, results)
         tables = [_scores(results), _signs(results)]
-        return Report([table for table in tables if table.rows], _findings(results), drawn)
+        return Report([table for table in tables if table.rows], drawn)
 
 
 def alternating(scores: Sequence[Sequence[float]]) -> int:
@@ -158,85 +157,6 @@ def _signs(results: Sequence[Result]) -> Table:
 
 def _turned(result: Result, expansion: str) -> int:
     return sum(alternating(scores) for scores in result["scores"][expansion].values())
-
-
-def _findings(results: Sequence[Result]) -> list[str]:
-    said, total = [], sum(map(len, _ADJECTIVES.values()))
-    for encoder, double in product(PUBLISHED, (True, False)):
-        if chosen := where(results, encoder=encoder, double_negation=double):
-            turned = [fmean(_turned(result, expansion) for result in chosen) for expansion in _EXPANSIONS]
-            right = fmean(result["right_doubled"] for result in chosen)
-            counts = " and ".join(
-                f"{count:.1f} ({name})" for count, name in zip(turned, _EXPANSIONS.values(), strict=True)
-            )
-            line = (
-                f"{encoder.upper()} trained {'with' if double else 'without'} double negations: the score turns with "
-                f"each not for {counts} of {total} adjectives, and {100 * right:.0f}% of sentences with double "
-                "negations are classified rightly."
-            )
-            if not double:
-                line += _without(turned[0] > _NEARLY * total, right > _NEARLY)
-            said.append(line)
-    for encoder in PUBLISHED:
-        if chosen := where(results, encoder=encoder, double_negation=True):
-            said.append(_growth(encoder, chosen[0]))
-            said.append(_bars(encoder, chosen[0]))
-    return said
-
-
-def _without(turn: bool, right: bool) -> str:
-    """Hold what the approximation makes of a training without double negations against the paper's claim."""
-    if not turn and not right:
-        return " As published, they are not captured unless training has shown them."
-    if turn and right:
-        here = "they are"
-    elif turn:
-        here = "the phrase alone is, but other n-grams of the sentence outweigh it"
-    else:
-        here = "the approximation does not see it, and yet the sentences are told rightly"
-    return f" The paper finds them not captured unless training has shown them; here {here}."
-
-
-def _growth(encoder: str, result: Result) -> str:
-    """Compare how scores grow from the token to the double negation, ours and theirs."""
-    growth = {
-        name: _ratio([fmean(abs(score) for score in group) for group in zip(*groups, strict=True)])
-        for name, groups in (
-            (expansion, [_means(result["scores"][expansion][polarity]) for polarity in _ADJECTIVES])
-            for expansion in _EXPANSIONS
-        )
-    }
-    theirs = zip(*PUBLISHED[encoder].values(), strict=True)
-    published = _ratio([fmean(abs(score) for score, _ in group) for group in theirs])
-    return (
-        f"{encoder.upper()}: a double negation scores {growth['activation']:.1f} times its adjective by the "
-        f"approximation (published {published:.1f}), {growth['path']:.1f} times exactly: "
-        + (
-            "the approximation overstates it."
-            if growth["activation"] > growth["path"]
-            else "the approximation does not overstate it."
-        )
-    )
-
-
-def _means(scores: Sequence[Sequence[float]]) -> list[float]:
-    return [fmean(kind) for kind in scores]
-
-
-def _ratio(sizes: Sequence[float]) -> float:
-    return sizes[-1] / sizes[0]
-
-
-def _bars(encoder: str, result: Result) -> str:
-    told = []
-    for expansion, name in _EXPANSIONS.items():
-        _, _, _, twice, once, alone = result["bars"][expansion]
-        holds = alone > 0 and once < 0 and twice > 0
-        told.append(f"{name} {alone:+.2f}, {once:+.2f}, {twice:+.2f} ({'as' if holds else 'not as'} published)")
-    return (
-        f'{encoder.upper()}, "charming", "not charming" and "not not charming" where they end the sentence of '
-        f"figure 2: {'; '.join(told)}."
-    )
 
 
 def _draw_boxes(results: Sequence[Result], encoder: str) -> Figure:

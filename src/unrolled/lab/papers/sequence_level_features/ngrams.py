@@ -105,7 +105,7 @@ class NgramScores(Experiment):
             for encoder, corpus in product(_ENCODERS, _CORPORA)
             if (mine := where(results, encoder=encoder, corpus=corpus))
         }
-        return Report([Table(title, columns, rows)], list(_findings(results)), drawn)
+        return Report([Table(title, columns, rows)], drawn)
 
 
 def above(groups: Mapping[str, Sequence[float]]) -> float:
@@ -150,26 +150,6 @@ def _groups(mine: Sequence[Result], expansion: str, order: int) -> list[Mapping[
     """Give the scores of both labels, seed by seed, of the seeds that have n-grams of this order for both."""
     found = (result["scores"][expansion][_ORDERS.index(order)] for result in mine)
     return [groups for groups in found if all(groups.values())]
-
-
-def _findings(results: Sequence[Result]) -> Iterator[str]:
-    for title, mine in _by_network(results):
-        for expansion, name in _EXPANSIONS.items():
-            short, long = (
-                [
-                    fmean(_signs(groups) for groups in found)
-                    for order in orders
-                    if (found := _groups(mine, expansion, order))
-                ]
-                for orders in ((1, 2), (3, 4))
-            )
-            if short and long:
-                holds = fmean(short) > fmean(long)
-                yield (
-                    f"{title}, {name}: the score has the label's sign for {100 * fmean(short):.1f}% of "
-                    f"unigrams and bigrams, and {100 * fmean(long):.1f}% of longer n-grams: "
-                    + ("shorter ones tell more, as published." if holds else "shorter ones do not tell more.")
-                )
 
 
 def _draw(result: Result, title: str) -> Figure:

@@ -9,14 +9,12 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
-from statistics import fmean
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unrolled.lab.papers.analyses.phrase_networks import learn_phrases, phrase_trials
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.lab.papers.framework.table import Number, Table, compare
+from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures
 
 __all__ = ["PUBLISHED", "Sentiment"]
@@ -31,10 +29,7 @@ PUBLISHED: Mapping[str, tuple[float, float]] = {
 }
 """Accuracy on dev and on test."""
 
-_TYPES = ("gru", "lstm")
-_VARIANTS = {"standard": "{}", "approx": "approx_{}", "simplified": "simplified_{}"}
 _SPLITS = ("dev", "test")
-_CLOSE = 1.0  # points; a standard error on the 1,821 test sentences is 0.8
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 2, "paper": 5}
 
 
@@ -61,7 +56,7 @@ class Sentiment(Experiment):
             if (numbers := _numbers(results, encoder))[0].ours
         ]
         table = Table("Accuracy on SST, %", ("cell", *_SPLITS), rows)
-        return Report([table], list(_findings(results, scale)))
+        return Report([table])
 
 
 def _numbers(results: Sequence[Result], encoder: str) -> list[Number]:
@@ -70,23 +65,3 @@ def _numbers(results: Sequence[Result], encoder: str) -> list[Number]:
         Number([float(result[f"{split}_accuracy"]) for result in chosen], theirs, digits=1, percent=True)
         for split, theirs in zip(_SPLITS, PUBLISHED[encoder], strict=True)
     ]
-
-
-def _findings(results: Sequence[Result], scale: Scale) -> Iterator[str]:
-    for kind in _TYPES:
-        tested = {name: _numbers(results, pattern.format(kind))[1] for name, pattern in _VARIANTS.items()}
-        told = []
-        for one, other in combinations(tested, 2):
-            if tested[one].ours and tested[other].ours:
-                ours, theirs = (_points(tested[other], at) - _points(tested[one], at) for at in ("ours", "theirs"))
-                verdict = "as published" if abs(ours - theirs) <= _CLOSE else "not as published"
-                told.append(f"{other} against {one} {ours:+.1f} ({theirs:+.1f}: {verdict})")
-        if told:
-            yield f"{kind.upper()}, points of test accuracy, published in brackets: {'; '.join(told)}."
-        if scale != "smoke" and tested["standard"].ours:
-            yield compare(f"Standard {kind.upper()} on test", tested["standard"], "points", higher=True, close=_CLOSE)
-
-
-def _points(number: Number, whose: str) -> float:
-    values = number.ours if whose == "ours" else [number.theirs or 0.0]
-    return 100 * fmean(values)

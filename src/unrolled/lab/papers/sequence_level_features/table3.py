@@ -12,9 +12,8 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from unrolled.errors import DivergedError
@@ -24,7 +23,7 @@ from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, 
 from unrolled.lab.papers.framework.loss_curves import curves
 from unrolled.lab.papers.framework.rank_agreement import cell
 from unrolled.lab.papers.framework.synthetic_corpora import words
-from unrolled.lab.papers.framework.table import Number, Table, compare
+from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn, what_broke
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     "paper": {"seeds": 3, "epochs": 40, "hidden": 128, "adaptive": "auto", "batch": 20, "log_every": 1000},
 }
 _DROPOUT = 0.2  # the paper does not say: less than our language models' own 0.4, for networks half as wide
-_ALIKE = 0.03  # of a ratio of perplexities on the same two texts
 _CLAMP = 1.5  # appendix A.4: on WikiText-103 alone
 
 
@@ -126,7 +124,7 @@ class Perplexities(Experiment):
             f"sequence-level-features-curves-{corpus}": lambda corpus=corpus: _draw(results, corpus)
             for corpus in corpora
         }
-        return Report([table], list(_findings(results, corpora, scale)), drawn)
+        return Report([table], drawn)
 
 
 _SPLITS = ("dev", "test")
@@ -149,58 +147,6 @@ def _of(results: Sequence[Result], corpus: str, encoder: str | None = None) -> l
 def _number(results: Sequence[Result], encoder: str, corpus: str, split: str) -> Number:
     ours = [float(result[f"{split}_perplexity"]) for result in _of(results, corpus, encoder)]
     return Number(ours, PUBLISHED[encoder].get(corpus, (None, None))[_SPLITS.index(split)])
-
-
-def _findings(results: Sequence[Result], corpora: Sequence[str], scale: Scale) -> Iterator[str]:
-    for corpus, kind in product(corpora, _TYPES):
-        standard = _number(results, kind, corpus, "test")
-        told = []
-        for name, pattern in list(_VARIANTS.items())[1:]:
-            number = _number(results, pattern.format(kind), corpus, "test")
-            if number.ours and standard.ours:
-                told.append(f"{name} {_more(number.ours, standard.ours)}{_their_more(number, standard)}")
-        if told:
-            yield (
-                f"{_CORPORA[corpus]}, test perplexity against the standard {kind.upper()}'s, "
-                f"published change in brackets: {', '.join(told)}."
-            )
-        if scale == "paper" and standard.ours:
-            what = f"{kind.upper()} on {_CORPORA[corpus]}"
-            yield compare(what, standard, "points of perplexity", higher=False, close=2.0)
-    for corpus in corpora:
-        easier = [
-            fmean(_number(results, kind, corpus, "dev").ours) / fmean(_number(results, kind, corpus, "test").ours)
-            for kind in _TYPES
-            if _of(results, corpus, kind)
-        ]
-        theirs = [
-            valid / test for valid, test in (PUBLISHED[kind].get(corpus, (None, 1.0)) for kind in _TYPES) if valid
-        ]
-        if easier and theirs:
-            ours, published = fmean(easier), fmean(theirs)
-            differs = "; something else was measured there" if abs(ours - published) > _ALIKE else ""
-            yield (
-                f"{_CORPORA[corpus]}: our standard cells' validation perplexities are {ours:.2f} of those on test, "
-                f"theirs {published:.2f}{differs}."
-            )
-    for result in results:
-        if "diverged" in result.values:
-            yield f"{result.trial.label} diverged: {result['diverged']}."
-    if scale == "cpu" and corpora:
-        yield (
-            f"Shortened to {_SIZES[scale]['epochs']} passes, which is far from the end: what is ahead here learns "
-            "faster at first, and need not be ahead when all have learned."
-        )
-
-
-def _more(value: Sequence[float], beside: Sequence[float]) -> str:
-    return f"{100 * (fmean(value) / fmean(beside) - 1):+.1f}%"
-
-
-def _their_more(number: Number, standard: Number) -> str:
-    if number.theirs is None or standard.theirs is None:
-        return ""
-    return f" ({_more([number.theirs], [standard.theirs])})"
 
 
 def _draw(results: Sequence[Result], corpus: str) -> Figure:
