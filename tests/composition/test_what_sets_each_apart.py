@@ -12,10 +12,10 @@ from reference_encoders import TABLES
 from toy_encoders import CAUSAL, LENGTHS, B, T, inputs, made
 from unrolled.cells import CELLS
 from unrolled.composition import ENCODERS
-from unrolled.composition.cnn import CNN
-from unrolled.composition.mm import MM
-from unrolled.composition.transformer import Transformer
-from unrolled.composition.va_w import VAW
+from unrolled.composition.multiplicative import MMEncoder
+from unrolled.composition.transformer import TransformerEncoder
+from unrolled.composition.vector_additive import VAWEncoder
+from unrolled.composition.windows import CNNEncoder
 
 
 @pytest.mark.parametrize("x", ["e", "g", "l", "me"])
@@ -84,7 +84,7 @@ def test_a_transformer_looks_ahead_unless_it_is_causal():
 
 @pytest.mark.parametrize("size", [4, 5])
 def test_positions_are_sines_and_cosines(size):
-    found = Transformer(3, size, heads=1).positions(7, torch.zeros((), dtype=torch.float64))[:, 0]
+    found = TransformerEncoder(3, size, heads=1).positions(7, torch.zeros((), dtype=torch.float64))[:, 0]
     for t in range(7):
         for k in range(size):
             angle = t / 10000 ** ((k - k % 2) / size)
@@ -93,7 +93,7 @@ def test_positions_are_sines_and_cosines(size):
 
 @pytest.mark.parametrize("width", [1, 2, 3, 9])
 def test_a_convolution_is_a_product_with_each_window_and_a_maximum(width):
-    encoder = CNN(3, 4, width=width).double()
+    encoder = CNNEncoder(3, 4, width=width).double()
     W = encoder.filters.weight.detach().permute(0, 2, 1).flatten(1)
     x = torch.randn(B, T, 3).double()
     outputs, final = encoder(x, LENGTHS)
@@ -108,7 +108,7 @@ def test_a_convolution_is_a_product_with_each_window_and_a_maximum(width):
 
 @pytest.mark.parametrize("window", [1, 2, 9])
 def test_a_window_may_be_longer_than_the_sequence(window):
-    encoder = VAW(3, 4, window=window).double()
+    encoder = VAWEncoder(3, 4, window=window).double()
     x = inputs(encoder)
     weights = {key: value.detach() for key, value in encoder.state_dict().items()}
     for b in range(B):
@@ -118,7 +118,7 @@ def test_a_window_may_be_longer_than_the_sequence(window):
 
 
 def test_matrices_may_begin_near_the_identity():
-    encoder, embedding = MM(16, 16), nn.Embedding(50, 16)
+    encoder, embedding = MMEncoder(16, 16), nn.Embedding(50, 16)
     encoder.initialise(embedding)
     words = torch.arange(5)[None]
     far, _ = encoder(embedding(words))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from unrolled.composition.window import Window
+from unrolled.composition.windows import WindowEncoder
 from unrolled.errors import UsageError
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.models.softmax import FullSoftmax
@@ -16,7 +16,7 @@ from unrolled.lab.models.softmax import FullSoftmax
 def test_its_language_model_is_the_formula(window):
     torch.manual_seed(0)
     e, units, words, time = 3, 5, 11, 6
-    encoder = Window(e, units + window * e, window=window, direct=True)
+    encoder = WindowEncoder(e, units + window * e, window=window, direct=True)
     model = LanguageModel(nn.Embedding(words, e), encoder, FullSoftmax(units + window * e, words)).double().eval()
     W1, b1 = encoder.hidden.weight, encoder.hidden.bias
     W2, W3 = model.head.output.weight.split((units, window * e), dim=1)
@@ -33,7 +33,7 @@ def test_its_language_model_is_the_formula(window):
 
 def test_without_direct_connections_a_context_is_the_hidden_layer():
     torch.manual_seed(0)
-    encoder, x = Window(3, 4, window=2).double(), torch.randn(1, 5, 3).double()
+    encoder, x = WindowEncoder(3, 4, window=2).double(), torch.randn(1, 5, 3).double()
     contexts, final = encoder(x)
     expected = torch.tanh(encoder.hidden(torch.cat((x[0, 1], x[0, 2]))))
     torch.testing.assert_close(contexts[0, 2], expected)
@@ -42,7 +42,7 @@ def test_without_direct_connections_a_context_is_the_hidden_layer():
 
 def test_it_sees_its_window_and_nothing_else():
     torch.manual_seed(0)
-    encoder, x = Window(3, 4, window=2).double(), torch.randn(1, 6, 3).double()
+    encoder, x = WindowEncoder(3, 4, window=2).double(), torch.randn(1, 6, 3).double()
     other = x.clone()
     other[:, 2] += 1
     same = torch.isclose(encoder(x)[0], encoder(other)[0]).all(dim=-1)[0]
@@ -53,9 +53,12 @@ def test_it_sees_its_window_and_nothing_else():
     ("options", "message"),
     [
         ({"window": 0}, "window is 0; expected a positive integer"),
-        ({"window": 2, "direct": True}, "hidden_size is 6; expected more than 6: the 2 words"),
+        (
+            {"window": 2, "direct": True},
+            "hidden_size is 6; expected more than 6, because .* the 2 token vectors of size 3",
+        ),
     ],
 )
 def test_options_that_cannot_be(options, message):
     with pytest.raises(UsageError, match=message):
-        Window(3, 6, **options)
+        WindowEncoder(3, 6, **options)

@@ -13,12 +13,12 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from reference_encoders import TABLES, contexts
 from toy_encoders import COMPOSITIONS, LENGTHS, B, T, inputs, made
 from unrolled.composition import ENCODERS
-from unrolled.composition.base import CompositionEncoder, GrowingEncoder
-from unrolled.composition.bidirectional import BothWays
-from unrolled.composition.cnn import CNN
-from unrolled.composition.mm import MM
-from unrolled.composition.transformer import Transformer
-from unrolled.composition.va_w import VAW
+from unrolled.composition.base import CompositionEncoder, RecursiveEncoder
+from unrolled.composition.bidirectional import BidirectionalEncoder
+from unrolled.composition.multiplicative import MMEncoder
+from unrolled.composition.transformer import TransformerEncoder
+from unrolled.composition.vector_additive import VAWEncoder
+from unrolled.composition.windows import CNNEncoder
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.pooling import LastState, MeanPooling
@@ -57,11 +57,11 @@ def test_contexts_are_made_of_the_ngrams(composition):
     torch.testing.assert_close(final[0], outputs[:, -1])
 
 
-@pytest.mark.parametrize("name", [n for n in COMPOSITIONS if issubclass(ENCODERS.get(n), GrowingEncoder)])
+@pytest.mark.parametrize("name", [n for n in COMPOSITIONS if issubclass(ENCODERS.get(n), RecursiveEncoder)])
 def test_the_plain_recursion_gives_the_same_contexts(name):
     encoder = made(name)
     x = inputs(encoder).transpose(0, 1)
-    torch.testing.assert_close(encoder.contexts(x), GrowingEncoder.contexts(encoder, x))
+    torch.testing.assert_close(encoder.contexts(x), RecursiveEncoder.contexts(encoder, x))
 
 
 def test_shapes_are_those_of_torch_nn(encoder):
@@ -154,7 +154,7 @@ def test_saves_and_loads(encoder):
 
 @pytest.mark.parametrize("name", ENCODERS.names())
 def test_both_ways(name):
-    encoder = BothWays(made(name), made(name))
+    encoder = BidirectionalEncoder(made(name), made(name))
     for parameter in encoder.back.parameters():
         parameter.data.mul_(0.7)
     x, size = inputs(encoder), made(name).output_size
@@ -167,7 +167,7 @@ def test_both_ways(name):
         torch.testing.assert_close(final[:, b], torch.cat((last, first)))
     assert encoder(x[0])[1].shape == (2, size)
     with pytest.raises(UsageError, match="expected the same"):
-        BothWays(made(name), made(name, batch_first=False))
+        BidirectionalEncoder(made(name), made(name, batch_first=False))
 
 
 @pytest.mark.parametrize("name", ENCODERS.names())
@@ -206,14 +206,14 @@ def test_sizes_that_cannot_be(name, sizes, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: MM(5, 5), "expected the same square number"),
-        (lambda: MM(4, 9), "expected the same square number"),
-        (lambda: VAW(3, 4, window=0), "window is 0; expected a positive integer"),
-        (lambda: CNN(3, 4, width=0), "width is 0; expected a positive integer"),
-        (lambda: Transformer(3, 6), "hidden_size is 6; expected a multiple of the 4 heads"),
-        (lambda: Transformer(3, 4, heads=0), "heads is 0; expected a positive integer"),
-        (lambda: Transformer(3, 4, num_layers=0), "num_layers is 0; expected a positive integer"),
-        (lambda: Transformer(3, 4, feedforward_size=-2), "feedforward_size is -2; expected a positive integer"),
+        (lambda: MMEncoder(5, 5), "expected the same square number"),
+        (lambda: MMEncoder(4, 9), "expected the same square number"),
+        (lambda: VAWEncoder(3, 4, window=0), "window is 0; expected a positive integer"),
+        (lambda: CNNEncoder(3, 4, width=0), "width is 0; expected a positive integer"),
+        (lambda: TransformerEncoder(3, 6), "hidden_size is 6; expected a multiple of the 4 heads"),
+        (lambda: TransformerEncoder(3, 4, heads=0), "heads is 0; expected a positive integer"),
+        (lambda: TransformerEncoder(3, 4, num_layers=0), "num_layers is 0; expected a positive integer"),
+        (lambda: TransformerEncoder(3, 4, feedforward_size=-2), "feedforward_size is -2; expected a positive integer"),
     ],
 )
 def test_options_that_cannot_be(make, message):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from unrolled.cells import CELLS, recurrent
-from unrolled.kernels.cuda_graphs import Recordings, current_recordings, recorded
+from unrolled.kernels.cuda_graphs import GraphCache, cuda_graphs, current_graph_cache
 
 E, D, B, T = 3, 4, 2, 5
 RECORDED = ("elman", "gru", "gru_before", "mi_gru", "mi_lstm", "mi_rnn", "mlstm", "mmlstm", "mmrnn", "mrnn")
@@ -28,7 +28,7 @@ class StandIn:
 
 
 def stand_ins(most=32):
-    return Recordings(most, "cpu", StandIn)
+    return GraphCache(most, "cpu", StandIn)
 
 
 def learn(network, x):
@@ -49,7 +49,7 @@ def test_recorded_passes_compute_what_passes_compute(name):
     network, recordings = recurrent(name, E, D).double(), stand_ins()
     inputs = [torch.randn(T, B, E).double() for _ in range(3)]
     expected = [learn(network, x) for x in inputs]
-    with recorded(recordings):
+    with cuda_graphs(recordings):
         found = [learn(network, x) for x in inputs]
     for one, other in zip(found, expected, strict=True):
         same(one, other)
@@ -58,7 +58,7 @@ def test_recorded_passes_compute_what_passes_compute(name):
 
 def test_weights_are_read_anew():
     network, x, recordings = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
-    with recorded(recordings):
+    with cuda_graphs(recordings):
         before = learn(network, x)
         with torch.no_grad():
             for weight in network.parameters():
@@ -71,7 +71,7 @@ def test_weights_are_read_anew():
 
 def test_every_shape_type_and_kernel_is_a_recording_of_its_own():
     recordings = stand_ins()
-    with recorded(recordings), torch.no_grad():
+    with cuda_graphs(recordings), torch.no_grad():
         for network, x in (
             (recurrent("elman", E, D), torch.randn(T, B, E)),
             (recurrent("elman", E, D), torch.randn(T, B, E)),  # other weights, the same recording
@@ -83,7 +83,7 @@ def test_every_shape_type_and_kernel_is_a_recording_of_its_own():
         ):
             found = network(x)[0]
             token = recordings.kept.copy()
-            with recorded(Recordings(0, "cpu", StandIn)):  # none may be kept: as without
+            with cuda_graphs(GraphCache(0, "cpu", StandIn)):  # none may be kept: as without
                 torch.testing.assert_close(found, network(x)[0])
             assert recordings.kept == token
     assert len(recordings.kept) == 6
@@ -93,7 +93,7 @@ def test_beyond_the_most_passes_run_as_they_are():
     network, recordings = recurrent("gru", E, D), stand_ins(most=2)
     x, longer = torch.randn(T, B, E), torch.randn(T + 1, B, E)
     expected = learn(network, longer)
-    with recorded(recordings):
+    with cuda_graphs(recordings):
         learn(network, x)
         same(learn(network, longer), expected)
     assert len(recordings.kept) == 2
@@ -101,13 +101,13 @@ def test_beyond_the_most_passes_run_as_they_are():
 
 def test_the_way_back_is_recorded_by_what_the_way_forward_was():
     network, x, recordings = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
-    with recorded(recordings):
+    with cuda_graphs(recordings):
         outputs = network(x)[0]
     outputs.sum().backward()  # outside of the block, as in a thread of autograd's
     assert len(recordings.kept) == 2
     network.zero_grad()
     outputs = network(x)[0]
-    with recorded(recordings):
+    with cuda_graphs(recordings):
         outputs.sum().backward()
     assert [recording.times for _, recording in recordings.kept.values()] == [1, 1]
 
@@ -123,7 +123,7 @@ def test_a_gradient_of_a_gradient_is_not_recorded():
         return torch.autograd.grad(slope.square().sum(), leaf)
 
     kept = []
-    with recorded(recordings):
+    with cuda_graphs(recordings):
         found = twice(network)
     assert kept == [1]
     same(found, twice(other))
@@ -132,7 +132,7 @@ def test_a_gradient_of_a_gradient_is_not_recorded():
 def test_what_inference_recorded_serves_training():
     network, x, recordings = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
     expected = learn(network, x)
-    with recorded(recordings):
+    with cuda_graphs(recordings):
         with torch.inference_mode():
             network(x)
         same(learn(network, x), expected)
@@ -143,7 +143,7 @@ def test_two_ways_forward_may_wait_for_their_ways_back():
     network, recordings = recurrent("gru", E, D), stand_ins()
     inputs = [torch.randn(T, B, E, requires_grad=True) for _ in range(2)]
     expected = [torch.autograd.grad(network(x)[0].square().sum(), x) for x in inputs]
-    with recorded(recordings):
+    with cuda_graphs(recordings):
         outputs = [network(x)[0].square().sum() for x in inputs]
         found = [torch.autograd.grad(each, x) for each, x in zip(outputs, inputs, strict=True)]
     same([g for (g,) in found], [g for (g,) in expected])
@@ -153,18 +153,18 @@ def test_two_ways_forward_may_wait_for_their_ways_back():
 def test_kernels_that_leave_more_behind_are_not_recorded(name):
     network, x, recordings = recurrent(name, E, D), torch.randn(T, B, E), stand_ins()
     expected = learn(network, x)
-    with recorded(recordings):
+    with cuda_graphs(recordings):
         same(learn(network, x), expected)
     assert not recordings.kept
 
 
 def test_outside_of_a_block_and_on_another_device_nothing_is_recorded():
     network, x = recurrent("gru", E, D), torch.randn(T, B, E)
-    with recorded() as recordings:
-        assert current_recordings() is recordings
+    with cuda_graphs() as recordings:
+        assert current_graph_cache() is recordings
         network(x)
     assert not recordings.kept
-    assert current_recordings() is None
+    assert current_graph_cache() is None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
@@ -174,7 +174,7 @@ def test_graphs_compute_what_passes_compute(name):
     network = recurrent(name, E, D).double().cuda()
     inputs = [torch.randn(T, B, E).double().cuda() for _ in range(3)]
     expected = [learn(network, x) for x in inputs]
-    with recorded() as recordings:
+    with cuda_graphs() as recordings:
         found = [learn(network, x) for x in inputs]
     for one, other in zip(found, expected, strict=True):
         same(one, other)

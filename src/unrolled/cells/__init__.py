@@ -6,10 +6,10 @@ import torch
 
 from unrolled.cells.base import Cell
 from unrolled.cells.recurrent import Recurrent
-from unrolled.kernels.cuda_graphs import recorded
+from unrolled.kernels.cuda_graphs import cuda_graphs
 from unrolled.registry import Zoo
 
-__all__ = ["CELLS", "list", "recorded", "recurrent"]
+__all__ = ["CELLS", "cuda_graphs", "list", "recurrent"]
 
 CELLS: Zoo[Cell] = Zoo(__name__, Cell, "cell")  # type: ignore[type-abstract]  # members are concrete
 

@@ -1,4 +1,4 @@
-"""The zoo of encoders: n-gram composition models and their baselines, one a file, found by listing."""
+"""Encoders: n-gram composition models and baselines. A new encoder is a class with a ``name`` in any module here."""
 
 from unrolled.composition.base import Encoder
 from unrolled.registry import Zoo

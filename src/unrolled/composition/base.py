@@ -1,8 +1,8 @@
-r"""An encoder: from token vectors to one context vector at every position.
+r"""Base classes of encoders: from token vectors to one context vector at every position.
 
-A composition encoder says what an n-gram is, v_{i:t}, and what a context is made of: the longest n-gram v_{1:t}
-alone, or the sum of all that end at t. Both are methods: :meth:`CompositionEncoder.ngrams` gives the table,
-``forward`` the contexts, in the shapes of torch.nn's recurrent networks.
+A composition encoder defines the n-grams v_{i:t} and the context: the longest n-gram v_{1:t} alone, or the sum of all
+n-grams that end at t. :meth:`CompositionEncoder.ngrams` gives the table of n-grams, ``forward`` the contexts, in the
+shapes of torch.nn's recurrent networks.
 
 Source:
     Implicit n-grams, table 1.
@@ -20,19 +20,19 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.cells.batch_layout import Layout, Lengths, read_batch
 from unrolled.sizes import checked_size
 
-__all__ = ["CompositionEncoder", "Encoder", "GrowingEncoder"]
+__all__ = ["CompositionEncoder", "Encoder", "RecursiveEncoder"]
 
 
 class Encoder(nn.Module, ABC):
-    """What reads a sequence of vectors and gives a context at every position.
+    """A network that reads a sequence of vectors and gives a context at every position.
 
     Args:
-        input_size: e, the length of a token's vector.
-        output_size: the length of a context.
-        batch_first: whether padded inputs and outputs are (batch, time, …).
+        input_size: Number of features of each token vector (e in the equations).
+        output_size: Number of features of each context.
+        batch_first: Whether padded inputs and outputs are (batch, time, …) and not (time, batch, …).
 
     Raises:
-        UsageError: when a size is not a positive integer.
+        UsageError: A size is not a positive integer.
     """
 
     name: ClassVar[str]
@@ -44,22 +44,18 @@ class Encoder(nn.Module, ABC):
         self.batch_first = batch_first
 
     def initialise(self, embedding: nn.Embedding) -> None:
-        """Let the tokens' vectors begin where this encoder can learn; they are left as they are, by most.
-
-        Args:
-            embedding: what gives the tokens' vectors.
-        """
+        """Initialise the token vectors so that this encoder can learn; most encoders leave them unchanged."""
 
     @abstractmethod
     def encode(self, inputs: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
         """Compute the contexts of a batch.
 
         Args:
-            inputs: x_1 … x_T, shape (time, batch, input), zero where there is padding.
-            layout: how long the sequences are.
+            inputs: x_1 … x_T, shape (time, batch, input), zero at padding.
+            layout: The lengths of the sequences.
 
         Returns:
-            The contexts, shape (time, batch, size), whatever at padding; and one vector a sequence, shape
+            The contexts, shape (time, batch, size), with any values at padding; and one vector per sequence, shape
             (batch, size).
         """
 
@@ -68,75 +64,58 @@ class Encoder(nn.Module, ABC):
         input: Tensor | PackedSequence,  # torch.nn's own name
         lengths: Lengths = None,
     ) -> tuple[Tensor | PackedSequence, Tensor]:
-        """Read a batch of sequences.
+        """Encode a batch of sequences.
 
         Args:
             input: (batch, time, input), (time, batch, input) unless ``batch_first``, (time, input), or packed.
-            lengths: of the sequences in a padded batch, in any order.
+            lengths: Lengths of the sequences in a padded batch, in any order; the full time when omitted.
 
         Returns:
-            The contexts in the form of the input, zero beyond a sequence's end; and one vector a sequence, as
-            a network of one layer gives its final state, shape (1, batch, size).
+            The contexts in the form of the input, zero at padding; and one vector per sequence in the shape of the
+            final state of a one-layer network, (1, batch, size).
 
         Raises:
-            ShapeError: when the input or the lengths have another shape.
-            UsageError: when a length is out of range.
+            ShapeError: The input or the lengths have another shape.
+            UsageError: A length is out of range.
         """
         inputs, layout = read_batch(input, self.input_size, self.batch_first, lengths)
         contexts, final = self.encode(inputs, layout)
         return layout.restore(contexts), final if layout.unbatched else final[None]
 
     def extra_repr(self) -> str:
-        """Say the sizes as torch.nn does."""
+        """Show the sizes as torch.nn does."""
         return f"{self.input_size}, {self.output_size}"
 
 
 class CompositionEncoder(Encoder):
-    """An encoder whose contexts are made of n-grams, which it can show.
-
-    Args:
-        input_size: e.
-        output_size: the length of an n-gram's and a context's vector.
-        batch_first: whether padded inputs and outputs are (batch, time, …).
-    """
+    """An encoder whose contexts are built from n-grams that it can show; arguments as in :class:`Encoder`."""
 
     @abstractmethod
     def table(self, inputs: Tensor) -> Tensor:
-        """Compute every n-gram.
+        """Compute every n-gram of x_1 … x_T, shape (time, batch, input).
 
-        Args:
-            inputs: x_1 … x_T, shape (time, batch, input).
-
-        Returns:
-            v_{i:t}, shape (end, start, batch, size), zero where there is no such n-gram.
+        Returns v_{i:t}, shape (end, start, batch, size), zero where the n-gram does not exist.
         """
 
     @abstractmethod
     def contexts(self, inputs: Tensor) -> Tensor:
-        """Compute the context at every position.
-
-        Args:
-            inputs: x_1 … x_T, shape (time, batch, input).
-
-        Returns:
-            Shape (time, batch, size).
-        """
+        """Compute the context at every position of x_1 … x_T, shape (time, batch, size)."""
 
     def encode(self, inputs: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-        """Compute the contexts; a sequence's own is the one at its end."""
+        """Compute the contexts; the vector of a sequence is the context at its end."""
         contexts = self.contexts(inputs)
         return contexts, layout.last(contexts)
 
     def ngrams(self, input: Tensor | PackedSequence, lengths: Lengths = None) -> Tensor:
-        """Give the representation of every n-gram in a batch of sequences.
+        """Compute the representation of every n-gram in a batch of sequences.
 
         Args:
-            input: as ``forward`` takes it.
-            lengths: of the sequences in a padded batch.
+            input: As for ``forward``.
+            lengths: Lengths of the sequences in a padded batch.
 
         Returns:
-            v_{i:t}, shape (batch, end, start, size), or (end, start, size) of an unbatched sequence; zero
-            where the start is behind the end, the end is padding, or the model has no n-gram of that length.
+            v_{i:t}, shape (batch, end, start, size), or (end, start, size) for an unbatched sequence; zero where the
+            start is after the end, the end is padding, or the model has no n-gram of that length.
         """
         inputs, layout = read_batch(input, self.input_size, self.batch_first, lengths)
         table = self.table(inputs)
@@ -146,86 +125,51 @@ class CompositionEncoder(Encoder):
         return table[0] if layout.unbatched else table
 
 
-class GrowingEncoder(CompositionEncoder):
-    """A model whose n-grams grow at their end, one token at a time.
-
-    Args:
-        input_size: e.
-        output_size: the length of an n-gram's and a context's vector.
-        batch_first: whether padded inputs and outputs are (batch, time, …).
-    """
+class RecursiveEncoder(CompositionEncoder):
+    """A model that computes v_{i:t} from v_{i:t-1} and x_t; arguments as in :class:`Encoder`."""
 
     context: ClassVar[Literal["longest", "sum"]]
-    """What a context is: v_{1:t} alone, or the sum of all v_{i:t}, where growing is linear."""
+    """The context: v_{1:t} alone, or the sum of all v_{i:t}. The sum requires :meth:`extend` to be linear."""
 
     @abstractmethod
-    def tokens(self, inputs: Tensor) -> tuple[Tensor, ...]:
-        """Compute all that depends on single tokens.
-
-        Args:
-            inputs: x_1 … x_T, shape (time, batch, input).
-
-        Returns:
-            Each of shape (time, batch, …).
-        """
+    def token_terms(self, inputs: Tensor) -> tuple[Tensor, ...]:
+        """Compute everything that depends on single tokens, each tensor of shape (time, batch, …)."""
 
     @abstractmethod
-    def begin(self, token: tuple[Tensor, ...]) -> Tensor:
-        """Give the unigram v_{t:t}.
-
-        Args:
-            token: what :meth:`tokens` gave, for one position, each (batch, …).
-
-        Returns:
-            Shape (batch, state).
-        """
+    def unigram(self, token: tuple[Tensor, ...]) -> Tensor:
+        """Compute v_{t:t}, shape (batch, state), from the token terms of one position."""
 
     @abstractmethod
-    def grow(self, ngrams: Tensor, token: tuple[Tensor, ...]) -> Tensor:
-        """Give v_{i:t} of v_{i:t-1}.
+    def extend(self, ngrams: Tensor, token: tuple[Tensor, ...]) -> Tensor:
+        """Compute v_{i:t} from the v_{i:t-1}, shape (count, batch, state), and the token terms of position t."""
 
-        Args:
-            ngrams: n-grams that end at t-1, shape (count, batch, state).
-            token: what :meth:`tokens` gave for t, each (batch, …).
-
-        Returns:
-            The n-grams with x_t at their end, the same shape.
-        """
-
-    def shown(self, states: Tensor) -> Tensor:
-        """Pick what of an n-gram's state is its representation; all of it, for most.
-
-        Args:
-            states: shape (…, state).
-
-        Returns:
-            Shape (…, size).
-        """
+    def output(self, states: Tensor) -> Tensor:
+        """Select the representation, shape (…, size), from the states of n-grams, shape (…, state)."""
         return states
 
     def table(self, inputs: Tensor) -> Tensor:
-        """Compute every n-gram: those that end at t-1 grow, and one begins."""
-        tokens = self.tokens(inputs)
+        """Compute every n-gram: at each position, extend those that end before it and add its unigram."""
+        terms = self.token_terms(inputs)
         time = len(inputs)
         ngrams, rows = None, []
         for t in range(time):
-            token = tuple(values[t] for values in tokens)
-            fresh = self.begin(token)[None]
-            ngrams = fresh if ngrams is None else torch.cat((self.grow(ngrams, token), fresh))
-            shown = self.shown(ngrams)
-            rows.append(torch.cat((shown, shown.new_zeros(time - 1 - t, *shown.shape[1:]))))
+            token = tuple(values[t] for values in terms)
+            unigram = self.unigram(token)[None]
+            ngrams = unigram if ngrams is None else torch.cat((self.extend(ngrams, token), unigram))
+            output = self.output(ngrams)
+            rows.append(torch.cat((output, output.new_zeros(time - 1 - t, *output.shape[1:]))))
         return torch.stack(rows)
 
     def contexts(self, inputs: Tensor) -> Tensor:
-        """Compute the context at every position: one n-gram, or the sum of all, is grown along."""
-        tokens = self.tokens(inputs)
-        current, all_ = None, []
+        """Compute the contexts by the plain recursion; subclasses override it with something faster."""
+        terms = self.token_terms(inputs)
+        current, states = None, []
         for t in range(len(inputs)):
-            token = tuple(values[t] for values in tokens)
+            token = tuple(values[t] for values in terms)
             if current is None:
-                current = self.begin(token)
+                current = self.unigram(token)
             else:
-                grown = self.grow(current[None], token)[0]
-                current = grown + self.begin(token) if self.context == "sum" else grown
-            all_.append(current)
-        return self.shown(torch.stack(all_))
+                extended = self.extend(current[None], token)[0]
+                current = extended + self.unigram(token) if self.context == "sum" else extended
+            states.append(current)
+        return self.output(torch.stack(states))

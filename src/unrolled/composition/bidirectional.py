@@ -1,4 +1,4 @@
-"""Two encoders over the same tokens, one of them from the end."""
+"""Two encoders over the same tokens, one in each direction."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from unrolled.cells.batch_layout import Lengths, read_batch
 from unrolled.composition.base import Encoder
 from unrolled.errors import UsageError
 
-__all__ = ["BothWays"]
+__all__ = ["BidirectionalEncoder"]
 
 
-class BothWays(nn.Module):
-    """Lay the contexts of both directions side by side, as a bidirectional network of torch.nn does.
+class BidirectionalEncoder(nn.Module):
+    """Concatenate the contexts of both directions, as a bidirectional network of torch.nn does.
 
-    The backward encoder begins at each sequence's own last token.
+    The backward encoder starts at the last token of each sequence, not at its padding.
 
     Args:
-        ahead: reads from the first token on.
-        back: reads from the last token back.
+        ahead: The encoder that reads from the first token to the last.
+        back: The encoder that reads from the last token to the first. It has the sizes and the ``batch_first`` of
+            ``ahead``.
 
     Raises:
-        UsageError: when the two do not read the same inputs.
+        UsageError: The two encoders have different sizes or a different ``batch_first``.
 
     Example:
         >>> import torch
-        >>> from unrolled.composition.mvma_g import MVMAG
-        >>> encoder = BothWays(MVMAG(8, 16), MVMAG(8, 16))
+        >>> from unrolled.composition.matrix_vector import MVMAGEncoder
+        >>> encoder = BidirectionalEncoder(MVMAGEncoder(8, 16), MVMAGEncoder(8, 16))
         >>> contexts, final = encoder(torch.randn(3, 5, 8), lengths=[5, 2, 4])
         >>> contexts.shape, final.shape
         (torch.Size([3, 5, 32]), torch.Size([2, 3, 16]))
@@ -39,7 +40,8 @@ class BothWays(nn.Module):
         sizes = [(each.input_size, each.output_size, each.batch_first) for each in (ahead, back)]
         if sizes[0] != sizes[1]:
             raise UsageError(
-                f"the encoders have (input, output, batch_first) {sizes[0]} and {sizes[1]}; expected the same"
+                f"the two encoders differ in (input size, output size, batch_first): {sizes[0]} and {sizes[1]}; "
+                "expected the same"
             )
         self.ahead = ahead
         self.back = back
@@ -52,15 +54,15 @@ class BothWays(nn.Module):
         input: Tensor | PackedSequence,  # torch.nn's own name
         lengths: Lengths = None,
     ) -> tuple[Tensor | PackedSequence, Tensor]:
-        """Read a batch of sequences both ways.
+        """Encode a batch of sequences in both directions.
 
         Args:
-            input: as an encoder takes it.
-            lengths: of the sequences in a padded batch, in any order.
+            input: As for an encoder.
+            lengths: Lengths of the sequences in a padded batch, in any order.
 
         Returns:
-            The contexts in the form of the input, ahead and back side by side; and one vector a sequence and
-            direction, shape (2, batch, size).
+            The contexts in the form of the input, forward features before backward ones; and one vector per sequence
+            and direction, shape (2, batch, size).
         """
         inputs, layout = read_batch(input, self.input_size, self.batch_first, lengths)
         contexts, last = self.ahead.encode(inputs, layout)

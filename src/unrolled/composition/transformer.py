@@ -2,11 +2,11 @@ r"""PyTorch's Transformer encoder over projected tokens with sinusoidal position
 
 .. math:: u_t = W x_t + b + p_t, \qquad p_{t,2k} = \sin(t / 10000^{2k/d}),\; p_{t,2k+1} = \cos(t / 10000^{2k/d})
 
-Padding is masked. With ``causal`` a context sees no token behind its own, as a language model needs it.
+Padding is masked.
 
 Source:
-    Vaswani et al. (2017), arXiv:1706.03762, section 3; the baseline of Implicit n-grams, appendix D, which takes
-    the mean of the contexts for a sequence: see unrolled.lab.models.pooling.
+    Vaswani et al. (2017), arXiv:1706.03762, section 3; the baseline of Implicit n-grams, appendix D, which takes the
+    mean of the contexts as the vector of a sequence (see unrolled.lab.models.pooling).
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from unrolled.composition.base import Encoder
 from unrolled.errors import UsageError
 from unrolled.sizes import checked_size
 
-__all__ = ["Transformer"]
+__all__ = ["TransformerEncoder"]
 
 LONGEST_WAVE = 10_000.0
 
 
-class Transformer(Encoder):
+class TransformerEncoder(Encoder):
     """Layers of self-attention.
 
     Args:
-        input_size: e.
-        hidden_size: d.
-        heads: of each layer's attention; they share out d.
-        num_layers: how many layers.
-        feedforward_size: of each layer's hidden layer; 4·d when left out.
-        dropout: the share dropped in training within each layer.
-        causal: whether a position sees only itself and what came before.
-        batch_first: whether padded inputs and outputs are (batch, time, …).
+        input_size: Number of features of each token vector (e).
+        hidden_size: Number of features of each context (d in the equations), a multiple of ``heads``.
+        heads: Number of attention heads in each layer.
+        num_layers: Number of layers.
+        feedforward_size: Size of each layer's hidden layer; 4·d when omitted.
+        dropout: Dropout probability within each layer.
+        causal: Whether a position attends only to itself and earlier positions, as a language model requires.
+        batch_first: Whether padded inputs and outputs are (batch, time, …).
 
     Raises:
-        UsageError: when the heads cannot share out d, a size is not a positive integer, or dropout is no share.
+        UsageError: A size is not a positive integer, ``hidden_size`` is not a multiple of ``heads``, or ``dropout`` is
+            not a number from 0 to below 1.
     """
 
     name = "transformer"
@@ -63,22 +64,14 @@ class Transformer(Encoder):
         if hidden_size % heads:
             raise UsageError(f"hidden_size is {hidden_size}; expected a multiple of the {heads} heads")
         if not isinstance(dropout, float | int) or not 0 <= dropout < 1:
-            raise UsageError(f"dropout is {dropout!r}; expected a number from 0 on, below 1")
+            raise UsageError(f"dropout is {dropout!r}; expected a number from 0 to below 1")
         self.causal = causal
         self.project = nn.Linear(input_size, hidden_size)
         layer = nn.TransformerEncoderLayer(hidden_size, heads, feedforward, dropout)
         self.layers = nn.TransformerEncoder(layer, num_layers, enable_nested_tensor=False)
 
     def positions(self, time: int, like: Tensor) -> Tensor:
-        """Give p_1 … p_T.
-
-        Args:
-            time: how many.
-            like: a tensor of the type and on the device that they are to have.
-
-        Returns:
-            Shape (time, 1, d).
-        """
+        """Compute p_1 … p_T, shape (time, 1, d), with the type and device of ``like``."""
         steps = torch.arange(time, device=like.device, dtype=torch.float64)[:, None]
         waves = torch.arange(0, self.output_size, 2, device=like.device, dtype=torch.float64)
         angles = steps * torch.exp(waves * (-math.log(LONGEST_WAVE) / self.output_size))
@@ -86,7 +79,7 @@ class Transformer(Encoder):
         return both[:, None, : self.output_size].to(like.dtype)
 
     def encode(self, inputs: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-        """Attend; a sequence's own vector is the context at its end."""
+        """Apply self-attention; the vector of a sequence is the context at its end."""
         time = len(inputs)
         tokens = self.project(inputs)
         tokens = tokens + self.positions(time, tokens)

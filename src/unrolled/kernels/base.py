@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from unrolled.kernels.cuda_graphs import Pass, current_recordings
+from unrolled.kernels.cuda_graphs import Pass, current_graph_cache
 
 __all__ = ["SequenceKernel", "differentiate_plain", "only_plain_serves", "run_kernel", "stretches"]
 
@@ -139,7 +139,7 @@ class _Run(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, kernel: SequenceKernel, *tensors: Tensor | None) -> Tensor:
         # asked for here, since the way back runs in a thread of autograd's
-        recordings = current_recordings()
+        recordings = current_graph_cache()
         serves = recordings is not None and kernel.identity is not None and recordings.serve(tensors)
         ctx.recordings, ctx.kernel, ctx.count = recordings if serves else None, kernel, len(tensors)
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["CUDARecording", "Pass", "Recording", "Recordings", "current_recordings", "recorded"]
+__all__ = ["CUDAGraphPass", "CapturedPass", "GraphCache", "Pass", "cuda_graphs", "current_graph_cache"]
 
 Pass = Callable[..., tuple[Tensor | None, ...]]
 """A function of tensors, None among them for what does not exist, that always does the same work."""
@@ -24,7 +24,7 @@ Pass = Callable[..., tuple[Tensor | None, ...]]
 WARM_UP = 3  # runs before a recording: libraries set themselves up in the first, which may not be recorded
 
 
-class Recording(Protocol):
+class CapturedPass(Protocol):
     """A pass that can be done again on the memory that it was recorded with."""
 
     results: tuple[Tensor | None, ...]
@@ -34,7 +34,7 @@ class Recording(Protocol):
         """Do it again."""
 
 
-class CUDARecording:
+class CUDAGraphPass:
     """A pass as a CUDA graph.
 
     Args:
@@ -65,7 +65,7 @@ class CUDARecording:
             self.graph.replay()
 
 
-class Recordings:
+class GraphCache:
     """Passes that have been recorded, by what they are and the shapes they were recorded for.
 
     A recording's memory is one: passes of the same shape must not run at once, in two streams.
@@ -80,10 +80,10 @@ class Recordings:
         self,
         most: int = 32,
         device: str = "cuda",
-        record: Callable[[Pass, Sequence[Tensor | None]], Recording] = CUDARecording,
+        record: Callable[[Pass, Sequence[Tensor | None]], CapturedPass] = CUDAGraphPass,
     ) -> None:
         self.most, self.device, self.record = most, device, record
-        self.kept: dict[Hashable, tuple[list[Tensor | None], Recording]] = {}
+        self.kept: dict[Hashable, tuple[list[Tensor | None], CapturedPass]] = {}
 
     def serve(self, tensors: Sequence[Tensor | None]) -> bool:
         """Tell whether a pass over some tensors is to be recorded."""
@@ -117,16 +117,16 @@ class Recordings:
         return tuple(None if each is None else each.clone() for each in recording.results)
 
 
-_current: ContextVar[Recordings | None] = ContextVar("recordings", default=None)
+_current: ContextVar[GraphCache | None] = ContextVar("recordings", default=None)
 
 
-def current_recordings() -> Recordings | None:
-    """Give what :func:`recorded` asked for, None outside of it."""
+def current_graph_cache() -> GraphCache | None:
+    """Give what :func:`cuda_graphs` asked for, None outside of it."""
     return _current.get()
 
 
 @contextmanager
-def recorded(recordings: Recordings | None = None) -> Iterator[Recordings]:
+def cuda_graphs(recordings: GraphCache | None = None) -> Iterator[GraphCache]:
     """Run kernels from recordings inside a ``with`` block, where they run on a GPU in full precision.
 
     Args:
@@ -137,14 +137,14 @@ def recorded(recordings: Recordings | None = None) -> Iterator[Recordings]:
 
     Example:
         >>> import torch
-        >>> from unrolled.cells import recorded, recurrent
+        >>> from unrolled.cells import cuda_graphs, recurrent
         >>> network = recurrent("gru", 8, 16)
-        >>> with recorded() as recordings:  # on a CPU nothing is recorded
+        >>> with cuda_graphs() as recordings:  # on a CPU nothing is recorded
         ...     outputs, _ = network(torch.randn(5, 2, 8))
         >>> len(recordings.kept)
         0
     """
-    chosen = recordings or Recordings()
+    chosen = recordings or GraphCache()
     token = _current.set(chosen)
     try:
         yield chosen

@@ -81,7 +81,7 @@ def test_an_encoder_has_the_options_of_its_class_and_no_others():
     [
         ("rnn", {"nonlinearity": "rleu"}, "^unknown nonlinearity 'rleu'; did you mean 'relu'"),
         ("rnn", {"nonlinearity": 3}, "^unknown nonlinearity '3'; expected one of: relu, tanh$"),
-        ("transformer", {"dropout": 2}, "^dropout is 2; expected a number from 0 on, below 1$"),
+        ("transformer", {"dropout": 2}, "^dropout is 2; expected a number from 0 to below 1$"),
         ("transformer", {"dropout": "much"}, "^dropout is 'much'; expected a number"),
     ],
 )

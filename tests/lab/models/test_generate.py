@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from unrolled.cells import recurrent
-from unrolled.composition.mvma_g import MVMAG
+from unrolled.composition.matrix_vector import MVMAGEncoder
 from unrolled.errors import UsageError
 from unrolled.lab.models.generate import draw, generate
 from unrolled.lab.models.language_model import LanguageModel
@@ -21,7 +21,7 @@ PROMPT = [3, 1, 4, 1, 5]
 ENCODERS = {
     "lstm": lambda: nn.LSTM(6, 6, batch_first=True),
     "mi_gru": lambda: recurrent("mi_gru", 6, 6, batch_first=True),
-    "n-grams": lambda: MVMAG(6, 6),
+    "n-grams": lambda: MVMAGEncoder(6, 6),
 }
 
 

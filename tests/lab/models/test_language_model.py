@@ -8,9 +8,9 @@ from torch import nn
 
 import unrolled
 from unrolled.cells import recurrent
-from unrolled.composition.bidirectional import BothWays
-from unrolled.composition.mvma_g import MVMAG
-from unrolled.composition.transformer import Transformer
+from unrolled.composition.bidirectional import BidirectionalEncoder
+from unrolled.composition.matrix_vector import MVMAGEncoder
+from unrolled.composition.transformer import TransformerEncoder
 from unrolled.errors import ShapeError, UsageError
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.models.softmax import AdaptiveSoftmax, FullSoftmax, TiedSoftmax
@@ -89,7 +89,7 @@ def test_a_padded_sequence_says_what_it_says_alone():
 
 
 def test_encoders_without_a_state_begin_anew_in_every_window():
-    model = LanguageModel(nn.Embedding(WORDS, 4), MVMAG(4, 4), FullSoftmax(4, WORDS)).eval()
+    model = LanguageModel(nn.Embedding(WORDS, 4), MVMAGEncoder(4, 4), FullSoftmax(4, WORDS)).eval()
     assert not model.carries
     features, state = model.read(tokens())
     assert state == ()
@@ -102,8 +102,8 @@ def test_encoders_without_a_state_begin_anew_in_every_window():
     [
         (lambda: nn.GRU(4, 4, bidirectional=True, batch_first=True), r"GRU\) sees the token that it is to predict"),
         (lambda: recurrent("gru", 4, 4, bidirectional=True, batch_first=True), "Recurrent.* sees the token"),
-        (lambda: BothWays(MVMAG(4, 4), MVMAG(4, 4)), "BothWays.* sees the token"),
-        (lambda: Transformer(4, 4), "Transformer.* expected .* causal=true"),
+        (lambda: BidirectionalEncoder(MVMAGEncoder(4, 4), MVMAGEncoder(4, 4)), "BidirectionalEncoder.* sees the token"),
+        (lambda: TransformerEncoder(4, 4), "Transformer.* expected .* causal=true"),
         (lambda: nn.GRU(4, 4), "batch_first=False; expected True"),
     ],
 )
@@ -113,7 +113,7 @@ def test_encoders_that_see_the_future_are_refused(encoder, message):
 
 
 def test_a_causal_transformer_is_taken():
-    model = LanguageModel(nn.Embedding(WORDS, 4), Transformer(4, 4, causal=True), FullSoftmax(4, WORDS)).eval()
+    model = LanguageModel(nn.Embedding(WORDS, 4), TransformerEncoder(4, 4, causal=True), FullSoftmax(4, WORDS)).eval()
     other = tokens().clone()
     other[:, 6:] = 1
     torch.testing.assert_close(model(tokens())[:, :6], model(other)[:, :6])

@@ -13,7 +13,7 @@ from torch import nn
 from unrolled.cells import CELLS, recurrent
 from unrolled.composition import ENCODERS
 from unrolled.composition.base import Encoder
-from unrolled.composition.bidirectional import BothWays
+from unrolled.composition.bidirectional import BidirectionalEncoder
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.models.classifier import Classifier
@@ -161,7 +161,7 @@ def make_encoder(encoding: Encoding, input_size: int) -> nn.Module:
     def one() -> Any:
         return member(input_size, hidden, **encoding.options)  # type: ignore[arg-type]  # options are each member's own
 
-    return BothWays(one(), one()) if encoding.bidirectional else one()
+    return BidirectionalEncoder(one(), one()) if encoding.bidirectional else one()
 
 
 def _parameters(member: type) -> tuple[str, ...]:
