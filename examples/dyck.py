@@ -29,7 +29,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from unrolled.lab.data.datasets.dyck import Dyck
 from unrolled.lab.metrics.worst_case import worst_case_accuracy
-from unrolled.lab.models.brackets import NextBracket, dyck_rnn, fixed_brackets
+from unrolled.lab.models.brackets import NextBracketModel, dyck_rnn, fixed_brackets
 
 KINDS, DEPTHS = 2, (4, 6, 8)
 SHORT, LONG = (101, 200), (201, 400)
@@ -109,14 +109,14 @@ def questions(strings: Sequence[Sequence[int]], kinds: int) -> Questions:
     return Questions(pad_sequence([torch.tensor(each) for each in strings], batch_first=True), *torch.tensor(found).T)
 
 
-def wcpa(model: NextBracket, asked: Questions) -> float:
+def wcpa(model: NextBracketModel, asked: Questions) -> float:
     """Judge a model by its worst distance."""
     with torch.no_grad():
         logits = model(asked.brackets)[asked.row, asked.after]
     return worst_case_accuracy(logits, asked.closing, asked.distance)
 
 
-def fit(model: NextBracket, asked: Questions) -> int:
+def fit(model: NextBracketModel, asked: Questions) -> int:
     """Train a model until its loss is small; the result is the number of epochs."""
     optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=RATE, betas=BETAS)
     targets = asked.targets()

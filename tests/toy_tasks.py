@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from unrolled.lab.data.batching import Batch
 from unrolled.lab.data.corpus import Classification, Corpus, Example
-from unrolled.lab.models.factory import Encoding
+from unrolled.lab.models.factory import EncoderSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.training.callbacks import Watcher
 from unrolled.lab.training.data_choice import DataChoice
@@ -103,7 +103,7 @@ class Carry(Task):
     name = "carry"
     about = "the next symbol of a stream"
     kind = Stream
-    Architecture = Encoding
+    Architecture = EncoderSettings
     measures = (
         Measure("perplexity", "e to the mean cross-entropy of a symbol", higher=False, unit=""),
         Measure("right", "the share of symbols that were foretold"),
@@ -147,7 +147,7 @@ Carry.evaluation_batch = 2
 
 def carry(**architecture):
     chosen = {"encoder": "lstm", "hidden": 6, "embedding": 4, "dropout": 0.2} | architecture
-    return Carry(Encoding(**chosen))
+    return Carry(EncoderSettings(**chosen))
 
 
 class Watching(Watcher):

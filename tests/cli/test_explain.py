@@ -16,7 +16,7 @@ from torch import nn
 
 from unrolled.expansions import EXPANSIONS, resolve
 from unrolled.lab.data.corpus import Classification, Example
-from unrolled.lab.models.factory import Pooled
+from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.training.data_choice import DataChoice
 from unrolled.lab.training.engine import train
@@ -32,7 +32,7 @@ def make_run(folder: Path, **architecture: object) -> Path:
     """A run that has learned next to nothing."""
     examples = tuple(Example(WORDS, label) for label in (0, 1, 0, 1))
     corpus = Classification(name="told", labels=("negative", "positive"), train=examples, dev=examples, test=examples)
-    task = Classify.from_corpus(corpus, Pooled(hidden=6, embedding=5, dropout=0.2, **architecture))
+    task = Classify.from_corpus(corpus, PooledSettings(hidden=6, embedding=5, dropout=0.2, **architecture))
     settings = TrainingSettings(epochs=1, lr=0.05, device="cpu", seed=1)
     return train(task, corpus, settings, folder, data=DataChoice(data=("told",))).folder
 

@@ -18,8 +18,8 @@ from unrolled.cells.closed_form_ray import ClosedRay, ClosedTrace
 from unrolled.errors import UnknownNameError
 from unrolled.kernels.base import run_kernel
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import Activated
-from unrolled.kernels.products import Plain
+from unrolled.kernels.pointwise import ActivationUpdate
+from unrolled.kernels.products import MatrixProduct
 from unrolled.linalg.activations import RELU, SIGMOID, TANH, Activation, secant
 from unrolled.linalg.operators import Structured, Term
 
@@ -100,7 +100,7 @@ class Elman(ClosedCell):
             return super().unroll(inputs, state)
         first = self.checked_start(inputs, state)
         bias = None if self.bias_ih is None or self.bias_hh is None else self.bias_ih + self.bias_hh
-        kernel = GatedKernel(Plain(), Activated(self.activation))
+        kernel = GatedKernel(MatrixProduct(), ActivationUpdate(self.activation))
         return run_kernel(kernel, linear(inputs, self.weight_ih, bias), first, self.weight_hh)
 
     def gates(self, ray: ClosedRay) -> Structured:

@@ -24,8 +24,8 @@ from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.closed_form_ray import ClosedRay
 from unrolled.kernels.base import run_kernel
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import GRUGates
-from unrolled.kernels.products import Plain
+from unrolled.kernels.pointwise import GRUUpdate
+from unrolled.kernels.products import MatrixProduct
 from unrolled.linalg.activations import SIGMOID, TANH, Activation
 from unrolled.linalg.operators import Structured, Term
 
@@ -83,7 +83,7 @@ class GRU(ClosedCell):
             d = self.hidden_size
             of_gates, of_candidate = self.bias_hh.split((2 * d, d))
             bias = self.bias_ih + pad(of_gates, (0, d))
-        kernel = GatedKernel(Plain(), GRUGates())
+        kernel = GatedKernel(MatrixProduct(), GRUUpdate())
         return run_kernel(kernel, linear(inputs, self.weight_ih, bias), first, of_candidate, self.weight_hh)
 
     def gates(self, ray: ClosedRay) -> Structured:

@@ -27,10 +27,10 @@ from torch.nn.functional import linear
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.closed_form_ray import ClosedRay, ClosedTrace
 from unrolled.kernels.base import run_kernel
-from unrolled.kernels.delegate import delegate
+from unrolled.kernels.delegate import run_fused
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import LSTMGates
-from unrolled.kernels.products import Plain
+from unrolled.kernels.pointwise import LSTMUpdate
+from unrolled.kernels.products import MatrixProduct
 from unrolled.linalg.activations import SIGMOID, TANH, Activation, secant
 from unrolled.linalg.operators import Structured, Term
 
@@ -114,7 +114,7 @@ class LSTM(ClosedCell):
         first = self.checked_start(inputs, state)
         bias = None if self.bias_ih is None or self.bias_hh is None else self.bias_ih + self.bias_hh
         by_input = linear(inputs, self.weight_ih, bias)
-        return run_kernel(GatedKernel(Plain(), LSTMGates()), by_input, first, self.weight_hh)
+        return run_kernel(GatedKernel(MatrixProduct(), LSTMUpdate()), by_input, first, self.weight_hh)
 
     def outputs(self, inputs: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Run the cell as torch.nn.LSTM runs, which keeps the cells of the last step alone."""
@@ -140,7 +140,7 @@ class LSTM(ClosedCell):
             return torch.stack(outputs), torch.cat((cell, hidden), dim=-1)
 
         weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, self.weight_hr)
-        hidden, last = delegate(fast, plain, inputs, first, *weights)
+        hidden, last = run_fused(fast, plain, inputs, first, *weights)
         return hidden, last
 
     def draw(self, trace: ClosedTrace, origin: Tensor) -> LSTMRay:

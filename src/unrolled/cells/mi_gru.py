@@ -21,7 +21,7 @@ from torch import Tensor
 
 from unrolled.cells.closed_form_ray import ClosedRay
 from unrolled.cells.multiplicative_integration import IntegratedCell
-from unrolled.kernels.pointwise import GRUGates
+from unrolled.kernels.pointwise import GRUUpdate
 from unrolled.linalg.activations import SIGMOID, TANH, Activation
 from unrolled.linalg.operators import Structured, Term
 
@@ -80,7 +80,7 @@ class MIGRU(IntegratedCell):
         """Run the cell over a sequence by a kernel."""
         if self.gate is not SIGMOID or self.candidate is not TANH:  # linearised
             return super().unroll(inputs, state)
-        return self.run_gates(GRUGates(), inputs, state, None)
+        return self.run_gates(GRUUpdate(), inputs, state, None)
 
     def gates(self, ray: ClosedRay) -> Structured:
         """Keep z: h' = z ⊙ h + (1 - z) ⊙ n."""

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from unrolled.cells.closed_form_ray import ClosedRay
 from unrolled.cells.multiplicative_integration import IntegratedCell
-from unrolled.kernels.pointwise import LSTMGates
+from unrolled.kernels.pointwise import LSTMUpdate
 from unrolled.linalg.activations import SIGMOID, TANH, Activation, secant
 from unrolled.linalg.operators import Structured, Term
 
@@ -82,7 +82,7 @@ class MILSTM(IntegratedCell):
         """Run the cell over a sequence by a kernel."""
         if (self.gate, self.candidate, self.squash) != (SIGMOID, TANH, TANH):  # linearised
             return super().unroll(inputs, state)
-        return self.run_gates(LSTMGates(), inputs, state)
+        return self.run_gates(LSTMUpdate(), inputs, state)
 
     def gates(self, ray: ClosedRay) -> Structured:
         """Keep i, f, o and the ratio tanh(c')/c': c' = f ⊙ c + i ⊙ g, h' = o ⊙ (tanh(c')/c') ⊙ c'."""

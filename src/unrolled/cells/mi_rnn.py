@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unrolled.cells.closed_form_ray import ClosedRay
 from unrolled.cells.multiplicative_integration import IntegratedCell
-from unrolled.kernels.pointwise import Activated
+from unrolled.kernels.pointwise import ActivationUpdate
 from unrolled.linalg.activations import TANH, Activation, secant
 from unrolled.linalg.operators import Structured, Term
 
@@ -53,7 +53,7 @@ class MIRNN(IntegratedCell):
         """Run the cell over a sequence by a kernel."""
         if self.activation is not TANH:  # linearised
             return super().unroll(inputs, state)
-        return self.run_gates(Activated(), inputs, state)
+        return self.run_gates(ActivationUpdate(), inputs, state)
 
     def gates(self, ray: ClosedRay) -> Structured:
         """Keep the input's hold on U h, and the ratio (φ(z) - φ(0))/z that the activation took."""

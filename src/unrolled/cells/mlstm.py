@@ -19,8 +19,8 @@ from torch.nn.functional import linear
 from unrolled.cells.base import Cell
 from unrolled.kernels.base import run_kernel
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import LSTMGates
-from unrolled.kernels.products import Multiplied
+from unrolled.kernels.pointwise import LSTMUpdate
+from unrolled.kernels.products import FactoredProduct
 
 __all__ = ["MLSTM"]
 
@@ -62,5 +62,5 @@ class MLSTM(Cell):
         first = self.checked_start(inputs, state)
         to_m, to_gates = self.weight_ih.split((self.hidden_size, 4 * self.hidden_size))
         by_input, for_m = linear(inputs, to_gates, self.bias), linear(inputs, to_m)
-        kernel = GatedKernel(Multiplied(), LSTMGates())
+        kernel = GatedKernel(FactoredProduct(), LSTMUpdate())
         return run_kernel(kernel, by_input, first, self.weight_mh, self.weight_hm, for_m)

@@ -24,9 +24,9 @@ from torch.nn.functional import linear
 
 from unrolled.cells.base import Cell
 from unrolled.kernels.base import run_kernel
-from unrolled.kernels.choice_matrices import Chosen
+from unrolled.kernels.choice_matrices import MultiMatrixProduct
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import LSTMGates
+from unrolled.kernels.pointwise import LSTMUpdate
 from unrolled.sizes import checked_size
 
 __all__ = ["MMLSTM"]
@@ -91,5 +91,8 @@ class MMLSTM(Cell):
         """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
         first = self.checked_start(inputs, state)
         by_input, for_key = linear(inputs, self.weight_ih, self.bias), linear(inputs, self.weight_kx)
-        kernel, per_gate = GatedKernel(Chosen(GATES, self.choices), LSTMGates()), torch.block_diag(*self.weight_kk)
+        kernel, per_gate = (
+            GatedKernel(MultiMatrixProduct(GATES, self.choices), LSTMUpdate()),
+            torch.block_diag(*self.weight_kk),
+        )
         return run_kernel(kernel, by_input, first, self.weight_hh, per_gate, self.weight_kh, for_key)

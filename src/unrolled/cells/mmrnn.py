@@ -19,9 +19,9 @@ from torch.nn.functional import linear
 
 from unrolled.cells.base import Cell
 from unrolled.kernels.base import run_kernel
-from unrolled.kernels.choice_matrices import Chosen
+from unrolled.kernels.choice_matrices import MultiMatrixProduct
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import Activated
+from unrolled.kernels.pointwise import ActivationUpdate
 from unrolled.sizes import checked_size
 
 __all__ = ["MMRNN"]
@@ -77,5 +77,5 @@ class MMRNN(Cell):
         """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
         first = self.checked_start(inputs, state)
         by_input, for_key = linear(inputs, self.weight_ih, self.bias), linear(inputs, self.weight_kx)
-        kernel = GatedKernel(Chosen(1, self.choices), Activated())
+        kernel = GatedKernel(MultiMatrixProduct(1, self.choices), ActivationUpdate())
         return run_kernel(kernel, by_input, first, self.weight_hh, self.weight_kk, self.weight_kh, for_key)

@@ -18,8 +18,8 @@ from torch.nn.functional import linear
 from unrolled.cells.base import Cell
 from unrolled.kernels.base import run_kernel
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import Activated
-from unrolled.kernels.products import Multiplied
+from unrolled.kernels.pointwise import ActivationUpdate
+from unrolled.kernels.products import FactoredProduct
 
 __all__ = ["MRNN"]
 
@@ -58,5 +58,5 @@ class MRNN(Cell):
         first = self.checked_start(inputs, state)
         to_m, to_h = self.weight_ih.split(self.hidden_size)
         by_input, for_m = linear(inputs, to_h, self.bias), linear(inputs, to_m)
-        kernel = GatedKernel(Multiplied(), Activated())
+        kernel = GatedKernel(FactoredProduct(), ActivationUpdate())
         return run_kernel(kernel, by_input, first, self.weight_mh, self.weight_hm, for_m)

@@ -17,9 +17,9 @@ from torch.nn.functional import linear
 
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.kernels.base import run_kernel
-from unrolled.kernels.gated import GatedKernel, Gates
+from unrolled.kernels.gated import ElementwiseUpdate, GatedKernel
 from unrolled.kernels.multiplicative_gain import gain_and_offset
-from unrolled.kernels.products import Integrated
+from unrolled.kernels.products import ScaledProduct
 
 __all__ = ["IntegratedCell"]
 
@@ -91,7 +91,7 @@ class IntegratedCell(ClosedCell):
         z = self.hidden_gain(by_input) * by_hidden + self.beta_input * by_input
         return z if self.bias is None else z + self.bias
 
-    def run_gates(self, gates: Gates, inputs: Tensor, state: Tensor | None, *own: Tensor | None) -> Tensor:
+    def run_gates(self, gates: ElementwiseUpdate, inputs: Tensor, state: Tensor | None, *own: Tensor | None) -> Tensor:
         """Run over a sequence by a kernel: what an input does to U h, a gain and an offset, is known before the loop.
 
         Args:
@@ -105,4 +105,4 @@ class IntegratedCell(ClosedCell):
         """
         first, by_input = self.checked_start(inputs, state), linear(inputs, self.weight_ih)
         gain, offset = gain_and_offset(by_input, self.alpha, self.beta_hidden, self.beta_input, self.bias)
-        return run_kernel(GatedKernel(Integrated(), gates), offset, first, *own, self.weight_hh, gain)
+        return run_kernel(GatedKernel(ScaledProduct(), gates), offset, first, *own, self.weight_hh, gain)

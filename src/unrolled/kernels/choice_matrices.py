@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from unrolled.kernels.gated import Gradients, Product
+from unrolled.kernels.gated import Gradients, RecurrentProduct
 from unrolled.kernels.products import rows
 
-__all__ = ["Chosen"]
+__all__ = ["MultiMatrixProduct"]
 
 
-class Chosen(Product):
+class MultiMatrixProduct(RecurrentProduct):
     """Products chosen among K, for each of several gates. The keys are the first part of the state.
 
     Its weights are U_all, shape (keys·d, d), P_kk as one matrix, P_kh and x^k, shape (time, batch, keys).

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from unrolled.kernels.base import differentiate_plain, only_plain_serves
 
-__all__ = ["delegate"]
+__all__ = ["run_fused"]
 
 Run = Callable[..., tuple[Tensor, ...]]
 
 
-def delegate(fast: Run, plain: Run, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+def run_fused(fast: Run, plain: Run, *tensors: Tensor | None) -> tuple[Tensor, ...]:
     """Run one of two functions that compute the same.
 
     Args:

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from unrolled.kernels.base import SequenceKernel, stretches
 
-__all__ = ["GatedKernel", "Gates", "Gradients", "Product"]
+__all__ = ["ElementwiseUpdate", "GatedKernel", "Gradients", "RecurrentProduct"]
 
 Gradients = tuple[Tensor | None, ...]
 
 
-class Product(ABC):
+class RecurrentProduct(ABC):
     """What the state contributes to the pre-activations. It may keep a part of the state to itself, the first."""
 
     keeps: ClassVar[int]
@@ -71,7 +71,7 @@ class Product(ABC):
         """
 
 
-class Gates(ABC):
+class ElementwiseUpdate(ABC):
     """The point-wise part: from pre-activations and the last state to the next."""
 
     keeps: ClassVar[int]
@@ -137,7 +137,7 @@ class GatedKernel(SequenceKernel):
         gates: the point-wise part.
     """
 
-    def __init__(self, product: Product, gates: Gates) -> None:
+    def __init__(self, product: RecurrentProduct, gates: ElementwiseUpdate) -> None:
         self.product, self.gates = product, gates
 
     @property

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from unrolled.kernels.gated import Gates, Gradients
+from unrolled.kernels.gated import ElementwiseUpdate, Gradients
 from unrolled.linalg.activations import TANH, Activation
 
-__all__ = ["Activated", "GRUGates", "LSTMGates"]
+__all__ = ["ActivationUpdate", "GRUUpdate", "LSTMUpdate"]
 
 IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh_,
@@ -23,7 +23,7 @@ IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class Activated(Gates):
+class ActivationUpdate(ElementwiseUpdate):
     """h' = φ(z), with δz = φ'(z) ⊙ δh'. It is written over z, whose slope is known from it.
 
     Args:
@@ -75,7 +75,7 @@ class Activated(Gates):
         return slopes, gate, lambda: (by_z,)
 
 
-class LSTMGates(Gates):
+class LSTMUpdate(ElementwiseUpdate):
     r"""c' = f ⊙ c + i ⊙ g, h' = o ⊙ \tanh(c'), from z = [i, f, g, o].
 
     Known of all steps at once are L = [g i(1-i), c f(1-f), i(1-g²), \tanh(c') o(1-o)] and q = o (1 - \tanh² c'); a
@@ -150,7 +150,7 @@ class LSTMGates(Gates):
         return slopes, gate, lambda: (by_z,)
 
 
-class GRUGates(Gates):
+class GRUUpdate(ElementwiseUpdate):
     r"""r, z = σ(…), n = \tanh(x^n + r ⊙ m), h' = n + z ⊙ (h - n), where m, the product, has a bias of its own.
 
     Known of all steps at once is what δh' is multiplied by for each of r, z and m,

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from unrolled.kernels.gated import Gradients, Product
+from unrolled.kernels.gated import Gradients, RecurrentProduct
 
-__all__ = ["Integrated", "Multiplied", "Plain", "rows"]
+__all__ = ["FactoredProduct", "MatrixProduct", "ScaledProduct", "rows"]
 
 
 def rows(values: Tensor) -> Tensor:
@@ -25,7 +25,7 @@ def rows(values: Tensor) -> Tensor:
     return values.flatten(0, 1)
 
 
-class Plain(Product):
+class MatrixProduct(RecurrentProduct):
     """U h. Its weight is U."""
 
     keeps = 0
@@ -65,7 +65,7 @@ class Plain(Product):
         return multiply, lambda: (rows(by_z).T @ rows(states[:-1, :, -d:]),)
 
 
-class Integrated(Product):
+class ScaledProduct(RecurrentProduct):
     """Gain ⊙ (U h). Its weights are U and the gain of every step, shape (time, batch, gates)."""
 
     keeps = 1
@@ -106,7 +106,7 @@ class Integrated(Product):
         return multiply, lambda: (rows(scaled).T @ rows(states[:-1, :, -d:]), kept[0] * by_z)
 
 
-class Multiplied(Product):
+class FactoredProduct(RecurrentProduct):
     """W_hm (x^m ⊙ (W_mh h)). Its weights are W_mh, W_hm and x^m, shape (time, batch, d)."""
 
     keeps = 1

@@ -9,7 +9,7 @@ import pytest
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.formats import FORMATS
-from unrolled.lab.models.factory import Pooled
+from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.settings import TrainingSettings
@@ -203,7 +203,7 @@ def test_a_task_that_is_none_is_answered_with_the_nearest(unrolled: Command) -> 
 
 def test_the_defaults_of_a_pooled_model_are_those_the_help_names(unrolled: Command) -> None:
     text = " ".join(unrolled("train", "classify", "--help").out.replace("│", " ").split())
-    assert f"[default: ({Pooled().hidden})]" in text
+    assert f"[default: ({PooledSettings().hidden})]" in text
     assert f"[default: ({TrainingSettings().lr})]" in text
 
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from unrolled.errors import ShapeError
-from unrolled.lab.metrics.ranking import ranking
+from unrolled.lab.metrics.ranking import ranking_scores
 
 
 def precision_at(order: list[bool], k: int) -> float:
@@ -36,23 +36,23 @@ def test_both_equal_the_worst_over_every_order_that_the_scores_allow(seed):
     scores = [[draw.choice((0.0, 0.5, 0.5, 2.0, -1.0)) for _ in range(size)] for size in sizes]
     right = [[draw.random() < 0.4 for _ in range(size)] for size in sizes]
     right[0][0] = True
-    assert ranking(scores, right) == pytest.approx(brute(scores, right))
+    assert ranking_scores(scores, right) == pytest.approx(brute(scores, right))
 
 
 def test_ties_are_broken_against_us_in_whatever_order_they_came():
     for right in ([True, False, False], [False, False, True]):
-        assert ranking([[0.0, 0.0, 0.0]], [right]).mrr == pytest.approx(1 / 3)
-        assert ranking([[1.0 * truth for truth in right]], [right]).mrr == 1
+        assert ranking_scores([[0.0, 0.0, 0.0]], [right]).mrr == pytest.approx(1 / 3)
+        assert ranking_scores([[1.0 * truth for truth in right]], [right]).mrr == 1
 
 
 def test_a_question_without_an_answer_is_not_counted():
-    one = ranking([[0.1, 0.2]], [[True, False]])
-    assert ranking([[0.1, 0.2], [3.0, 1.0]], [[True, False], [False, False]]) == one
+    one = ranking_scores([[0.1, 0.2]], [[True, False]])
+    assert ranking_scores([[0.1, 0.2], [3.0, 1.0]], [[True, False], [False, False]]) == one
 
 
 def test_by_hand():
     # ranks 2 and 3 of 3: 1/2 and (1/2 + 2/3) / 2
-    found = ranking([[0.9, 0.5, 0.1]], [[False, True, True]])
+    found = ranking_scores([[0.9, 0.5, 0.1]], [[False, True, True]])
     assert found == pytest.approx((0.5, 7 / 12))
 
 
@@ -67,4 +67,4 @@ def test_by_hand():
 )
 def test_what_cannot_be_ranked_is_refused(scores, right, message):
     with pytest.raises(ShapeError, match=message):
-        ranking(scores, right)
+        ranking_scores(scores, right)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unrolled.errors import ShapeError
-from unrolled.lab.metrics.worst_case import accuracy_by_distance, in_ranges, worst_case_accuracy
+from unrolled.lab.metrics.worst_case import accuracy_by_distance, group_distances, worst_case_accuracy
 
 
 def logits_of(*probabilities):
@@ -45,7 +45,7 @@ def test_predictions_that_do_not_belong_together(logits, closing, distances):
 
 def test_ranges_end_at_powers_of_two_and_hold_every_distance_once():
     shares = {distance: 1 / distance for distance in range(1, 200, 2)}
-    ranges = in_ranges(dict(reversed(shares.items())))
+    ranges = group_distances(dict(reversed(shares.items())))
     assert [(each.first, each.last) for each in ranges] == [
         (1, 1), (3, 3), (5, 7), (9, 15), (17, 31), (33, 63), (65, 127), (129, 199)
     ]  # fmt: skip
@@ -54,4 +54,4 @@ def test_ranges_end_at_powers_of_two_and_hold_every_distance_once():
         inside = [share for distance, share in shares.items() if each.first <= distance <= each.last]
         assert each.mean == pytest.approx(sum(inside) / len(inside))
         assert each.least == min(inside)
-    assert in_ranges({3: 0.5, 40: 0.25}) == [(3, 3, 0.5, 0.5), (40, 40, 0.25, 0.25)]
+    assert group_distances({3: 0.5, 40: 0.25}) == [(3, 3, 0.5, 0.5), (40, 40, 0.25, 0.25)]

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.lab.models.at_position import AtPosition
+from unrolled.lab.models.at_position import OutputAtPosition
 
 
 class Tagger(nn.Module):
@@ -23,7 +23,7 @@ class Tagger(nn.Module):
 def test_one_position_of_a_tagger_is_opened_as_a_classifier(position):
     torch.manual_seed(0)
     model, tokens = Tagger().double().eval(), torch.tensor([[1, 2, 3, 4, 5]])
-    read = AtPosition(model, position)
+    read = OutputAtPosition(model, position)
     logits = model(tokens)[:, position]
     assert torch.equal(read(tokens), logits)
     ledger = unrolled.explain(read, tokens, target=1).ledger

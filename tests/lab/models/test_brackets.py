@@ -9,7 +9,7 @@ from torch import nn
 import unrolled
 from unrolled.errors import UsageError
 from unrolled.lab.metrics.worst_case import worst_case_accuracy
-from unrolled.lab.models.brackets import NextBracket, dyck_rnn, fixed_brackets, learned_brackets
+from unrolled.lab.models.brackets import NextBracketModel, dyck_rnn, fixed_brackets, learned_brackets
 
 # indices: ( is 0, [ is 1, ) is 2, ] is 3
 PREFIXES = {(0,): 0, (1,): 1, (0, 1): 1, (1, 0, 2): 1, (0, 1, 3): 0, (1, 0, 0, 2): 0, (1, 0, 2, 0, 2): 1}
@@ -87,10 +87,10 @@ def test_what_reads_ahead_is_refused_and_what_does_not_is_taken(bidirectional):
     encoder = nn.GRU(2, 3, batch_first=True, bidirectional=bidirectional)
     head = nn.Linear(encoder.hidden_size, 2)
     if not bidirectional:
-        assert NextBracket(learned_brackets(2, 2), encoder, head)(torch.tensor([[0, 1, 3]])).shape == (1, 3, 2)
+        assert NextBracketModel(learned_brackets(2, 2), encoder, head)(torch.tensor([[0, 1, 3]])).shape == (1, 3, 2)
         return
     with pytest.raises(UsageError, match=r"the encoder reads ahead, .* bidirectional=false"):
-        NextBracket(learned_brackets(2, 2), encoder, head)
+        NextBracketModel(learned_brackets(2, 2), encoder, head)
 
 
 def test_of_a_stack_only_the_top_is_read():
@@ -98,7 +98,7 @@ def test_of_a_stack_only_the_top_is_read():
     model, other = ready_made(), ready_made()
     strings = torch.tensor([[0, 1, 1]])
     lower = nn.Linear(4, 2)  # the control: a head that reads all four slots
-    whole = NextBracket(other.embedding, other.encoder, lower)
+    whole = NextBracketModel(other.embedding, other.encoder, lower)
 
     def reached(of):
         seen = {}

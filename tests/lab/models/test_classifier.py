@@ -6,7 +6,7 @@ from torch import nn
 
 from unrolled.errors import ShapeError, UsageError
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.models.factory import Pooled, make_classifier
+from unrolled.lab.models.factory import PooledSettings, make_classifier
 from unrolled.lab.models.pooling import LastState
 
 ENCODERS = ("rnn", "gru", "lstm")
@@ -16,7 +16,7 @@ LENGTHS = torch.tensor([3, 6, 1, 4])
 
 def classifier(**parts):
     torch.manual_seed(0)
-    return make_classifier(Pooled(hidden=5, embedding=4, **parts), words=20, outputs=3).double().eval()
+    return make_classifier(PooledSettings(hidden=5, embedding=4, **parts), words=20, outputs=3).double().eval()
 
 
 def tokens(batch=4, time=6):

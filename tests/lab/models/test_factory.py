@@ -10,14 +10,14 @@ from unrolled.composition import ENCODERS
 from unrolled.errors import UsageError
 from unrolled.lab.models.factory import (
     ENCODER_NAMES,
-    Encoding,
-    Pooled,
-    features,
+    EncoderSettings,
+    PooledSettings,
+    feature_count,
     make_classifier,
     make_embedding,
+    make_embedding_and_encoder,
     make_encoder,
     make_optimiser,
-    make_reader,
 )
 from unrolled.lab.training.data_choice import DataChoice
 from unrolled.lab.training.settings import TrainingSettings
@@ -25,7 +25,7 @@ from unrolled.lab.training.settings import TrainingSettings
 
 @pytest.mark.parametrize(("name", "kind"), [("rnn", nn.RNN), ("gru", nn.GRU), ("lstm", nn.LSTM)])
 def test_a_config_becomes_the_network_it_names(name, kind):
-    architecture = Pooled(encoder=name, hidden=6, embedding=5, layers=2, bidirectional=True, dropout=0.25)
+    architecture = PooledSettings(encoder=name, hidden=6, embedding=5, layers=2, bidirectional=True, dropout=0.25)
     model = make_classifier(architecture, words=30, outputs=4)
     assert type(model.encoder) is kind
     assert (model.encoder.input_size, model.encoder.hidden_size) == (5, 6)
@@ -42,7 +42,7 @@ def test_every_member_of_both_zoos_has_a_name_here():
 @pytest.mark.parametrize("bidirectional", [False, True], ids=["one-way", "both-ways"])
 @pytest.mark.parametrize("name", ENCODER_NAMES)
 def test_every_encoder_is_called_alike_and_gives_the_features_it_says(name, bidirectional):
-    encoding = Encoding(encoder=name, hidden=16, embedding=16, bidirectional=bidirectional)
+    encoding = EncoderSettings(encoder=name, hidden=16, embedding=16, bidirectional=bidirectional)
     encoder = make_encoder(encoding, 16)
     packed = nn.utils.rnn.pack_padded_sequence(
         torch.randn(3, 5, 16), torch.tensor([5, 2, 3]), batch_first=True, enforce_sorted=False
@@ -50,30 +50,30 @@ def test_every_encoder_is_called_alike_and_gives_the_features_it_says(name, bidi
     for given in (torch.randn(3, 5, 16), packed):
         states, _ = encoder(given)
         found = states.data if given is packed else states
-        assert found.shape[-1] == features(encoding) == (32 if bidirectional else 16)
+        assert found.shape[-1] == feature_count(encoding) == (32 if bidirectional else 16)
         assert found.shape[:-1] == ((10,) if given is packed else (3, 5))
 
 
 def test_a_cell_that_is_also_an_encoder_is_the_cell_which_can_be_stacked():
-    assert isinstance(make_encoder(Encoding(encoder="mvma_g", hidden=4, layers=2), 3), Recurrent)
+    assert isinstance(make_encoder(EncoderSettings(encoder="mvma_g", hidden=4, layers=2), 3), Recurrent)
     with pytest.raises(UsageError, match="layers is 2; expected 1, as va_w is no recurrent network to be stacked"):
-        make_encoder(Encoding(encoder="va_w", hidden=4, layers=2), 3)
+        make_encoder(EncoderSettings(encoder="va_w", hidden=4, layers=2), 3)
 
 
 def test_an_encoder_has_the_options_of_its_class_and_no_others():
-    mmlstm = make_encoder(Encoding(encoder="mmlstm", hidden=4, options={"choices": 2}), 3)
+    mmlstm = make_encoder(EncoderSettings(encoder="mmlstm", hidden=4, options={"choices": 2}), 3)
     assert sum(p.numel() for p in mmlstm.parameters()) < sum(
-        p.numel() for p in make_encoder(Encoding(encoder="mmlstm", hidden=4), 3).parameters()
+        p.numel() for p in make_encoder(EncoderSettings(encoder="mmlstm", hidden=4), 3).parameters()
     )
     with pytest.raises(UsageError, match="unknown option of mmlstm 'choice'; did you mean 'choices'"):
-        make_encoder(Encoding(encoder="mmlstm", options={"choice": 2}), 3)
+        make_encoder(EncoderSettings(encoder="mmlstm", options={"choice": 2}), 3)
     with pytest.raises(UsageError, match="unknown option of mvm_g 'num_layers'; expected one of: bias"):
-        make_encoder(Encoding(encoder="mvm_g", options={"num_layers": 2}), 3)
+        make_encoder(EncoderSettings(encoder="mvm_g", options={"num_layers": 2}), 3)
     with pytest.raises(UsageError, match="mm was given the option 'window'; expected none"):
-        make_encoder(Encoding(encoder="mm", options={"window": 2}), 4)
+        make_encoder(EncoderSettings(encoder="mm", options={"window": 2}), 4)
     with pytest.raises(UsageError, match="gru was given the option 'choices'; expected none"):
-        make_encoder(Encoding(encoder="gru", options={"choices": 2}), 3)
-    assert make_encoder(Encoding(encoder="rnn", options={"nonlinearity": "relu"}), 3).nonlinearity == "relu"
+        make_encoder(EncoderSettings(encoder="gru", options={"choices": 2}), 3)
+    assert make_encoder(EncoderSettings(encoder="rnn", options={"nonlinearity": "relu"}), 3).nonlinearity == "relu"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_an_encoder_has_the_options_of_its_class_and_no_others():
 )
 def test_a_value_that_an_option_cannot_have_is_one_line(encoder, options, message):
     with pytest.raises(UsageError, match=message):
-        make_encoder(Encoding(encoder=encoder, hidden=4, options=options), 3)
+        make_encoder(EncoderSettings(encoder=encoder, hidden=4, options=options), 3)
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:12"])
@@ -98,8 +98,8 @@ def test_a_device_may_have_a_number(device):
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_an_encoder_of_products_begins_with_tokens_it_can_multiply(bidirectional):
     torch.manual_seed(0)
-    encoding = Encoding(encoder="mm", hidden=16, embedding=16, bidirectional=bidirectional)
-    embedding, encoder = make_reader(encoding, 9)
+    encoding = EncoderSettings(encoder="mm", hidden=16, embedding=16, bidirectional=bidirectional)
+    embedding, encoder = make_embedding_and_encoder(encoding, 9)
     words = torch.tensor([[2, 3, 4, 5, 6, 7, 8, 2, 3, 4]])
     last = encoder(embedding(words))[0][0, -1, :16]
     assert (last.view(4, 4) - torch.eye(4)).abs().max() < 0.2
@@ -107,13 +107,13 @@ def test_an_encoder_of_products_begins_with_tokens_it_can_multiply(bidirectional
 
 
 def test_one_layer_is_built_without_a_warning_of_dropout_between_layers():
-    assert make_encoder(Encoding(dropout=0.5), 3).dropout == 0.0
+    assert make_encoder(EncoderSettings(dropout=0.5), 3).dropout == 0.0
 
 
 def test_the_same_generator_state_builds_the_same_weights():
     def weights(seed):
         torch.manual_seed(seed)
-        return nn.utils.parameters_to_vector(make_classifier(Pooled(hidden=3, embedding=3), 5, 2).parameters())
+        return nn.utils.parameters_to_vector(make_classifier(PooledSettings(hidden=3, embedding=3), 5, 2).parameters())
 
     assert torch.equal(weights(1), weights(1))
     assert not torch.equal(weights(1), weights(2))
@@ -122,25 +122,25 @@ def test_the_same_generator_state_builds_the_same_weights():
 @pytest.mark.parametrize(
     ("kind", "values", "message"),
     [
-        (Pooled, {"encodr": "gru"}, "unknown setting 'encodr'; did you mean 'encoder'"),
-        (Pooled, {"encoder": "gruu"}, "unknown encoder 'gruu'; did you mean 'gru'"),
+        (PooledSettings, {"encodr": "gru"}, "unknown setting 'encodr'; did you mean 'encoder'"),
+        (PooledSettings, {"encoder": "gruu"}, "unknown encoder 'gruu'; did you mean 'gru'"),
         (
-            Pooled,
+            PooledSettings,
             {"pooling": "sum"},
             "unknown pooling 'sum'; expected one of: attention, last, max, mean",
         ),
-        (Pooled, {"hidden": 0}, "hidden is 0; expected greater than or equal to 1"),
-        (Pooled, {"dropout": 1.0}, "dropout is 1.0; expected less than 1"),
-        (Pooled, {"dropout": float("nan")}, "dropout is nan; expected a finite number"),
+        (PooledSettings, {"hidden": 0}, "hidden is 0; expected greater than or equal to 1"),
+        (PooledSettings, {"dropout": 1.0}, "dropout is 1.0; expected less than 1"),
+        (PooledSettings, {"dropout": float("nan")}, "dropout is nan; expected a finite number"),
         (TrainingSettings, {"optimiser": "adamm"}, "unknown optimiser 'adamm'; did you mean 'adam'"),
         (TrainingSettings, {"lr": 0.0}, "lr is 0.0; expected greater than 0"),
         (TrainingSettings, {"epochs": "many"}, "epochs is 'many'; expected a valid integer"),
         (TrainingSettings, {"device": "tpu"}, "^device is 'tpu'; expected auto, cpu, cuda or a numbered GPU such as"),
         (TrainingSettings, {"vectors": 5}, "^vectors is 5; expected the path of a file$"),
         (TrainingSettings, {"tensorboard": "maybe"}, "^tensorboard is 'maybe'; expected true or false$"),
-        (Pooled, {"encoder": 3}, "^encoder is 3; expected text$"),
-        (Pooled, {"options": 3}, "^options is 3; expected names and values$"),
-        (Pooled, {"options": {"a": [1]}}, r"^options\.a is \[1\]; expected true, false, a number or text$"),
+        (PooledSettings, {"encoder": 3}, "^encoder is 3; expected text$"),
+        (PooledSettings, {"options": 3}, "^options is 3; expected names and values$"),
+        (PooledSettings, {"options": {"a": [1]}}, r"^options\.a is \[1\]; expected true, false, a number or text$"),
         (DataChoice, {"data": 3}, "^data is 3; expected a list$"),
         (DataChoice, {"data": ()}, r"^data is \(\); expected at least one$"),
     ],
@@ -152,7 +152,7 @@ def test_a_wrong_setting_is_one_line_that_says_what_was_expected(kind, values, m
 
 
 def test_configs_do_not_change():
-    config = Encoding()
+    config = EncoderSettings()
     with pytest.raises(ValueError, match="frozen"):
         config.hidden = 3
 

@@ -12,7 +12,7 @@ from torch import nn
 from unrolled.cells import recurrent
 from unrolled.composition.matrix_vector import MVMAGEncoder
 from unrolled.errors import UsageError
-from unrolled.lab.models.generate import draw, generate
+from unrolled.lab.models.generate import generate_tokens, sample_token
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.models.softmax import FullSoftmax
 
@@ -34,7 +34,7 @@ def made(encoder="lstm"):
 
 
 def written(model, count=15, **options):
-    return list(islice(generate(model, PROMPT, **options), count))
+    return list(islice(generate_tokens(model, PROMPT, **options), count))
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
@@ -76,7 +76,7 @@ def test_what_is_never_to_be_drawn_is_not():
 def test_tokens_come_as_often_as_they_are_likely():
     scores, generator = torch.tensor([0.3, -1.0, 1.2, 0.0]), torch.Generator().manual_seed(0)
     for temperature in (0.5, 1.0, 2.0):
-        counts = Counter(draw(scores, temperature, generator=generator) for _ in range(20_000))
+        counts = Counter(sample_token(scores, temperature, generator=generator) for _ in range(20_000))
         found = torch.tensor([counts[k] for k in range(4)]) / 20_000
         expected = (scores / temperature).softmax(0)
         assert (found - expected).abs().max() < 0.015
@@ -85,10 +85,10 @@ def test_tokens_come_as_often_as_they_are_likely():
 
 def test_top_leaves_the_likeliest_and_their_proportions():
     scores, generator = torch.tensor([0.3, -1.0, 1.2, 0.0]), torch.Generator().manual_seed(0)
-    counts = Counter(draw(scores, top=2, generator=generator) for _ in range(10_000))
+    counts = Counter(sample_token(scores, top=2, generator=generator) for _ in range(10_000))
     assert set(counts) == {0, 2}
     assert counts[2] / 10_000 == pytest.approx(float(torch.sigmoid(torch.tensor(0.9))), abs=0.015)
-    assert {draw(scores, top=1, generator=generator) for _ in range(20)} == {2}
+    assert {sample_token(scores, top=1, generator=generator) for _ in range(20)} == {2}
 
 
 @pytest.mark.parametrize(
@@ -107,4 +107,4 @@ def test_numbers_that_cannot_be(options, message):
 
 def test_nothing_to_go_on_from():
     with pytest.raises(UsageError, match="prompt is empty; expected at least one token"):
-        next(generate(made(), []))
+        next(generate_tokens(made(), []))

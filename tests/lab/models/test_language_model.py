@@ -90,7 +90,7 @@ def test_a_padded_sequence_says_what_it_says_alone():
 
 def test_encoders_without_a_state_begin_anew_in_every_window():
     model = LanguageModel(nn.Embedding(WORDS, 4), MVMAGEncoder(4, 4), FullSoftmax(4, WORDS)).eval()
-    assert not model.carries
+    assert not model.has_state
     features, state = model.read(tokens())
     assert state == ()
     torch.testing.assert_close(model.read(tokens()[:, 6:])[0], model.read(tokens()[:, 6:], state)[0])

@@ -9,7 +9,7 @@ import pytest
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.datasets.ptb import PennTreebank
 from unrolled.lab.data.vocabulary import Vocabulary
-from unrolled.lab.models.ngram_lm import CountModel
+from unrolled.lab.models.ngram_lm import NGramLanguageModel
 
 TEXT = [
     ["the", "dog", "sees", "the", "cat", "<eos>"],
@@ -23,7 +23,7 @@ WORDS = sorted({word for line in TEXT for word in line})
 @pytest.mark.parametrize("order", [2, 3, 4])
 @pytest.mark.parametrize("discount", [0.1, 0.75, 1.0])
 def test_kneser_ney_sums_to_one_after_any_context(order, discount):
-    model = CountModel(order, discount=discount).fit(TEXT)
+    model = NGramLanguageModel(order, discount=discount).fit(TEXT)
     contexts = [
         (),
         ("the",),
@@ -39,14 +39,14 @@ def test_kneser_ney_sums_to_one_after_any_context(order, discount):
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_maximum_likelihood_sums_to_one_after_contexts_it_saw(order):
-    model = CountModel(order, "none").fit(TEXT)
+    model = NGramLanguageModel(order, "none").fit(TEXT)
     for context in (("the", "cat"), ("a", "dog"), ("runs", "<eos>")):
         assert sum(model.probability(word, context) for word in WORDS) == pytest.approx(1.0, abs=1e-12)
     assert sum(model.probability(word, ("runs", "never")) for word in WORDS) == 0
 
 
 def test_bigrams_by_hand():
-    model = CountModel(2, "none").fit([["a", "b", "<eos>"], ["a", "c", "<eos>"]])
+    model = NGramLanguageModel(2, "none").fit([["a", "b", "<eos>"], ["a", "c", "<eos>"]])
     assert model.probability("b", ["a"]) == 1 / 2
     assert model.probability("a", ["<eos>"]) == 1.0
     # a after nothing 1, b after a 1/2, <eos> after b 1; then a after <eos> 1, b after a 1/2, <eos> 1
@@ -55,7 +55,7 @@ def test_bigrams_by_hand():
 
 
 def test_kneser_ney_by_hand():
-    model = CountModel(2, discount=0.5).fit([["a", "b", "a", "b", "a", "c"]])
+    model = NGramLanguageModel(2, discount=0.5).fit([["a", "b", "a", "b", "a", "c"]])
     # bigrams: nothing a, a b (twice), b a (twice), a c: four kinds; a is preceded by two, b and c by one each
     expected = (2 - 0.5) / 3 + (0.5 * 2 / 3) * (1 / 4)
     assert model.probability("b", ["a"]) == pytest.approx(expected)
@@ -71,7 +71,7 @@ def test_it_is_nltks_kneser_ney(order):
     running = ["<pad>"] * (order - 1) + [word for line in TEXT for word in line]
     ends = range(order, len(running) + 1)
     theirs.fit([[tuple(running[end - k : end]) for k in range(1, order + 1)] for end in ends], ["<pad>", *WORDS])
-    ours = CountModel(order, discount=0.6).fit(TEXT)
+    ours = NGramLanguageModel(order, discount=0.6).fit(TEXT)
     for context in (("dog", "and", "the"), ("cat", "sees", "a"), ("the", "runs", "cat")):
         for word in WORDS:
             expected = theirs.score(word, context[1 - order :])
@@ -80,36 +80,36 @@ def test_it_is_nltks_kneser_ney(order):
     grams = [tuple(test[end - order : end]) for end in range(order, len(test) + 1)]
     assert ours.perplexity(OTHER) == pytest.approx(theirs.perplexity(grams))
     assert ours.perplexity(OTHER) != pytest.approx(
-        CountModel(order, discount=0.2).fit(TEXT).perplexity(OTHER), rel=1e-3
+        NGramLanguageModel(order, discount=0.2).fit(TEXT).perplexity(OTHER), rel=1e-3
     )
 
 
 def test_longer_contexts_help_where_they_matter():
     text = [["a", "x", "b", "y", "c", "x", "d", "z"] * 20]
-    two, three = (CountModel(order).fit(text).perplexity(text) for order in (2, 3))
+    two, three = (NGramLanguageModel(order).fit(text).perplexity(text) for order in (2, 3))
     assert three < two
 
 
 def test_words_that_are_not_known_are_unk():
     known = Vocabulary.from_texts(TEXT, min_count=3)
-    model = CountModel(2).fit(TEXT, known)
+    model = NGramLanguageModel(2).fit(TEXT, known)
     assert (
         model.probability("sees", ["the"]) == model.probability("<unk>", ["the"]) == model.probability("zebra", ["the"])
     )
     assert model.perplexity([["zebra", "runs"]]) < math.inf
-    assert CountModel(2).fit(TEXT).perplexity([["zebra", "runs"]]) == math.inf
+    assert NGramLanguageModel(2).fit(TEXT).perplexity([["zebra", "runs"]]) == math.inf
 
 
 def test_what_cannot_be():
     with pytest.raises(UsageError, match="order is 1; expected 2 or more"):
-        CountModel(1)
+        NGramLanguageModel(1)
     with pytest.raises(UsageError, match=r"discount is 1.5; expected 0 to 1"):
-        CountModel(2, discount=1.5)
+        NGramLanguageModel(2, discount=1.5)
     with pytest.raises(DataError, match="no words; expected at least one"):
-        CountModel(2).fit([[]])
+        NGramLanguageModel(2).fit([[]])
     with pytest.raises(DataError, match="no words; expected at least one"):
-        CountModel(2).fit(TEXT).perplexity([])
-    for call in (lambda: CountModel(2).perplexity(TEXT), lambda: CountModel(2).probability("a", [])):
+        NGramLanguageModel(2).fit(TEXT).perplexity([])
+    for call in (lambda: NGramLanguageModel(2).perplexity(TEXT), lambda: NGramLanguageModel(2).probability("a", [])):
         with pytest.raises(UsageError, match=r"expected fit\(text\) first"):
             call()
 
@@ -117,12 +117,12 @@ def test_what_cannot_be():
 def test_more_n_grams_than_nltk_takes(monkeypatch):
     monkeypatch.setattr("nltk.lm.counter.MAX_NGRAMS", 10)
     with pytest.raises(DataError, match="more different n-grams than nltk takes; expected a shorter text, or an order"):
-        CountModel(2).fit(TEXT)
+        NGramLanguageModel(2).fit(TEXT)
 
 
 @pytest.mark.data
 def test_the_penn_treebank(data_folder):
     corpus = PennTreebank().read(data_folder)
-    two, three = (CountModel(order).fit(corpus.train).perplexity(corpus.test) for order in (2, 3))
+    two, three = (NGramLanguageModel(order).fit(corpus.train).perplexity(corpus.test) for order in (2, 3))
     assert two == pytest.approx(186.47, abs=0.01)
     assert three == pytest.approx(154.34, abs=0.01)

@@ -7,7 +7,7 @@ from torch import nn
 import unrolled
 from unrolled.errors import ShapeError, UsageError
 from unrolled.lab.models.pooling import AttentionPooling, LastState, MaxPooling, MeanPooling
-from unrolled.lab.models.ranker import GivenQuestion, GivenSentence, Ranker, comparison
+from unrolled.lab.models.ranker import FixedQuestionScorer, FixedSentenceScorer, Ranker, make_comparison
 
 WORDS, E, H = 20, 4, 5
 POOLINGS = {
@@ -23,7 +23,7 @@ SIZES = torch.tensor([[4, 0, 6], [1, 2, 0]])
 def made(kind=nn.GRU, pooling="max", counts=3, scale=1.0, **dropout):
     torch.manual_seed(0)
     encoder = kind(E, H, bidirectional=True, batch_first=True)
-    ranker = Ranker(nn.Embedding(WORDS, E), encoder, POOLINGS[pooling](), comparison(2 * H), counts, **dropout)
+    ranker = Ranker(nn.Embedding(WORDS, E), encoder, POOLINGS[pooling](), make_comparison(2 * H), counts, **dropout)
     with torch.no_grad():
         for weight in ranker.parameters():
             weight.mul_(scale)
@@ -112,12 +112,12 @@ def test_dropout_acts_in_training_only(dropout):
 
 @EVERY
 @pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
-@pytest.mark.parametrize("given", [GivenQuestion, GivenSentence])
+@pytest.mark.parametrize("given", [FixedQuestionScorer, FixedSentenceScorer])
 def test_either_side_of_a_pair_opens_when_the_other_is_settled(kind, pooling, given):
     model = made(kind, pooling, scale=2.0)
     question, sentence, shared = QUESTIONS[:1, :3], CANDIDATES[0, 2:], SHARED[0, 2:]
     score = model(question, None, sentence[None], SIZES[:1, 2:], shared[None]).item()
-    settled, opened = (question, sentence) if given is GivenQuestion else (sentence, question)
+    settled, opened = (question, sentence) if given is FixedQuestionScorer else (sentence, question)
     found = unrolled.explain(given(model, settled, shared), opened)
     ledger = found.ledger
     assert ledger.logit == pytest.approx(score, abs=1e-12)
@@ -129,7 +129,9 @@ def test_either_side_of_a_pair_opens_when_the_other_is_settled(kind, pooling, gi
 def test_an_expansion_that_is_not_exact_leaves_a_remainder():
     """The control of the ledgers above."""
     model = made(scale=2.0)
-    found = unrolled.explain(GivenQuestion(model, QUESTIONS[:1], SHARED[0, :1]), CANDIDATES[0, :1], expansion="zero")
+    found = unrolled.explain(
+        FixedQuestionScorer(model, QUESTIONS[:1], SHARED[0, :1]), CANDIDATES[0, :1], expansion="zero"
+    )
     assert abs(found.ledger.remainder) > 1e-6
 
 
@@ -141,7 +143,7 @@ def test_the_ranker_itself_runs_its_encoder_twice_and_says_so():
 def test_settling_a_side_leaves_the_ranker_as_it_was():
     model = made(dropout=0.5).train()
     before = torch.get_rng_state()
-    one, other = (GivenQuestion(model, QUESTIONS[:1], SHARED[0, :1]) for _ in range(2))
+    one, other = (FixedQuestionScorer(model, QUESTIONS[:1], SHARED[0, :1]) for _ in range(2))
     assert model.training
     assert model.dropout.training
     assert torch.equal(one.settled, other.settled)
@@ -162,4 +164,4 @@ def test_shapes_that_do_not_fit_are_refused(candidates, sizes):
 
 def test_an_encoder_that_is_not_batch_first_is_refused():
     with pytest.raises(UsageError, match="batch_first=False; expected True"):
-        Ranker(nn.Embedding(WORDS, E), nn.GRU(E, H), MeanPooling(), comparison(H))
+        Ranker(nn.Embedding(WORDS, E), nn.GRU(E, H), MeanPooling(), make_comparison(H))

@@ -7,8 +7,8 @@ import torch
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.errors import ShapeError, UsageError
-from unrolled.lab.models.factory import ENCODER_NAMES, Encoding, make_encoder
-from unrolled.lab.models.run_encoder import contexts, ragged, reads_ahead
+from unrolled.lab.models.factory import ENCODER_NAMES, EncoderSettings, make_encoder
+from unrolled.lab.models.run_encoder import checked_lengths, reads_ahead, run_encoder
 
 LENGTHS = torch.tensor([3, 5, 1])
 
@@ -16,7 +16,7 @@ LENGTHS = torch.tensor([3, 5, 1])
 def encoder(name, **parts):
     torch.manual_seed(0)
     hidden = 4 if name == "mm" else 8
-    return make_encoder(Encoding(encoder=name, hidden=hidden, dropout=0.0, **parts), 4).double().eval()
+    return make_encoder(EncoderSettings(encoder=name, hidden=hidden, dropout=0.0, **parts), 4).double().eval()
 
 
 @pytest.mark.parametrize("name", ENCODER_NAMES)
@@ -24,13 +24,13 @@ def encoder(name, **parts):
 def test_a_padded_sequence_is_read_as_it_is_alone(name, bidirectional):
     network = encoder(name, bidirectional=bidirectional)
     vectors = torch.randn(3, 5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    together = contexts(network, vectors, LENGTHS)
+    together = run_encoder(network, vectors, LENGTHS)
     for b, length in enumerate(LENGTHS.tolist()):
-        alone = contexts(network, vectors[[b], :length])
+        alone = run_encoder(network, vectors[[b], :length])
         torch.testing.assert_close(together[[b], :length], alone, rtol=0, atol=1e-12)
         assert not together[b, length:].any()
     if bidirectional:  # the control: without lengths the backward direction begins in the padding
-        assert not torch.allclose(contexts(network, vectors)[0, :3], together[0, :3])
+        assert not torch.allclose(run_encoder(network, vectors)[0, :3], together[0, :3])
 
 
 STACKED = [(name, 2) for name in ("rnn", "gru", "lstm", "mlstm")]
@@ -46,13 +46,13 @@ def test_what_learns_over_padding_learns_the_same(name, bidirectional, layers):
     found, wanted = [], [vectors, *network.parameters()]
     for learning in (False, True):
         network.train(learning)
-        read = contexts(network, vectors, LENGTHS)
+        read = run_encoder(network, vectors, LENGTHS)
         gradients = torch.autograd.grad((weigh * read).sum(), wanted, allow_unused=True)
         found.append([read, *(given for given in gradients if given is not None)])
     assert len(found[0]) > 1
     torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-12)
     if bidirectional:  # the control: run back through its padding, a sequence is read otherwise
-        assert not torch.allclose(contexts(network, vectors)[0, :3], read[0, :3])
+        assert not torch.allclose(run_encoder(network, vectors)[0, :3], read[0, :3])
 
 
 def test_relu_and_projections_learn_over_padding():
@@ -61,8 +61,8 @@ def test_relu_and_projections_learn_over_padding():
         torch.nn.RNN(4, 8, nonlinearity="relu", batch_first=True, bidirectional=True, bias=False),
         torch.nn.LSTM(4, 8, proj_size=3, num_layers=2, batch_first=True, bidirectional=True),
     ):
-        judged = contexts(network.double().eval(), vectors, LENGTHS)
-        torch.testing.assert_close(contexts(network.train(), vectors, LENGTHS), judged, rtol=0, atol=1e-12)
+        judged = run_encoder(network.double().eval(), vectors, LENGTHS)
+        torch.testing.assert_close(run_encoder(network.train(), vectors, LENGTHS), judged, rtol=0, atol=1e-12)
 
 
 def test_only_what_is_ragged_is_packed_and_nothing_that_learns():
@@ -70,16 +70,16 @@ def test_only_what_is_ragged_is_packed_and_nothing_that_learns():
     network.register_forward_hook(lambda _, args, __: inputs.append(type(args[0])))
     vectors = torch.zeros(3, 5, 4, dtype=torch.float64)
     for lengths in (None, torch.tensor([5, 5, 5]), LENGTHS):
-        contexts(network, vectors, lengths)
+        run_encoder(network, vectors, lengths)
     assert inputs == [torch.Tensor, torch.Tensor, PackedSequence]
-    contexts(network.train(), vectors, LENGTHS)
+    run_encoder(network.train(), vectors, LENGTHS)
     assert inputs[3] is torch.Tensor
 
 
 def test_lengths_that_say_nothing_are_forgotten():
-    assert ragged(None, (3, 5)) is None
-    assert ragged(torch.tensor([5, 5, 5]), (3, 5, 2)) is None
-    assert ragged(LENGTHS, (3, 5)) is LENGTHS
+    assert checked_lengths(None, (3, 5)) is None
+    assert checked_lengths(torch.tensor([5, 5, 5]), (3, 5, 2)) is None
+    assert checked_lengths(LENGTHS, (3, 5)) is LENGTHS
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_lengths_that_say_nothing_are_forgotten():
 )
 def test_lengths_that_cannot_be(lengths, error, message):
     with pytest.raises(error, match=message):
-        ragged(torch.tensor(lengths), (3, 5))
+        checked_lengths(torch.tensor(lengths), (3, 5))
 
 
 @pytest.mark.parametrize("name", ENCODER_NAMES)

@@ -8,7 +8,7 @@ import torch
 from unrolled.errors import UsageError
 from unrolled.lab.models import softmax_loss as module
 from unrolled.lab.models.softmax import AdaptiveSoftmax, FullSoftmax, TiedSoftmax
-from unrolled.lab.models.softmax_loss import softmax_loss, softmax_loss_plain
+from unrolled.lab.models.softmax_loss import softmax_loss, softmax_loss_reference
 
 WORDS, SIZE, COUNT = 37, 6, 23
 
@@ -28,7 +28,7 @@ def test_the_loss_in_blocks_is_the_plain_one_and_so_are_its_gradients(monkeypatc
     monkeypatch.setattr(module, "_BLOCK", block)
     features, targets, weight, bias = case()
     leaves = (features, weight, bias)
-    ours, plain = (f(features, targets, weight, bias) for f in (softmax_loss, softmax_loss_plain))
+    ours, plain = (f(features, targets, weight, bias) for f in (softmax_loss, softmax_loss_reference))
     torch.testing.assert_close(ours, plain, rtol=0, atol=1e-11)
     found, expected = (torch.autograd.grad(3 * loss, leaves) for loss in (ours, plain))
     for a, b in zip(found, expected, strict=True):
@@ -42,13 +42,13 @@ def test_the_loss_is_differentiated_once_only():
     loss = softmax_loss(features, targets, weight, bias)
     (gradient,) = torch.autograd.grad(loss, features, create_graph=True)
     assert not gradient.requires_grad
-    (naive,) = torch.autograd.grad(softmax_loss_plain(features, targets, weight, bias), features, create_graph=True)
+    (naive,) = torch.autograd.grad(softmax_loss_reference(features, targets, weight, bias), features, create_graph=True)
     assert naive.requires_grad
 
 
 def test_large_logits_do_not_overflow():
     features, targets, weight, bias = case(torch.float32)
-    ours, plain = (f(1e3 * features, targets, weight, bias) for f in (softmax_loss, softmax_loss_plain))
+    ours, plain = (f(1e3 * features, targets, weight, bias) for f in (softmax_loss, softmax_loss_reference))
     assert torch.isfinite(ours)
     torch.testing.assert_close(ours, plain)
 
@@ -56,7 +56,7 @@ def test_large_logits_do_not_overflow():
 def test_without_gradients_it_is_the_plain_one():
     features, targets, weight, bias = case()
     with torch.no_grad():
-        assert torch.equal(softmax_loss(features, targets, weight, bias), softmax_loss_plain(*case()))
+        assert torch.equal(softmax_loss(features, targets, weight, bias), softmax_loss_reference(*case()))
     assert softmax_loss(features, targets, weight.detach(), bias).grad_fn.name() != "_SoftmaxLossBackward"
 
 

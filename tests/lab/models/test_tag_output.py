@@ -11,7 +11,7 @@ import torch
 from unrolled.errors import UsageError
 from unrolled.lab.data.spans import find_fault
 from unrolled.lab.data.tag_grammar import TagGrammar, iobes_tags
-from unrolled.lab.models.tag_output import EachTag, LinearChain
+from unrolled.lab.models.tag_output import IndependentTags, LinearChainCRF
 
 TAGS = iobes_tags(["S-A"])
 GRAMMARS = {"iobes": TagGrammar.iobes(TAGS), "free": TagGrammar.free(5)}
@@ -21,7 +21,7 @@ INSIDE = torch.arange(4) < torch.tensor(LENGTHS)[:, None]
 
 def field(name):
     torch.manual_seed(0)
-    chain = LinearChain(GRAMMARS[name]).double()
+    chain = LinearChainCRF(GRAMMARS[name]).double()
     for parameter in chain.parameters():  # the library's own are all close to 0
         torch.nn.init.normal_(parameter)
     return chain
@@ -99,7 +99,7 @@ def test_its_weights_are_those_of_the_library_and_nothing_beside_them():
 
 def test_each_tag_by_itself():
     emission, tags = emissions(), torch.tensor([[1, 3, 4, 0], [4, 9, 9, 9], [0, 1, 3, 9]])
-    output = EachTag()
+    output = IndependentTags()
     logs = emission.log_softmax(-1)
     cost = -sum(logs[b, t, tags[b, t]] for b, length in enumerate(LENGTHS) for t in range(length))
     torch.testing.assert_close(output.cost(emission, tags, INSIDE), cost)
@@ -112,4 +112,4 @@ def test_each_tag_by_itself():
 def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchcrf", None)
     with pytest.raises(UsageError, match=r'pip install "unrolled\[tasks\]", or do without: crf=false'):
-        LinearChain(TagGrammar.free(2))
+        LinearChainCRF(TagGrammar.free(2))

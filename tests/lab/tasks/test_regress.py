@@ -10,7 +10,7 @@ import torch
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Rated, Regression
-from unrolled.lab.models.factory import Pooled
+from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.tasks.regress import Regress
 
 SMALL = {"embedding": 6, "hidden": 8, "dropout": 0.0, "word_dropout": 0.0}
@@ -31,7 +31,7 @@ CORPUS = Regression(name="sums", train=texts(100, 0), dev=texts(30, 1), test=tex
 
 
 def made(**parts):
-    return Regress.from_corpus(CORPUS, Pooled(**SMALL | parts))
+    return Regress.from_corpus(CORPUS, PooledSettings(**SMALL | parts))
 
 
 def test_it_learns_sums_and_nothing_where_there_is_nothing_to_learn(learn, judge):
@@ -96,7 +96,7 @@ def test_its_fields_make_the_same_task_again():
 @pytest.mark.parametrize("mean", [None, "3", math.nan, math.inf, True])
 def test_fields_that_were_touched_are_refused(mean):
     with pytest.raises(DataError, match=r"mean is .*; expected a finite number"):
-        Regress.from_fields({**made().fields(), "mean": mean}, Pooled(**SMALL))
+        Regress.from_fields({**made().fields(), "mean": mean}, PooledSettings(**SMALL))
 
 
 @pytest.mark.parametrize("rating", [math.nan, math.inf, 1e300])

@@ -12,7 +12,7 @@ from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import Classification, Example, Relations
 from unrolled.lab.data.markers import tokenise_marked
 from unrolled.lab.metrics.relation_f1 import relation_f1
-from unrolled.lab.models.factory import Pooled
+from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.tasks.relate import Relate, Relating
 
@@ -72,7 +72,9 @@ def test_its_first_measure_is_the_official_score_of_what_it_says(learn, judge):
     assert scores["f1"] != pytest.approx(scores["accuracy"])
 
 
-@pytest.mark.parametrize("task", [made(), Classify.from_corpus(PLAIN, Pooled(**SMALL))], ids=["relate", "classify"])
+@pytest.mark.parametrize(
+    "task", [made(), Classify.from_corpus(PLAIN, PooledSettings(**SMALL))], ids=["relate", "classify"]
+)
 def test_whole_texts(task, learn, judge, cost):
     model = learn(task, CORPUS.train, steps=3).double()
     total, count = cost(task, model, CORPUS.dev, 30)
@@ -135,4 +137,4 @@ def test_what_it_says_of_a_typed_text_is_accounted_for(learn):
     with pytest.raises(UsageError, match="at is 0; expected none"):
         task.read(model, "the <e1>fire</e1> makes <e2>ash</e2>", at=0)
     with pytest.raises(UsageError, match="the sentence is empty"):
-        Classify.from_corpus(PLAIN, Pooled(**SMALL)).read(model, " ")
+        Classify.from_corpus(PLAIN, PooledSettings(**SMALL)).read(model, " ")

@@ -71,14 +71,14 @@ def _program() -> str:
 
 def _train(encoder: Literal["gru", "lstm"], folder: Path, seed: int, console: Console) -> Run:
     from unrolled.lab.data.datasets.negation import Negation
-    from unrolled.lab.models.factory import Pooled
+    from unrolled.lab.models.factory import PooledSettings
     from unrolled.lab.tasks.classify import Classify
     from unrolled.lab.training.data_choice import DataChoice
     from unrolled.lab.training.engine import train
     from unrolled.lab.training.progress import TrainingProgress
     from unrolled.lab.training.settings import TrainingSettings
 
-    architecture = Pooled(encoder=encoder, hidden=100, embedding=100, dropout=0.0, word_dropout=0.0)
+    architecture = PooledSettings(encoder=encoder, hidden=100, embedding=100, dropout=0.0, word_dropout=0.0)
     # The paper trains with Adagrad too. Longer training changes no prediction, but larger weights leave the
     # expansions that are not exact further from the network.
     settings = TrainingSettings(epochs=4, batch=32, optimiser="adagrad", lr=0.01, device="cpu", seed=seed)

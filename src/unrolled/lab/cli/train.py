@@ -18,7 +18,7 @@ from unrolled.lab.cli.options import Spreading, options, read_option, with_param
 from unrolled.lab.cli.settings_file import SettingsFile, read_settings
 
 if TYPE_CHECKING:
-    from unrolled.lab.models.factory import Encoding
+    from unrolled.lab.models.factory import EncoderSettings
     from unrolled.lab.training.data_choice import DataChoice
     from unrolled.lab.training.settings import TrainingSettings
     from unrolled.lab.training.task import Task
@@ -53,7 +53,7 @@ def _group() -> None:
 class _Plan(NamedTuple):
     """All that a command line and its settings file say."""
 
-    architecture: Encoding
+    architecture: EncoderSettings
     training: TrainingSettings
     data: DataChoice
     out: Path | None

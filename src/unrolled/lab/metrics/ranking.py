@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from unrolled.errors import ShapeError
 
-__all__ = ["Ranking", "ranking"]
+__all__ = ["RankingScores", "ranking_scores"]
 
 
-class Ranking(NamedTuple):
+class RankingScores(NamedTuple):
     """How well candidates were ranked; both from 0 to 1."""
 
     mrr: float
@@ -32,7 +32,7 @@ class Ranking(NamedTuple):
     """Mean average precision."""
 
 
-def ranking(scores: Sequence[Sequence[float]], right: Sequence[Sequence[bool]]) -> Ranking:
+def ranking_scores(scores: Sequence[Sequence[float]], right: Sequence[Sequence[bool]]) -> RankingScores:
     """Rank the candidates of questions by their scores.
 
     Args:
@@ -46,8 +46,8 @@ def ranking(scores: Sequence[Sequence[float]], right: Sequence[Sequence[bool]]) 
         ShapeError: when the two are not of the same candidates, or no question has a right one.
 
     Example:
-        >>> ranking([[0.1, 0.9, 0.5], [1.0, 0.0]], [[True, False, True], [True, False]])
-        Ranking(mrr=0.75, map=0.7916666666666666)
+        >>> ranking_scores([[0.1, 0.9, 0.5], [1.0, 0.0]], [[True, False, True], [True, False]])
+        RankingScores(mrr=0.75, map=0.7916666666666666)
     """
     reciprocal, precision = [], []
     if len(scores) != len(right):
@@ -62,4 +62,4 @@ def ranking(scores: Sequence[Sequence[float]], right: Sequence[Sequence[bool]]) 
             precision.append(sum(k / rank for k, rank in enumerate(ranks, start=1)) / len(ranks))
     if not reciprocal:
         raise ShapeError(f"none of {len(scores)} questions has a right candidate; expected one that has")
-    return Ranking(sum(reciprocal) / len(reciprocal), sum(precision) / len(precision))
+    return RankingScores(sum(reciprocal) / len(reciprocal), sum(precision) / len(precision))

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from unrolled.errors import ShapeError
 
-__all__ = ["SURE", "Range", "accuracy_by_distance", "in_ranges", "worst_case_accuracy"]
+__all__ = ["CONFIDENT", "DistanceRange", "accuracy_by_distance", "group_distances", "worst_case_accuracy"]
 
-SURE = 0.8
+CONFIDENT = 0.8
 """What a prediction must give to the right bracket, of the probability of all closing ones, and exceed."""
 
 
@@ -43,7 +43,7 @@ def accuracy_by_distance(logits: Tensor, closing: Tensor, distances: Tensor) -> 
             f"logits, closing and distances have shapes {tuple(logits.shape)}, {tuple(closing.shape)} and "
             f"{tuple(distances.shape)}; expected (n, k), (n,) and (n,) with n at least 1"
         )
-    right = logits.softmax(-1).gather(1, closing[:, None])[:, 0] > SURE
+    right = logits.softmax(-1).gather(1, closing[:, None])[:, 0] > CONFIDENT
     seen, place, count = distances.unique(return_inverse=True, return_counts=True)
     shares = (
         torch.zeros(len(seen), dtype=torch.float64, device=logits.device).index_add(0, place, right.double()) / count
@@ -51,7 +51,7 @@ def accuracy_by_distance(logits: Tensor, closing: Tensor, distances: Tensor) -> 
     return dict(zip(seen.tolist(), shares.tolist(), strict=True))
 
 
-class Range(NamedTuple):
+class DistanceRange(NamedTuple):
     """The accuracy of neighbouring distances."""
 
     first: int
@@ -61,7 +61,7 @@ class Range(NamedTuple):
     least: float
 
 
-def in_ranges(shares: Mapping[int, float]) -> list[Range]:
+def group_distances(shares: Mapping[int, float]) -> list[DistanceRange]:
     """Gather distances into ranges, each twice as long as the one before it.
 
     Args:
@@ -71,14 +71,14 @@ def in_ranges(shares: Mapping[int, float]) -> list[Range]:
         The ranges from the nearest, cut at the powers of two, without those in which no distance occurs.
 
     Example:
-        >>> in_ranges({1: 1.0, 5: 0.75, 7: 0.25})
-        [Range(first=1, last=1, mean=1.0, least=1.0), Range(first=5, last=7, mean=0.5, least=0.25)]
+        >>> group_distances({1: 1.0, 5: 0.75, 7: 0.25})
+        [DistanceRange(first=1, last=1, mean=1.0, least=1.0), DistanceRange(first=5, last=7, mean=0.5, least=0.25)]
     """
     ranges = []
     for _, group in groupby(sorted(shares), key=int.bit_length):
         distances = list(group)
         found = [shares[distance] for distance in distances]
-        ranges.append(Range(distances[0], distances[-1], sum(found) / len(found), min(found)))
+        ranges.append(DistanceRange(distances[0], distances[-1], sum(found) / len(found), min(found)))
     return ranges
 
 

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from unrolled.errors import UsageError
 
-__all__ = ["AtPosition", "position_in"]
+__all__ = ["OutputAtPosition", "checked_position"]
 
 
-class AtPosition(nn.Module):
+class OutputAtPosition(nn.Module):
     """Read what a model says at one position, as if it classified the sequence.
 
     Args:
@@ -36,7 +36,7 @@ class AtPosition(nn.Module):
         return self.model(*inputs)[:, self.position]
 
 
-def position_in(tokens: Sequence[str], at: int | None) -> int:
+def checked_position(tokens: Sequence[str], at: int | None) -> int:
     """Check a position that a user asked for.
 
     Args:

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from unrolled.errors import UsageError
 
-__all__ = ["Said", "Selectable", "Step", "beam_search", "greedy_search"]
+__all__ = ["DecoderState", "DecoderStep", "TokenIds", "beam_search", "greedy_search"]
 
-Said = list[int]
+TokenIds = list[int]
 """The words of one sentence, without its end."""
 
 
-class Selectable(Protocol):
+class DecoderState(Protocol):
     """What a decoder goes on from, a row for each sentence or beginning of one."""
 
     def select(self, rows: Tensor) -> Self:
@@ -30,13 +30,13 @@ class Selectable(Protocol):
         """
 
 
-S = TypeVar("S", bound=Selectable)
-Step = Callable[[Tensor, S], tuple[Tensor, S]]
+S = TypeVar("S", bound=DecoderState)
+DecoderStep = Callable[[Tensor, S], tuple[Tensor, S]]
 """From the words said last, shape (rows,), and what the decoder goes on from, to the logits of the next words, shape
 (rows, words), and what it goes on from then. A word of logit -inf is never said."""
 
 
-def greedy_search(step: Step[S], state: S, longest: Tensor, end: int) -> list[Said]:
+def greedy_search(step: DecoderStep[S], state: S, longest: Tensor, end: int) -> list[TokenIds]:
     """Say the likeliest word, and go on from there, until the sentence ends.
 
     Args:
@@ -48,7 +48,7 @@ def greedy_search(step: Step[S], state: S, longest: Tensor, end: int) -> list[Sa
     Returns:
         For each sentence its words.
     """
-    said: list[Said] = [[] for _ in longest]
+    said: list[TokenIds] = [[] for _ in longest]
     alive = torch.arange(len(longest), device=longest.device)
     words = torch.full_like(alive, end)
     for position in range(1, int(longest.max()) + 1):
@@ -65,7 +65,7 @@ def greedy_search(step: Step[S], state: S, longest: Tensor, end: int) -> list[Sa
     return said
 
 
-def beam_search(step: Step[S], state: S, longest: Tensor, end: int, beam: int) -> list[Said]:
+def beam_search(step: DecoderStep[S], state: S, longest: Tensor, end: int, beam: int) -> list[TokenIds]:
     r"""Keep the likeliest beginnings, and choose among the sentences that ended by the mean log-probability of a word.
 
     .. math:: \hat y = \arg\max_y \frac{1}{|y|} \sum_t \log p(y_t \mid y_{<t}), \quad |y| \text{ counting the end}
@@ -93,7 +93,7 @@ def beam_search(step: Step[S], state: S, longest: Tensor, end: int, beam: int) -
     if beam < 1:
         raise UsageError(f"the beam is {beam}; expected 1 or more")
     device = longest.device
-    best: list[tuple[float, Said]] = [(-torch.inf, []) for _ in longest]
+    best: list[tuple[float, TokenIds]] = [(-torch.inf, []) for _ in longest]
     ended = torch.zeros_like(longest)  # how many of each sentence
     alive = torch.arange(len(longest), device=device)
     state = state.select(alive.repeat_interleave(beam))
@@ -130,5 +130,5 @@ def beam_search(step: Step[S], state: S, longest: Tensor, end: int, beam: int) -
     return [said for _, said in best]
 
 
-def _score(found: tuple[float, Said]) -> float:
+def _score(found: tuple[float, TokenIds]) -> float:
     return found[0]

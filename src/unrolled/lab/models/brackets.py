@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from unrolled.cells.dyck import Dyck
 from unrolled.cells.recurrent import Recurrent
 from unrolled.errors import UsageError
-from unrolled.lab.models.run_encoder import contexts, reads_ahead
+from unrolled.lab.models.run_encoder import reads_ahead, run_encoder
 
-__all__ = ["NextBracket", "dyck_rnn", "fixed_brackets", "learned_brackets"]
+__all__ = ["NextBracketModel", "dyck_rnn", "fixed_brackets", "learned_brackets"]
 
 
 def _kinds(kinds: int) -> int:
@@ -63,7 +63,7 @@ def learned_brackets(kinds: int, size: int) -> nn.Embedding:
     return nn.Embedding(2 * _kinds(kinds), size)
 
 
-class NextBracket(nn.Module):
+class NextBracketModel(nn.Module):
     """The logits of what may come next, after every prefix of strings of brackets.
 
     Args:
@@ -100,11 +100,11 @@ class NextBracket(nn.Module):
         Returns:
             Logits, shape (batch, time, outputs): those at t follow the brackets up to and with t.
         """
-        states = contexts(self.encoder, self.embedding(brackets), lengths)
+        states = run_encoder(self.encoder, self.embedding(brackets), lengths)
         return self.head(self.dropout(states[..., : self.head.in_features]))
 
 
-def dyck_rnn(embedding: nn.Embedding, depth: int) -> NextBracket:
+def dyck_rnn(embedding: nn.Embedding, depth: int) -> NextBracketModel:
     """Build the Dyck-RNN's model of the closing bracket.
 
     Args:
@@ -121,4 +121,4 @@ def dyck_rnn(embedding: nn.Embedding, depth: int) -> NextBracket:
     """
     size = embedding.embedding_dim
     stack = Recurrent(Dyck, size, size * depth, batch_first=True)
-    return NextBracket(embedding, stack, nn.Linear(size, embedding.num_embeddings // 2))
+    return NextBracketModel(embedding, stack, nn.Linear(size, embedding.num_embeddings // 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from unrolled.errors import ShapeError, UsageError
-from unrolled.lab.models.run_encoder import contexts, ragged
+from unrolled.lab.models.run_encoder import checked_lengths, run_encoder
 from unrolled.lab.models.word_dropout import WordDropout
 
 __all__ = ["Classifier"]
@@ -64,6 +64,6 @@ class Classifier(nn.Module):
         """
         if tokens.ndim != 2 or 0 in tokens.shape:
             raise ShapeError(f"tokens have shape {tuple(tokens.shape)}; expected (batch, time), neither of them 0")
-        lengths = ragged(lengths, tokens.shape)
-        states = contexts(self.encoder, self.dropout(self.embedding(self.word_dropout(tokens))), lengths)
+        lengths = checked_lengths(lengths, tokens.shape)
+        states = run_encoder(self.encoder, self.dropout(self.embedding(self.word_dropout(tokens))), lengths)
         return self.head(self.dropout(self.pooling(states, lengths)))

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from unrolled.cells.recurrent import Recurrent
 
-__all__ = ["Bridge"]
+__all__ = ["DecoderBridge"]
 
 
-class Bridge(nn.Module):
+class DecoderBridge(nn.Module):
     r"""Make one state of the final states of both directions, layer by layer.
 
     .. math:: s = W\,[\overrightarrow{h}_T; \overleftarrow{h}_1] + b

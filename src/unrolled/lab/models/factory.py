@@ -22,15 +22,15 @@ from unrolled.lab.settings import Config
 
 __all__ = [
     "ENCODER_NAMES",
-    "Encoding",
-    "Pooled",
-    "features",
+    "EncoderSettings",
+    "PooledSettings",
+    "feature_count",
     "make_classifier",
     "make_embedding",
+    "make_embedding_and_encoder",
     "make_encoder",
     "make_optimiser",
     "make_pooling",
-    "make_reader",
 ]
 
 _TORCH: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
@@ -53,7 +53,7 @@ _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
 _EMBEDDING_SCALE = 0.1
 
 
-class Encoding(Config):
+class EncoderSettings(Config):
     """What reads the tokens, whatever is made of it afterwards."""
 
     encoder: str = "gru"
@@ -79,7 +79,7 @@ class Encoding(Config):
         return name
 
 
-class Pooled(Encoding):
+class PooledSettings(EncoderSettings):
     """What reads a text into one vector, from which something is said of the whole."""
 
     pooling: str = "last"
@@ -111,7 +111,7 @@ def make_embedding(words: int, size: int) -> nn.Embedding:
     return embedding
 
 
-def make_encoder(encoding: Encoding, input_size: int) -> nn.Module:
+def make_encoder(encoding: EncoderSettings, input_size: int) -> nn.Module:
     """Build an encoder, batch first; its weights come from torch's global generator.
 
     Args:
@@ -169,7 +169,7 @@ def _parameters(member: type) -> tuple[str, ...]:
     return tuple(inspect.signature(member).parameters.keys() - {"input_size", "hidden_size", "batch_first"})
 
 
-def _check_options(encoding: Encoding, known: Iterable[str]) -> None:
+def _check_options(encoding: EncoderSettings, known: Iterable[str]) -> None:
     names = tuple(known)
     for key in encoding.options:
         if key not in names:
@@ -178,7 +178,9 @@ def _check_options(encoding: Encoding, known: Iterable[str]) -> None:
             raise UnknownNameError(f"option of {encoding.encoder}", key, names)
 
 
-def make_reader(encoding: Encoding, words: int, beside: int = 0) -> tuple[nn.Embedding, nn.Module]:
+def make_embedding_and_encoder(
+    encoding: EncoderSettings, words: int, beside: int = 0
+) -> tuple[nn.Embedding, nn.Module]:
     """Build an embedding and an encoder that suit each other; their weights come from torch's global generator.
 
     Args:
@@ -197,7 +199,7 @@ def make_reader(encoding: Encoding, words: int, beside: int = 0) -> tuple[nn.Emb
     return embedding, encoder
 
 
-def features(encoding: Encoding) -> int:
+def feature_count(encoding: EncoderSettings) -> int:
     """Count the features that an encoder gives each token.
 
     Args:
@@ -209,7 +211,7 @@ def features(encoding: Encoding) -> int:
     return encoding.hidden * (2 if encoding.bidirectional else 1)
 
 
-def make_pooling(architecture: Pooled) -> nn.Module:
+def make_pooling(architecture: PooledSettings) -> nn.Module:
     """Build what makes one vector of all states.
 
     Args:
@@ -218,10 +220,10 @@ def make_pooling(architecture: Pooled) -> nn.Module:
     Returns:
         A pooling of :mod:`unrolled.lab.models.pooling`.
     """
-    return _POOLINGS[architecture.pooling](2 if architecture.bidirectional else 1, features(architecture))
+    return _POOLINGS[architecture.pooling](2 if architecture.bidirectional else 1, feature_count(architecture))
 
 
-def make_classifier(architecture: Pooled, words: int, outputs: int) -> Classifier:
+def make_classifier(architecture: PooledSettings, words: int, outputs: int) -> Classifier:
     """Build what says something of a whole text; its weights come from torch's global generator.
 
     Args:
@@ -232,8 +234,8 @@ def make_classifier(architecture: Pooled, words: int, outputs: int) -> Classifie
     Returns:
         The model, untrained, in training mode.
     """
-    size = features(architecture)
-    embedding, encoder = make_reader(architecture, words)
+    size = feature_count(architecture)
+    embedding, encoder = make_embedding_and_encoder(architecture, words)
     return Classifier(
         embedding=embedding,
         encoder=encoder,

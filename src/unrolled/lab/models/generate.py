@@ -9,12 +9,12 @@ from torch import Tensor
 
 from unrolled.errors import UsageError
 from unrolled.lab.data.vocabulary import PADDING
-from unrolled.lab.models.language_model import Carried, LanguageModel
+from unrolled.lab.models.language_model import LanguageModel, RecurrentState
 
-__all__ = ["draw", "generate"]
+__all__ = ["generate_tokens", "sample_token"]
 
 
-def generate(
+def generate_tokens(
     model: LanguageModel,
     prompt: Sequence[int],
     *,
@@ -50,7 +50,7 @@ def generate(
         >>> from unrolled.lab.models.softmax import FullSoftmax
         >>> lstm = torch.nn.LSTM(4, 8, batch_first=True)
         >>> model = LanguageModel(torch.nn.Embedding(10, 4), lstm, FullSoftmax(8, 10)).eval()
-        >>> len(list(islice(generate(model, [3, 1, 4], top=5), 20)))
+        >>> len(list(islice(generate_tokens(model, [3, 1, 4], top=5), 20)))
         20
     """
     if not prompt:
@@ -59,18 +59,18 @@ def generate(
         raise UsageError(f"context is {context}; expected 1 or more")
     device = model.embedding.weight.device
     read: list[int] = list(prompt)
-    state: Carried = ()
+    state: RecurrentState = ()
     while True:
         with torch.no_grad():
-            if not model.carries:
+            if not model.has_state:
                 read = read[-context:]
             scores, state = model.next(torch.tensor([read], device=device), state)
-            token = draw(scores[0].cpu(), temperature, top, never, generator)
+            token = sample_token(scores[0].cpu(), temperature, top, never, generator)
         yield token
-        read = [token] if model.carries else [*read, token]
+        read = [token] if model.has_state else [*read, token]
 
 
-def draw(
+def sample_token(
     scores: Tensor,
     temperature: float = 1.0,
     top: int | None = None,

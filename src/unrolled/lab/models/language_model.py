@@ -6,12 +6,12 @@ from torch import Tensor, nn
 
 from unrolled.composition.base import Encoder
 from unrolled.errors import ShapeError, UsageError
-from unrolled.lab.models.run_encoder import contexts, reads_ahead
-from unrolled.lab.models.softmax import Softmax
+from unrolled.lab.models.run_encoder import reads_ahead, run_encoder
+from unrolled.lab.models.softmax import SoftmaxLayer
 
-__all__ = ["Carried", "LanguageModel"]
+__all__ = ["LanguageModel", "RecurrentState"]
 
-Carried = tuple[Tensor, ...]
+RecurrentState = tuple[Tensor, ...]
 """The state of a recurrent network between two windows: (h_n,) or (h_n, c_n); () at the beginning."""
 
 
@@ -34,7 +34,7 @@ class LanguageModel(nn.Module):
         UsageError: when the encoder is not batch first, or sees what it is to predict.
     """
 
-    def __init__(self, embedding: nn.Embedding, encoder: nn.Module, head: Softmax, dropout: float = 0.0) -> None:
+    def __init__(self, embedding: nn.Embedding, encoder: nn.Module, head: SoftmaxLayer, dropout: float = 0.0) -> None:
         super().__init__()
         if not getattr(encoder, "batch_first", True):
             raise UsageError("the encoder has batch_first=False; expected True")
@@ -49,7 +49,7 @@ class LanguageModel(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     @property
-    def carries(self) -> bool:
+    def has_state(self) -> bool:
         """Whether the encoder has a state that goes on from window to window."""
         return not isinstance(self.encoder, Encoder)
 
@@ -64,10 +64,10 @@ class LanguageModel(nn.Module):
             Logits, shape (batch, time, vocabulary); log-probabilities where the softmax is adaptive.
         """
         vectors = self.dropout(self.embedding(_checked(tokens)))
-        features = self.dropout(contexts(self.encoder, vectors, lengths))
+        features = self.dropout(run_encoder(self.encoder, vectors, lengths))
         return self.head.scores(features, self.embedding.weight)
 
-    def read(self, tokens: Tensor, state: Carried = ()) -> tuple[Tensor, Carried]:
+    def read(self, tokens: Tensor, state: RecurrentState = ()) -> tuple[Tensor, RecurrentState]:
         """Read a window of a text.
 
         Args:
@@ -79,14 +79,14 @@ class LanguageModel(nn.Module):
             graph, empty where the encoder has none.
         """
         vectors = self.dropout(self.embedding(_checked(tokens)))
-        if not self.carries:
+        if not self.has_state:
             return self.dropout(self.encoder(vectors)[0]), ()
         hx = state[0] if len(state) == 1 else state or None
         outputs, final = self.encoder(vectors, hx)
         parts = final if isinstance(final, tuple) else (final,)
         return self.dropout(outputs), tuple(part.detach() for part in parts)
 
-    def next(self, tokens: Tensor, state: Carried = ()) -> tuple[Tensor, Carried]:
+    def next(self, tokens: Tensor, state: RecurrentState = ()) -> tuple[Tensor, RecurrentState]:
         """Score what may follow a window of a text.
 
         Args:
@@ -99,7 +99,7 @@ class LanguageModel(nn.Module):
         features, state = self.read(tokens, state)
         return self.head.scores(features[:, -1], self.embedding.weight), state
 
-    def loss(self, tokens: Tensor, targets: Tensor, state: Carried = ()) -> tuple[Tensor, Carried]:
+    def loss(self, tokens: Tensor, targets: Tensor, state: RecurrentState = ()) -> tuple[Tensor, RecurrentState]:
         """Compute what a window costs.
 
         Args:

@@ -28,12 +28,12 @@ from typing import Any, Literal
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD, Vocabulary
 
-__all__ = ["CountModel"]
+__all__ = ["NGramLanguageModel"]
 
 _NOTHING = "<pad>"  # in no vocabulary as a word of a text
 
 
-class CountModel:
+class NGramLanguageModel:
     """An n-gram model of counts.
 
     Args:
@@ -45,7 +45,7 @@ class CountModel:
         UsageError: when the order is below 2, or the discount outside 0 to 1; or nltk is not installed.
 
     Example:
-        >>> model = CountModel(2).fit([["a", "rose", "is", "a", "rose", "<eos>"]])
+        >>> model = NGramLanguageModel(2).fit([["a", "rose", "is", "a", "rose", "<eos>"]])
         >>> round(model.probability("rose", ["a"]), 3)
         0.7
     """
@@ -63,7 +63,7 @@ class CountModel:
         self.vocabulary = Vocabulary((_NOTHING, UNKNOWN_WORD))
         self._model: Any = None
 
-    def fit(self, text: Iterable[Sequence[str]], vocabulary: Vocabulary | None = None) -> CountModel:
+    def fit(self, text: Iterable[Sequence[str]], vocabulary: Vocabulary | None = None) -> NGramLanguageModel:
         """Count a text.
 
         Args:

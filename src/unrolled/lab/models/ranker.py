@@ -18,13 +18,13 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import ShapeError, UsageError
-from unrolled.lab.models.run_encoder import contexts, ragged
+from unrolled.lab.models.run_encoder import checked_lengths, run_encoder
 from unrolled.lab.models.word_dropout import WordDropout
 
-__all__ = ["GivenQuestion", "GivenSentence", "Ranker", "comparison"]
+__all__ = ["FixedQuestionScorer", "FixedSentenceScorer", "Ranker", "make_comparison"]
 
 
-def comparison(features: int, dropout: float = 0.0) -> nn.Module:
+def make_comparison(features: int, dropout: float = 0.0) -> nn.Module:
     """Build what compares two vectors.
 
     Args:
@@ -122,9 +122,9 @@ class Ranker(nn.Module):
         Returns:
             Shape (texts, features).
         """
-        lengths = ragged(lengths, tokens.shape)
+        lengths = checked_lengths(lengths, tokens.shape)
         vectors = self.dropout(self.embedding(self.word_dropout(tokens)))
-        return self.dropout(self.pooling(contexts(self.encoder, vectors, lengths), lengths))
+        return self.dropout(self.pooling(run_encoder(self.encoder, vectors, lengths), lengths))
 
     def score(self, asked: Tensor, read: Tensor, counts: Tensor | None = None) -> Tensor:
         """Score pairs: s.
@@ -163,7 +163,7 @@ class _Given(nn.Module):
         return self.ranker.score(asked, read, self.counts)[:, None]
 
 
-class GivenQuestion(_Given):
+class FixedQuestionScorer(_Given):
     """The score of a sentence for a question that is settled: explained, it shows the sentence's n-grams.
 
     Args:
@@ -172,7 +172,7 @@ class GivenQuestion(_Given):
         counts: what the two share, shape (1, counts), if the ranker counts; they stand in the bias.
 
     Example:
-        >>> unrolled.explain(GivenQuestion(ranker, question), sentence)  # doctest: +SKIP
+        >>> unrolled.explain(FixedQuestionScorer(ranker, question), sentence)  # doctest: +SKIP
     """
 
     def __init__(self, ranker: Ranker, question: Tensor, counts: Tensor | None = None) -> None:
@@ -190,7 +190,7 @@ class GivenQuestion(_Given):
         return self._score(self.settled, self.ranker.read(sentence))
 
 
-class GivenSentence(_Given):
+class FixedSentenceScorer(_Given):
     """The score of a sentence that is settled for a question: explained, it shows the question's n-grams.
 
     Args:

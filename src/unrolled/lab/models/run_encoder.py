@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from unrolled.cells.batch_layout import read_batch
 from unrolled.errors import ShapeError, UsageError
 
-__all__ = ["contexts", "contexts_over_padding", "ragged", "reads_ahead"]
+__all__ = ["checked_lengths", "reads_ahead", "run_encoder", "run_padded_encoder"]
 
 _PLAIN: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
     "GRU": torch.gru,
@@ -26,7 +26,7 @@ _PLAIN: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
 }
 
 
-def ragged(lengths: Tensor | None, shape: Sequence[int]) -> Tensor | None:
+def checked_lengths(lengths: Tensor | None, shape: Sequence[int]) -> Tensor | None:
     """Check lengths, and forget them where no sequence is padded.
 
     Args:
@@ -51,7 +51,7 @@ def ragged(lengths: Tensor | None, shape: Sequence[int]) -> Tensor | None:
     return None if shortest == time else lengths
 
 
-def contexts(encoder: nn.Module, vectors: Tensor, lengths: Tensor | None = None) -> Tensor:
+def run_encoder(encoder: nn.Module, vectors: Tensor, lengths: Tensor | None = None) -> Tensor:
     """Run an encoder over a padded batch.
 
     Padding never reaches it, whichever way it reads.
@@ -66,19 +66,19 @@ def contexts(encoder: nn.Module, vectors: Tensor, lengths: Tensor | None = None)
 
     Example:
         >>> import torch
-        >>> contexts(torch.nn.GRU(3, 5, batch_first=True), torch.randn(2, 4, 3), torch.tensor([4, 2])).shape
+        >>> run_encoder(torch.nn.GRU(3, 5, batch_first=True), torch.randn(2, 4, 3), torch.tensor([4, 2])).shape
         torch.Size([2, 4, 5])
     """
-    lengths = ragged(lengths, vectors.shape)
+    lengths = checked_lengths(lengths, vectors.shape)
     if lengths is None:
         return encoder(vectors)[0]
     if encoder.training and torch.is_grad_enabled():
-        return contexts_over_padding(encoder, vectors, lengths)
+        return run_padded_encoder(encoder, vectors, lengths)
     packed = pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
     return pad_packed_sequence(encoder(packed)[0], batch_first=True, total_length=vectors.shape[1])[0]
 
 
-def contexts_over_padding(encoder: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
+def run_padded_encoder(encoder: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
     """Run an encoder over a padded batch without packing it: what gradients go back through fast.
 
     Padding comes too late for what reads forward, and what reads back begins behind it.
@@ -136,6 +136,6 @@ def reads_ahead(encoder: nn.Module, input_size: int) -> bool:
     was = encoder.training
     encoder.eval()
     with torch.no_grad():
-        first, other = contexts(encoder, here)[:, 0]
+        first, other = run_encoder(encoder, here)[:, 0]
     encoder.train(was)
     return not torch.allclose(first, other, rtol=1e-4, atol=1e-6)

@@ -25,17 +25,17 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from unrolled.cells.recurrent import Recurrent
 from unrolled.errors import ShapeError, UsageError
-from unrolled.lab.models.decoder_bridge import Bridge
+from unrolled.lab.models.decoder_bridge import DecoderBridge
 from unrolled.lab.models.luong_attention import LuongAttention
-from unrolled.lab.models.run_encoder import ragged
+from unrolled.lab.models.run_encoder import checked_lengths
 
-__all__ = ["Decoding", "Network", "SequenceToSequence"]
+__all__ = ["DecodingState", "RecurrentNetwork", "SequenceToSequence"]
 
-Network = nn.RNNBase | Recurrent
+RecurrentNetwork = nn.RNNBase | Recurrent
 
 
 @dataclass(frozen=True)
-class Decoding:
+class DecodingState:
     """What a decoder goes on from, for a batch of sources."""
 
     state: tuple[Tensor, ...]
@@ -47,7 +47,7 @@ class Decoding:
     lengths: Tensor | None
     """How many words each source has, shape (batch,); None when none is padded."""
 
-    def select(self, rows: Tensor) -> Decoding:
+    def select(self, rows: Tensor) -> DecodingState:
         """Keep some rows, in some order, some of them more than once.
 
         Args:
@@ -56,7 +56,7 @@ class Decoding:
         Returns:
             What the decoder goes on from there.
         """
-        return Decoding(
+        return DecodingState(
             tuple(part[:, rows] for part in self.state),
             self.last[rows],
             self.memory[rows],
@@ -96,8 +96,8 @@ class SequenceToSequence(nn.Module):
     def __init__(
         self,
         source: nn.Module,
-        encoder: Network,
-        decoder: Network | None,
+        encoder: RecurrentNetwork,
+        decoder: RecurrentNetwork | None,
         target: nn.Module | None,
         head: nn.Module,
         attention: LuongAttention | None = None,
@@ -109,7 +109,7 @@ class SequenceToSequence(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
         self.target = target
-        self.bridge = Bridge(encoder) if encoder.bidirectional else None
+        self.bridge = DecoderBridge(encoder) if encoder.bidirectional else None
         self.attention = attention
         self.head = head
         self.dropout = nn.Dropout(dropout)
@@ -136,7 +136,7 @@ class SequenceToSequence(nn.Module):
             )
         return self._say(previous, self.begin(source, lengths))[0]
 
-    def begin(self, source: Tensor, lengths: Tensor | None = None) -> Decoding:
+    def begin(self, source: Tensor, lengths: Tensor | None = None) -> DecodingState:
         """Read sources to their end.
 
         Args:
@@ -155,7 +155,7 @@ class SequenceToSequence(nn.Module):
         if self.decoder is None and self.target is not None:  # one network, whose inputs must be of one size
             nothing = vectors.new_zeros(*vectors.shape[:2], self.encoder.input_size - vectors.shape[2])
             vectors = torch.cat((vectors, nothing), dim=-1)
-        lengths = ragged(lengths, vectors.shape)
+        lengths = checked_lengths(lengths, vectors.shape)
         if lengths is None:
             memory, final = self.encoder(vectors)
         else:
@@ -165,9 +165,9 @@ class SequenceToSequence(nn.Module):
         state = final if isinstance(final, tuple) else (final,)
         directions = 2 if self.encoder.bidirectional else 1
         last = torch.cat(tuple(state[0][-directions:]), dim=-1)
-        return Decoding(state if self.bridge is None else self.bridge(state), last, memory, lengths)
+        return DecodingState(state if self.bridge is None else self.bridge(state), last, memory, lengths)
 
-    def step(self, previous: Tensor, decoding: Decoding) -> tuple[Tensor, Decoding]:
+    def step(self, previous: Tensor, decoding: DecodingState) -> tuple[Tensor, DecodingState]:
         """Give the logits of one word more.
 
         Args:
@@ -180,7 +180,7 @@ class SequenceToSequence(nn.Module):
         logits, state = self._say(previous[:, None], decoding)
         return logits[:, 0], replace(decoding, state=state)
 
-    def _say(self, previous: Tensor, decoding: Decoding) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _say(self, previous: Tensor, decoding: DecodingState) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The logits after each of the previous words, and the decoder's final state."""
         rows, positions = previous.shape
         network = self.encoder if self.decoder is None else self.decoder
@@ -202,7 +202,7 @@ class SequenceToSequence(nn.Module):
         return self.head(self.dropout(outputs)), final if isinstance(final, tuple) else (final,)
 
 
-def _check(encoder: Network, decoder: Network | None) -> None:
+def _check(encoder: RecurrentNetwork, decoder: RecurrentNetwork | None) -> None:
     """Refuse networks that cannot hand their states on."""
     for name, network in (("encoder", encoder), ("decoder", decoder)):
         if network is not None and not network.batch_first:

@@ -16,13 +16,13 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.models.softmax_loss import softmax_loss
 
-__all__ = ["AdaptiveSoftmax", "FullSoftmax", "Softmax", "TiedSoftmax"]
+__all__ = ["AdaptiveSoftmax", "FullSoftmax", "SoftmaxLayer", "TiedSoftmax"]
 
 _CUTOFFS = (2_000, 10_000, 50_000, 250_000)
 _SHRINK = 4
 
 
-class Softmax(nn.Module, ABC):
+class SoftmaxLayer(nn.Module, ABC):
     """What predicts a token from the features of the position before it."""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Softmax(nn.Module, ABC):
         """
 
 
-class FullSoftmax(Softmax):
+class FullSoftmax(SoftmaxLayer):
     """A linear layer of its own.
 
     Args:
@@ -72,7 +72,7 @@ class FullSoftmax(Softmax):
         return softmax_loss(features, targets, self.output.weight, self.output.bias)
 
 
-class TiedSoftmax(Softmax):
+class TiedSoftmax(SoftmaxLayer):
     r"""The word vectors themselves are the weights: one matrix reads and predicts.
 
     .. math:: y = E\,P h + b
@@ -103,7 +103,7 @@ class TiedSoftmax(Softmax):
         return softmax_loss(self.project(features), targets, vectors, self.bias)
 
 
-class AdaptiveSoftmax(Softmax):
+class AdaptiveSoftmax(SoftmaxLayer):
     """Frequent words are scored at once; rare ones in clusters, and only where one of them came.
 
     Words must be numbered by frequency, as :class:`unrolled.lab.data.vocabulary.Vocabulary` numbers them. Clusters

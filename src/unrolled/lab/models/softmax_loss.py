@@ -21,13 +21,13 @@ from torch.nn import functional as F
 
 from unrolled.lab.data.vocabulary import PADDING
 
-__all__ = ["softmax_loss", "softmax_loss_plain"]
+__all__ = ["softmax_loss", "softmax_loss_reference"]
 
 _BLOCK = 2**22  # logits
 _ALIGNMENT = 16  # a row of another length, in floats, makes the first product half as fast
 
 
-def softmax_loss_plain(features: Tensor, targets: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def softmax_loss_reference(features: Tensor, targets: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Compute the cross-entropy from all logits.
 
     Args:
@@ -56,7 +56,7 @@ def softmax_loss(features: Tensor, targets: Tensor, weight: Tensor, bias: Tensor
     """
     learning = torch.is_grad_enabled() and features.requires_grad and weight.requires_grad and bias.requires_grad
     if not learning or features.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
-        return softmax_loss_plain(features, targets, weight, bias)
+        return softmax_loss_reference(features, targets, weight, bias)
     total: Tensor = _SoftmaxLoss.apply(features, targets, weight, bias)
     return total
 

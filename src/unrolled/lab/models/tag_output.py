@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from unrolled.errors import UsageError
 from unrolled.lab.data.tag_grammar import TagGrammar
 
-__all__ = ["EachTag", "LinearChain", "TagOutput"]
+__all__ = ["IndependentTags", "LinearChainCRF", "TagOutput"]
 
 NEVER = -1e4
 """The score of what cannot be: its exponential is 0, and unlike infinity it leaves gradients alone."""
@@ -69,7 +69,7 @@ class _Viterbi(nn.Module):
         return self.crf.decode(emissions, mask=inside)  # type: ignore[operator]  # a CRF
 
 
-class LinearChain(nn.Module):
+class LinearChainCRF(nn.Module):
     r"""A linear-chain conditional random field: one probability for all tags of a sentence.
 
     .. math:: p(y) \propto \exp\Bigl(a_{y_1} + \sum_t e_{t, y_t} + \sum_{t>1} T_{y_{t-1}, y_t} + b_{y_n}\Bigr)
@@ -122,7 +122,7 @@ class LinearChain(nn.Module):
         return functional_call(_Viterbi(self.crf), self._scores("crf."), (emissions, inside))
 
 
-class EachTag(nn.Module):
+class IndependentTags(nn.Module):
     """A softmax at every token, which knows nothing of the tags beside it; they may spell no whole entity."""
 
     def cost(self, emissions: Tensor, tags: Tensor, inside: Tensor) -> Tensor:

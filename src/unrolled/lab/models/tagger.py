@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import ShapeError, UsageError
-from unrolled.lab.models.run_encoder import contexts
+from unrolled.lab.models.run_encoder import run_encoder
 from unrolled.lab.models.tag_output import TagOutput
 from unrolled.lab.models.word_dropout import WordDropout
 
@@ -76,4 +76,4 @@ class Tagger(nn.Module):
             if shapes is None:
                 raise UsageError("no word shapes came; expected them, as this tagger reads them")
             vectors = torch.cat((vectors, self.shapes(shapes)), dim=-1)
-        return self.head(self.dropout(contexts(self.encoder, self.dropout(vectors), lengths)))
+        return self.head(self.dropout(run_encoder(self.encoder, self.dropout(vectors), lengths)))

@@ -14,9 +14,9 @@ from torch.nn import functional as F
 from unrolled.lab.data.bracket_strings import NOTHING, BracketBatch, EncodedBrackets
 from unrolled.lab.data.corpus import Brackets
 from unrolled.lab.data.formats.brackets import pairs
-from unrolled.lab.metrics.worst_case import SURE, accuracy_by_distance, in_ranges
-from unrolled.lab.models.brackets import NextBracket, fixed_brackets, learned_brackets
-from unrolled.lab.models.factory import Encoding, features, make_encoder
+from unrolled.lab.metrics.worst_case import CONFIDENT, accuracy_by_distance, group_distances
+from unrolled.lab.models.brackets import NextBracketModel, fixed_brackets, learned_brackets
+from unrolled.lab.models.factory import EncoderSettings, feature_count, make_encoder
 from unrolled.lab.training.checked_fields import count
 from unrolled.lab.training.task import Loss, Measure, State, Task
 
@@ -25,7 +25,7 @@ __all__ = ["BracketEncoding", "CloseBrackets"]
 _STACK = "dyck"
 
 
-class BracketEncoding(Encoding):
+class BracketEncoding(EncoderSettings):
     """What reads brackets, and what it is to predict."""
 
     encoder: str = _STACK
@@ -94,16 +94,16 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         """The kinds of brackets, as files write them."""
         return pairs(self.kinds)
 
-    def build(self) -> NextBracket:
+    def build(self) -> NextBracketModel:
         """Build the model; of the Dyck-RNN's state its head reads the top."""
         chosen = self._complete()
         size = chosen.embedding
         by_hand = not self.architecture.embedding
-        return NextBracket(
+        return NextBracketModel(
             embedding=fixed_brackets(self.kinds) if by_hand else learned_brackets(self.kinds, size),
             encoder=make_encoder(chosen, size),
             head=nn.Linear(
-                size if chosen.encoder == _STACK else features(chosen),
+                size if chosen.encoder == _STACK else feature_count(chosen),
                 self.kinds if chosen.predict == "closing" else 2 * self.kinds + 1,
             ),
             dropout=chosen.dropout,
@@ -173,10 +173,10 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         """Give the accuracy by distance, in ranges."""
         rows = [
             (f"{each.first}–{each.last}" if each.last > each.first else f"{each.first}", each.mean, each.least)
-            for each in in_ranges(self.distances(model, batches))
+            for each in group_distances(self.distances(model, batches))
         ]
         return (
-            f"the share of closing brackets that get more than {SURE}, by the distance from what they close:",
+            f"the share of closing brackets that get more than {CONFIDENT}, by the distance from what they close:",
             f"{'distance':>10} {'mean':>8} {'least':>8}",
             *(f"{distances:>10} {mean:8.2%} {least:8.2%}" for distances, mean, least in rows),
         )

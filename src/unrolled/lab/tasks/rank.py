@@ -15,9 +15,9 @@ from unrolled.lab.data.questions import EncodedQuestions, QuestionBatch, stacked
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_overlap import Overlap
-from unrolled.lab.metrics.ranking import ranking
-from unrolled.lab.models.factory import Pooled, features, make_embedding, make_encoder, make_pooling
-from unrolled.lab.models.ranker import GivenQuestion, Ranker, comparison
+from unrolled.lab.metrics.ranking import ranking_scores
+from unrolled.lab.models.factory import PooledSettings, feature_count, make_embedding, make_encoder, make_pooling
+from unrolled.lab.models.ranker import FixedQuestionScorer, Ranker, make_comparison
 from unrolled.lab.training.task import Loss, Measure, Reading, State, Task
 
 __all__ = ["Rank", "RankEncoding"]
@@ -25,7 +25,7 @@ __all__ = ["Rank", "RankEncoding"]
 _BETWEEN = "|||"
 
 
-class RankEncoding(Pooled):
+class RankEncoding(PooledSettings):
     """What reads questions and sentences into vectors, and how these are compared."""
 
     hidden: int = Field(64, ge=1)
@@ -101,7 +101,7 @@ class Rank(Task[Selection, QuestionBatch]):
             embedding=make_embedding(len(self.vocabulary), chosen.embedding),
             encoder=make_encoder(chosen, chosen.embedding),
             pooling=make_pooling(chosen),
-            match=comparison(features(chosen), chosen.dropout),
+            match=make_comparison(feature_count(chosen), chosen.dropout),
             counts=Overlap.numbers if chosen.overlap else 0,
             dropout=chosen.dropout,
             word_dropout=chosen.word_dropout,
@@ -149,7 +149,7 @@ class Rank(Task[Selection, QuestionBatch]):
             for given, truths, there in zip(found, batch.right, batch.sizes > 0, strict=True):
                 scores.append(given[there].tolist())
                 right.append(truths[there].tolist())
-        return {**ranking(scores, right)._asdict(), "loss": loss / len(scores)}
+        return {**ranking_scores(scores, right)._asdict(), "loss": loss / len(scores)}
 
     def _scores(self, model: nn.Module, batch: QuestionBatch) -> Tensor:
         shared = batch.shared if self.architecture.overlap else None
@@ -165,7 +165,7 @@ class Rank(Task[Selection, QuestionBatch]):
         (sentence,) = sentences
         asked, read = (torch.tensor([self.vocabulary.encode(tokens)]) for tokens in (question, sentence))
         shared = torch.tensor([self.overlap.of(question, sentence)]) if self.architecture.overlap else None
-        given = GivenQuestion(cast("Ranker", model), asked, shared)
+        given = FixedQuestionScorer(cast("Ranker", model), asked, shared)
         return Reading(given, (read,), sentence, ("score",), self.vocabulary.unknown((*question, *sentence)))
 
 

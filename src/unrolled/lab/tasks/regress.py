@@ -16,7 +16,7 @@ from unrolled.lab.data.corpus import Rated, Regression
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.metrics.pearson import pearson
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.models.factory import Pooled, make_classifier
+from unrolled.lab.models.factory import PooledSettings, make_classifier
 from unrolled.lab.training.checked_fields import number
 from unrolled.lab.training.task import Loss, Measure, State
 from unrolled.lab.training.text_tasks import WholeText
@@ -45,7 +45,7 @@ class Regress(WholeText[Regression]):
         Measure("pearson", "Pearson's correlation of predictions and ratings", unit=""),
     )
 
-    def __init__(self, architecture: Pooled, vocabulary: Vocabulary, mean: float) -> None:
+    def __init__(self, architecture: PooledSettings, vocabulary: Vocabulary, mean: float) -> None:
         super().__init__(architecture, vocabulary)
         self.mean = mean
 
@@ -55,7 +55,7 @@ class Regress(WholeText[Regression]):
         return ("rating",)
 
     @classmethod
-    def from_corpus(cls, corpus: Regression, architecture: Pooled) -> Self:
+    def from_corpus(cls, corpus: Regression, architecture: PooledSettings) -> Self:
         """Gather the words of the training texts, lower-cased, and their mean rating."""
         words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
         return cls(architecture, words, fmean(example.rating for example in corpus.train))
@@ -65,7 +65,7 @@ class Regress(WholeText[Regression]):
         return {"vocabulary": self.vocabulary.to_record(), "mean": self.mean}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], architecture: Pooled) -> Self:
+    def from_fields(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
         """Make the task of these words and this mean."""
         return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), number(fields, "mean"))
 

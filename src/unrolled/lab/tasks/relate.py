@@ -13,14 +13,14 @@ from unrolled.lab.data.batching import TextBatch
 from unrolled.lab.data.corpus import Relations
 from unrolled.lab.data.markers import tokenise_marked
 from unrolled.lab.metrics.relation_f1 import OTHER, relation_f1
-from unrolled.lab.models.factory import Pooled
+from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.training.task import Measure
 from unrolled.lab.training.text_tasks import ClassesOfTexts
 
 __all__ = ["Relate", "Relating"]
 
 
-class Relating(Pooled):
+class Relating(PooledSettings):
     """What reads a text with two marked entities into one vector."""
 
     encoder: str = "lstm"

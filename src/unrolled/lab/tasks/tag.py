@@ -16,9 +16,9 @@ from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_shape import SHAPES, word_shape
 from unrolled.lab.metrics.entity_scores import entity_scorer, entity_scores
-from unrolled.lab.models.at_position import AtPosition, position_in
-from unrolled.lab.models.factory import Encoding, features, make_reader
-from unrolled.lab.models.tag_output import EachTag, LinearChain, TagOutput
+from unrolled.lab.models.at_position import OutputAtPosition, checked_position
+from unrolled.lab.models.factory import EncoderSettings, feature_count, make_embedding_and_encoder
+from unrolled.lab.models.tag_output import IndependentTags, LinearChainCRF, TagOutput
 from unrolled.lab.models.tagger import Tagger
 from unrolled.lab.training.checked_fields import names, truth
 from unrolled.lab.training.task import Loss, Measure, Reading, State, Task
@@ -36,7 +36,7 @@ _TOKENS = (
 )
 
 
-class TagEncoding(Encoding):
+class TagEncoding(EncoderSettings):
     """What reads a sentence, and how tags are made of it."""
 
     encoder: str = "lstm"
@@ -100,12 +100,12 @@ class Tag(Task[Tagging, TaggedBatch]):
         """Build the tagger."""
         chosen = self.architecture
         shapes = nn.Embedding(len(SHAPES), chosen.shapes, padding_idx=0) if chosen.shapes else None
-        output: TagOutput = LinearChain(self.grammar) if chosen.crf else EachTag()
-        embedding, encoder = make_reader(chosen, len(self.vocabulary), beside=chosen.shapes)
+        output: TagOutput = LinearChainCRF(self.grammar) if chosen.crf else IndependentTags()
+        embedding, encoder = make_embedding_and_encoder(chosen, len(self.vocabulary), beside=chosen.shapes)
         return Tagger(
             embedding=embedding,
             encoder=encoder,
-            head=nn.Linear(features(chosen), len(self.tags)),
+            head=nn.Linear(feature_count(chosen), len(self.tags)),
             output=output,
             shapes=shapes,
             dropout=chosen.dropout,
@@ -146,14 +146,14 @@ class Tag(Task[Tagging, TaggedBatch]):
     def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:
         """Put a sentence before a trained tagger, for what it says of one token: its emissions."""
         tokens = tokenise(text)
-        position = position_in(tokens, at)
+        position = checked_position(tokens, at)
         inputs = (
             torch.tensor([self.vocabulary.encode(tokens)]),
             torch.tensor([len(tokens)]),
             torch.tensor([[word_shape(token) for token in tokens]]),
         )
         unknown = self.vocabulary.unknown(tokens)
-        return Reading(AtPosition(model, position), inputs, tuple(tokens), self.tags, unknown)
+        return Reading(OutputAtPosition(model, position), inputs, tuple(tokens), self.tags, unknown)
 
 
 def _inside(batch: TaggedBatch) -> Tensor:

@@ -19,11 +19,11 @@ from unrolled.lab.data.sentence_pairs import EncodedPairs, TranslationBatch
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.metrics.bleu import BLEU_SIGNATURE, bleu, bleu_scorer
-from unrolled.lab.models.at_position import AtPosition, position_in
-from unrolled.lab.models.beam_search import Said, beam_search, greedy_search
-from unrolled.lab.models.factory import Encoding, features, make_encoder
+from unrolled.lab.models.at_position import OutputAtPosition, checked_position
+from unrolled.lab.models.beam_search import TokenIds, beam_search, greedy_search
+from unrolled.lab.models.factory import EncoderSettings, feature_count, make_encoder
 from unrolled.lab.models.luong_attention import LuongAttention
-from unrolled.lab.models.sequence_to_sequence import Decoding, Network, SequenceToSequence
+from unrolled.lab.models.sequence_to_sequence import DecodingState, RecurrentNetwork, SequenceToSequence
 from unrolled.lab.training.task import Loss, Measure, Reading, State, Task
 
 __all__ = ["EncodedPairs", "Translate", "Translating", "TranslationBatch"]
@@ -34,7 +34,7 @@ _END = "<eos>"
 _BETWEEN = "|||"
 
 
-class Translating(Encoding):
+class Translating(EncoderSettings):
     """What reads a sentence and says it in another language; the five extensions of the notes, and attention."""
 
     hidden: int = Field(256, ge=1)
@@ -130,7 +130,7 @@ class Translate(Task[Translation, TranslationBatch]):
     def build(self) -> SequenceToSequence:
         """Build encoder and decoder."""
         made = self.architecture
-        size = features(made)
+        size = feature_count(made)
         both = made.embedding + size  # what extension II reads: the previous word, and c
         one_way = made.model_copy(update={"bidirectional": False})
         encoder = make_encoder(made, both if made.fed and not made.separate else made.embedding)
@@ -139,8 +139,8 @@ class Translate(Task[Translation, TranslationBatch]):
             decoder = make_encoder(one_way, both if made.fed else 1)  # it reads nothing, but something must be read
         return SequenceToSequence(
             source=_vectors(len(self.source), made.embedding),
-            encoder=cast("Network", encoder),
-            decoder=cast("Network | None", decoder),
+            encoder=cast("RecurrentNetwork", encoder),
+            decoder=cast("RecurrentNetwork | None", decoder),
             target=_vectors(len(self.target), made.embedding) if made.fed else None,
             head=nn.Linear(made.hidden, len(self.target)),
             attention=LuongAttention(made.hidden, size) if made.attention else None,
@@ -208,8 +208,8 @@ class Translate(Task[Translation, TranslationBatch]):
     def measure(self, model: nn.Module, batches: Iterable[TranslationBatch]) -> dict[str, float]:
         """Translate greedily, and compare with the translations at hand."""
         loss, count = 0.0, 0
-        said: list[Said] = []
-        right: list[Said] = []
+        said: list[TokenIds] = []
+        right: list[TokenIds] = []
         for batch in batches:
             cost = self.loss(model, batch, ())
             loss, count = loss + cost.total.item(), count + cost.count
@@ -218,7 +218,7 @@ class Translate(Task[Translation, TranslationBatch]):
         mean = loss / count
         return {"bleu": bleu(said, right), "loss": mean, "perplexity": math.exp(min(mean, 700.0))}
 
-    def translate(self, model: nn.Module, source: Tensor, lengths: Tensor, beam: int = 1) -> list[Said]:
+    def translate(self, model: nn.Module, source: Tensor, lengths: Tensor, beam: int = 1) -> list[TokenIds]:
         """Translate sentences.
 
         Args:
@@ -232,7 +232,7 @@ class Translate(Task[Translation, TranslationBatch]):
         """
         assert isinstance(model, SequenceToSequence)
 
-        def step(words: Tensor, decoding: Decoding) -> tuple[Tensor, Decoding]:
+        def step(words: Tensor, decoding: DecodingState) -> tuple[Tensor, DecodingState]:
             logits, after = model.step(words, decoding)
             return logits.index_fill(1, torch.tensor(PADDING, device=logits.device), -torch.inf), after
 
@@ -255,13 +255,13 @@ class Translate(Task[Translation, TranslationBatch]):
         source = self.look_up(sentence)[None]
         if given:
             said = self.target.encode(given[0])
-            position = len(said) if at is None else position_in([*given[0], _END], at)
+            position = len(said) if at is None else checked_position([*given[0], _END], at)
         else:
             (said,) = self.translate(model, source, torch.tensor([len(sentence)]))
-            position = position_in([*self.target.decode(said), _END], at or 0)
+            position = checked_position([*self.target.decode(said), _END], at or 0)
         words = tuple(self._ordered(sentence))
         return Reading(
-            model=AtPosition(model, position),
+            model=OutputAtPosition(model, position),
             inputs=(source, torch.tensor([[END, *said]])),
             tokens=words,
             outputs=self.target.words,

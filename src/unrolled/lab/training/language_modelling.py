@@ -16,10 +16,10 @@ from unrolled.lab.data.corpus import Language, Stream
 from unrolled.lab.data.running_text import END_OF_LINE
 from unrolled.lab.data.stream_index import gather, index
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
-from unrolled.lab.models.at_position import AtPosition, position_in
-from unrolled.lab.models.factory import Encoding, features, make_reader
+from unrolled.lab.models.at_position import OutputAtPosition, checked_position
+from unrolled.lab.models.factory import EncoderSettings, feature_count, make_embedding_and_encoder
 from unrolled.lab.models.language_model import LanguageModel
-from unrolled.lab.models.softmax import AdaptiveSoftmax, FullSoftmax, Softmax, TiedSoftmax
+from unrolled.lab.models.softmax import AdaptiveSoftmax, FullSoftmax, SoftmaxLayer, TiedSoftmax
 from unrolled.lab.training.task import Loss, Reading, State, Task
 
 __all__ = ["LanguageTask", "Predicting", "make_language_model"]
@@ -28,7 +28,7 @@ _MANY_WORDS = 50_000
 _LINE_ENDS = (END_OF_LINE, "\n")
 
 
-class Predicting(Encoding):
+class Predicting(EncoderSettings):
     """What predicts the next token."""
 
     bptt: int = Field(35, ge=1)
@@ -63,15 +63,15 @@ def make_language_model(architecture: Predicting, words: int) -> LanguageModel:
     if architecture.encoder == "transformer":
         options = {"causal": True, **architecture.options}
         architecture = architecture.model_copy(update={"options": options})
-    size, embedding = features(architecture), architecture.embedding
-    head: Softmax
+    size, embedding = feature_count(architecture), architecture.embedding
+    head: SoftmaxLayer
     if architecture.adaptive == "on" or (architecture.adaptive == "auto" and words >= _MANY_WORDS):
         head = AdaptiveSoftmax(size, words)
     elif architecture.tied:
         head = TiedSoftmax(size, words, embedding)
     else:
         head = FullSoftmax(size, words)
-    return LanguageModel(*make_reader(architecture, words), head, architecture.dropout)
+    return LanguageModel(*make_embedding_and_encoder(architecture, words), head, architecture.dropout)
 
 
 class LanguageTask(Task[Language, Window]):
@@ -175,6 +175,8 @@ class LanguageTask(Task[Language, Window]):
     def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:
         """Put the beginning of a text before a trained model; it says what comes after the token ``at``."""
         tokens = self.cut(text)
-        tokens = tokens[: position_in(tokens, at) + 1]
+        tokens = tokens[: checked_position(tokens, at) + 1]
         inputs = (torch.tensor([self.vocabulary.encode(tokens)]),)
-        return Reading(AtPosition(model, -1), inputs, tokens, self.vocabulary.words, self.vocabulary.unknown(tokens))
+        return Reading(
+            OutputAtPosition(model, -1), inputs, tokens, self.vocabulary.words, self.vocabulary.unknown(tokens)
+        )

@@ -29,7 +29,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from unrolled.errors import DataError, FileError, UnrolledError, UsageError
-from unrolled.lab.models.factory import Encoding
+from unrolled.lab.models.factory import EncoderSettings
 from unrolled.lab.settings import Config
 from unrolled.lab.training.callbacks import Epoch
 from unrolled.lab.training.checkpoints import Checkpoints
@@ -223,7 +223,7 @@ def load_plan(folder: Path, kind: type[Task[Any, Any]] | None = None) -> Plan:
     path = folder / _CONFIG
     try:
         kind = kind or _TASKS.get(str(config["task"]))
-        architecture: Encoding = kind.Architecture(**config["architecture"])
+        architecture: EncoderSettings = kind.Architecture(**config["architecture"])
         settings = TrainingSettings(**config["training"])
         sizes = {str(name): int(size) for name, size in config["examples"].items()}
         data = DataChoice(**config["data"])

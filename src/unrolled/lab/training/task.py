@@ -14,7 +14,7 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.batching import Batch
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.vocabulary import Vocabulary
-from unrolled.lab.models.factory import Encoding
+from unrolled.lab.models.factory import EncoderSettings
 
 __all__ = ["Loss", "Measure", "Reading", "Split", "State", "Task"]
 
@@ -128,7 +128,7 @@ class Task(ABC, Generic[C, B]):
     """One line for the command line's help."""
     kind: ClassVar[type[Corpus[Any]]]
     """The kind of corpus that is learned."""
-    Architecture: ClassVar[type[Encoding]]
+    Architecture: ClassVar[type[EncoderSettings]]
     """The settings of its model."""
     training: ClassVar[Mapping[str, Any]] = {}
     """The training settings whose defaults are this task's own."""
@@ -137,7 +137,7 @@ class Task(ABC, Generic[C, B]):
     evaluation_batch: ClassVar[int] = 256
     """How many examples are judged at a time."""
 
-    def __init__(self, architecture: Encoding) -> None:
+    def __init__(self, architecture: EncoderSettings) -> None:
         self.architecture = architecture
 
     @classmethod

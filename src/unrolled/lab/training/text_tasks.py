@@ -16,7 +16,7 @@ from unrolled.lab.data.corpus import Classification, Corpus, Example
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.models.factory import Pooled, make_classifier
+from unrolled.lab.models.factory import PooledSettings, make_classifier
 from unrolled.lab.training.checked_fields import names
 from unrolled.lab.training.task import Loss, Reading, State, Task
 
@@ -34,11 +34,11 @@ class WholeText(Task[C, TextBatch]):
         vocabulary: the words of the training texts.
     """
 
-    Architecture = Pooled
+    Architecture = PooledSettings
 
-    def __init__(self, architecture: Pooled, vocabulary: Vocabulary) -> None:
+    def __init__(self, architecture: PooledSettings, vocabulary: Vocabulary) -> None:
         super().__init__(architecture)
-        self.architecture: Pooled = architecture
+        self.architecture: PooledSettings = architecture
         self.vocabulary = vocabulary
 
     def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
@@ -81,7 +81,7 @@ class ClassesOfTexts(WholeText[D]):
         labels: the classes' names, in the order of the logits.
     """
 
-    def __init__(self, architecture: Pooled, vocabulary: Vocabulary, labels: Sequence[str]) -> None:
+    def __init__(self, architecture: PooledSettings, vocabulary: Vocabulary, labels: Sequence[str]) -> None:
         super().__init__(architecture, vocabulary)
         self.labels = tuple(labels)
 
@@ -96,7 +96,7 @@ class ClassesOfTexts(WholeText[D]):
         return self.labels
 
     @classmethod
-    def from_corpus(cls, corpus: D, architecture: Pooled) -> Self:
+    def from_corpus(cls, corpus: D, architecture: PooledSettings) -> Self:
         """Gather the words of the training texts, lower-cased, and the labels."""
         words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
         return cls(architecture, words, corpus.labels)
@@ -106,7 +106,7 @@ class ClassesOfTexts(WholeText[D]):
         return {"vocabulary": self.vocabulary.to_record(), "labels": list(self.labels)}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], architecture: Pooled) -> Self:
+    def from_fields(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
         """Make the task of these words and labels."""
         return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), names(fields, "labels"))
 

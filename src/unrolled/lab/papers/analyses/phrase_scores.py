@@ -21,7 +21,7 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.batching import EncodedTexts
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.models.run_encoder import contexts_over_padding
+from unrolled.lab.models.run_encoder import run_padded_encoder
 from unrolled.lab.papers.analyses.contextual_decomposition import contextual_decomposition
 from unrolled.lab.papers.analyses.phrases import Phrases
 
@@ -79,7 +79,7 @@ class Reader:
         Returns:
             The polarity, shape (batch,).
         """
-        states = contexts_over_padding(self.model.encoder, vectors, lengths)
+        states = run_padded_encoder(self.model.encoder, vectors, lengths)
         negative, positive = self.model.head(self.model.pooling(states, lengths)).unbind(dim=-1)
         return positive - negative
 

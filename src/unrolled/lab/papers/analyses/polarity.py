@@ -23,7 +23,7 @@ from unrolled.decomposition.decomposition import Decomposition, decompose
 from unrolled.decomposition.open_network import Network
 from unrolled.errors import UsageError
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.models.run_encoder import contexts
+from unrolled.lab.models.run_encoder import run_encoder
 from unrolled.lab.training.run_folder import Run
 from unrolled.lab.training.text_tasks import WholeText
 
@@ -119,7 +119,7 @@ def context_vectors(run: Run, phrases: Sequence[str], expansion: str | None = No
     """
     vectors, lengths = _vectors(run, phrases)
     if expansion is None or not isinstance(_encoder(run), Network):
-        found = contexts(_encoder(run), vectors, lengths)
+        found = run_encoder(_encoder(run), vectors, lengths)
     else:
         found = open_phrases(run, phrases, expansion).context()
     return found[torch.arange(len(phrases)), lengths - 1]

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.find_corpus import load_dataset
 from unrolled.lab.data.stream_index import gather
-from unrolled.lab.models.ngram_lm import CountModel
+from unrolled.lab.models.ngram_lm import NGramLanguageModel
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table
@@ -111,7 +111,7 @@ class LanguageModels(Experiment):
             found = figures(run)
             return {**found, "kept": found["parameters"]}
         known = gather(corpus.train)
-        model = CountModel(chosen["order"], chosen["smoothing"]).fit(corpus.train, known)
+        model = NGramLanguageModel(chosen["order"], chosen["smoothing"]).fit(corpus.train, known)
         lines = [known.decode(known.encode(line)) for line in corpus.train]
         grown = []
         for part in _PARTS:

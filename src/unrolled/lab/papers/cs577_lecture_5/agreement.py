@@ -27,7 +27,7 @@ from unrolled.cells.base import Cell
 from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
-from unrolled.lab.models.ngram_lm import CountModel
+from unrolled.lab.models.ngram_lm import NGramLanguageModel
 from unrolled.lab.papers.analyses.subject_verb_agreement import VOCABULARY, AgreementSentence
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.table import Number, Table
@@ -124,7 +124,7 @@ Prefers = Callable[[Sequence[AgreementSentence]], list[float]]
 
 
 def _count(train: Sequence[AgreementSentence], chosen: Mapping[str, Any]) -> Prefers:
-    counts = CountModel(_ORDERS[chosen["model"]]).fit([sentence.words for sentence in train])
+    counts = NGramLanguageModel(_ORDERS[chosen["model"]]).fit([sentence.words for sentence in train])
     before = train[-1].words  # the text runs on: no sentence but the first of all begins behind nothing
 
     def prefers(asked: Sequence[AgreementSentence]) -> list[float]:

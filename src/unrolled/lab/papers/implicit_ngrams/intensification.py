@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Regression
 from unrolled.lab.data.text_files import find_file
-from unrolled.lab.models.factory import Pooled
+from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.papers.analyses.adjectives import PolarAdjectives, by_sign, polar_adjectives, sst2_adjectives
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.training_choices import ADAGRAD, GLOVE
@@ -77,7 +77,7 @@ class Intensification(Experiment):
                     "data": "made-up ratings" if scale == "smoke" else "sst-regression",
                     "begins with": None if scale == "smoke" else GLOVE,
                     "name": model,
-                    "model": Pooled(encoder=encoder, pooling="mean", **sizes).model_dump(mode="json"),
+                    "model": PooledSettings(encoder=encoder, pooling="mean", **sizes).model_dump(mode="json"),
                     "training": training,
                 }
                 trials.append(Trial(f"{model}, seed {seed}", settings))

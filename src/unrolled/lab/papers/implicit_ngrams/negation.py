@@ -19,7 +19,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Classification
-from unrolled.lab.models.factory import Pooled
+from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.papers.analyses.adjectives import (
     PRINTED,
     PUBLISHED,
@@ -92,7 +92,7 @@ class Negation(Experiment):
             training = TrainingSettings(**chosen).model_dump(mode="json")
             for model in _MODELS if scale != "smoke" else _SMOKE:
                 size = sizes["side"] ** 2 if model == "MM" else sizes["hidden"]
-                architecture = Pooled(
+                architecture = PooledSettings(
                     encoder=_ENCODERS[model],
                     hidden=size,
                     embedding=size,

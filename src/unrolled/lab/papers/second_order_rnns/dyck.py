@@ -30,7 +30,7 @@ from torch import nn
 from unrolled.cells.dyck import Dyck as Stack
 from unrolled.cells.recurrent import Recurrent
 from unrolled.lab.data.datasets.dyck import Dyck
-from unrolled.lab.models.brackets import NextBracket
+from unrolled.lab.models.brackets import NextBracketModel
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn
@@ -130,7 +130,7 @@ class DyckBrackets(Experiment):
         drawn = {name: tuple(value) for name, value in chosen["data"].items()}
         corpus = Dyck(_KINDS, chosen["depth"], seed=chosen["training"]["seed"], **drawn).read()
         run = learn(bench, "brackets", corpus, chosen["architecture"], chosen["training"])
-        task, model = cast("CloseBrackets", run.task), cast("NextBracket", run.model)
+        task, model = cast("CloseBrackets", run.task), cast("NextBracketModel", run.model)
         split = task.encode(corpus.test)
         with torch.no_grad():
             found = task.distances(model, (split.select(which) for which in split.plan(task.evaluation_batch)))
@@ -159,7 +159,7 @@ class DyckBrackets(Experiment):
         )
 
 
-def gates(model: NextBracket) -> list[float] | None:
+def gates(model: NextBracketModel) -> list[float] | None:
     """Say how far each bracket pushes.
 
     Args:
