@@ -6,7 +6,9 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import pydoc
 import re
+import rlcompleter
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ from types import ModuleType
 import pytest
 
 import unrolled
+from unrolled import errors
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -73,12 +76,33 @@ def test_what_is_public_explains_itself(name: str) -> None:
                     assert inspect.getdoc(getattr(value, attribute)), f"{label}.{attribute} has no docstring"
 
 
-def test_the_package_offers_what_it_lists_and_nothing_else() -> None:
-    assert set(unrolled.__all__) == {"__version__", "decompose", "explain"}
-    for name in unrolled.__all__:
-        assert getattr(unrolled, name)
+def test_the_package_lists_what_it_offers_and_nothing_else() -> None:
+    mistakes = {name for name, value in vars(errors).items() if inspect.isclass(value) and name in errors.__all__}
+    offered = {"__version__", "cells", "decompose", "explain", "load", "Decomposition", "Explanation", "Ledger"}
+    assert set(dir(unrolled)) == set(unrolled.__all__) == offered | mistakes
+    completed = rlcompleter.Completer({"unrolled": unrolled})
+    assert {name for k in range(99) if (name := completed.complete("unrolled.l", k))} == {"unrolled.load("}
+    text = pydoc.render_doc(unrolled, renderer=pydoc.plaintext)
+    for name in offered - {"__version__", "cells"} | mistakes:
+        assert re.search(rf"^    (class )?{name}\(", text, re.MULTILINE), name
+    for name in ("TYPE_CHECKING", "annotations", "importlib"):
+        assert not hasattr(unrolled, name)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = unrolled.nonsense
+
+
+def test_the_package_is_typed() -> None:
+    program = "import unrolled; reveal_type(unrolled.load); reveal_type(unrolled.explain); unrolled.nonsense"
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent", "-c", program],
+        cwd=ROOT / "src",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "unrolled.extras.TrainedRun" in done.stdout, done.stdout
+    assert "unrolled.explanation.explanation.Explanation" in done.stdout
+    assert 'Module has no attribute "nonsense"' in done.stdout
 
 
 def test_the_package_alone_loads_no_torch() -> None:

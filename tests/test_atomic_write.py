@@ -5,55 +5,59 @@ from pathlib import Path
 
 import pytest
 
-from unrolled.atomic_write import write_whole
+from unrolled.atomic_write import atomic_write
 from unrolled.errors import FileError
 
+KINDS = pytest.mark.parametrize("durable", [False, True])
 
-def test_a_file_is_replaced_whole(tmp_path):
+
+@KINDS
+def test_a_file_is_replaced_whole(tmp_path, durable):
     path = tmp_path / "page.html"
-    write_whole(path, b"a longer first version")
-    write_whole(str(path), b"second")
+    atomic_write(path, b"a longer first version", durable=durable)
+    atomic_write(str(path), b"second", durable=durable)
     assert path.read_bytes() == b"second"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(FileError, match="folder"):
-        write_whole(tmp_path, b"")
+        atomic_write(tmp_path, b"")
 
 
 @pytest.mark.parametrize("name", ["missing/page.html", "n" * 300 + ".html", "nul\0.html"])
 def test_a_path_that_cannot_be_is_refused_in_one_line(tmp_path, name):
     with pytest.raises(FileError, match="cannot write") as caught:
-        write_whole(tmp_path / name, b"")
+        atomic_write(tmp_path / name, b"")
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_parent_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(FileError, match="no folder"):
-        write_whole(tmp_path / "file" / "page.html", b"")
+    with pytest.raises(FileError, match=r"the folder .*file' does not exist"):
+        atomic_write(tmp_path / "file" / "page.html", b"")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(FileError, match="plain file"):
-        write_whole(pipe, b"")
+    with pytest.raises(FileError, match="not a regular file"):
+        atomic_write(pipe, b"")
     assert pipe.is_fifo()
 
 
 def test_a_link_is_followed(tmp_path):
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("real")
-    write_whole(tmp_path / "link", b"new")
+    atomic_write(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"new"
 
 
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+@KINDS
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, durable):
     path = tmp_path / "page.html"
     path.write_bytes(b"old")
 
@@ -62,13 +66,40 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(FileError, match="No space left"):
-        write_whole(path, b"new")
+        atomic_write(path, b"new", durable=durable)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
 
+@KINDS
+def test_a_short_write_goes_on_until_all_bytes_are_written(tmp_path, monkeypatch, durable):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, content: write(descriptor, content[:3]))
+    atomic_write(tmp_path / "page.html", b"ten bytes.", durable=durable)
+    assert (tmp_path / "page.html").read_bytes() == b"ten bytes."
+
+
+def test_only_a_durable_write_waits_for_the_disk_before_and_after_the_replacement(tmp_path, monkeypatch):
+    calls = []
+    fsync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (calls.append("fsync"), fsync(descriptor)))
+    monkeypatch.setattr(Path, "replace", lambda *paths: (calls.append("replace"), replace(*paths)))
+    atomic_write(tmp_path / "page.html", b"")
+    assert calls == ["replace"]
+    calls.clear()
+    atomic_write(tmp_path / "page.html", b"", durable=True)
+    assert calls == ["fsync", "replace", "fsync"]
+
+
+def test_what_a_killed_durable_write_left_is_overwritten(tmp_path):
+    (tmp_path / ".step.safetensors.tmp").write_bytes(b"half of a long che")
+    atomic_write(tmp_path / "step.safetensors", b"whole", durable=True)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("step.safetensors", b"whole")]
+
+
+@KINDS
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
-def test_the_file_is_as_readable_as_any_other_new_file(tmp_path):
+def test_the_file_is_as_readable_as_any_other_new_file(tmp_path, durable):
     (tmp_path / "plain").write_bytes(b"")
-    write_whole(tmp_path / "ours", b"")
+    atomic_write(tmp_path / "ours", b"", durable=durable)
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode

@@ -1,27 +1,73 @@
-"""Open any recurrent network, exactly.
+"""Explain any recurrent network exactly.
 
-Each hidden state is rewritten as a sum of n-gram terms, and every logit is accounted for:
-n-grams + initial state + bias + remainder.
+Each hidden state is a sum of n-gram terms, and every logit is accounted for:
+logit = n-grams + initial state + bias + remainder.
 """
 
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from unrolled.decomposition.decomposition import decompose
-    from unrolled.explanation.api import explain
-
-__all__ = ["__version__", "decompose", "explain"]
+import importlib as _importlib
+import typing as _typing
 
 __version__ = "0.1.0"
 
-_HOMES = {"decompose": "unrolled.decomposition.decomposition", "explain": "unrolled.explanation.api"}
+__all__ = [
+    "ConfigError",
+    "DataError",
+    "Decomposition",
+    "DivergedError",
+    "Explanation",
+    "FileError",
+    "Ledger",
+    "NonFiniteError",
+    "ParityError",
+    "ShapeError",
+    "StoppedError",
+    "UnknownNameError",
+    "UnrolledError",
+    "UsageError",
+    "__version__",
+    "cells",
+    "decompose",
+    "explain",
+    "load",
+]
 
+if _typing.TYPE_CHECKING:
+    from unrolled import cells
+    from unrolled.decomposition.decomposition import Decomposition, decompose
+    from unrolled.decomposition.ledger import Ledger
+    from unrolled.errors import (
+        ConfigError,
+        DataError,
+        DivergedError,
+        FileError,
+        NonFiniteError,
+        ParityError,
+        ShapeError,
+        StoppedError,
+        UnknownNameError,
+        UnrolledError,
+        UsageError,
+    )
+    from unrolled.explanation.api import explain
+    from unrolled.explanation.explanation import Explanation
+    from unrolled.extras import load
+else:
+    # Imported on first use: `import unrolled` and `unrolled --help` do not load torch.
+    _MODULES = {
+        "Decomposition": "unrolled.decomposition.decomposition",
+        "Explanation": "unrolled.explanation.explanation",
+        "Ledger": "unrolled.decomposition.ledger",
+        "decompose": "unrolled.decomposition.decomposition",
+        "explain": "unrolled.explanation.api",
+        "load": "unrolled.extras",
+    }
 
-def __getattr__(name: str) -> object:
-    """Load the two functions on first use: ``unrolled --help`` need not wait for torch."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'unrolled' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    def __getattr__(name):
+        if name not in __all__:
+            raise AttributeError(f"module 'unrolled' has no attribute {name!r}")
+        if name == "cells":
+            return _importlib.import_module("unrolled.cells")
+        return getattr(_importlib.import_module(_MODULES.get(name, "unrolled.errors")), name)
+
+    def __dir__():
+        return sorted(__all__)

@@ -1,4 +1,4 @@
-"""Write a file whole or not at all."""
+"""Write a file whole or not at all: into a temporary file beside it, which then replaces it in one step."""
 
 from __future__ import annotations
 
@@ -8,39 +8,70 @@ from pathlib import Path
 
 from unrolled.errors import FileError
 
-__all__ = ["write_whole"]
+__all__ = ["atomic_write", "sync_folder", "write_fully"]
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file beside its place, then move it there in one step.
+def atomic_write(path: str | os.PathLike[str], content: bytes, *, durable: bool = False) -> None:
+    """Write a file whole or not at all. If it fails, an existing file stays as it was.
 
     Args:
-        path: where to; an existing file is replaced, a link is followed.
-        content: its bytes.
+        path: An existing file is replaced; a symbolic link is followed.
+        content: The whole content.
+        durable: Whether the file must survive a power cut: wait until it is on the disk. Then only one process may
+            write this path at a time, and a temporary file that a killed process left is overwritten.
 
     Raises:
-        FileError: when the path cannot be written; what stood there before still stands.
+        FileError: If the path cannot be written.
     """
     shown = os.fspath(path)
     try:
         target = Path(os.path.realpath(shown))
         if target.is_dir():
-            raise FileError(f"cannot write {shown!r}: it is a folder; expected the path of a file")
-        if target.exists() and not target.is_file():
-            # Replacing a device or a pipe would put a plain file in its stead.
-            raise FileError(f"cannot write {shown!r}: it is not a plain file")
+            raise FileError(f"cannot write {shown!r}: it is a folder; give the path of a file")
+        if target.exists() and not target.is_file():  # replacing a device or a pipe would put a plain file there
+            raise FileError(f"cannot write {shown!r}: it is not a regular file; give the path of a regular file")
         if not target.parent.is_dir():
-            raise FileError(f"cannot write {shown!r}: there is no folder {str(target.parent)!r}")
-        beside = target.with_name(f".unrolled-{secrets.token_hex(8)}.tmp")
-        try:
-            # Plain creation, unlike tempfile's, leaves the file readable to whom the user's umask says.
-            with beside.open("xb") as file:
-                file.write(content)
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
+            raise FileError(
+                f"cannot write {shown!r}: the folder {str(target.parent)!r} does not exist; create it first"
+            )
+        temporary = f".{target.name}.tmp" if durable else f".unrolled-{secrets.token_hex(8)}.tmp"
+        _write_and_replace(target.with_name(temporary), target, content, durable)
     except FileError:
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise FileError(f"cannot write {shown!r}: {reason}") from error
+
+
+def _write_and_replace(temporary: Path, target: Path, content: bytes, durable: bool) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if durable else os.O_EXCL) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(temporary, flags, 0o666)  # unlike tempfile's, readable as the user's umask allows
+        try:
+            write_fully(descriptor, content)
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_folder(target.parent)
+
+
+def write_fully(descriptor: int, content: bytes) -> None:
+    """Write all bytes; one ``os.write`` may write only a part, as it does shortly before the disk is full."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

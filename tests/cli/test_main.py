@@ -13,6 +13,7 @@ import pytest
 
 import unrolled as package
 from unrolled.cli import convert, main
+from unrolled.cli.commands import COMMANDS
 from unrolled.errors import DataError, UsageError
 
 Command = Callable[..., Any]
@@ -25,7 +26,8 @@ def python(*words: str) -> subprocess.CompletedProcess[str]:
 def test_help_names_every_command_and_loads_no_torch() -> None:
     program = (
         "import sys; from unrolled.cli.main import run; status = run(['--help']); "
-        "print(status, sorted({'torch', 'numpy', 'matplotlib'} & set(sys.modules)))"
+        "heavy = {'torch', 'numpy', 'pydantic', 'matplotlib', 'unrolled.lab'} & set(sys.modules); "
+        "print(status, sorted(heavy))"
     )
     done = python("-c", program)
     assert done.stderr == ""
@@ -137,3 +139,9 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     os.close(write)
     assert done.stderr == ""
     assert done.returncode in {0, 1}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_summary_of_a_command_is_the_first_line_of_its_own_help(unrolled: Command, name: str) -> None:
+    own = " ".join(unrolled(name, "--help").out.split())
+    assert COMMANDS[name].summary in own

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unrolled.atomic_write import write_whole
+from unrolled.atomic_write import atomic_write
 from unrolled.errors import DataError, FileError, UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def convert(
 
     found, left_out = tensors_in(read_checkpoint(source), key)
     tensors = {name: _plain(source, name, tensor) for name, tensor in found.items()}
-    write_whole(target, save(tensors))
+    atomic_write(target, save(tensors))
     typer.echo(f"{target}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} numbers")
     if left_out:
         typer.echo(f"left out, not tensors: {', '.join(left_out)}")

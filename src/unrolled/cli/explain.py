@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unrolled.cli.open_model import BareOptions, open_bare, open_run
+from unrolled.cli.open_weights import BareOptions, open_bare
 from unrolled.cli.question import Case, Question
 from unrolled.errors import UsageError
+from unrolled.extras import open_run
 
 if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
@@ -106,9 +107,8 @@ def _open(
         raise UsageError(f"{given[0]} describes a bare network; expected --weights FILE beside it")
     if len(words) < 2:
         raise UsageError(f"only {words[0]!r} came; expected a run folder and a sentence")
-    from unrolled.lab.training.run_folder import load_run
-
-    return open_run(load_run(Path(words[0])), " ".join(words[1:]), at)
+    case: Case = open_run(Path(words[0]), " ".join(words[1:]), at)
+    return case
 
 
 def _show(question: Question, explanation: Explanation, top: int) -> None:

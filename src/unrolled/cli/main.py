@@ -16,9 +16,8 @@ from typing import Annotated
 import typer
 
 from unrolled import __version__
-from unrolled.cli import convert, explain, parameters
+from unrolled.cli.commands import Commands
 from unrolled.errors import FileError, UnrolledError, UsageError
-from unrolled.lab.cli import data, demo, evaluate, generate, reproduce, resume, train, translate
 
 __all__ = ["app", "main", "run"]
 
@@ -36,22 +35,12 @@ _NO_ROOM = (
 
 app = typer.Typer(
     name="unrolled",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.add_typer(train.app, name="train")
-app.add_typer(data.app, name="data")
-app.command("resume")(resume.resume)
-app.command("evaluate")(evaluate.evaluate)
-app.command("explain")(explain.explain)
-app.command("generate")(generate.generate)
-app.command("translate")(translate.translate)
-app.command("convert")(convert.convert)
-app.command("parameters")(parameters.parameters)
-app.command("reproduce")(reproduce.reproduce)
 
 
 def _print_version(wanted: bool) -> None:

@@ -122,7 +122,7 @@ class Question:
         Returns:
             The explanation, in the words of the case.
         """
-        import unrolled
+        from unrolled.explanation.api import explain
 
         target, against = self.target, self.against
 
@@ -130,7 +130,7 @@ class Question:
             logits = cast("Tensor", answer)
             return logits[..., target] - logits[..., against]
 
-        found = unrolled.explain(
+        found = explain(
             self.case.model,
             *self.case.inputs,
             target=target if against is None else difference,

@@ -11,9 +11,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unrolled.atomic_write import write_whole
+from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.ledger import Account
 from unrolled.errors import UsageError
+from unrolled.extras import require_extra
 from unrolled.report.colour import Quantity, colour, colour_map, ink, shared_limit
 from unrolled.report.formatting import brief, clip, minus, signed, size, visible
 from unrolled.report.page_view import rows
@@ -53,12 +54,11 @@ def triangle_figure(account: Account, quantity: Quantity = "score", limit: float
             not above zero.
         NonFiniteError: when the account holds NaN or infinity.
     """
-    try:
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.colors import Normalize
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError('figures need matplotlib; install it with: pip install "unrolled[figures]"') from error
+    require_extra("figures", "a figure")
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
     if quantity not in _UNIT:
         raise UsageError(f"unknown quantity {quantity!r}; expected one of: {', '.join(_UNIT)}")
     if not len(account):
@@ -203,4 +203,4 @@ def save_figure(
     # Without a date the same account gives the same bytes.
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]
     figure.savefig(content, format=suffix[1:], dpi=200, bbox_inches="tight", pad_inches=0.1, metadata=undated)
-    write_whole(path, content.getvalue())
+    atomic_write(path, content.getvalue())

@@ -22,7 +22,7 @@ import json
 import os
 from collections.abc import Sequence
 
-from unrolled.atomic_write import write_whole
+from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.ledger import Account
 from unrolled.errors import NonFiniteError
 
@@ -81,4 +81,4 @@ def save_json(path: str | os.PathLike[str], accounts: Sequence[Account]) -> None
         NonFiniteError: when an account holds NaN or infinity.
         FileError: when the path cannot be written.
     """
-    write_whole(path, to_json(accounts).encode())
+    atomic_write(path, to_json(accounts).encode())

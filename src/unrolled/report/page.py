@@ -17,7 +17,7 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from unrolled.atomic_write import write_whole
+from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.ledger import Account, NGram
 from unrolled.errors import UsageError
 from unrolled.report.colour import SCALE, STEPS, ink, shared_limit, step
@@ -158,7 +158,7 @@ def save_page(path: str | os.PathLike[str], accounts: Sequence[Account], title: 
         NonFiniteError: when an account holds NaN or infinity.
         FileError: when the path cannot be written.
     """
-    write_whole(path, render_page(accounts, title).encode())
+    atomic_write(path, render_page(accounts, title).encode())
 
 
 def render_fragment(account: Account) -> str:

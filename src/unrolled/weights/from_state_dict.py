@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import DataError, FileError, NonFiniteError, UsageError
-from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.models.pooling import LastState
+from unrolled.weights.classifier import LastStateClassifier
 from unrolled.weights.recurrent_weights import RecurrentWeights, describe
 
 __all__ = ["BareNetwork", "load_bare", "read_tensors"]
@@ -27,7 +26,7 @@ __all__ = ["BareNetwork", "load_bare", "read_tensors"]
 class BareNetwork:
     """What was made of a file of weights."""
 
-    model: Classifier
+    model: LastStateClassifier
     """In evaluation mode. Of a bidirectional network it reads the forward net's state after the last token
     beside the backward net's after the first, as ``h_n`` holds them."""
     unused: tuple[str, ...]
@@ -119,7 +118,7 @@ def load_bare(
         raise DataError(
             f"{_bias_name(name)} does not fit {name}: expected {len(matrix)} numbers, one a class"
         ) from None
-    model = Classifier(nn.Embedding.from_pretrained(table), network, LastState(directions), readout)
+    model = LastStateClassifier(nn.Embedding.from_pretrained(table), network, readout)
     return BareNetwork(model.eval(), tuple(rest))
 
 

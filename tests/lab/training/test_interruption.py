@@ -162,7 +162,7 @@ def test_a_full_disk_costs_nothing_but_the_steps_since_the_last_checkpoint(
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", disk.opening)
         patch.setattr(os, "write", disk.writing)
-        with pytest.raises(FileError, match=r"cannot be written: No space left on device") as caught:
+        with pytest.raises(FileError, match=r"cannot write .*: No space left on device") as caught:
             train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA)
     assert caught.value.exit_code == 74
     assert "\n" not in str(caught.value)

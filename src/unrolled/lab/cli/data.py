@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="List, describe, check and fetch datasets.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, describe, check and fetch datasets.")
 
 Folder = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder that holds the datasets; else the variable UNROLLED_DATA.")

@@ -93,7 +93,7 @@ def _train(encoder: Literal["gru", "lstm"], folder: Path, seed: int, console: Co
 
 def _open_sentence(run: Run, out: Path, console: Console) -> dict[str, Path]:
     """Explain one sentence in the terminal, on a page and, where matplotlib is installed, in a figure."""
-    from unrolled.cli.open_model import open_run
+    from unrolled.lab.cli.open_run import open_run
     from unrolled.report.figure import save_figure
 
     question = open_run(run, SENTENCE).ask("positive", against="negative")

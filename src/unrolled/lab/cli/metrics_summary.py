@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from unrolled.cli.open_model import can_open
+from unrolled.lab.cli.open_run import has_recurrent_network
 
 if TYPE_CHECKING:
     from unrolled.lab.training.run_folder import Run
@@ -71,6 +71,6 @@ def show_run(run: Run) -> None:
         f"with the weights of epoch {metrics['best_epoch']}, after {metrics['seconds']:.0f} s; saved to {run.folder}"
     )
     sample = _SAMPLES.get(run.task.name, _OTHERWISE)
-    if sample.startswith("explain") and not can_open(run.model):
+    if sample.startswith("explain") and not has_recurrent_network(run.model):
         sample = _OTHERWISE
     typer.echo(f"next:  unrolled {sample.format(run=shlex.quote(str(run.folder)))}")

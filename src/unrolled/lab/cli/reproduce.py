@@ -100,18 +100,18 @@ def reproduce(
     for experiment in chosen:
         _run(experiment, chosen_scale, archive, _Lines(progress), command, data_dir, figures)
     if write is not None:
-        from unrolled.atomic_write import write_whole
+        from unrolled.atomic_write import atomic_write
         from unrolled.lab.papers.framework.summary import summarise
 
-        write_whole(write, summarise(members, archive, ["cpu", "paper"]).encode())
+        atomic_write(write, summarise(members, archive, ["cpu", "paper"]).encode())
         typer.echo(f"page: {write}")
     if gallery is not None and figures is not None:
-        from unrolled.atomic_write import write_whole
+        from unrolled.atomic_write import atomic_write
         from unrolled.lab.papers.framework.gallery import draw_gallery
 
         numbers = write or Path("RESULTS.md")
         page = draw_gallery(members, archive, ["cpu", "paper"], gallery, figures, numbers)
-        write_whole(gallery, page.encode())
+        atomic_write(gallery, page.encode())
         typer.echo(f"page: {gallery}")
 
 

@@ -42,7 +42,7 @@ class _Tasks(typer.core.TyperGroup):
         return _command(TASKS.get(cmd_name))
 
 
-app = typer.Typer(cls=_Tasks, no_args_is_help=True)
+app = typer.Typer(cls=_Tasks, no_args_is_help=True, add_completion=False)
 
 
 @app.callback()

@@ -19,8 +19,8 @@ from typing import Any
 from safetensors.torch import load, save
 from torch import Tensor
 
+from unrolled.atomic_write import atomic_write
 from unrolled.errors import DataError, FileError
-from unrolled.lab.training.durable_files import write_durably
 
 __all__ = ["Checkpoint", "Checkpoints"]
 
@@ -55,7 +55,7 @@ class Checkpoints:
             FileError: when it cannot be written; the ones before are whole then.
         """
         content = save(dict(tensors), metadata={_RECORD: json.dumps(record)})
-        write_durably(self.folder / f"step-{step:09}-{_digest(content)}.safetensors", content)
+        atomic_write(self.folder / f"step-{step:09}-{_digest(content)}.safetensors", content, durable=True)
         self._prune(_KEPT)
 
     def save_best(self, tensors: Mapping[str, Tensor]) -> str:
@@ -69,7 +69,7 @@ class Checkpoints:
         """
         content = save(dict(tensors))
         name = f"best-{_digest(content)}.safetensors"
-        write_durably(self.folder / name, content)
+        atomic_write(self.folder / name, content, durable=True)
         return name
 
     def newest(self, notice: Callable[[str], None]) -> Checkpoint:

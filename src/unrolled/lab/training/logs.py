@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from unrolled.atomic_write import write_fully
 from unrolled.errors import DataError, FileError
 from unrolled.lab.training.callbacks import Epoch
-from unrolled.lab.training.durable_files import append
 from unrolled.lab.training.task import Measure
 
 __all__ = ["LOG", "Logs", "read_history"]
@@ -77,7 +77,7 @@ class Logs:
             try:
                 os.fsync(descriptor)
             except OSError as error:
-                raise FileError(f"{self._paths[name]}: cannot be written: {error.strerror or error}") from None
+                raise self._unwritable(name, error) from None
         return self.positions()
 
     def cut(self, positions: Mapping[str, int]) -> None:
@@ -127,7 +127,13 @@ class Logs:
         self._append(_TABLE, ",".join("" if cell is None else json.dumps(cell) for cell in cells) + "\n")
 
     def _append(self, name: str, line: str) -> None:
-        append(self._open[name], line.encode(), self._paths[name])
+        try:
+            write_fully(self._open[name], line.encode())
+        except OSError as error:
+            raise self._unwritable(name, error) from None
+
+    def _unwritable(self, name: str, error: OSError) -> FileError:
+        return FileError(f"cannot write {os.fspath(self._paths[name])!r}: {error.strerror or error}")
 
 
 def to_record(epoch: Epoch) -> dict[str, Any]:

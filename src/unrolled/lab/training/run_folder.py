@@ -28,13 +28,13 @@ from typing import Any, TypeVar
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
+from unrolled.atomic_write import atomic_write, sync_folder
 from unrolled.errors import DataError, FileError, UnrolledError, UsageError
 from unrolled.lab.models.factory import EncoderSettings
 from unrolled.lab.settings import Config
 from unrolled.lab.training.callbacks import Epoch
 from unrolled.lab.training.checkpoints import Checkpoints
 from unrolled.lab.training.data_choice import DataChoice
-from unrolled.lab.training.durable_files import sync_folder, write_durably
 from unrolled.lab.training.logs import LOG, read_history
 from unrolled.lab.training.rng_state import seeded
 from unrolled.lab.training.run_files import present, read_metrics, read_object, read_text, read_weights, to_json
@@ -156,8 +156,8 @@ def begin_folder(folder: Path, plan: Plan) -> Iterator[Path]:
     try:
         shutil.rmtree(partial, ignore_errors=True)  # of a training that was killed here
         (partial / CHECKPOINTS).mkdir(parents=True)
-        write_durably(partial / _CONFIG, to_json(config))
-        write_durably(partial / _TASK, to_json(plan.task.fields()))
+        atomic_write(partial / _CONFIG, to_json(config), durable=True)
+        atomic_write(partial / _TASK, to_json(plan.task.fields()), durable=True)
         yield partial
         if folder.exists():
             folder.rename(replaced)
@@ -184,11 +184,10 @@ def finish_folder(folder: Path, weights: Mapping[str, Tensor], card: str, metric
     Raises:
         FileError: when one of them cannot be written.
     """
-    write_durably(folder / _WEIGHTS, to_bytes(dict(weights)))
-    write_durably(folder / _CARD, card.encode())
-    write_durably(
-        folder / _METRICS, to_json({name: value if isfinite(value) else None for name, value in metrics.items()})
-    )
+    atomic_write(folder / _WEIGHTS, to_bytes(dict(weights)), durable=True)
+    atomic_write(folder / _CARD, card.encode(), durable=True)
+    finite = {name: value if isfinite(value) else None for name, value in metrics.items()}
+    atomic_write(folder / _METRICS, to_json(finite), durable=True)
 
 
 def is_finished(folder: Path) -> bool:

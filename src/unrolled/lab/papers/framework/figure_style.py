@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled.atomic_write import write_whole
+from unrolled.atomic_write import atomic_write
 from unrolled.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -103,5 +103,5 @@ def save(draw: Callable[[], Figure], folder: Path, name: str) -> tuple[Path, Pat
         for path, options in ((png, {"dpi": 200}), (svg, {"metadata": {"Date": None}})):
             content = io.BytesIO()
             figure.savefig(content, format=path.suffix[1:], **options)
-            write_whole(path, content.getvalue())
+            atomic_write(path, content.getvalue())
     return png, svg

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from unrolled.atomic_write import atomic_write
 from unrolled.errors import DataError, FileError
 from unrolled.lab.papers.framework.experiment import Experiment, Result, Scale, Trial
 
@@ -108,12 +108,9 @@ class Archive:
         }
         text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         text = _NUMBERS.sub(lambda found: " ".join(found[0].split()), text)
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(path)
         except OSError as error:
-            beside.unlink(missing_ok=True)
-            raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
+            raise FileError(f"cannot create the folder {str(path.parent)!r}: {error.strerror or error}") from None
+        atomic_write(path, text.encode())
         return path

@@ -1,21 +1,15 @@
-"""From a run, or a file of weights, and a sentence to a case that can be explained."""
+"""Open a file of weights and a sentence for ``unrolled explain``."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from unrolled.cli.question import Case
 from unrolled.errors import UsageError
 
-if TYPE_CHECKING:
-    from torch import nn
-
-    from unrolled.lab.training.run_folder import Run
-
-__all__ = ["BareOptions", "can_open", "open_bare", "open_run"]
+__all__ = ["BareOptions", "mark_unknown", "note_unknown", "open_bare"]
 
 UNKNOWN_MARK = "‹unk›"
 """Stands behind a word that the network does not know and reads as another."""
@@ -67,55 +61,9 @@ def open_bare(options: BareOptions, sentence: str) -> Case:
     return Case(
         model=network.model,
         inputs=(torch.tensor([words.encode(tokens)]),),
-        tokens=_marked(tokens, unknown),
+        tokens=mark_unknown(tokens, unknown),
         labels=(),
-        notes=(*unused, *_about(unknown, words.unknown_word)),
-    )
-
-
-def can_open(model: nn.Module) -> bool:
-    """Say whether there is a recurrent network in a model: n-gram models and baselines have none.
-
-    Args:
-        model: of a run.
-
-    Returns:
-        Whether ``explain`` has something to open.
-    """
-    from unrolled.decomposition.open_network import Network
-
-    return any(isinstance(part, Network) for part in model.modules())
-
-
-def open_run(run: Run, sentence: str, at: int | None = None) -> Case:
-    """Put a sentence before a network that ``unrolled train`` made.
-
-    Args:
-        run: the trained model.
-        sentence: text as people type it; it is cut as the run's training text was.
-        at: a position, for a model that says something of every token.
-
-    Returns:
-        The case.
-
-    Raises:
-        UsageError: when the sentence is empty, the position is not in it, or the run has no recurrent network.
-    """
-    from unrolled.lab.data.vocabulary import UNKNOWN_WORD
-
-    if not can_open(run.model):
-        raise UsageError(
-            f"{run.folder} was trained with {run.task.architecture.encoder}, which is no recurrent network; "
-            "expected a run of rnn, gru, lstm or a recurrent cell"
-        )
-    reading = run.task.read(run.model, sentence, at)
-    return Case(
-        model=reading.model,
-        inputs=reading.inputs,
-        tokens=_marked(reading.tokens, reading.unknown),
-        labels=reading.outputs,
-        notes=_about(reading.unknown, UNKNOWN_WORD),
-        rnn=reading.rnn,
+        notes=(*unused, *note_unknown(unknown, words.unknown_word)),
     )
 
 
@@ -125,11 +73,13 @@ def _at_least_one(tokens: list[str]) -> list[str]:
     return tokens
 
 
-def _marked(tokens: Sequence[str], unknown: Collection[str]) -> tuple[str, ...]:
+def mark_unknown(tokens: Sequence[str], unknown: Collection[str]) -> tuple[str, ...]:
+    """Put a mark behind each token that the vocabulary lacks."""
     return tuple(token + UNKNOWN_MARK if token in unknown else token for token in tokens)
 
 
-def _about(unknown: Sequence[str], unknown_word: str | None) -> tuple[str, ...]:
+def note_unknown(unknown: Sequence[str], unknown_word: str | None) -> tuple[str, ...]:
+    """Write the note that lists unknown tokens; no note if there are none."""
     if not unknown:
         return ()
     return (f"not in the vocabulary, read as {unknown_word}: {', '.join(unknown)}",)

@@ -1,0 +1,60 @@
+"""Open a run folder and a sentence for ``unrolled explain``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unrolled.cli.open_weights import mark_unknown, note_unknown
+from unrolled.cli.question import Case
+from unrolled.errors import UsageError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unrolled.lab.training.run_folder import Run
+
+__all__ = ["has_recurrent_network", "open_run", "open_run_folder"]
+
+
+def has_recurrent_network(model: nn.Module) -> bool:
+    """Tell whether ``explain`` can open a model: n-gram models and baselines have no recurrent network."""
+    from unrolled.decomposition.open_network import Network
+
+    return any(isinstance(part, Network) for part in model.modules())
+
+
+def open_run_folder(folder: Path, sentence: str, at: int | None = None) -> Case:
+    """Load a run folder and open it; see :func:`open_run`."""
+    from unrolled.lab.training.run_folder import load_run
+
+    return open_run(load_run(folder), sentence, at)
+
+
+def open_run(run: Run, sentence: str, at: int | None = None) -> Case:
+    """Prepare a trained model and a sentence to be explained.
+
+    Args:
+        run: The trained model.
+        sentence: Text as people type it. It is tokenised as the run's training text was.
+        at: A position, for a model with an output for every token.
+
+    Raises:
+        UsageError: If the sentence is empty, the position is not in it, or the run has no recurrent network.
+    """
+    from unrolled.lab.data.vocabulary import UNKNOWN_WORD
+
+    if not has_recurrent_network(run.model):
+        raise UsageError(
+            f"{run.folder} was trained with {run.task.architecture.encoder}, which is no recurrent network; "
+            "expected a run of rnn, gru, lstm or a recurrent cell"
+        )
+    reading = run.task.read(run.model, sentence, at)
+    return Case(
+        model=reading.model,
+        inputs=reading.inputs,
+        tokens=mark_unknown(reading.tokens, reading.unknown),
+        labels=reading.outputs,
+        notes=note_unknown(reading.unknown, UNKNOWN_WORD),
+        rnn=reading.rnn,
+    )
