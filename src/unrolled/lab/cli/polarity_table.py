@@ -16,8 +16,8 @@ import torch
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from unrolled.lab.papers.analyses.negation_network import PUBLISHED
 from unrolled.lab.papers.analyses.polarity import ngram_scores, open_phrases
+from unrolled.lab.papers.sequence_level_features.negation import PUBLISHED
 from unrolled.report.formatting import size
 
 if TYPE_CHECKING:

@@ -112,7 +112,7 @@ def test_it_is_the_papers_number_by_number(lstm, inputs):
 
 def test_other_networks_and_a_phrase_too_few_are_refused(inputs):
     for options in ({"num_layers": 2}, {"bidirectional": True}, {"proj_size": 2}):
-        with pytest.raises(UsageError, match="expected one plain layer"):
+        with pytest.raises(UsageError, match="needs an LSTM of one layer and one direction"):
             contextual_decomposition(nn.LSTM(INPUT, HIDDEN, **options).double(), inputs, STARTS, STOPS)
-    with pytest.raises(ShapeError, match=r"expected \(3,\), one a sentence"):
+    with pytest.raises(ShapeError, match=r"expected \(3,\), one for each sentence"):
         contextual_decomposition(nn.LSTM(INPUT, HIDDEN).double(), inputs, STARTS[:2], STOPS)

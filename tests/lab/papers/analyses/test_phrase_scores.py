@@ -14,22 +14,22 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.pooling import LastState
+from unrolled.lab.papers.analyses.labelled_phrases import LabelledPhrases
 from unrolled.lab.papers.analyses.phrase_scores import (
-    Reader,
-    alone,
-    by_contextual_decomposition,
-    by_expansion,
-    by_gradients,
-    error_at_the_end,
+    PolarityModel,
+    attribution_scores,
+    contextual_decomposition_scores,
+    expansion_error,
+    expansion_scores,
     gradient_times_input,
     integrated_gradients,
+    isolated_scores,
 )
-from unrolled.lab.papers.analyses.phrases import Phrases
 
 WORDS = ["one", "fine", "film", "that", "is", "not", "a", "bore", "and", "not", "dull"]
 SENTENCES = (tuple(WORDS), tuple(WORDS[3:9]), tuple(WORDS[:5]), tuple(WORDS[2:8]))
 PLACES = torch.tensor([[0, 0, 3], [0, 4, 8], [1, 2, 6], [1, 0, 5], [2, 1, 3], [3, 0, 4], [3, 1, 3]])
-PHRASES = Phrases(SENTENCES, PLACES, torch.zeros(len(PLACES), dtype=torch.float64))
+PHRASES = LabelledPhrases(SENTENCES, PLACES, torch.zeros(len(PLACES), dtype=torch.float64))
 
 
 def reader_of(encoder):
@@ -38,7 +38,7 @@ def reader_of(encoder):
     model = Classifier(nn.Embedding(len(vocabulary), 4), encoder(4, 6, batch_first=True), LastState(), nn.Linear(6, 2))
     for weight in model.parameters():
         weight.data.mul_(2)
-    return Reader(model.double().eval(), vocabulary)
+    return PolarityModel(model.double().eval(), vocabulary)
 
 
 @pytest.fixture(params=[nn.GRU, nn.LSTM], ids=["gru", "lstm"])
@@ -58,7 +58,7 @@ def in_a_longer_sentence(phrases):
 
 @pytest.mark.parametrize("expansion", ["zero", "path", "gates", "mean(operating, path)"])
 def test_an_expansions_scores_are_those_of_explain(reader, expansion):
-    phrase, ngram = by_expansion(reader, PHRASES, expansion)
+    phrase, ngram = expansion_scores(reader, PHRASES, expansion)
     for number, (sentence, start, stop) in enumerate(PLACES.tolist()):
         tokens = torch.tensor([reader.vocabulary.encode(SENTENCES[sentence])])
         account = unrolled.explain(
@@ -71,27 +71,27 @@ def test_an_expansions_scores_are_those_of_explain(reader, expansion):
 def test_exact_scores_of_beginnings_are_the_networks_own_and_zeros_are_not(reader):
     begins = replace(PHRASES, places=torch.tensor([[0, 0, 4], [0, 0, 11], [2, 0, 2]]), labels=torch.zeros(3))
     own = reader.polarities([SENTENCES[0][:4], SENTENCES[0], SENTENCES[2][:2]]) - bias(reader)
-    torch.testing.assert_close(by_expansion(reader, begins, "operating")[0], own, atol=1e-10, rtol=0)
-    assert (by_expansion(reader, begins, "zero")[0] - own).abs().max() > 0.01
-    assert error_at_the_end(reader, SENTENCES, "operating").max() < 1e-10
-    assert error_at_the_end(reader, SENTENCES, "zero").min() > 0.01
+    torch.testing.assert_close(expansion_scores(reader, begins, "operating")[0], own, atol=1e-10, rtol=0)
+    assert (expansion_scores(reader, begins, "zero")[0] - own).abs().max() > 0.01
+    assert expansion_error(reader, SENTENCES, "operating").max() < 1e-10
+    assert expansion_error(reader, SENTENCES, "zero").min() > 0.01
 
 
 def test_a_phrase_alone_is_a_run_of_its_words_and_local_terms_say_so_of_their_own(reader):
     single = [reader.polarities([text]).item() for text in PHRASES.texts]
-    assert alone(reader, PHRASES).tolist() == pytest.approx(single, abs=1e-12)
+    assert isolated_scores(reader, PHRASES).tolist() == pytest.approx(single, abs=1e-12)
     moved = replace(PHRASES, places=PLACES + torch.tensor([0, 2, 2]), sentences=tuple(
         ("dull", "bore", *sentence) for sentence in SENTENCES
     ))  # fmt: skip
     for expansion, local in (("zero", True), ("activation", True), ("operating", False)):
-        before, after = by_expansion(reader, PHRASES, expansion)[1], by_expansion(reader, moved, expansion)[1]
+        before, after = expansion_scores(reader, PHRASES, expansion)[1], expansion_scores(reader, moved, expansion)[1]
         assert torch.allclose(before, after, atol=1e-9) is local
 
 
 @pytest.mark.parametrize("to_the_end", [True, False])
 def test_integrated_gradients_of_a_beginning_make_up_the_rise_from_zero_vectors(reader, to_the_end):
     begins = replace(PHRASES, places=torch.tensor([[1, 0, 6], [0, 0, 5]]), labels=torch.zeros(2))
-    found = by_gradients(reader, begins, integrated_gradients(60), to_the_end=to_the_end, size=2)
+    found = attribution_scores(reader, begins, integrated_gradients(60), to_the_end=to_the_end, size=2)
     rises = []
     for text in (SENTENCES[1], SENTENCES[0][:5]):
         nothing = torch.zeros(1, len(text), 4, dtype=torch.float64)
@@ -101,7 +101,7 @@ def test_integrated_gradients_of_a_beginning_make_up_the_rise_from_zero_vectors(
 
 
 def test_gradients_in_batches_are_those_of_each_sentence(reader):
-    found = by_gradients(reader, PHRASES, gradient_times_input, to_the_end=True, size=3)
+    found = attribution_scores(reader, PHRASES, gradient_times_input, to_the_end=True, size=3)
     for number, (sentence, start, stop) in enumerate(PLACES.tolist()):
         tokens = torch.tensor([reader.vocabulary.encode(SENTENCES[sentence])])
         vectors = reader.model.embedding(tokens).detach().requires_grad_()
@@ -114,8 +114,8 @@ def test_gradients_in_batches_are_those_of_each_sentence(reader):
 @pytest.mark.parametrize(
     "score",
     [
-        lambda reader, phrases, end: by_gradients(reader, phrases, gradient_times_input, to_the_end=end, size=4),
-        lambda reader, phrases, end: by_contextual_decomposition(reader, phrases, to_the_end=end),
+        lambda reader, phrases, end: attribution_scores(reader, phrases, gradient_times_input, to_the_end=end, size=4),
+        lambda reader, phrases, end: contextual_decomposition_scores(reader, phrases, to_the_end=end),
     ],
     ids=["gradients", "contextual decomposition"],
 )
@@ -132,9 +132,9 @@ def test_contextual_decomposition_of_a_whole_sentence_is_its_polarity():
     reader = reader_of(nn.LSTM)
     whole = replace(PHRASES, places=torch.tensor([[0, 0, 11], [2, 0, 5]]), labels=torch.zeros(2))
     own = reader.polarities([SENTENCES[0], SENTENCES[2]]) - bias(reader)
-    torch.testing.assert_close(by_contextual_decomposition(reader, whole, to_the_end=True), own, atol=1e-10, rtol=0)
-    with pytest.raises(UsageError, match=r"came for a GRU; expected an nn\.LSTM"):
-        by_contextual_decomposition(reader_of(nn.GRU), PHRASES, to_the_end=True)
+    torch.testing.assert_close(contextual_decomposition_scores(reader, whole, to_the_end=True), own, atol=1e-10, rtol=0)
+    with pytest.raises(UsageError, match=r"needs an nn\.LSTM; the encoder is a GRU"):
+        contextual_decomposition_scores(reader_of(nn.GRU), PHRASES, to_the_end=True)
 
 
 def test_without_captum_its_extra_is_named(monkeypatch):

@@ -57,7 +57,7 @@ def test_the_verb_agrees_with_the_second_word_and_stands_where_it_should(distanc
         assert sentence.forms[0].endswith("s") != sentence.plural
         assert sorted(sentence.forms)[0] + "s" == sorted(sentence.forms)[1]
         nouns = [word for word in sentence.words[: sentence.verb] if word in PLURALS | SINGULARS]
-        assert sentence.misled == ((nouns[-1] in PLURALS) != sentence.plural)
+        assert sentence.attracted == ((nouns[-1] in PLURALS) != sentence.plural)
 
 
 def test_the_nearest_noun_tells_nothing_of_the_verb_and_verbs_within_agree_with_their_own_subjects():
@@ -65,7 +65,7 @@ def test_the_nearest_noun_tells_nothing_of_the_verb_and_verbs_within_agree_with_
     sentences = [AgreementSentence.draw(12, generator) for _ in range(2000)]
     # Some have no noun between, and the nearest is then the subject itself.
     within = [each for each in sentences if PLURALS.union(SINGULARS) & set(each.words[2 : each.verb])]
-    assert 0.45 < sum(each.misled for each in within) / len(within) < 0.55
+    assert 0.45 < sum(each.attracted for each in within) / len(within) < 0.55
     assert 0.45 < sum(each.plural for each in sentences) / 2000 < 0.55
 
     seen = Counter()

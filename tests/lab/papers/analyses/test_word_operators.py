@@ -8,9 +8,13 @@ import torch
 from torch import nn
 
 from unrolled.decomposition.decomposition import decompose
-from unrolled.lab.papers.analyses.ranked_words import RankedWords, Word
-from unrolled.lab.papers.analyses.slope_interval import fit_slope
-from unrolled.lab.papers.analyses.word_operators import Places, act
+from unrolled.lab.papers.analyses.word_operators import (
+    Occurrences,
+    RankedWords,
+    WordSlope,
+    fit_slope,
+    neighbour_readouts,
+)
 
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
@@ -21,7 +25,7 @@ def test_what_words_do_is_what_the_written_out_operators_do(kind, expansion):
     inputs, readout = torch.randn(2, 5, 3, dtype=torch.float64), torch.randn(4, dtype=torch.float64)
     tokens, lengths = torch.tensor([[5, 6, 7, 8, 9], [6, 6, 7, 0, 0]]), torch.tensor([5, 3])
     ((sequence,),) = decompose(rnn, inputs, lengths, expansion=expansion).sequences
-    found = act(sequence, tokens, lengths, readout)
+    found = neighbour_readouts(sequence, tokens, lengths, readout)
 
     size = sequence.g.shape[-1]
     weight = torch.zeros(size, dtype=torch.float64)
@@ -64,32 +68,32 @@ def test_no_slope_is_fitted_where_nothing_varies():
 
 
 def test_places_are_sorted_by_word_and_dealt_out_without_loss():
-    places = Places(torch.tensor([4, 5, 4, 4, 5, 6]), torch.arange(6.0), torch.tensor([0.0, 9, 4, 6, 3, 1]))
+    places = Occurrences(torch.tensor([4, 5, 4, 4, 5, 6]), torch.arange(6.0), torch.tensor([0.0, 9, 4, 6, 3, 1]))
     slopes = places.slopes(2)
     assert slopes.keys() == {4}  # of 5 there are two places, too few for a line; of 6 one
     count, slope = slopes[4]
     assert (count, slope.value) == (3, pytest.approx(2))
     assert places.slopes(4) == {}
-    both = Places.joined([places, places])
+    both = Occurrences.joined([places, places])
     assert both.slopes(1)[4][0] == 6
-    dealt = both.dealt_out(0)
+    dealt = both.shuffled(0)
     assert sorted(dealt.words.tolist()) == sorted(both.words.tolist())
     assert dealt.words.tolist() != both.words.tolist()
-    assert torch.equal(dealt.met, both.met)
+    assert torch.equal(dealt.alone, both.alone)
 
 
 def test_words_are_ranked_by_what_their_intervals_say():
     words = [
-        Word("turns", 9, -0.5, 0.2), Word("may turn", 9, -0.1, 0.2), Word("erases", 9, 0.1, 0.1),
-        Word("as usual", 9, 0.9, 0.1), Word("usual", 9, 0.8, 0.1), Word("may grow", 9, 1.2, 0.3),
-        Word("grows", 9, 1.5, 0.1),
+        WordSlope("turns", 9, -0.5, 0.2), WordSlope("may turn", 9, -0.1, 0.2), WordSlope("erases", 9, 0.1, 0.1),
+        WordSlope("as usual", 9, 0.9, 0.1), WordSlope("usual", 9, 0.8, 0.1), WordSlope("may grow", 9, 1.2, 0.3),
+        WordSlope("grows", 9, 1.5, 0.1),
     ]  # fmt: skip
     ranked = RankedWords.of(reversed(words))
     assert [each.slope for each in ranked.words] == sorted(each.slope for each in words)
-    assert [each.word for each in ranked.turning] == ["turns"]
+    assert [each.word for each in ranked.reversing] == ["turns"]
     assert [each.word for each in ranked.erasing] == ["erases", "may turn"]
     assert [each.word for each in ranked.amplifying] == ["grows"]
-    assert ranked.below({"turns", "never met"}) == 1
-    assert ranked.below({"grows"}) == 0
-    assert ranked.below({"turns", "grows"}) == 0.5
-    assert ranked.below(set()) is ranked.below({each.word for each in words}) is None
+    assert ranked.area_under_curve({"turns", "never met"}) == 1
+    assert ranked.area_under_curve({"grows"}) == 0
+    assert ranked.area_under_curve({"turns", "grows"}) == 0.5
+    assert ranked.area_under_curve(set()) is ranked.area_under_curve({each.word for each in words}) is None

@@ -43,8 +43,8 @@ def test_not_is_found_to_turn_both_of_its_neighbours_once_that_was_learned(run):
     assert trained["accuracy"] > 0.9
     assert untrained["accuracy"] is None
     for side in SIDES:
-        assert "not" in [each.word for each in _ranked(trained, "zero", side).turning]
-        assert not any(_ranked(untrained, expansion, side).turning for expansion in ("path", "operating", "zero"))
+        assert "not" in [each.word for each in _ranked(trained, "zero", side).reversing]
+        assert not any(_ranked(untrained, expansion, side).reversing for expansion in ("path", "operating", "zero"))
         assert slope(untrained, "not", side).slope > 0.3
     lowest = [each.word for each in _ranked(trained, "path", "after").words[:5]]
     assert "not" in lowest  # of 34

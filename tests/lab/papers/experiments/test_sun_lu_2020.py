@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from unrolled.lab.papers.analyses.negation_network import PUBLISHED
 from unrolled.lab.papers.framework.experiment import Bench, Result
 from unrolled.lab.papers.sequence_level_features import bidirectional as bidirectional
 from unrolled.lab.papers.sequence_level_features import negation as negation
 from unrolled.lab.papers.sequence_level_features import ngrams as ngrams
 from unrolled.lab.papers.sequence_level_features import table2 as table2
 from unrolled.lab.papers.sequence_level_features import table3 as table3
+from unrolled.lab.papers.sequence_level_features.negation import PUBLISHED
 
 
 def bench(tmp_path):

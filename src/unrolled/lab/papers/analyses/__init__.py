@@ -1,1 +1,1 @@
-"""What experiments measure: one analysis a file."""
+"""Analyses of trained networks that the experiments share."""

@@ -1,4 +1,4 @@
-"""N-grams that tell the label of the texts that end with them.
+"""N-grams that are associated with the label of the texts that end with them.
 
 Source:
     Sun and Lu, Sequence-level features (2020), section 5.1.2, the n-grams of figures 3 and 5.
@@ -8,41 +8,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from unrolled.lab.data.corpus import Example
 
-__all__ = ["TellingNgrams", "telling_ngrams"]
+__all__ = ["AssociatedNgrams", "associated_ngrams"]
 
 
-@dataclass(frozen=True)
-class TellingNgrams:
-    """N-grams of one order with spaces between their words, the frequent first."""
+class AssociatedNgrams(NamedTuple):
+    """N-grams of one order, their words separated by spaces, the most frequent first."""
 
     positive: tuple[str, ...]
     negative: tuple[str, ...]
 
 
-def telling_ngrams(examples: Iterable[Example], order: int, least: int, share: float, most: int) -> TellingNgrams:
-    """Find the n-grams after which texts have one label nearly always.
+def associated_ngrams(examples: Iterable[Example], order: int, least: int, share: float, most: int) -> AssociatedNgrams:
+    """Find the n-grams that end at least ``least`` texts, at least ``share`` of them with the same label.
 
-    The paper does not say how association is measured, nor from where on it is strong; here it is the share of a
-    label among the texts that end with the n-gram.
-
-    Args:
-        examples: texts with label 1 if they are positive, 0 if negative. Case is ignored.
-        order: n.
-        least: how many texts must end with the n-gram.
-        share: how many of them must have the label, above a half.
-        most: how many n-grams of each label to keep, the most frequent.
-
-    Returns:
-        The n-grams of both labels.
+    Keeps the ``most`` frequent n-grams of each label (1 positive, 0 negative) and ignores case. The paper does not
+    say how it measures association, nor which threshold it uses; the share of a label is our choice.
     """
     seen: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     for example in examples:
         words = tuple(token.lower() for token in example.tokens[-order:])
-        # a word may hold a no-break space, as "2 1/2" does; written out it would be two
+        # a token may contain a no-break space, as "2 1/2" does; the joined n-gram would then split into more words
         if len(words) == order and len((ngram := " ".join(words)).split()) == order:
             seen[example.label][ngram] += 1
     found: dict[int, list[str]] = {0: [], 1: []}
@@ -51,4 +40,4 @@ def telling_ngrams(examples: Iterable[Example], order: int, least: int, share: f
         for label, ngrams in found.items():
             if count >= least and seen[label][ngram] >= share * count and len(ngrams) < most:
                 ngrams.append(ngram)
-    return TellingNgrams(tuple(found[1]), tuple(found[0]))
+    return AssociatedNgrams(tuple(found[1]), tuple(found[0]))

@@ -1,14 +1,14 @@
-r"""Contextual decomposition: what of an LSTM's state comes from one phrase alone, and what from everything else.
+r"""Contextual decomposition: the part of an LSTM's state that comes from one phrase, and the part from the rest.
 
 .. math:: h_t = β_t + γ_t, \qquad c_t = β^c_t + γ^c_t
 
-β holds what the phrase's own words made, γ all that took anything else to make it. An activation of a sum is shared out
-among the sum's terms as in a game: each gets what it adds, averaged over the orders in which the terms may come, the
-bias always first. Products of two gates are multiplied out; a product belongs to β when nothing but the phrase and
-biases stands in it. The output gate is left whole. A token's own product W x goes to the side that the token is on, so
-three terms are shared at a time: β's, γ's and the bias. Biases that meet biases count for the phrase while it is read.
+β is what the words of the phrase contribute alone; γ is every contribution that involves anything else. An activation
+of a sum is split among the sum's terms by Shapley values, averaged over the orders of the terms; the bias is always
+first. Products of two gates are expanded; a product belongs to β if it contains only the phrase and biases. The output
+gate is not split. A token's own product W x belongs to the side of the token, so three terms share an activation: β's,
+γ's and the bias. Products of biases alone count for the phrase while it is read.
 
-It is here to be compared with: the score of a phrase is the readout of β at the end of the sentence.
+It is a baseline: the score of a phrase is the readout of β at the end of the sentence.
 
 Source:
     Murdoch, Liu and Yu (2018), Beyond Word Importance, section 3. arXiv:1801.05453.
@@ -29,27 +29,19 @@ __all__ = ["contextual_decomposition"]
 
 @torch.no_grad()
 def contextual_decomposition(lstm: nn.LSTM, inputs: Tensor, starts: Tensor, stops: Tensor) -> tuple[Tensor, Tensor]:
-    """Share an LSTM's hidden states out between a phrase and the rest, for a batch of sentences with a phrase each.
+    """Split the hidden states of a one-layer LSTM between a phrase and the rest, one phrase for each sentence.
 
-    Args:
-        lstm: one layer, one direction, no projection.
-        inputs: token vectors, shape (time, batch, input).
-        starts: the first token of each phrase, shape (batch,).
-        stops: one past the last token of each phrase, shape (batch,).
-
-    Returns:
-        β and γ, each of shape (time, batch, hidden): they add up to the network's own states.
-
-    Raises:
-        UsageError: when the network has more layers, directions or a projection.
-        ShapeError: when there is not one phrase for each sentence.
+    ``inputs`` has the shape (time, batch, input); phrases go from ``starts`` up to, not including, ``stops``, both of
+    shape (batch,). Returns β and γ, each of shape (time, batch, hidden); they add up to the network's states.
     """
     if lstm.num_layers > 1 or lstm.bidirectional or lstm.proj_size:
-        raise UsageError("the LSTM has several layers, two directions or a projection; expected one plain layer")
+        raise UsageError("contextual decomposition needs an LSTM of one layer and one direction, without a projection")
     time, batch = inputs.shape[:2]
     for bounds in (starts, stops):
         if bounds.shape != (batch,):
-            raise ShapeError(f"phrases' bounds have shape {tuple(bounds.shape)}; expected ({batch},), one a sentence")
+            raise ShapeError(
+                f"the bounds of phrases have shape {tuple(bounds.shape)}; expected ({batch},), one for each sentence"
+            )
     d = lstm.hidden_size
     weights = dict(lstm.named_parameters())
     bias = weights["bias_ih_l0"] + weights["bias_hh_l0"] if lstm.bias else inputs.new_zeros(4 * d)
@@ -81,15 +73,9 @@ def contextual_decomposition(lstm: nn.LSTM, inputs: Tensor, starts: Tensor, stop
 
 
 def _shares(terms: Tensor, bias: Tensor, activation: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """Share activation(one + other + bias) out among its terms, the bias being first in every order.
+    """Split activation(one + other + bias) among its terms, the bias first in every order; the shares add up to it.
 
-    Args:
-        terms: one and other, shape (2, batch, n).
-        bias: shape (n,).
-        activation: what is applied to the sum.
-
-    Returns:
-        The shares of one, of other and of the bias: they add up to the value. For tanh and no bias the last is zero.
+    ``terms`` stacks one and other, shape (2, batch, n). For tanh without a bias, the share of the bias is zero.
     """
     one, other = activation(terms + bias)
     none, both = activation(bias), activation(terms.sum(dim=0) + bias)

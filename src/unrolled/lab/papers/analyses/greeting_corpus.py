@@ -1,8 +1,8 @@
-"""Who was said hi to: the notes' example of a word that is to be predicted from far away.
+"""Texts that ask for a name read long before: the notes' example of a distant word that decides the next one.
 
 "Jane walked into the room. John walked in too. It was late in the day, … Jane said hi to ___": the answer is the
-second person, whatever stands between. Names are drawn anew for every text, so nothing but memory gives the answer;
-the words between are drawn from those of the notes' own sentence.
+second name, whatever stands between. Every text draws new names, so only memory gives the answer; the words between
+are drawn from those of the notes' own sentence.
 
 Source:
     CS 224D, lecture notes IV (2015), section 2.1.
@@ -19,28 +19,22 @@ from torch import Tensor, nn
 __all__ = ["NAMES", "NEAREST", "VOCABULARY", "accuracy", "batch"]
 
 NAMES = ("Jane", "John", "Mary", "Paul", "Anna", "Carl", "Lisa", "Mark")
-"""The first indices of the vocabulary, and the answers."""
+"""The answers, and the first indices of the vocabulary."""
 _BETWEEN = "it was late in the day , and everyone was walking home after a long day at work ."
 _TEXT = "{} walked into the room . {} walked in too . {} {} said hi to"
 VOCABULARY = tuple(dict.fromkeys((*NAMES, *_TEXT.replace("{}", "").split(), *_BETWEEN.split())))
 """Every word."""
 NEAREST = 8
-"""How many words after the second person's name the answer is asked for when nothing stands between."""
+"""Number of words from the second name to the answer when nothing stands between."""
 
 _INDEX = {word: index for index, word in enumerate(VOCABULARY)}
 _FILLER = tuple(dict.fromkeys(_BETWEEN.split()))
 
 
 def batch(size: int, distance: int, generator: random.Random) -> tuple[Tensor, Tensor]:
-    """Draw texts of one length.
+    """Draw ``size`` texts, their answers ``distance`` words after the second name (at least :data:`NEAREST`).
 
-    Args:
-        size: how many.
-        distance: from the name to the word after which it is to be said again; :data:`NEAREST` or more.
-        generator: draws them.
-
-    Returns:
-        Word indices, shape (time, size), int64, and the answers, shape (size,), int64.
+    Returns word indices, shape (time, size), and the answers as indices of names, shape (size,).
     """
     texts, answers = [], []
     for _ in range(size):
@@ -53,16 +47,9 @@ def batch(size: int, distance: int, generator: random.Random) -> tuple[Tensor, T
 
 @torch.no_grad()
 def accuracy(model: nn.Module, distances: Sequence[int], size: int, generator: random.Random) -> dict[str, float]:
-    """Ask a model for the second person.
+    """Measure how often a model answers correctly, with ``size`` texts for each distance; keys are strings, for JSON.
 
-    Args:
-        model: gives scores of the names after every word, shape (time, batch, names).
-        distances: at which it is asked.
-        size: how many texts of each.
-        generator: draws them.
-
-    Returns:
-        The share of right answers by distance; a string, as JSON has it.
+    The model gives scores of the names after every word, shape (time, batch, names).
     """
     right = {}
     for distance in distances:

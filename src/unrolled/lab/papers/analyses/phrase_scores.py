@@ -1,9 +1,8 @@
 """Scores of phrases inside sentences, by n-gram terms and by the methods that they are compared with.
 
-Every method scores all phrases of all sentences at once and answers in the unit of the polarity: the logit of
-"positive" less that of "negative". What a method that looks at a sentence as a whole reads is open: the sentence's own
-logit, which knows what follows the phrase, or, as n-grams do, the state at the phrase's last word. Gradients are taken
-of either.
+Every method scores all phrases of all sentences at once, in the unit of the polarity: the logit of "positive" minus
+that of "negative". A method that looks at a whole sentence can read either the sentence's logit, which depends on the
+words after the phrase, or the state at the phrase's last word, as n-gram terms do.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.decomposition import decompose
+from unrolled.decomposition.decomposition import Decomposition, decompose
 from unrolled.decomposition.open_network import Network
 from unrolled.errors import UsageError
 from unrolled.lab.data.batching import EncodedTexts
@@ -23,76 +22,60 @@ from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.run_encoder import run_padded_encoder
 from unrolled.lab.papers.analyses.contextual_decomposition import contextual_decomposition
-from unrolled.lab.papers.analyses.phrases import Phrases
+from unrolled.lab.papers.analyses.labelled_phrases import LabelledPhrases
 
 __all__ = [
-    "Reader",
-    "alone",
-    "by_contextual_decomposition",
-    "by_expansion",
-    "by_gradients",
-    "error_at_the_end",
+    "PolarityModel",
+    "attribution_scores",
+    "contextual_decomposition_scores",
+    "expansion_error",
+    "expansion_scores",
     "gradient_times_input",
     "integrated_gradients",
+    "isolated_scores",
 ]
 
 _BATCH = 64
 Attribution = Callable[[Callable[[Tensor, Tensor], Tensor], Tensor, Tensor], Tensor]
-"""What attributes a function of token vectors and lengths to the tokens: shape (batch, time)."""
+"""Attributes a function of token vectors and lengths to the tokens, shape (batch, time)."""
 
 
 @dataclass(frozen=True)
-class Reader:
-    """A classifier of two classes that reads its last state through a linear head, and its words."""
+class PolarityModel:
+    """A classifier of "negative" and "positive" with a linear head over its last state, and its vocabulary."""
 
     model: Classifier
     vocabulary: Vocabulary
 
     @property
     def weight(self) -> Tensor:
-        """What makes the polarity of a state, shape (hidden,)."""
+        """The readout that turns a state into a polarity, shape (hidden,)."""
         negative, positive = cast("nn.Linear", self.model.head).weight.detach()
         return positive - negative
 
     def batches(self, texts: Sequence[Sequence[str]], size: int = _BATCH) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Lay texts of like length side by side.
-
-        Args:
-            texts: their tokens.
-            size: how many a batch holds at most.
-
-        Yields:
-            The texts' numbers and lengths, shape (batch,), and their token vectors, shape (batch, time, input).
-        """
+        """Batch texts of similar length: indices and lengths, shape (batch,), and vectors, (batch, time, input)."""
         encoded = EncodedTexts.encode(texts, [0] * len(texts), self.vocabulary)
         for which in encoded.plan(size):
             batch = encoded.select(which)
             yield which, batch.lengths, self.model.embedding(batch.tokens).detach()
 
+    def decompositions(
+        self, texts: Sequence[Sequence[str]], expansion: str
+    ) -> Iterator[tuple[Tensor, Tensor, Decomposition]]:
+        """Decompose the network batch by batch; also yield the texts' indices and lengths."""
+        for which, lengths, vectors in self.batches(texts):
+            yield which, lengths, decompose(cast("Network", self.model.encoder), vectors, lengths, expansion=expansion)
+
     def polarity(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """Run the classifier from its token vectors on.
-
-        Args:
-            vectors: shape (batch, time, input).
-            lengths: shape (batch,).
-
-        Returns:
-            The polarity, shape (batch,).
-        """
+        """Compute the polarity, shape (batch,), of token vectors of shape (batch, time, input)."""
         states = run_padded_encoder(self.model.encoder, vectors, lengths)
         negative, positive = self.model.head(self.model.pooling(states, lengths)).unbind(dim=-1)
         return positive - negative
 
     @torch.no_grad()
     def polarities(self, texts: Sequence[Sequence[str]]) -> Tensor:
-        """Run the classifier over texts.
-
-        Args:
-            texts: their tokens.
-
-        Returns:
-            The polarities, shape (texts,), float64.
-        """
+        """Compute the polarity of each text, shape (texts,), float64."""
         found = torch.empty(len(texts), dtype=torch.float64)
         for which, lengths, vectors in self.batches(texts):
             found[which] = self.polarity(vectors, lengths).double()
@@ -100,76 +83,45 @@ class Reader:
 
 
 @torch.no_grad()
-def by_expansion(reader: Reader, phrases: Phrases, expansion: str) -> tuple[Tensor, Tensor]:
-    """Score phrases by n-gram terms, read at their last word.
+def expansion_scores(reader: PolarityModel, phrases: LabelledPhrases, expansion: str) -> tuple[Tensor, Tensor]:
+    """Score each phrase i … t by n-gram terms, read at its last word.
 
-    Args:
-        reader: the classifier.
-        phrases: in their sentences.
-        expansion: as ``decompose`` takes it.
-
-    Returns:
-        For each phrase i … t the sum of the scores of v_{a:t}, a in i … t, and the score of v_{i:t} alone, both of
-        shape (phrases,), float64.
+    Returns the sum of the scores of v_{a:t} for a in i … t, and the score of v_{i:t} alone, both of shape (phrases,).
     """
     sentence, start, stop = phrases.places.unbind(dim=1)
     ngram, phrase = torch.empty(2, len(phrases), dtype=torch.float64)
-    for which, lengths, vectors in reader.batches(phrases.sentences):
-        found = decompose(cast("Network", reader.model.encoder), vectors, lengths, expansion=expansion)
+    for which, _, found in reader.decompositions(phrases.sentences, expansion):
         scores = found.scores(reader.weight)[..., 0].double()  # (batch, end, start)
-        inside = scores.flip(-1).cumsum(dim=-1).flip(-1)  # of all n-grams that begin there or later
+        inside = scores.flip(-1).cumsum(dim=-1).flip(-1)  # over all n-grams that begin there or later
         row = torch.full((len(phrases.sentences),), -1)
         row[which] = torch.arange(len(which))
-        mine = (row[sentence] >= 0).nonzero()[:, 0]
-        place = (row[sentence[mine]], stop[mine] - 1, start[mine])
-        ngram[mine], phrase[mine] = scores[place], inside[place]
+        here = (row[sentence] >= 0).nonzero()[:, 0]
+        place = (row[sentence[here]], stop[here] - 1, start[here])
+        ngram[here], phrase[here] = scores[place], inside[place]
     return phrase, ngram
 
 
 @torch.no_grad()
-def error_at_the_end(reader: Reader, texts: Sequence[Sequence[str]], expansion: str) -> Tensor:
-    """Measure how far an expansion's terms are from adding up to the last state: ‖Σ v - h‖ / ‖h‖.
-
-    Args:
-        reader: the classifier.
-        texts: their tokens.
-        expansion: as ``decompose`` takes it.
-
-    Returns:
-        Relative errors, shape (texts,), float64.
-    """
+def expansion_error(reader: PolarityModel, texts: Sequence[Sequence[str]], expansion: str) -> Tensor:
+    """Compute ‖Σ v - h‖ / ‖h‖ at the last state of each text, shape (texts,), float64."""
     error = torch.empty(len(texts), dtype=torch.float64)
-    for which, lengths, vectors in reader.batches(texts):
-        found = decompose(cast("Network", reader.model.encoder), vectors, lengths, expansion=expansion)
+    for which, lengths, found in reader.decompositions(texts, expansion):
         error[which] = found.residual()[torch.arange(len(which)), lengths - 1].double()
     return error
 
 
-def alone(reader: Reader, phrases: Phrases) -> Tensor:
-    """Score each phrase by running the classifier on it alone.
-
-    Args:
-        reader: the classifier.
-        phrases: in their sentences.
-
-    Returns:
-        Scores, shape (phrases,).
-    """
+def isolated_scores(reader: PolarityModel, phrases: LabelledPhrases) -> Tensor:
+    """Score each phrase by running the classifier on it without its sentence, shape (phrases,)."""
     return reader.polarities(phrases.texts)
 
 
-def by_gradients(reader: Reader, phrases: Phrases, attribute: Attribution, *, to_the_end: bool, size: int) -> Tensor:
-    """Score phrases by adding up what is attributed to their tokens.
+def attribution_scores(
+    reader: PolarityModel, phrases: LabelledPhrases, attribute: Attribution, *, to_the_end: bool, size: int
+) -> Tensor:
+    """Score each phrase by the sum of its tokens' attributions, shape (phrases,).
 
-    Args:
-        reader: the classifier.
-        phrases: in their sentences.
-        attribute: what attributes a polarity to tokens.
-        to_the_end: whether the polarity is that of the whole sentence, or of the sentence up to the phrase's end.
-        size: how many texts a batch holds.
-
-    Returns:
-        Scores, shape (phrases,).
+    The polarity attributed is that of the whole sentence if ``to_the_end``, else of the sentence up to the phrase's
+    end. ``size`` is the number of texts in a batch.
     """
     texts, text_of = (phrases.sentences, phrases.places[:, 0]) if to_the_end else phrases.prefixes()
     longest = max(map(len, texts))
@@ -181,32 +133,14 @@ def by_gradients(reader: Reader, phrases: Phrases, attribute: Attribution, *, to
 
 
 def gradient_times_input(polarity: Callable[[Tensor, Tensor], Tensor], vectors: Tensor, lengths: Tensor) -> Tensor:
-    """Attribute by the gradient at the tokens' vectors.
-
-    Args:
-        polarity: a function of vectors and lengths.
-        vectors: shape (batch, time, input).
-        lengths: shape (batch,).
-
-    Returns:
-        x ᵀ ∂F/∂x of each token, shape (batch, time).
-    """
+    """Attribute x ᵀ ∂F/∂x to each token, shape (batch, time)."""
     leaf = vectors.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(polarity(leaf, lengths).sum(), leaf)
     return (gradient * vectors).sum(dim=-1)
 
 
 def integrated_gradients(steps: int) -> Attribution:
-    """Make an attribution by gradients averaged along the line from zero vectors, as captum has it.
-
-    Args:
-        steps: of the average; each is a pass forward and one backward.
-
-    Returns:
-        The attribution.
-
-    Raises:
-        UsageError: when captum is missing.
+    """Make captum's integrated gradients from a baseline of zero vectors, averaged over ``steps`` points.
 
     Source:
         Sundararajan, Taly and Yan (2017), arXiv:1703.01365.
@@ -219,30 +153,21 @@ def integrated_gradients(steps: int) -> Attribution:
         ) from error
 
     def attribute(polarity: Callable[[Tensor, Tensor], Tensor], vectors: Tensor, lengths: Tensor) -> Tensor:
-        whole = IntegratedGradients(polarity)
-        found = whole.attribute(vectors, n_steps=steps, additional_forward_args=(lengths,))
+        found = IntegratedGradients(polarity).attribute(vectors, n_steps=steps, additional_forward_args=(lengths,))
         return cast("Tensor", found).detach().sum(dim=-1)
 
     return attribute
 
 
-def by_contextual_decomposition(reader: Reader, phrases: Phrases, *, to_the_end: bool) -> Tensor:
-    """Score phrases by what of the state is theirs alone.
+def contextual_decomposition_scores(reader: PolarityModel, phrases: LabelledPhrases, *, to_the_end: bool) -> Tensor:
+    """Score each phrase by its part β of an LSTM's state, shape (phrases,).
 
-    Args:
-        reader: a classifier that reads with an LSTM.
-        phrases: in their sentences.
-        to_the_end: whether it is read at the sentence's end, as its authors do, or at the phrase's.
-
-    Returns:
-        Scores, shape (phrases,).
-
-    Raises:
-        UsageError: when the classifier reads with anything else.
+    The state is that at the end of the sentence if ``to_the_end``, as the method's authors have it, else that at the
+    end of the phrase.
     """
     lstm = reader.model.encoder
     if not isinstance(lstm, nn.LSTM):
-        raise UsageError(f"contextual decomposition came for a {type(lstm).__name__}; expected an nn.LSTM")
+        raise UsageError(f"contextual decomposition needs an nn.LSTM; the encoder is a {type(lstm).__name__}")
     sentence, start, stop = phrases.places.unbind(dim=1)
     texts = [phrases.sentences[number] for number in sentence.tolist()]
     found = torch.empty(len(phrases), dtype=torch.float64)

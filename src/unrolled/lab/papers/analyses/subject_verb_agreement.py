@@ -1,9 +1,9 @@
-"""Sentences whose verb agrees with a subject that stands far before it, as in "the cats near the dog chase the bird".
+"""Sentences whose verb agrees with a distant subject, as in "the cats near the dog chase the bird".
 
-Between subject and verb stand phrases with nouns of either number: "near the old dog", "that the dogs hear" - whose
-verb agrees with its own subject -, and phrases that say nothing of number: ", which looked very hungry ,", "often".
-"Which was very hungry", as in the lecture, would tell the number once more and is left out. The nearest noun is right
-by chance only, so nothing but the subject tells which form of the verb is right.
+Between subject and verb stand phrases with nouns of either number: "near the old dog", or "that the dogs hear", whose
+verb agrees with its own subject. Other phrases carry no number: ", which looked very hungry ,", "often". The lecture's
+"which was very hungry" would repeat the number and is left out. The nearest noun agrees with the verb by chance only,
+so the subject alone decides the verb.
 
 Source:
     CS 577, lecture 5, long-term dependencies; Linzen, Dupoux and Goldberg (2016), arXiv:1611.01368, for attractors.
@@ -28,24 +28,24 @@ _PLACES = ("near", "behind", "beside", "with")
 _ADJECTIVES = ("old", "young", "quiet", "clever", "hungry")
 _ADVERBS = ("often", "always", "rarely")
 FORMS = {verb: f"{verb}s" for verb in _VERBS}
-"""For the plural form of each verb its singular form."""
+"""The singular form of each verb, by its plural form."""
 VOCABULARY = (
     "the", "that", ",", "which", "looked", "very", ".", *_NOUNS, *_NOUNS.values(), *FORMS, *FORMS.values(), *_PLACES,
     *_ADJECTIVES, *_ADVERBS,
 )  # fmt: skip
 """Every word."""
-_LENGTHS = (3, 4, 5, 6)  # of phrases that may be followed by others
+_LENGTHS = (3, 4, 5, 6)  # of phrases that other phrases may follow
 
 
 @dataclass(frozen=True)
 class AgreementSentence:
-    """A sentence, and where its main verb stands."""
+    """A sentence and the place of its main verb."""
 
     words: tuple[str, ...]
     verb: int
-    """The place of the main verb; its subject's noun is the second word."""
-    misled: bool
-    """Whether the noun before the verb is of the other number than the subject."""
+    """Index of the main verb; the noun of its subject is the second word."""
+    attracted: bool
+    """Whether the noun nearest to the verb has the other number than the subject."""
 
     @property
     def plural(self) -> bool:
@@ -54,21 +54,13 @@ class AgreementSentence:
 
     @cached_property
     def forms(self) -> tuple[str, str]:
-        """The verb's two forms, the right one first."""
+        """Both forms of the verb, the correct one first."""
         verb = self.words[self.verb]
         return (verb, FORMS[verb]) if self.plural else (verb, verb.removesuffix("s"))
 
     @classmethod
     def draw(cls, distance: int, generator: random.Random) -> Self:
-        """Draw a sentence.
-
-        Args:
-            distance: how many words stand between the subject's noun and its verb.
-            generator: draws every choice.
-
-        Returns:
-            A sentence of ``distance`` + 6 words.
-        """
+        """Draw a sentence of ``distance`` + 6 words, ``distance`` of them between the subject's noun and its verb."""
         plural = generator.random() < 0.5
         nearest, between = plural, list[str]()
         while (left := distance - len(between)) > 2:
@@ -91,7 +83,7 @@ def _verb(plural: bool, generator: random.Random) -> str:
 
 
 def _phrase(length: int, generator: random.Random) -> tuple[Sequence[str], bool | None]:
-    """Draw a phrase, and tell whether its noun is plural; None when it has none."""
+    """Draw a phrase; also return whether its noun is plural, None if it has no noun."""
     plural, adjective = generator.random() < 0.5, generator.choice(_ADJECTIVES)
     place, noun, verb = generator.choice(_PLACES), _noun(plural, generator), _verb(plural, generator)
     if length == 3:

@@ -1,95 +1,109 @@
-r"""What a word does to the readout of its neighbours, at every place of a text.
+r"""What a word does to the readout of its neighbours: regressions over all its occurrences.
 
-In s_t = g_t + A_t s_{t-1}, with the readout w, the word at t makes of what came before it
+In s_t = g_t + A_t s_{t-1}, with the readout w, the word at t turns the readout of what came before it into
 
 .. math:: w^\top s_{t-1} \;\mapsto\; w^\top A_t s_{t-1}
 
-and, when the word behind it is read, of what that word says alone
+and, when the next word is read, the readout of that word alone into
 
 .. math:: w^\top g_{t+1} \;\mapsto\; w^\top (g_{t+1} + A_{t+1} g_t)
+
+The slope of the second on the first is 1 where the word changes nothing, below 0 where it reverses the sign.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from statistics import median
 from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from unrolled.decomposition.affine_sequence import AffineSequence
-from unrolled.lab.papers.analyses.slope_interval import Slope, fit_slope
 from unrolled.linalg.workspace import Workspace
 
-__all__ = ["SIDES", "Places", "act"]
+__all__ = ["SIDES", "Occurrences", "RankedWords", "Slope", "WordSlope", "fit_slope", "neighbour_readouts"]
 
 SIDES = ("before", "after")
-"""What came before a word, and what comes next."""
+"""The neighbour that a word acts on: what came before it, or the word after it."""
+_NORMAL = 1.96
 
 
-class Places(NamedTuple):
-    """Some places, each of one word."""
+class Slope(NamedTuple):
+    """A regression slope."""
+
+    value: float
+    half: float
+    """Half the width of its 95% interval."""
+
+
+def fit_slope(x: Tensor, y: Tensor) -> Slope | None:
+    r"""Fit y = a + b x by least squares; the interval allows the residuals to vary with x (HC3).
+
+    .. math::
+        \mathrm{se}(b)^2 = \frac{\sum_i (x_i - \bar x)^2\, e_i^2 / (1 - l_i)^2}{\left(\sum_i (x_i - \bar x)^2\right)^2}
+
+    with residuals e and leverages l. Returns None for fewer than three points, or where x is constant.
+
+    Source:
+        MacKinnon and White (1985), Some heteroskedasticity-consistent covariance matrix estimators.
+
+    Example:
+        >>> import torch
+        >>> fit_slope(torch.tensor([0.0, 1.0, 2.0, 3.0]), torch.tensor([1.0, -1.0, -3.0, -5.0]))
+        Slope(value=-2.0, half=0.0)
+    """
+    x, y = x.double() - x.double().mean(), y.double() - y.double().mean()
+    spread = x.square().sum()
+    if len(x) < 3 or not spread:
+        return None
+    value = (x * y).sum() / spread
+    # a point that alone decides the slope has leverage 1 and residual 0
+    left = (1 - 1 / len(x) - x.square() / spread).clamp(min=1e-6)
+    variance = (x * (y - value * x) / left).square().sum() / spread.square()
+    return Slope(float(value), _NORMAL * float(variance.sqrt()))
+
+
+class Occurrences(NamedTuple):
+    """Occurrences of words, each with the readout of one neighbour; all of shape (occurrences,)."""
 
     words: Tensor
-    """Their indices, shape (places,)."""
-    met: Tensor
-    """The readout of the neighbour, shape (places,)."""
-    became: Tensor
-    """What the word made of it, shape (places,)."""
+    """Indices of the words."""
+    alone: Tensor
+    """The neighbour's readout without the word."""
+    combined: Tensor
+    """The neighbour's readout with the word."""
 
     @classmethod
-    def joined(cls, parts: Sequence[Places]) -> Self:
-        """Lay places of several texts one behind the other.
-
-        Args:
-            parts: some places each.
-
-        Returns:
-            All of them.
-        """
+    def joined(cls, parts: Sequence[Occurrences]) -> Self:
+        """Concatenate occurrences."""
         return cls(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
-    def dealt_out(self, seed: int) -> Places:
-        """Deal the words out anew among all places, which is what chance alone makes of them.
-
-        Args:
-            seed: how.
-
-        Returns:
-            The same places, each of some word.
-        """
+    def shuffled(self, seed: int) -> Occurrences:
+        """Permute the words among the occurrences, as a control."""
         order = torch.randperm(len(self.words), generator=torch.Generator().manual_seed(seed))
         return self._replace(words=self.words[order])
 
     def slopes(self, least: int) -> Mapping[int, tuple[int, Slope]]:
-        """Fit a line for every word: by how much what became of its neighbours rises with what they said.
-
-        Args:
-            least: how many places a word must have.
-
-        Returns:
-            For each word how many it has, and the slope.
-        """
+        """Fit a slope for every word with at least ``least`` occurrences; give their number and the slope."""
         order = self.words.argsort(stable=True)
         words, counts = self.words[order].unique_consecutive(return_counts=True)
         sizes = counts.tolist()
-        rows = zip(words.tolist(), sizes, self.met[order].split(sizes), self.became[order].split(sizes), strict=True)
-        fitted = ((word, size, fit_slope(met, became)) for word, size, met, became in rows if size >= least)
+        rows = zip(
+            words.tolist(), sizes, self.alone[order].split(sizes), self.combined[order].split(sizes), strict=True
+        )
+        fitted = ((word, size, fit_slope(alone, combined)) for word, size, alone, combined in rows if size >= least)
         return {word: (size, slope) for word, size, slope in fitted if slope is not None}
 
 
 @torch.no_grad()
-def act(sequence: AffineSequence, tokens: Tensor, lengths: Tensor, readout: Tensor) -> dict[str, Places]:
-    """Take down what every word of some texts does to both of its neighbours.
+def neighbour_readouts(
+    sequence: AffineSequence, tokens: Tensor, lengths: Tensor, readout: Tensor
+) -> dict[str, Occurrences]:
+    """Collect what every word of some texts does to both of its neighbours, by :data:`SIDES`.
 
-    Args:
-        sequence: the affine recurrence of one expansion, read in the texts' order.
-        tokens: the words' indices, shape (batch, time).
-        lengths: of the texts, shape (batch,).
-        readout: w, of the hidden output, shape (hidden,).
-
-    Returns:
-        For each of :data:`SIDES` the places that have such a neighbour.
+    ``tokens`` has the shape (batch, time), ``lengths`` (batch,), ``readout`` (hidden,).
     """
     time, batch, size = sequence.g.shape
     weight = sequence.g.new_zeros(size)
@@ -105,4 +119,48 @@ def act(sequence: AffineSequence, tokens: Tensor, lengths: Tensor, readout: Tens
         "before": (words[1:], states[1:] @ weight, (carried * states).sum(dim=-1)[1:]),
         "after": (words[:-1], alone, alone + (carried[1:] * sequence.g[:-1]).sum(dim=-1)),
     }
-    return {side: Places(*(each[has_both] for each in rows)) for side, rows in found.items()}
+    return {side: Occurrences(*(each[has_both] for each in rows)) for side, rows in found.items()}
+
+
+class WordSlope(NamedTuple):
+    """A word, the number of its occurrences, its slope and half the width of the slope's interval."""
+
+    word: str
+    occurrences: int
+    slope: float
+    half: float
+
+
+class RankedWords(NamedTuple):
+    """Words by their slopes, and those whose whole interval lies on one side of a bound, the strongest first."""
+
+    words: tuple[WordSlope, ...]
+    """All words, from the lowest slope to the highest."""
+    reversing: tuple[WordSlope, ...]
+    """Below 0."""
+    amplifying: tuple[WordSlope, ...]
+    """Above 1, and above the median word."""
+    erasing: tuple[WordSlope, ...]
+    """Nearer to 0 than half the median word."""
+
+    @classmethod
+    def of(cls, words: Iterable[WordSlope]) -> Self:
+        """Rank one word or more."""
+        ranked = tuple(sorted(words, key=lambda each: each.slope))
+        usual = median(each.slope for each in ranked)
+        near = (each for each in ranked if abs(each.slope) + each.half < abs(usual) / 2)
+        return cls(
+            ranked,
+            tuple(each for each in ranked if each.slope + each.half < 0),
+            tuple(each for each in reversed(ranked) if each.slope - each.half > max(1.0, usual)),
+            tuple(sorted(near, key=lambda each: abs(each.slope) + each.half)),
+        )
+
+    def area_under_curve(self, chosen: Set[str]) -> float | None:
+        """Compute how often the slope of a chosen word is below that of another; None without words of both kinds."""
+        from sklearn.metrics import roc_auc_score  # type: ignore[import-untyped]  # no stubs
+
+        is_chosen = [each.word in chosen for each in self.words]
+        if all(is_chosen) or not any(is_chosen):
+            return None
+        return float(roc_auc_score(is_chosen, [-each.slope for each in self.words]))

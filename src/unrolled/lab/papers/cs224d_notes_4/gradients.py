@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,7 @@ from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.lab.papers.analyses import greeting_corpus
-from unrolled.lab.papers.analyses.gradient_flow import measure_flow
+from unrolled.lab.papers.analyses.gradient_flow import gradient_flow
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.training_loop import WordReader, learn
@@ -179,8 +178,8 @@ def _distances(chosen: Mapping[str, Any]) -> list[int]:
 
 def _norms(model: WordReader, chosen: Mapping[str, Any]) -> dict[str, Any] | None:
     words, answers = greeting_corpus.batch(_MEASURED, chosen["reach"], _unseen(chosen))
-    flow = measure_flow(model, words, answers, chosen["reach"])
-    return None if flow is None else asdict(flow)
+    flow = gradient_flow(model, words, answers, chosen["reach"])
+    return None if flow is None else flow._asdict()
 
 
 _STAGES: tuple[tuple[str, float | None], ...] = (("before", 1.0), ("after", 1.0), ("after", None))

@@ -94,7 +94,7 @@ class Agreement(Experiment):
             asked = [sentence for sentence in drawn if sentence.words not in seen]
             scores = prefers(asked)
             right.append(fmean(scores))
-            wrong_before = [score for score, sentence in zip(scores, asked, strict=True) if sentence.misled]
+            wrong_before = [score for score, sentence in zip(scores, asked, strict=True) if sentence.attracted]
             misled.append(fmean(wrong_before) if wrong_before else None)
             total.append(len(asked))
         return {"right": right, "misled": misled, "asked": total}

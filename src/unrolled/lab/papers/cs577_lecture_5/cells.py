@@ -31,7 +31,7 @@ from unrolled.lab.data.find_corpus import load_dataset
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.papers.analyses.text_properties import PROSE, PYTHON, prose_properties, python_properties
-from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve, correlations, read_units
+from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve, correlations, unit_values
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
@@ -156,7 +156,7 @@ class TellingCells(Experiment):
         text = _TEXTS[chosen["text"]]
         corpus = text.made_up() if chosen["smoke"] else text.read(bench)
         model, vocabulary, bpc = _network(corpus, chosen, bench)
-        read = partial(read_units, model, vocabulary)
+        read = partial(unit_values, model, vocabulary)
         dev, test = (_Seen.of(split, text, read, chosen) for split in (corpus.dev, corpus.test))
         fragment = read("\n" + text.fragment, 1)[1:, 0]
         found: dict[str, Any] = {}
@@ -251,7 +251,7 @@ def _name(unit: int, chosen: Mapping[str, Any]) -> str:
 
 
 def _draw(result: Result, about: _Text) -> Figure:
-    from unrolled.lab.papers.analyses.coloured_text import colour_text
+    from unrolled.lab.papers.analyses.text_heat_map import draw_text_heat_map
     from unrolled.lab.papers.framework.figure_style import grid
 
     drawn = [name for name in about.names if name != "inside a comment"]  # an even number
@@ -264,7 +264,7 @@ def _draw(result: Result, about: _Text) -> Figure:
     shown = None
     for panel, name in zip(panels, drawn, strict=False):
         found = result["found"][name]
-        shown = colour_text(panel, lines, found["drawn"])
+        shown = draw_text_heat_map(panel, lines, found["drawn"])
         panel.set_title(f"{name}: {found['unit']}, r = {found['correlation']:.2f} on test")
     assert shown is not None
     bar = figure.colorbar(shown, ax=panels, location="bottom", shrink=0.4, aspect=40, pad=0.02)

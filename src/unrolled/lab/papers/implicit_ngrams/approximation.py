@@ -25,7 +25,7 @@ from unrolled.decomposition.open_network import Network
 from unrolled.lab.data.batching import EncodedTexts
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.papers.analyses.step_error import step_errors
+from unrolled.lab.papers.analyses.expansion_errors import step_errors
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import negation

@@ -23,9 +23,14 @@ from typing import TYPE_CHECKING, Any
 from unrolled.lab.data.corpus import Regression
 from unrolled.lab.data.text_files import find_file
 from unrolled.lab.models.factory import PooledSettings
-from unrolled.lab.papers.analyses.adjectives import PolarAdjectives, by_sign, polar_adjectives, sst2_adjectives
+from unrolled.lab.papers.analyses.polar_adjectives import (
+    PolarAdjectives,
+    polar_adjectives,
+    rating_signs,
+    sst2_adjectives,
+)
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
-from unrolled.lab.papers.analyses.training_choices import ADAGRAD, GLOVE
+from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD, GLOVE
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import ratings
@@ -120,7 +125,7 @@ def _read(data: str, bench: Bench) -> tuple[Regression, PolarAdjectives]:
         adjectives = sst2_adjectives(bench.data)  # read first: one corpus is kept at a time
         return load_once(data, Regression, bench.data), adjectives
     corpus = ratings()
-    return corpus, polar_adjectives(by_sign(corpus.train), _RATIO)
+    return corpus, polar_adjectives(rating_signs(corpus.train), _RATIO)
 
 
 def moved(scores: Mapping[str, Sequence[float]], polarity: str, word: str) -> float:

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.factory import PooledSettings
-from unrolled.lab.papers.analyses.adjectives import (
-    PRINTED,
-    PUBLISHED,
+from unrolled.lab.papers.analyses.polar_adjectives import (
+    PAPER_ADJECTIVES,
+    PAPER_COUNTS,
     PolarAdjectives,
     polar_adjectives,
     sst2_adjectives,
 )
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
-from unrolled.lab.papers.analyses.training_choices import ADAGRAD
+from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.lab.papers.framework.synthetic_corpora import negation
@@ -146,8 +146,8 @@ class Negation(Experiment):
 def _printed(adjectives: PolarAdjectives) -> list[int]:
     """Count those that the paper prints among ours, positive and negative."""
     return [
-        len(set(adjectives.positive) & set(PRINTED.positive)),
-        len(set(adjectives.negative) & set(PRINTED.negative)),
+        len(set(adjectives.positive) & set(PAPER_ADJECTIVES.positive)),
+        len(set(adjectives.negative) & set(PAPER_ADJECTIVES.negative)),
     ]
 
 
@@ -175,8 +175,8 @@ def _share(scores: Sequence[float], sign: int) -> float:
 def _adjectives(results: Sequence[Result]) -> Table:
     rows = []
     for place, polarity in enumerate(("positive", "negative")):
-        found, theirs = len(results[0]["scores"][polarity]), (PRINTED.positive, PRINTED.negative)[place]
-        number = Number([found], PUBLISHED[polarity], digits=0)
+        found, theirs = len(results[0]["scores"][polarity]), getattr(PAPER_ADJECTIVES, polarity)
+        number = Number([found], PAPER_COUNTS[polarity], digits=0)
         rows.append((polarity, number, f"{results[0]['printed'][place]} of {len(theirs)}"))
     columns = ("adjectives", "found (the paper's)", "of those that it prints")
     return Table("Polar adjectives of the training texts", columns, rows)

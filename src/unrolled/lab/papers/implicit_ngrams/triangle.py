@@ -19,7 +19,7 @@ import torch
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.polarity import triangle_scores
-from unrolled.lab.papers.analyses.training_choices import ADAGRAD
+from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.lab.papers.framework.synthetic_corpora import negation

@@ -23,7 +23,7 @@ from torch import Tensor
 from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.papers.analyses.polarity import context_vectors
-from unrolled.lab.papers.analyses.training_choices import ADAGRAD
+from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import topics

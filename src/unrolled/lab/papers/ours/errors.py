@@ -24,7 +24,7 @@ from unrolled.cells import CELLS
 from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.papers.analyses.accumulated_error import accumulated_errors, by_length
+from unrolled.lab.papers.analyses.expansion_errors import error_quantiles, sum_errors
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import negation
@@ -97,12 +97,12 @@ class AccumulatedErrors(Experiment):
         errors: dict[str, Any] = {}
         for expansion in chosen["expansions"]:
             try:
-                found = accumulated_errors(cast("Classifier", run.model), texts, expansion, chosen["longest"])
+                found = sum_errors(cast("Classifier", run.model), texts, expansion, chosen["longest"])
             except UsageError as error:  # a cell without gates, or without a first-order surrogate
                 bench.say(f"{expansion}: {error}")
                 continue
-            told = by_length(found, chosen["fewest"])
-            errors[expansion] = vars(told)
+            told = error_quantiles(found, chosen["fewest"])
+            errors[expansion] = told._asdict()
             bench.say(f"{expansion}: median {told.median[-1]} after {len(told.median)} words")
         return {"accuracy": run.metrics["dev_accuracy"], "errors": errors}
 

@@ -25,9 +25,9 @@ import torch
 from torch import Tensor
 
 from unrolled.lab.data.corpus import Classification
-from unrolled.lab.papers.analyses.adjectives import by_sign, polar_adjectives, sst2_adjectives
+from unrolled.lab.papers.analyses.polar_adjectives import polar_adjectives, rating_signs, sst2_adjectives
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
-from unrolled.lab.papers.analyses.training_choices import ADAGRAD
+from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
@@ -129,7 +129,7 @@ class NegationRates(Experiment):
 
 def _made_up() -> Classification:
     whole = ratings()
-    splits = {name: tuple(by_sign(getattr(whole, name))) for name in ("train", "dev", "test")}
+    splits = {name: tuple(rating_signs(getattr(whole, name))) for name in ("train", "dev", "test")}
     return Classification(name="made-up signs of ratings", labels=("negative", "positive"), **splits)
 
 

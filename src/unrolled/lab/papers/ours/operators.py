@@ -31,9 +31,8 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.find_corpus import load_dataset
 from unrolled.lab.data.vocabulary import UNKNOWN
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.papers.analyses.ranked_words import RankedWords, Word
-from unrolled.lab.papers.analyses.word_map import scatter_words
-from unrolled.lab.papers.analyses.word_operators import SIDES, Places, act
+from unrolled.lab.papers.analyses.word_operators import SIDES, Occurrences, RankedWords, WordSlope, neighbour_readouts
+from unrolled.lab.papers.analyses.word_scatter import scatter_words
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
@@ -101,7 +100,7 @@ class Operators(Experiment):
         for expansion in _EXPANSIONS:
             places = _read(model, task, sentences, expansion)
             for side in SIDES:
-                by_name = (places[side], places[side].dealt_out(chosen["seed"]))
+                by_name = (places[side], places[side].shuffled(chosen["seed"]))
                 slopes[expansion, side], chance[expansion, side] = (each.slopes(chosen["least"]) for each in by_name)
             bench.say(f"{expansion}: {len(places['before'].words):,} places")
         words = [
@@ -138,7 +137,7 @@ class Operators(Experiment):
                         (
                             _TITLES[side],
                             _ENCODERS[encoder],
-                            *map(_listed, (ranked.turning, ranked.amplifying, ranked.erasing)),
+                            *map(_listed, (ranked.reversing, ranked.amplifying, ranked.erasing)),
                         )
                     )
         columns = (
@@ -186,28 +185,28 @@ def _network(
 
 
 @torch.no_grad()
-def _read(model: Classifier, task: Classify, corpus: Classification, expansion: str) -> dict[str, Places]:
+def _read(model: Classifier, task: Classify, corpus: Classification, expansion: str) -> dict[str, Occurrences]:
     """Take down what every word of the training sentences does to its neighbours."""
     assert isinstance(model.head, nn.Linear)
     assert isinstance(model.encoder, nn.RNNBase)
     negative, positive = model.head.weight
     texts = task.encode(corpus.train)
-    found: dict[str, list[Places]] = {side: [] for side in SIDES}
+    found: dict[str, list[Occurrences]] = {side: [] for side in SIDES}
     for which in texts.plan(64):
         batch = texts.select(which)
         opened = decompose(model.encoder, model.embedding(batch.tokens), batch.lengths, expansion=expansion)
         ((sequence,),) = opened.sequences
-        for side, places in act(sequence, batch.tokens, batch.lengths, positive - negative).items():
+        for side, places in neighbour_readouts(sequence, batch.tokens, batch.lengths, positive - negative).items():
             found[side].append(places)
-    return {side: Places.joined(parts) for side, parts in found.items()}
+    return {side: Occurrences.joined(parts) for side, parts in found.items()}
 
 
 def _ranked(result: Result, expansion: str, side: str) -> RankedWords:
     found = result[f"{expansion}, {side}"]
-    return RankedWords.of(map(Word, result["words"], result["counts"], found["slopes"], found["halves"]))
+    return RankedWords.of(map(WordSlope, result["words"], result["counts"], found["slopes"], found["halves"]))
 
 
-def _listed(words: Sequence[Word]) -> str:
+def _listed(words: Sequence[WordSlope]) -> str:
     told = ", ".join(f"“{each.word}” {each.slope:.2f} ± {each.half:.2f}" for each in words[:_SHOWN])
     more = f", {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
     return (told or "none") + more
@@ -224,12 +223,12 @@ def _spread(results: Sequence[Result], expansion: str, side: str) -> tuple[Numbe
     ranked = [_ranked(each, expansion, side) for each in results]
     low, high = (fmean(_percentiles(each["slopes"])[end] for each in found) for end in (0, 1))
     least, most = (fmean(each["chance"][end] for each in found) for end in (0, 1))
-    areas = [area for each in ranked if (area := each.below(_NEGATORS)) is not None]
+    areas = [area for each in ranked if (area := each.area_under_curve(_NEGATORS)) is not None]
     return (
         Number([median(each["slopes"]) for each in found]),
         f"{low:.2f} to {high:.2f}",
         f"{least:.2f} to {most:.2f}",
-        Number([len(each.turning) for each in ranked], digits=0),
+        Number([len(each.reversing) for each in ranked], digits=0),
         Number(areas),
     )
 

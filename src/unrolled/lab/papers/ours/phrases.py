@@ -17,25 +17,25 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.datasets.sst import read_trees
 from unrolled.lab.data.text_files import find_file
-from unrolled.lab.papers.analyses.phrase_lengths import SPANS, draw_by_length, span_name
-from unrolled.lab.papers.analyses.phrase_methods import (
+from unrolled.lab.papers.analyses.labelled_phrases import LENGTH_RANGES, LabelledPhrases, negation_trees, range_name
+from unrolled.lab.papers.analyses.phrase_evaluation import (
     ALONE,
-    AT_ITS_END,
+    AT_PHRASE_END,
     CONTEXTUAL_DECOMPOSITION,
     GRADIENT_TIMES_INPUT,
     INTEGRATED_GRADIENTS,
     RANDOM,
-    measure,
-    one_run,
+    evaluate_method,
+    time_one_run,
 )
-from unrolled.lab.papers.analyses.phrase_scores import Reader
-from unrolled.lab.papers.analyses.phrases import Phrases, negation_trees
+from unrolled.lab.papers.analyses.phrase_scores import PolarityModel
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.lab.papers.framework.synthetic_corpora import negation
@@ -56,7 +56,7 @@ _ENCODERS = {"lstm": "LSTM", "gru": "GRU"}
 _EXACT = ("operating", "path", "gates")
 _MEANS = ("mean(operating, path)", "mean(operating, gates)", "mean(path, gates)", "mean(operating, path, gates)")
 _EXPANSIONS = ("zero", *_EXACT, *_MEANS, "activation", "taylor(2)", "taylor(3)")
-_HERE, _IG, _GI, _CD = AT_ITS_END, INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT, CONTEXTUAL_DECOMPOSITION
+_HERE, _IG, _GI, _CD = AT_PHRASE_END, INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT, CONTEXTUAL_DECOMPOSITION
 _GROUPS: dict[str, tuple[str, ...]] = {
     "expansions": _EXPANSIONS,
     "baselines": (ALONE, _GI, _GI + _HERE, RANDOM),
@@ -129,11 +129,11 @@ class PhraseAgreement(Experiment):
         trees = negation_trees(corpus.test) if made_up else read_trees(find_file("sst/test.txt", bench.data))
         if chosen["sentences"] is not None:
             trees = random.Random(0).sample(trees, chosen["sentences"])  # noqa: S311  # no secret
-        phrases = Phrases.from_trees(trees)
-        reader = Reader(cast("Classifier", run.model), cast("Classify", run.task).vocabulary)
-        once, found = one_run(reader, phrases), {}
+        phrases = LabelledPhrases.from_trees(trees)
+        reader = PolarityModel(cast("Classifier", run.model), cast("Classify", run.task).vocabulary)
+        once, found = time_one_run(reader, phrases), {}
         for method in chosen["methods"]:
-            found[method] = measure(method, reader, phrases, once, chosen["draws"], chosen["steps"])
+            found[method] = evaluate_method(method, reader, phrases, once, chosen["draws"], chosen["steps"])
             bench.say(f"{method}: {found[method]['pearson'][0]:.3f}, at the cost of {found[method]['cost']:.1f} runs")
         return {
             "sentences": len(phrases.sentences),
@@ -152,20 +152,12 @@ class PhraseAgreement(Experiment):
 def _of(results: Sequence[Result], encoder: str) -> dict[str, list[Mapping[str, Any]]]:
     """Gather what each score came to, one seed after the other, in the order in which scores are shown."""
     chosen = [result for result in results if result.trial.settings["model"]["encoder"] == encoder]
-    found: dict[str, list[Mapping[str, Any]]] = {
-        method: [
-            {
-                **result["methods"][method],
-                "accuracy": result["accuracy"],
-                "phrases": result["phrases"],
-                "seed": _seed(result),
-            }
-            for result in chosen
-            if method in result["methods"]
-        ]
-        for method in _SHOWN
-    }
-    return {method: measured for method, measured in found.items() if measured}
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for method, result in product(_SHOWN, chosen):
+        if method in result["methods"]:
+            of_run = {"accuracy": result["accuracy"], "phrases": result["phrases"], "seed": _seed(result)}
+            found.setdefault(method, []).append({**result["methods"][method], **of_run})
+    return found
 
 
 def _seed(result: Result) -> int:
@@ -214,7 +206,7 @@ def _tables(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> I
     yield Table(
         f"{name}: correlation with the labels of {count:,} phrases; cost in runs over the sentences", columns, rows
     )
-    columns = ("score of a phrase", *(span_name(low, high) for low, high in SPANS))
+    columns = ("score of a phrase", *(range_name(low, high) for low, high in LENGTH_RANGES))
     yield Table(f"{name}: Pearson's correlation by the phrase's length in words", columns, long)
     if terms:
         columns = ("expansion", "n-gram alone, Pearson", "95 %", "error of the last state, %, mean", "median")
@@ -247,6 +239,24 @@ def _draw(results: Sequence[Result]) -> Figure:
 
 
 def _draw_lengths(results: Sequence[Result]) -> Figure:
-    gathered = {name: _of(results, encoder) for encoder, name in _ENCODERS.items()}
-    spans = {name: {method: _by_length(each) for method, each in found.items()} for name, found in gathered.items()}
-    return draw_by_length(spans, (ALONE, _IG, "mean(operating, path)", "path", "zero", _CD))
+    """Draw the correlations of some methods over the ranges of lengths, with their intervals, a panel a network."""
+    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
+
+    figure, panels = grid(1, len(_ENCODERS), width=3.6, height=3.4)
+    lines = {}
+    for panel, (encoder, name) in zip(panels, _ENCODERS.items(), strict=True):
+        found = _of(results, encoder)
+        for number, method in enumerate((ALONE, _IG, "mean(operating, path)", "path", "zero", _CD)):
+            if method not in found:
+                continue
+            spans = [[span for span in spans if span] for spans in _by_length(found[method])]
+            places = [place for place, span in enumerate(spans) if span]
+            values, low, high = ([fmean(each[end] for each in spans[place]) for place in places] for end in range(3))
+            colour, marker = COLOURS[number], MARKERS[number]
+            (lines[method],) = panel.plot(places, values, color=colour, marker=marker, label=method)
+            panel.fill_between(places, low, high, color=colour, alpha=0.12, linewidth=0)
+        panel.set(title=name, xlabel="words in the phrase", xlim=(-0.2, len(LENGTH_RANGES) - 0.8))
+        panel.set_xticks(range(len(LENGTH_RANGES)), [range_name(*each) for each in LENGTH_RANGES])
+    panels[0].set_ylabel("Pearson correlation")
+    figure.legend(handles=list(lines.values()), loc="outside lower center", ncols=3)
+    return figure

@@ -13,8 +13,8 @@ from typing import Any
 
 from unrolled.lab.data.find_corpus import load_dataset
 from unrolled.lab.data.text_files import find_file
-from unrolled.lab.papers.analyses.remainder import largest_remainder
-from unrolled.lab.papers.analyses.training_choices import GLOVE
+from unrolled.lab.papers.analyses.expansion_errors import largest_remainder
+from unrolled.lab.papers.analyses.sentiment_networks import GLOVE
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
 from unrolled.lab.papers.framework.table import Number, Table

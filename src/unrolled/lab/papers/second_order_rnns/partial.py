@@ -25,7 +25,7 @@ from unrolled.cells.parameter_budget import fit_parameters
 from unrolled.lab.data.corpus import Characters
 from unrolled.lab.data.find_corpus import load_dataset
 from unrolled.lab.data.stream_index import gather
-from unrolled.lab.papers.analyses.line_by_line import LineByLine
+from unrolled.lab.papers.analyses.line_modelling import LineModelling
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
@@ -94,7 +94,7 @@ class PartialSentences(Experiment):
         architecture = CharacterPrediction(
             encoder=encoder, hidden=size.hidden_size, layers=layers, embedding=embedding, dropout=dropout
         )
-        run = learn_task(bench, LineByLine(architecture, known), partial, chosen["training"])
+        run = learn_task(bench, LineModelling(architecture, known), partial, chosen["training"])
         read = sum(len(line) for line in partial.train)
         bench.say(f"{size.hidden_size} units, {read:,} characters a pass, dev {run.metrics['dev_bpc']:.3f} bits")
         return {**figures(run), "hidden": size.hidden_size, "characters": read}

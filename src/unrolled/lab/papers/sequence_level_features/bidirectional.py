@@ -20,8 +20,8 @@ from torch import Tensor
 from unrolled.decomposition.decomposition import decompose
 from unrolled.decomposition.open_network import Network
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.papers.analyses.phrase_networks import learn_phrases, phrase_trials
 from unrolled.lab.papers.analyses.polarity import polarity_weight
+from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trials
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures

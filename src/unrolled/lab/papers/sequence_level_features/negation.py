@@ -17,8 +17,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, Negation
-from unrolled.lab.papers.analyses.negation_network import NEGATION_SIZES, PUBLISHED, learn_negation, negation_corpus
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores, triangle_scores
+from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures
@@ -28,7 +28,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import nn
 
-__all__ = ["NegationScores"]
+__all__ = ["PUBLISHED", "NegationScores"]
+
+PUBLISHED: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]] = {
+    "gru": {
+        "positive": ((4.25, 0.13), (-6.13, 0.15), (12.45, 0.33)),
+        "negative": ((-3.72, 0.06), (4.82, 0.11), (-11.29, 0.23)),
+    },
+    "lstm": {
+        "positive": ((4.79, 0.27), (-9.32, 0.31), (21.39, 0.74)),
+        "negative": ((-4.49, 0.24), (3.13, 0.27), (-7.65, 0.66)),
+    },
+}
+"""Table 1: mean scores of tokens, negation phrases and double negation phrases by the activation expansion, each with
+the number after its ±; the paper does not say what that number is."""
 
 _ADJECTIVES = {"positive": POSITIVE, "negative": NEGATIVE}
 _BEFORE = {"tokens": "", "negations": "not ", "double negations": "not not "}

@@ -19,9 +19,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Classification
-from unrolled.lab.papers.analyses.associated_ngrams import telling_ngrams
-from unrolled.lab.papers.analyses.negation_network import NEGATION_SIZES, learn_negation, negation_corpus
+from unrolled.lab.papers.analyses.associated_ngrams import associated_ngrams
 from unrolled.lab.papers.analyses.polarity import ngram_scores
+from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.table import Number, Table
@@ -67,7 +67,7 @@ class NgramScores(Experiment):
         corpus, run = _train(chosen, bench)
         scores: dict[str, list[dict[str, list[float]]]] = {expansion: [] for expansion in _EXPANSIONS}
         for order in _ORDERS:
-            ngrams = telling_ngrams(corpus.train, order, **{name: chosen[name] for name in _CHOICE})
+            ngrams = associated_ngrams(corpus.train, order, **{name: chosen[name] for name in _CHOICE})
             groups = {"positive": ngrams.positive, "negative": ngrams.negative}
             for expansion in _EXPANSIONS:
                 scores[expansion].append(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrolled.lab.papers.analyses.phrase_networks import learn_phrases, phrase_trials
+from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trials
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures

@@ -1,10 +1,9 @@
-r"""Characters predicted line by line: every line is read from the beginning of the state.
+r"""Character modelling of independent lines: the state is reset at the beginning of every line.
 
 .. math:: p(x_1, …, x_n) = \prod_t p(x_t \mid \text{line end}, x_1, …, x_{t-1})
 
-The task ``chars`` reads running text, where a line that was cut short would run into the next. Here lines know nothing
-of each other, so a partial line teaches what stands in it and no more. The model, its measures and what a text costs
-are those of the task; a line's first character is predicted as what follows a line's end.
+The task ``chars`` reads running text, where a truncated line would run into the next one. Here a truncated line
+teaches only the characters that it contains. Model and metrics are those of ``chars``.
 """
 
 from __future__ import annotations
@@ -21,49 +20,26 @@ from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.tasks.chars import CharacterModelling
 from unrolled.lab.training.task import Loss, State
 
-__all__ = ["EncodedLines", "LineByLine"]
+__all__ = ["EncodedLines", "LineModelling"]
 
 
 @dataclass(frozen=True)
 class EncodedLines(Aligned):
-    """Lines in numbers."""
+    """Lines as token indices."""
 
     @classmethod
     def encode(cls, lines: Sequence[Sequence[int]], before: int) -> EncodedLines:
-        """Say of each place what is read and what follows it.
-
-        Args:
-            lines: token indices.
-            before: the token that is read before a line's first.
-
-        Returns:
-            The lines.
-
-        Raises:
-            DataError: when there is no line, or one is empty.
-        """
+        """Align inputs and targets; the token ``before`` is read before the first token of every line."""
         return cls.from_rows([((before, *line[:-1]) if line else (), line) for line in lines])
 
     def select(self, which: Tensor) -> Window:
-        """Lay some lines side by side.
-
-        Args:
-            which: their numbers, shape (batch,), int64.
-
-        Returns:
-            The batch, as wide as its longest line; behind a line's end nothing is predicted.
-        """
+        """Make a padded batch; targets at padding are ignored."""
         (tokens, targets), _ = self.gather(which, (PADDING, PADDING))
         return Window(tokens, targets)
 
 
-class LineByLine(CharacterModelling):
-    """Say which character of a line comes next, every line from a state of its own.
-
-    Args:
-        architecture: what the model is made of.
-        vocabulary: the characters of the training text.
-    """
+class LineModelling(CharacterModelling):
+    """Predict the next character of a line, every line from an empty state."""
 
     evaluation_batch = 64
 
@@ -72,6 +48,6 @@ class LineByLine(CharacterModelling):
         return EncodedLines.encode([self.vocabulary.encode(line) for line in examples], self.line_end)
 
     def loss(self, model: nn.Module, batch: Window, state: State) -> Loss:
-        """Compute the cross-entropy of the characters that came; the next batch begins anew."""
+        """Compute the cross-entropy of the targets; the next batch starts from an empty state."""
         cost = super().loss(model, batch, ())
         return Loss(cost.total, cost.count)

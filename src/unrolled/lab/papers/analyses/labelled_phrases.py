@@ -1,4 +1,4 @@
-"""Phrases inside sentences, each with what people, or a grammar, say of its sentiment."""
+"""Phrases inside sentences, each with a sentiment label from annotators or from a grammar."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from unrolled.lab.data.datasets.negation import POSITIVE
 from unrolled.lab.data.datasets.sst import Node, Tree
 from unrolled.lab.papers.framework.bootstrap import Correlation, correlate
 
-__all__ = ["Phrases", "negation_trees"]
+__all__ = ["LENGTH_RANGES", "LabelledPhrases", "negation_trees", "range_name"]
 
+LENGTH_RANGES = ((2, 2), (3, 4), (5, 8), (9, 16), (17, None))
+"""Least and greatest number of words of a phrase in each range; None for no limit."""
 _NEUTRAL = 2
 _EXTREME = 2
 
 
+def range_name(low: int, high: int | None) -> str:
+    """Name one of :data:`LENGTH_RANGES`."""
+    return f"{low}" if high == low else f"{low} or more" if high is None else f"{low} to {high}"
+
+
 @dataclass(frozen=True)
-class Phrases:
-    """Labelled phrases of some sentences: of two words or more, and none of them the whole sentence."""
+class LabelledPhrases:
+    """Phrases of two words or more that are not the whole sentence."""
 
     sentences: tuple[tuple[str, ...], ...]
     places: Tensor
-    """Sentence, first token and one past the last of each phrase, shape (phrases, 3), int64."""
+    """Sentence, first token, and one past the last token of each phrase, shape (phrases, 3), int64."""
     labels: Tensor
-    """From -2, very negative, to 2, shape (phrases,), float64."""
+    """From -2 (very negative) to 2 (very positive), shape (phrases,), float64."""
 
     @classmethod
     def from_trees(cls, trees: Sequence[Tree]) -> Self:
-        """Gather the phrases of labelled trees.
-
-        Args:
-            trees: of the sentences.
-
-        Returns:
-            Their phrases, sentence by sentence; a span that has two nodes, one inside the other, counts once.
-        """
+        """Collect the phrases of labelled trees; a span with two nodes, one inside the other, counts once."""
         rows, labels = [], []
         for number, tree in enumerate(trees):
-            # parts come before wholes, so the outer node of a span is the one that stays
+            # parts come before wholes, so the dictionary keeps the outer node of a span
             spans = {(node.start, node.stop): node.label for node in tree.nodes}
             for (start, stop), label in spans.items():
                 if 2 <= stop - start < len(tree.tokens):
@@ -58,58 +58,35 @@ class Phrases:
 
     @cached_property
     def lengths(self) -> Tensor:
-        """How many words each has, shape (phrases,)."""
+        """The number of words of each phrase, shape (phrases,)."""
         return self.places[:, 2] - self.places[:, 1]
 
     @cached_property
     def texts(self) -> tuple[tuple[str, ...], ...]:
-        """The words of each phrase alone."""
+        """The words of each phrase."""
         return tuple(self.sentences[sentence][start:stop] for sentence, start, stop in self.places.tolist())
 
     def first(self) -> Self:
-        """Keep the phrases of the first sentence that has any.
-
-        Returns:
-            The same kind of record, of the sentences up to that one.
-        """
+        """Keep the phrases of the first sentence that has any, and the sentences up to that one."""
         last = int(self.places[0, 0])
         kept = self.places[:, 0] == last
         return type(self)(self.sentences[: last + 1], self.places[kept], self.labels[kept])
 
     def prefixes(self) -> tuple[tuple[tuple[str, ...], ...], Tensor]:
-        """Cut every sentence off where a phrase ends.
-
-        Returns:
-            The different beginnings of sentences, and which of them belongs to each phrase, shape (phrases,).
-        """
+        """Cut sentences off where a phrase ends: the distinct prefixes, and the index of each phrase's prefix."""
         ends, which = self.places[:, (0, 2)].unique(dim=0, return_inverse=True)
         return tuple(self.sentences[sentence][:stop] for sentence, stop in ends.tolist()), which
 
-    def between(self, low: int, high: int | None) -> Tensor:
-        """Find the phrases of some lengths.
-
-        Args:
-            low: the fewest words.
-            high: the most; None for no bound.
-
-        Returns:
-            Which they are, shape (phrases,), bool.
-        """
+    def of_length(self, low: int, high: int | None) -> Tensor:
+        """Find the phrases of ``low`` to ``high`` words, shape (phrases,), bool."""
         return (self.lengths >= low) & (self.lengths <= (self.lengths.max() if high is None else high))
 
     def agreement(
         self, scores: Tensor, *, which: Tensor | None = None, ranked: bool = False, draws: int = 500
     ) -> Correlation:
-        """Correlate scores of the phrases with their labels; resamples draw sentences.
+        """Correlate scores with labels (Spearman if ``ranked``, else Pearson); resamples draw whole sentences.
 
-        Args:
-            scores: shape (phrases,).
-            which: the phrases that count, shape (phrases,), bool; all when left out.
-            ranked: whether Spearman's correlation is wanted, not Pearson's.
-            draws: how many resamples.
-
-        Returns:
-            The correlation.
+        ``scores`` has the shape (phrases,); the mask ``which`` selects the phrases that count.
         """
         rows = (scores, self.labels, self.places[:, 0])
         chosen = rows if which is None else tuple(row[which] for row in rows)
@@ -117,13 +94,9 @@ class Phrases:
 
 
 def negation_trees(examples: Iterable[Example]) -> list[Tree]:
-    """Label the phrases of made-up reviews that end in "not not charming": each "not" turns what follows it around.
+    """Label the phrases of the negation corpus: each "not" reverses the label of what follows it.
 
-    Args:
-        examples: of the negation corpus.
-
-    Returns:
-        A tree a sentence. Its first two words are neutral, and so is every word before the negations.
+    The first two words of a sentence are neutral, and so is every word before the negations.
     """
     trees = []
     for example in examples:

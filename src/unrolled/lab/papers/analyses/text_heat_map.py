@@ -1,4 +1,4 @@
-"""Text in which every character stands on a ground whose colour shows a value."""
+"""A heat map of text: the background of every character shows a value."""
 
 from __future__ import annotations
 
@@ -12,22 +12,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
-__all__ = ["colour_text"]
+__all__ = ["draw_text_heat_map"]
 
 
-def colour_text(panel: Axes, lines: Sequence[str], values: Sequence[float]) -> AxesImage:
-    """Write text on coloured ground: blue where a value is among the most of the text, orange where among the least.
+def draw_text_heat_map(panel: Axes, lines: Sequence[str], values: Sequence[float]) -> AxesImage:
+    """Draw text on a coloured background and return the background, for a colour bar from 0 (least) to 1 (most).
 
-    Colours reach from the lowest fiftieth of the values to the highest, so that a single character does not bleach all
-    others.
-
-    Args:
-        panel: an empty one; its axes are hidden.
-        lines: without their ends.
-        values: one for each character, and one for each line's end, which is not drawn.
-
-    Returns:
-        The ground, for a colour bar: 0 stands for the least value, 1 for the most.
+    ``values`` has one number for each character, and one for each line end, which is not drawn. The colours span the
+    2nd to the 98th percentile, so that one extreme character does not hide all differences between the others.
     """
     low, *_, high = quantiles(values, n=50)
     width, each = max(map(len, lines)), iter(values)
@@ -36,9 +28,9 @@ def colour_text(panel: Axes, lines: Sequence[str], values: Sequence[float]) -> A
         for column, character in enumerate(line):
             ground[row][column] = min(max((next(each) - low) / ((high - low) or 1.0), 0.0), 1.0)
             written = panel.text(column, row, character, ha="center", va="center", family="monospace", fontsize=7.5)
-            written.set_in_layout(False)  # it lies within its panel: measuring a thousand of them takes seconds
+            written.set_in_layout(False)  # it lies within its panel; measuring a thousand characters takes seconds
         next(each)
-    # Short of the ends of the map, which are too dark to read on.
+    # the limits leave out both ends of the colour map, which are too dark for text
     shown = panel.imshow(ground, cmap=colour_map(), vmin=-0.15, vmax=1.15, aspect="auto", alpha=0.75)
     panel.grid(False)
     panel.set_axis_off()

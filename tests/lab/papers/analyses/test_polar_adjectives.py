@@ -7,8 +7,8 @@ import warnings
 import pytest
 
 from unrolled.lab.data.corpus import Example, Rated
-from unrolled.lab.papers.analyses import adjectives
-from unrolled.lab.papers.analyses.adjectives import PRINTED, PUBLISHED, by_sign, polar_adjectives
+from unrolled.lab.papers.analyses import polar_adjectives as module
+from unrolled.lab.papers.analyses.polar_adjectives import PAPER_ADJECTIVES, PAPER_COUNTS, polar_adjectives, rating_signs
 
 pytest.importorskip("textblob", reason="adjectives need the extra [figures]")
 
@@ -51,29 +51,29 @@ def test_the_lexicon_is_read_as_textblob_reads_it():
 
         sentiment.load()
     theirs = {word: tags["JJ"][0] for word, tags in sentiment.items() if "JJ" in tags}
-    ours = adjectives._adjectives()
+    ours = module._lexicon()
     assert ours.keys() == theirs.keys()
     assert len(ours) > 1000
     assert all(ours[word] == pytest.approx(theirs[word], abs=1e-12) for word in ours)
 
 
 def test_the_printed_adjectives_are_those_of_table_9_and_of_the_lexicon():
-    assert (len(PRINTED.positive), len(PRINTED.negative)) == (37, 31)
-    assert PUBLISHED == {"positive": 73, "negative": 47}
-    assert len(set(PRINTED.all)) == 68
-    lexicon = adjectives._adjectives()
-    assert all(lexicon[word] > 0 for word in PRINTED.positive)
-    assert all(lexicon[word] < 0 for word in PRINTED.negative)
+    assert (len(PAPER_ADJECTIVES.positive), len(PAPER_ADJECTIVES.negative)) == (37, 31)
+    assert PAPER_COUNTS == {"positive": 73, "negative": 47}
+    assert len(set(PAPER_ADJECTIVES.all)) == 68
+    lexicon = module._lexicon()
+    assert all(lexicon[word] > 0 for word in PAPER_ADJECTIVES.positive)
+    assert all(lexicon[word] < 0 for word in PAPER_ADJECTIVES.negative)
 
 
 def test_ratings_are_told_by_their_sign():
     rated = [Rated(("a",), 0.5), Rated(("b",), 0.0), Rated(("c",), -2.0)]
-    assert list(by_sign(rated)) == [Example(("a",), 1), Example(("c",), 0)]
+    assert list(rating_signs(rated)) == [Example(("a",), 1), Example(("c",), 0)]
 
 
 def test_without_textblob_the_error_names_the_extra(monkeypatch):
-    adjectives._adjectives.cache_clear()
-    monkeypatch.setattr(adjectives, "find_spec", lambda _: None)
+    module._lexicon.cache_clear()
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
     with pytest.raises(ValueError, match=r"unrolled\[figures\]"):
         polar_adjectives([])
 
@@ -85,7 +85,7 @@ def test_the_phrases_of_sst2_hold_all_that_the_paper_prints_and_its_sentences_do
 
     found = polar_adjectives(load_dataset("sst2", Classification, data_folder).train)
     assert (len(found.positive), len(found.negative)) == (247, 217)
-    assert set(PRINTED.positive) <= set(found.positive)
-    assert set(PRINTED.negative) <= set(found.negative)
+    assert set(PAPER_ADJECTIVES.positive) <= set(found.positive)
+    assert set(PAPER_ADJECTIVES.negative) <= set(found.negative)
     fewer = polar_adjectives(load_dataset("sst2-sentences", Classification, data_folder).train)
-    assert not set(PRINTED.positive) <= set(fewer.positive)
+    assert not set(PAPER_ADJECTIVES.positive) <= set(fewer.positive)

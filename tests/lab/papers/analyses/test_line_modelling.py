@@ -10,14 +10,14 @@ import torch
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Stream
 from unrolled.lab.data.stream_index import gather
-from unrolled.lab.papers.analyses.line_by_line import EncodedLines, LineByLine
+from unrolled.lab.papers.analyses.line_modelling import EncodedLines, LineModelling
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.tasks.chars import CharacterModelling, CharacterPrediction
 
 CORPUS = characters((12, 6, 6))
 
 
-def made(kind=LineByLine):
+def made(kind=LineModelling):
     task = kind(CharacterPrediction(hidden=5, embedding=4, dropout=0.0, bptt=1000), gather(CORPUS.train))
     torch.manual_seed(0)
     return task, task.build().double().eval()
