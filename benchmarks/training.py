@@ -30,8 +30,8 @@ from readme import put
 from unrolled.errors import UnrolledError
 from unrolled.lab.data.corpus import Corpus, Stream, Words
 from unrolled.lab.data.datasets import DATASETS
-from unrolled.lab.data.find_corpus import load_dataset
-from unrolled.lab.data.stream_index import gather, index
+from unrolled.lab.data.load import load_dataset
+from unrolled.lab.data.stream_encoding import build_vocabulary, encode_stream
 from unrolled.lab.papers.framework.provenance import describe_machine
 from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
 from unrolled.lab.papers.framework.unique_splits import SMALL
@@ -150,8 +150,8 @@ def ours(corpus: Corpus[Any], steps: int) -> float:
 def word_model(repeats: int, steps: int) -> list[str]:
     corpus, title = corpus_of("lm")
     short = Words(name=corpus.name, train=corpus.train, dev=_head(corpus.dev), test=_head(corpus.test))
-    vocabulary = gather(corpus.train)
-    ids = index(corpus.train, vocabulary).long()
+    vocabulary = build_vocabulary(corpus.train)
+    ids = encode_stream(corpus.train, vocabulary).long()
     pairs = [(ours(short, steps), plain(ids, len(vocabulary), steps)) for _ in range(repeats)]
     ratio = statistics.median(a / b for a, b in pairs)
     speed = [statistics.median(column) for column in zip(*pairs, strict=True)]
@@ -185,7 +185,7 @@ def _made_up_lines(size: int) -> Iterator[Sequence[str]]:
 
 def _index(size: int, out: multiprocessing.Queue[tuple[int, float]]) -> None:
     stream, indexed = Stream(lambda: _made_up_lines(size)), []
-    added = peak(lambda: indexed.append(index(stream, gather(stream))))
+    added = peak(lambda: indexed.append(encode_stream(stream, build_vocabulary(stream))))
     out.put((len(indexed[0]), added))
 
 

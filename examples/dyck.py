@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
-from unrolled.lab.data.datasets.dyck import Dyck
+from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.metrics.worst_case import worst_case_accuracy
 from unrolled.lab.models.brackets import NextBracketModel, dyck_rnn, fixed_brackets
 
@@ -137,7 +137,7 @@ def fit(model: NextBracketModel, asked: Questions) -> int:
 def row(depth: int, seed: int = 0) -> Row:
     """Draw strings, train a model of that depth and judge it."""
     start = time.perf_counter()
-    strings = Dyck(KINDS, depth, short=SHORT, long=LONG, symbols=SYMBOLS, seed=seed).read()
+    strings = DyckStrings(KINDS, depth, short=SHORT, long=LONG, symbols=SYMBOLS, seed=seed).read()
     seen, unseen = questions(strings.train, KINDS), questions(strings.test, KINDS)
     torch.manual_seed(seed)
     model = dyck_rnn(fixed_brackets(KINDS), depth)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from unrolled.lab.data.datasets.dyck import Dyck
+from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import dyck_rnn, fixed_brackets
 
 
@@ -44,7 +44,7 @@ def test_its_judge_tells_a_stack_from_a_leak(dyck, gate, right):
         model.encoder.cell(0, 0).weight.fill_(gate)
         model.head.weight.copy_(torch.tensor([[0.0], [20.0]]))
         model.head.bias.copy_(torch.tensor([30.0, 0.0]))
-    asked = dyck.questions(Dyck(2, 4, short=(50, 100), symbols=(4000, 1, 1)).read().train, 2)
+    asked = dyck.questions(DyckStrings(2, 4, short=(50, 100), symbols=(4000, 1, 1)).read().train, 2)
     assert (dyck.wcpa(model, asked) == 1.0) is right
 
 

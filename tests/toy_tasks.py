@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from unrolled.lab.data.batching import Batch
+from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.corpus import Classification, Corpus, Example
 from unrolled.lab.models.factory import EncoderSettings
 from unrolled.lab.tasks.classify import Classify

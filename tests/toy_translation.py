@@ -6,18 +6,18 @@ import random
 
 import torch
 
-from unrolled.lab.data.corpus import Pair, Translation
+from unrolled.lab.data.corpus import SentencePair, Translation
 from unrolled.lab.tasks.translate import Translate, Translating
 
 BASE = {"separate": False, "fed": False, "bidirectional": False, "attention": False, "layers": 1}
 WORDS = ("ask", "dig", "eat", "fly")
 
 
-def backwards(count: int, seed: int) -> tuple[Pair, ...]:
+def backwards(count: int, seed: int) -> tuple[SentencePair, ...]:
     """Say the words from the last to the first, each in capitals."""
     draw = random.Random(seed)
     sentences = [tuple(draw.choices(WORDS, k=draw.randint(2, 5))) for _ in range(count)]
-    return tuple(Pair(each, tuple(word.upper() for word in reversed(each))) for each in sentences)
+    return tuple(SentencePair(each, tuple(word.upper() for word in reversed(each))) for each in sentences)
 
 
 def task_of(corpus: Translation, **architecture) -> Translate:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from unrolled.lab.cli.polarity_table import flips, phrase_scores
-from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, Negation
+from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, NegationReviews
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.papers.analyses.polarity import open_phrases
 from unrolled.lab.tasks.classify import Classify
@@ -87,7 +87,7 @@ def test_what_it_suggests_works(outcome: tuple[Path, str], unrolled: Command, mo
 
 @pytest.fixture
 def untrained(tmp_path: Path) -> Run:
-    corpus = Negation().read().sample(64, 0)
+    corpus = NegationReviews().read().sample(64, 0)
     task = Classify.from_corpus(corpus, PooledSettings(encoder="gru", hidden=8, embedding=8, dropout=0.0))
     settings = TrainingSettings(epochs=1, lr=1e-6, device="cpu")
     return train(task, corpus, settings, tmp_path / "run", data=DataChoice(data=("negation",)))

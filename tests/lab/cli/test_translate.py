@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from unrolled.lab.data.corpus import Classification, Example, Pair, Translation
+from unrolled.lab.data.corpus import Classification, Example, SentencePair, Translation
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.tasks.translate import Translate, Translating
 from unrolled.lab.training.data_choice import DataChoice
@@ -22,10 +22,10 @@ WORDS = ("eins", "zwei", "drei")
 SAID = {"eins": "one", "zwei": "Two", "drei": "three"}
 
 
-def pairs(count: int, seed: int) -> tuple[Pair, ...]:
+def pairs(count: int, seed: int) -> tuple[SentencePair, ...]:
     draw = random.Random(seed)
     sentences = [tuple(draw.choices(WORDS, k=draw.randint(1, 4))) for _ in range(count)]
-    return tuple(Pair(each, tuple(SAID[word] for word in each)) for each in sentences)
+    return tuple(SentencePair(each, tuple(SAID[word] for word in each)) for each in sentences)
 
 
 @pytest.fixture(scope="module")

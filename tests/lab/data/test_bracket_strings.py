@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from unrolled.errors import DataError
-from unrolled.lab.data.bracket_strings import NOTHING, EncodedBrackets, closings
-from unrolled.lab.data.datasets.dyck import Dyck
+from unrolled.lab.data.batches.bracket_strings import IGNORE_INDEX, EncodedBrackets, closing_targets
+from unrolled.lab.data.datasets.dyck import DyckStrings
 
 
 def rewritten(string, kinds):
     """What closes next and how far it is, by crossing out innermost pairs."""
-    kind, distance = [NOTHING] * len(string), [0] * len(string)
+    kind, distance = [IGNORE_INDEX] * len(string), [0] * len(string)
     places = list(range(len(string)))
     while places:
         pair = next(
@@ -25,8 +25,8 @@ def rewritten(string, kinds):
 
 
 def test_it_finds_what_crossing_out_pairs_finds():
-    for string in Dyck(3, 4, symbols=(500, 1, 1)).read().train:
-        assert closings(string, 3, 4) == rewritten(string, 3)
+    for string in DyckStrings(3, 4, symbols=(500, 1, 1)).read().train:
+        assert closing_targets(string, 3, 4) == rewritten(string, 3)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_it_finds_what_crossing_out_pairs_finds():
     ],
 )
 def test_what_is_no_string_of_the_language(string, message):
-    assert closings((0, 1, 3, 2), 2, 2)
+    assert closing_targets((0, 1, 3, 2), 2, 2)
     with pytest.raises(DataError, match=message):
-        closings(string, 2, 2)
+        closing_targets(string, 2, 2)
     with pytest.raises(DataError, match=f"string 2: {message}"):
         EncodedBrackets.encode([(0, 2), string], 2, 2)
 
@@ -51,6 +51,6 @@ def test_what_is_no_string_of_the_language(string, message):
 def test_a_batch_asks_nothing_of_padding():
     batch = EncodedBrackets.encode([(0, 1, 3, 2), (1, 3)], 2, 2).select(torch.tensor([1, 0]))
     assert batch.brackets.tolist() == [[1, 3, 0, 0], [0, 1, 3, 2]]
-    assert batch.closing.tolist() == [[1, NOTHING, NOTHING, NOTHING], [NOTHING, 1, 0, NOTHING]]
+    assert batch.closing.tolist() == [[1, IGNORE_INDEX, IGNORE_INDEX, IGNORE_INDEX], [IGNORE_INDEX, 1, 0, IGNORE_INDEX]]
     assert batch.distances.tolist() == [[1, 0, 0, 0], [0, 1, 3, 0]]
     assert batch.lengths.tolist() == [2, 4]

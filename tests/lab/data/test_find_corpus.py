@@ -7,8 +7,8 @@ import pytest
 from unrolled.errors import FileError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Brackets, Classification, Regression, Relations
 from unrolled.lab.data.datasets import DATASETS
-from unrolled.lab.data.datasets.dyck import Dyck
-from unrolled.lab.data.find_corpus import is_dataset, load_dataset
+from unrolled.lab.data.datasets.dyck import DyckStrings
+from unrolled.lab.data.load import is_dataset, load_dataset
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_name_may_have_settings_behind_it():
     said = f"dyck(3,5,seed=2,{SIZES})"
     found = load_dataset(said, Brackets)
     assert (found.kinds, found.depth) == (3, 5)
-    assert found == Dyck(3, 5, seed=2, symbols=(300, 100, 100)).read()
+    assert found == DyckStrings(3, 5, seed=2, symbols=(300, 100, 100)).read()
     assert found == load_dataset(f"dyck(depth=5, kinds=3, seed=2, {SIZES})", Brackets)
     assert found != load_dataset(f"dyck(3,5,seed=1,{SIZES})", Brackets)
     assert load_dataset("negation(seed=0)", Classification) == load_dataset("negation", Classification)

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from unrolled.errors import DataError
-from unrolled.lab.data.markers import ENTITY_MARKERS, tokenise_marked
-from unrolled.lab.data.tokenise import tokenise
+from unrolled.lab.data.tokenise import ENTITY_MARKERS, tokenise, tokenise_marked
 
 
 @pytest.mark.parametrize(

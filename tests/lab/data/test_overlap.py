@@ -6,20 +6,22 @@ import math
 import pytest
 
 from unrolled.errors import DataError
-from unrolled.lab.data.word_overlap import Overlap
+from unrolled.lab.data.word_features import WordOverlap
 
 SENTENCES = (("the", "cat", "sat"), ("The", "dog", "the"), ("a", "cat"))
 
 
 def test_each_sentence_counts_a_word_once_whatever_its_case():
-    overlap = Overlap.from_sentences(SENTENCES)
+    overlap = WordOverlap.from_sentences(SENTENCES)
     assert overlap.sentences == 3
     assert overlap.counts == {"the": 2, "cat": 2, "sat": 1, "dog": 1, "a": 1}
 
 
 def test_the_three_numbers_by_hand():
-    overlap = Overlap.from_sentences(SENTENCES)
-    share, weighed, length = overlap.of(("Where", "is", "the", "cat", "the"), ("THE", "cat", "on", "the", "mat", "."))
+    overlap = WordOverlap.from_sentences(SENTENCES)
+    share, weighed, length = overlap.features(
+        ("Where", "is", "the", "cat", "the"), ("THE", "cat", "on", "the", "mat", ".")
+    )
     the, unseen = math.log(4 / 3), math.log(4)
     assert share == pytest.approx(2 / 4)
     assert weighed == pytest.approx(2 * the / (2 * the + 2 * unseen))
@@ -27,21 +29,21 @@ def test_the_three_numbers_by_hand():
 
 
 def test_rare_words_weigh_more():
-    overlap = Overlap.from_sentences(SENTENCES)
+    overlap = WordOverlap.from_sentences(SENTENCES)
     question = ("the", "dog", "barks")
-    shares = [overlap.of(question, (word,)) for word in question]
+    shares = [overlap.features(question, (word,)) for word in question]
     assert len({share for share, _, _ in shares}) == 1
     assert sorted(weighed for _, weighed, _ in shares) == [weighed for _, weighed, _ in shares]
 
 
 def test_words_that_are_everywhere_are_worth_nothing():
-    overlap = Overlap.from_sentences([("the",), ("the",)])
-    assert overlap.of(("the",), ("the",)) == (1.0, 0.0, 0.0)
+    overlap = WordOverlap.from_sentences([("the",), ("the",)])
+    assert overlap.features(("the",), ("the",)) == (1.0, 0.0, 0.0)
 
 
 def test_a_record_makes_it_again():
-    overlap = Overlap.from_sentences(SENTENCES)
-    assert Overlap.from_record(json.loads(json.dumps(overlap.to_record()))) == overlap
+    overlap = WordOverlap.from_sentences(SENTENCES)
+    assert WordOverlap.from_record(json.loads(json.dumps(overlap.to_record()))) == overlap
 
 
 @pytest.mark.parametrize(
@@ -60,4 +62,4 @@ def test_a_record_makes_it_again():
 )
 def test_records_that_were_touched_are_refused(record):
     with pytest.raises(DataError, match='expected "sentences" and the "counts" of words in them'):
-        Overlap.from_record(record)
+        WordOverlap.from_record(record)

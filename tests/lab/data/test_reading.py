@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unrolled.errors import DataError, FileError, UsageError
-from unrolled.lab.data.text_files import find_file, iter_lines, malformed, read_lines, without_packing
+from unrolled.lab.data.text_files import find_file, iter_lines, malformed, read_lines, without_compression
 
 TEXT = "eins\nzwei\u0085\u2028drei\u00a0vier\n\nende\n"
 LINES = ["eins", "zwei\u0085\u2028drei\u00a0vier", "", "ende"]
@@ -113,7 +113,7 @@ def test_a_long_finding_is_cut_off(tmp_path):
 
 def test_a_packed_file_is_named_as_it_is_called_unpacked():
     names = ["a.tsv", "a.tsv.gz", "a.b.xz", "a"]
-    assert [without_packing(Path(name)).name for name in names] == ["a.tsv", "a.tsv", "a.b", "a"]
+    assert [without_compression(Path(name)).name for name in names] == ["a.tsv", "a.tsv", "a.b", "a"]
 
 
 def test_what_is_no_file_is_a_file_error(tmp_path):

@@ -10,36 +10,40 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unrolled.errors import DataError
-from unrolled.lab.data.line_tokenisers import at_spaces, cutter
-from unrolled.lab.data.running_text import END_OF_LINE, characters, stretches, words
-from unrolled.lab.data.tokenise import tokenise
+from unrolled.lab.data.corpus import END_OF_LINE
+from unrolled.lab.data.formats.text import character_lines, cut_by_position, word_lines
+from unrolled.lab.data.tokenise import line_tokeniser, split_at_spaces, tokenise
 
 
 def test_every_line_of_words_ends_with_its_token_an_empty_one_too():
-    assert list(words(["a b", "", " c "], str.split)) == [["a", "b", END_OF_LINE], [END_OF_LINE], ["c", END_OF_LINE]]
+    assert list(word_lines(["a b", "", " c "], str.split)) == [
+        ["a", "b", END_OF_LINE],
+        [END_OF_LINE],
+        ["c", END_OF_LINE],
+    ]
 
 
 def test_a_line_of_characters_ends_with_a_lines_end():
-    assert [list(line) for line in characters(["ab", ""])] == [["a", "b", "\n"], ["\n"]]
+    assert [list(line) for line in character_lines(["ab", ""])] == [["a", "b", "\n"], ["\n"]]
 
 
 @pytest.mark.parametrize(
     ("name", "cut"),
     [
-        ("train.lc.norm.tok.de", at_spaces),
-        ("wiki.train.tokens", at_spaces),
-        ("a.bpe.en", at_spaces),
+        ("train.lc.norm.tok.de", split_at_spaces),
+        ("wiki.train.tokens", split_at_spaces),
+        ("a.bpe.en", split_at_spaces),
         ("a.de", tokenise),
         ("token.txt", tokenise),
-        ("tok", at_spaces),
+        ("tok", split_at_spaces),
     ],
 )
 def test_a_files_name_says_whether_it_is_cut_already(name, cut):
-    assert cutter(Path("/tok/folder") / name) is cut
+    assert line_tokeniser(Path("/tok/folder") / name) is cut
 
 
 def test_spaces_alone_separate_tokens_that_are_cut_already():
-    assert at_spaces(" 2\u00a01/2  <unk>\u0085 ") == ["2\u00a01/2", "<unk>\u0085"]
+    assert split_at_spaces(" 2\u00a01/2  <unk>\u0085 ") == ["2\u00a01/2", "<unk>\u0085"]
 
 
 lines = st.lists(st.text(st.characters(exclude_characters="\r\n\0\ufeff", codec="utf-8"), max_size=9), min_size=60)
@@ -51,7 +55,7 @@ def test_stretches_are_the_text_in_order_and_as_long_as_asked(tmp_path_factory, 
     path = tmp_path_factory.mktemp("text") / "text.txt"
     path.write_bytes("".join(line + "\n" for line in text).encode())
     total = sum(len(line) + 1 for line in text)
-    found = stretches(path, shares, characters)
+    found = cut_by_position(path, shares, character_lines)
     assert ["".join(line) for stream in found for line in stream] == [line + "\n" for line in text]
     for stream, share in zip(found, shares, strict=True):
         length = sum(map(len, stream))
@@ -64,4 +68,4 @@ def test_a_text_too_short_to_be_cut_is_refused(tmp_path, text):
     path = tmp_path / "text.txt"
     path.write_text(text)
     with pytest.raises(DataError, match=r"text\.txt: expected at least 3 lines, and none much longer than the others"):
-        stretches(path, (8, 1, 1), partial(words, cut=str.split))
+        cut_by_position(path, (8, 1, 1), partial(word_lines, cut=str.split))

@@ -7,7 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unrolled.errors import DataError
-from unrolled.lab.data.spans import SCHEMES, Span, convert, find_fault, is_spelled, recognise, spans, tags
+from unrolled.lab.data.spans import (
+    SCHEMES,
+    Span,
+    are_span_tags,
+    convert_tags,
+    detect_scheme,
+    find_invalid_tag,
+    spans_to_tags,
+    tags_to_spans,
+)
 
 KINDS = ("PER", "LOC", "B-X", "I")  # a kind may look like a tag itself
 
@@ -28,18 +37,18 @@ def sentences(draw):
 @given(sentences())
 def test_tags_say_the_spans_they_were_made_of(scheme, sentence):
     length, found = sentence
-    spelled = tags(found, length, scheme)
+    spelled = spans_to_tags(found, length, scheme)
     assert len(spelled) == length
-    assert find_fault(spelled, scheme) is None
-    assert spans(spelled, scheme) == found
+    assert find_invalid_tag(spelled, scheme) is None
+    assert tags_to_spans(spelled, scheme) == found
 
 
 @settings(deadline=None)  # a slow machine proves nothing
 @given(sentences(), st.sampled_from(SCHEMES), st.sampled_from(SCHEMES))
 def test_a_conversion_there_and_back_changes_nothing(sentence, one, other):
-    spelled = tags(sentence[1], sentence[0], one)
-    assert convert(convert(spelled, one, other), other, one) == spelled
-    assert spans(convert(spelled, one, other), other) == sentence[1]
+    spelled = spans_to_tags(sentence[1], sentence[0], one)
+    assert convert_tags(convert_tags(spelled, one, other), other, one) == spelled
+    assert tags_to_spans(convert_tags(spelled, one, other), other) == sentence[1]
 
 
 @settings(deadline=None)  # a slow machine proves nothing
@@ -48,7 +57,7 @@ def test_what_is_refused_is_exactly_what_no_spans_spell(sentence):
     """Brute force: a sentence of tags is allowed when some spans, of all there are, are written so."""
     for scheme in SCHEMES:
         allowed = tuple(sentence) in _writable(len(sentence), scheme)
-        assert (find_fault(sentence, scheme) is None) is allowed
+        assert (find_invalid_tag(sentence, scheme) is None) is allowed
 
 
 _CACHE: dict[tuple[int, str], set[tuple[str, ...]]] = {}
@@ -56,7 +65,7 @@ _CACHE: dict[tuple[int, str], set[tuple[str, ...]]] = {}
 
 def _writable(length, scheme):
     if (length, scheme) not in _CACHE:
-        _CACHE[length, scheme] = {tags(found, length, scheme) for found in _all_spans(0, length)}
+        _CACHE[length, scheme] = {spans_to_tags(found, length, scheme) for found in _all_spans(0, length)}
     return _CACHE[length, scheme]
 
 
@@ -80,8 +89,8 @@ def _all_spans(begin, length):
 )
 def test_one_sentence_written_by_hand_in_all_schemes(scheme, spelled):
     found = (Span(0, 2, "PER"), Span(2, 3, "PER"), Span(4, 5, "LOC"), Span(5, 6, "PER"))
-    assert tags(found, 6, scheme) == spelled
-    assert spans(spelled, scheme) == found
+    assert spans_to_tags(found, 6, scheme) == spelled
+    assert tags_to_spans(spelled, scheme) == found
 
 
 @pytest.mark.parametrize(
@@ -98,7 +107,7 @@ def test_one_sentence_written_by_hand_in_all_schemes(scheme, spelled):
     ],
 )
 def test_a_scheme_is_recognised_by_the_whole_corpus(corpus, scheme):
-    assert recognise(corpus) == scheme
+    assert detect_scheme(corpus) == scheme
 
 
 @pytest.mark.parametrize(
@@ -114,7 +123,7 @@ def test_a_scheme_is_recognised_by_the_whole_corpus(corpus, scheme):
     ],
 )
 def test_tags_spell_spans_or_stand_for_themselves(found, spelled):
-    assert is_spelled(found) is spelled
+    assert are_span_tags(found) is spelled
 
 
 @pytest.mark.parametrize(
@@ -134,5 +143,5 @@ def test_tags_spell_spans_or_stand_for_themselves(found, spelled):
 )
 def test_a_tag_that_cannot_be_where_it_is_is_named(scheme, sentence, message):
     with pytest.raises(DataError) as caught:
-        spans(sentence, scheme)
+        tags_to_spans(sentence, scheme)
     assert str(caught.value).startswith(message)

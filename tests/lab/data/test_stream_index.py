@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from unrolled.errors import DataError, FileError
-from unrolled.lab.data import stream_index
+from unrolled.lab.data import stream_encoding as stream_index
 from unrolled.lab.data.corpus import Characters, Words
 from unrolled.lab.data.formats import read_files
-from unrolled.lab.data.stream_index import count_tokens, gather, index
+from unrolled.lab.data.stream_encoding import build_vocabulary, count_tokens, encode_stream
 from unrolled.lab.data.vocabulary import Vocabulary
 
 LINES = [["b", "a", "B", "<eos>"], ["c", "a", "<unk>", "<eos>"], ["d", "b", "\n"], []]
@@ -30,27 +30,27 @@ def drawn(lines, seed=0, types=300):
 
 @pytest.mark.parametrize("options", [{}, {"min_count": 2}, {"lowercase": True}, {"min_count": 2, "lowercase": True}])
 def test_the_vocabulary_is_that_of_a_text_in_memory(options):
-    assert gather(LINES, **options) == Vocabulary.from_texts(LINES, **options)
-    assert gather(drawn(500), **options) == Vocabulary.from_texts(drawn(500), **options)
+    assert build_vocabulary(LINES, **options) == Vocabulary.from_texts(LINES, **options)
+    assert build_vocabulary(drawn(500), **options) == Vocabulary.from_texts(drawn(500), **options)
 
 
 def test_the_most_frequent_words_are_known_and_equals_in_alphabetical_order():
-    whole = gather(drawn(500))
-    assert gather(drawn(500), most=20).words == whole.words[:22]
-    assert gather([["b", "a", "c", "c"]], most=2).words == ("<pad>", "<unk>", "c", "a")
-    assert gather([["a"]], most=9).words == ("<pad>", "<unk>", "a")
+    whole = build_vocabulary(drawn(500))
+    assert build_vocabulary(drawn(500), most=20).words == whole.words[:22]
+    assert build_vocabulary([["b", "a", "c", "c"]], most=2).words == ("<pad>", "<unk>", "c", "a")
+    assert build_vocabulary([["a"]], most=9).words == ("<pad>", "<unk>", "a")
 
 
 @pytest.mark.parametrize("options", [{"most": 0}, {"most": -1}, {"min_count": 0}])
 def test_a_vocabulary_of_nothing_is_refused(options):
     with pytest.raises(ValueError, match=r"(most|min_count) is (0|-1); expected 1 or more"):
-        gather(LINES, **options)
+        build_vocabulary(LINES, **options)
 
 
 def test_what_the_text_itself_writes_as_unknown_is_the_unknown_word():
-    vocabulary = gather(LINES)
+    vocabulary = build_vocabulary(LINES)
     assert vocabulary.words.count("<unk>") == 1
-    assert index([["<unk>", "never seen", "a"]], vocabulary).tolist() == [1, 1, vocabulary.encode(["a"])[0]]
+    assert encode_stream([["<unk>", "never seen", "a"]], vocabulary).tolist() == [1, 1, vocabulary.encode(["a"])[0]]
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 10**6])
@@ -67,15 +67,15 @@ def test_counts_put_aside_on_disk_are_the_counts(at_once):
 def test_the_indices_are_those_of_each_line_after_the_other(monkeypatch, at_once):
     monkeypatch.setattr(stream_index, "_MOST_LOOKED_UP", at_once)
     lines = drawn(200)
-    vocabulary = gather(lines, most=30)
-    found = index(lines, vocabulary)
+    vocabulary = build_vocabulary(lines, most=30)
+    found = encode_stream(lines, vocabulary)
     assert found.dtype == torch.int32
     assert found.tolist() == [number for line in lines for number in vocabulary.encode(line)]
 
 
 def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    found = index(drawn(200), gather(drawn(200)))
+    found = encode_stream(drawn(200), build_vocabulary(drawn(200)))
     with count_tokens(drawn(50), at_once=5) as counts:
         next(counts)
         assert list(tmp_path.iterdir()) == []
@@ -96,7 +96,7 @@ def test_a_temporary_folder_that_cannot_be_written_is_named(tmp_path, monkeypatc
 
 def test_a_text_without_tokens_is_refused():
     with pytest.raises(DataError, match="a text has no tokens; expected at least one"):
-        index([[], []], gather([["a"]]))
+        encode_stream([[], []], build_vocabulary([["a"]]))
 
 
 def peak(work):
@@ -126,8 +126,8 @@ def test_memory_does_not_grow_with_the_text(tmp_path, kind):
 
     def read(path):
         corpus = read_files(kind, [path])
-        vocabulary = gather(corpus.train)
-        return vocabulary, [index(split, vocabulary) for split in (corpus.train, corpus.dev, corpus.test)]
+        vocabulary = build_vocabulary(corpus.train)
+        return vocabulary, [encode_stream(split, vocabulary) for split in (corpus.train, corpus.dev, corpus.test)]
 
     small, large = (write_text(tmp_path / f"{lines}.txt", lines) for lines in (1_000, 20_000))
     read(small)  # caches and imports

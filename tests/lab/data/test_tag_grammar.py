@@ -5,8 +5,7 @@ import itertools
 import pytest
 
 from unrolled.errors import DataError
-from unrolled.lab.data.spans import find_fault
-from unrolled.lab.data.tag_grammar import TagGrammar, iobes_tags
+from unrolled.lab.data.spans import TagGrammar, find_invalid_tag, iobes_tags
 
 
 def allows(grammar, sequence):
@@ -23,7 +22,7 @@ def test_it_allows_what_spells_whole_spans_and_nothing_else():
     legal = 0
     for length in (1, 2, 3):
         for sequence in itertools.product(range(len(tags)), repeat=length):
-            whole = find_fault([tags[tag] for tag in sequence], "IOBES") is None
+            whole = find_invalid_tag([tags[tag] for tag in sequence], "IOBES") is None
             assert allows(grammar, sequence) == whole
             assert allows(free, sequence)
             legal += whole

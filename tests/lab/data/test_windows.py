@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.bptt_windows import RunningText
+from unrolled.lab.data.batches.windows import RunningText
 from unrolled.lab.data.vocabulary import PADDING
 
 BEFORE = 2

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrolled.lab.data.word_shape import SHAPES, word_shape
+from unrolled.lab.data.word_features import SHAPES, word_shape
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.spans import find_fault
-from unrolled.lab.data.tag_grammar import TagGrammar, iobes_tags
+from unrolled.lab.data.spans import TagGrammar, find_invalid_tag, iobes_tags
 from unrolled.lab.models.tag_output import IndependentTags, LinearChainCRF
 
 TAGS = iobes_tags(["S-A"])
@@ -33,7 +32,7 @@ def emissions():
 
 def sequences(name, length):
     for tags in itertools.product(range(5), repeat=length):
-        if name == "free" or find_fault([TAGS[tag] for tag in tags], "IOBES") is None:
+        if name == "free" or find_invalid_tag([TAGS[tag] for tag in tags], "IOBES") is None:
             yield tags
 
 
@@ -78,7 +77,7 @@ def test_viterbi_finds_the_best_sequence_that_there_may_be(name):
             with torch.no_grad():
                 scores = {each: score(chain, emission[b], each).item() for each in sequences(name, length)}
             assert found[seed][b] == list(max(scores, key=scores.__getitem__))
-    faults = [find_fault([TAGS[tag] for tag in row], "IOBES") for rows in found.values() for row in rows]
+    faults = [find_invalid_tag([TAGS[tag] for tag in row], "IOBES") for rows in found.values() for row in rows]
     # the control: without the grammar the best sequence often spells no whole entity
     assert any(faults) == (name == "free")
 

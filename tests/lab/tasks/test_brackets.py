@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.bracket_strings import closings
+from unrolled.lab.data.batches.bracket_strings import closing_targets
 from unrolled.lab.data.corpus import Brackets
-from unrolled.lab.data.datasets.dyck import Dyck
+from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.tasks.brackets import BracketEncoding, CloseBrackets
 
-CORPUS = Dyck(2, 4, symbols=(800, 200, 400)).read()
+CORPUS = DyckStrings(2, 4, symbols=(800, 200, 400)).read()
 ARCHITECTURES = (
     {},
     {"embedding": 2},
@@ -67,7 +67,7 @@ def test_weights_set_by_hand_close_every_bracket_and_a_gate_that_leaks_does_not(
 
 
 def test_five_parameters_learn_to_close_every_bracket_of_longer_strings(learn, judge):
-    corpus = Dyck(2, 2, short=(1, 12), long=(17, 40), symbols=(600, 1, 400)).read()
+    corpus = DyckStrings(2, 2, short=(1, 12), long=(17, 40), symbols=(600, 1, 400)).read()
     task = CloseBrackets.from_corpus(corpus, BracketEncoding())
     found = [judge(task, learn(task, corpus.train, steps, lr=0.1), corpus.test) for steps in (0, 150)]
     assert [each["wcpa"] for each in found] == [0.0, 1.0]
@@ -108,7 +108,7 @@ def test_the_loss_and_the_measures_are_those_of_one_string_after_the_other(judge
     model = task.build().double().eval()
     loss, count, right, sure = 0.0, 0, [], {}
     for string in CORPUS.dev:
-        kinds, distances = closings(string, 2, 4)
+        kinds, distances = closing_targets(string, 2, 4)
         for t, (kind, distance) in enumerate(zip(kinds, distances, strict=True)):
             logits = model(torch.tensor([string[: t + 1]]))[0, -1].detach()
             if task.architecture.predict == "next":

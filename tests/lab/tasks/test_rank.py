@@ -122,7 +122,9 @@ def test_the_loss_is_the_cross_entropy_of_the_right_ones_one_question_at_a_time(
                 model.read(torch.tensor([task.vocabulary.encode(tokens)]))
                 for tokens in (question.tokens, candidate.tokens)
             )
-            counts = torch.tensor([task.overlap.of(question.tokens, candidate.tokens)], dtype=torch.float32).double()
+            counts = torch.tensor(
+                [task.overlap.features(question.tokens, candidate.tokens)], dtype=torch.float32
+            ).double()
             scores.append(model.score(asked, read, counts).item())
         whole = math.log(sum(math.exp(score) for score in scores))
         right = [whole - score for score, each in zip(scores, question.candidates, strict=True) if each.right]
@@ -186,7 +188,7 @@ def test_a_batch_holds_what_was_said(corpus):
             words = batch.candidates[row, place, : batch.sizes[row, place]]
             assert words.tolist() == task.vocabulary.encode(candidate.tokens)
             assert batch.right[row, place] == candidate.right
-            expected = torch.tensor(task.overlap.of(question.tokens, candidate.tokens))
+            expected = torch.tensor(task.overlap.features(question.tokens, candidate.tokens))
             assert torch.equal(batch.shared[row, place], expected)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from unrolled.errors import DataError
-from unrolled.lab.data.corpus import Rated, Regression
+from unrolled.lab.data.corpus import RatedText, Regression
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.tasks.regress import Regress
 
@@ -24,7 +24,7 @@ def texts(count, seed, shuffled=False):
     ratings = [3.0 + sum(WORTH[word] for word in row) for row in rows]
     if shuffled:
         draw.shuffle(ratings)
-    return tuple(Rated(row, rating) for row, rating in zip(rows, ratings, strict=True))
+    return tuple(RatedText(row, rating) for row, rating in zip(rows, ratings, strict=True))
 
 
 CORPUS = Regression(name="sums", train=texts(100, 0), dev=texts(30, 1), test=texts(30, 2))
@@ -102,7 +102,7 @@ def test_fields_that_were_touched_are_refused(mean):
 @pytest.mark.parametrize("rating", [math.nan, math.inf, 1e300])
 def test_what_is_no_number_is_refused(rating):
     with pytest.raises(DataError, match=r"text 2 is rated .*; expected a number that a float32 holds"):
-        made().encode([CORPUS.dev[0], Rated(("fine",), rating)])
+        made().encode([CORPUS.dev[0], RatedText(("fine",), rating)])
     with pytest.raises(DataError, match="no texts"):
         made().encode([])
 

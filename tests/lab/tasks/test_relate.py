@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 import unrolled
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import Classification, Example, Relations
-from unrolled.lab.data.markers import tokenise_marked
+from unrolled.lab.data.tokenise import tokenise_marked
 from unrolled.lab.metrics.relation_f1 import relation_f1
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.tasks.classify import Classify

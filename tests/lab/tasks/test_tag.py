@@ -9,7 +9,7 @@ import torch
 
 import unrolled
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.corpus import Tagged, Tagging
+from unrolled.lab.data.corpus import TaggedSentence, Tagging
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.tasks.tag import Tag, TagEncoding
 
@@ -27,7 +27,7 @@ def sentences(count, seed):
         there = draw.choice(PLACES)
         place = draw.random() < 0.5
         found.append(
-            Tagged(
+            TaggedSentence(
                 (*names, "slept", "in" if place else "beside", there), (*tags, "O", "O", "S-LOC" if place else "S-PER")
             )
         )
@@ -40,7 +40,8 @@ PARTS = Tagging(
     spans=False,
     **{
         split: tuple(
-            Tagged(tokens, tags) for tokens, tags in ((("the", "cat", "ran"), ("DT", "NN", "VB")), (("cat",), ("NN",)))
+            TaggedSentence(tokens, tags)
+            for tokens, tags in ((("the", "cat", "ran"), ("DT", "NN", "VB")), (("cat",), ("NN",)))
         )
         for split in ("train", "dev", "test")
     },
@@ -62,7 +63,9 @@ def test_it_learns_who_and_where(learn, judge, crf):
 
 def test_of_untold_names_it_learns_but_the_tags_that_are_common(learn, judge):
     draw = random.Random(0)
-    mixed = tuple(Tagged(each.tokens, tuple(draw.choice(("O", "S-PER")) for _ in each.tags)) for each in CORPUS.train)
+    mixed = tuple(
+        TaggedSentence(each.tokens, tuple(draw.choice(("O", "S-PER")) for _ in each.tags)) for each in CORPUS.train
+    )
     task = made(Tagging(name="mixed", train=mixed, dev=mixed, test=mixed, spans=True))
     assert judge(task, learn(task, mixed), mixed)["accuracy"] < 0.8
 
@@ -105,7 +108,8 @@ def test_gradient_reaches_every_parameter(parts):
 
 def test_shapes_tell_what_lower_case_hides(learn, judge):
     words = tuple(
-        Tagged((word, "ran"), ("S-PER" if word[0].isupper() else "O", "O")) for word in ("bill", "Bill", "mark", "Mark")
+        TaggedSentence((word, "ran"), ("S-PER" if word[0].isupper() else "O", "O"))
+        for word in ("bill", "Bill", "mark", "Mark")
     )
     corpus = Tagging(name="case", train=words, dev=words, test=words, spans=True)
     seeing, blind = made(corpus), made(corpus, shapes=0)
@@ -134,12 +138,12 @@ def test_a_field_never_says_what_is_no_entity():
         inside = torch.arange(batch.tokens.shape[1]) < batch.lengths[:, None]
         said = model.output.decode(emissions, inside)
         free = emissions.argmax(-1).tolist()
-    spelled = [Tagged(each.tokens, tuple(task.tags[tag] for tag in tags)) for each, tags in _rows(said)]
+    spelled = [TaggedSentence(each.tokens, tuple(task.tags[tag] for tag in tags)) for each, tags in _rows(said)]
     task.encode(spelled)  # refuses what is not well-formed, as it does the emissions' own best tags
     with pytest.raises(DataError):
         task.encode(
             [
-                Tagged(each.tokens, tuple(task.tags[tag] for tag in tags[: len(each.tokens)]))
+                TaggedSentence(each.tokens, tuple(task.tags[tag] for tag in tags[: len(each.tokens)]))
                 for each, tags in _rows(free)
             ]
         )
@@ -189,11 +193,11 @@ def test_fields_that_were_touched_are_refused(key, value, message):
 )
 def test_tags_that_cannot_be_learned(tags, message):
     with pytest.raises(DataError, match=message):
-        made().encode([Tagged(("Ada", "slept"), tags)])
+        made().encode([TaggedSentence(("Ada", "slept"), tags)])
 
 
 def test_a_type_that_training_knows_in_one_form_is_known_in_all():
-    rome = Tagged(("New", "Rome"), ("B-LOC", "E-LOC"))
+    rome = TaggedSentence(("New", "Rome"), ("B-LOC", "E-LOC"))
     assert "E-LOC" not in {tag for each in CORPUS.train for tag in each.tags}
     assert made().encode([rome]).select(torch.tensor([0])).tags.tolist() == [[1, 3]]
 
@@ -202,7 +206,7 @@ def test_nothing_is_refused():
     with pytest.raises(DataError, match="no examples"):
         made().encode([])
     with pytest.raises(DataError, match="example 1 of 1 is empty"):
-        made().encode([Tagged((), ())])
+        made().encode([TaggedSentence((), ())])
 
 
 def test_only_training_words_are_known():

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 import unrolled
 from toy_translation import BASE, WORDS, backwards, built, task_of
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.corpus import Pair, Translation
+from unrolled.lab.data.corpus import SentencePair, Translation
 from unrolled.lab.data.vocabulary import UNKNOWN, Vocabulary
 from unrolled.lab.tasks.translate import END, Translate
 
@@ -134,8 +134,8 @@ def test_the_parts_of_a_batch_cost_together_what_it_costs(corpus):
 def test_a_word_nobody_knows_is_unknown_to_the_model_and_itself_to_the_measure(corpus):
     task = task_of(corpus)
     pairs = (
-        Pair(("ask",), ("ASK", "strange", "odd", "strange")),
-        Pair(("eat",), ("strange", "<unk>", "<eos>", "<pad>")),
+        SentencePair(("ask",), ("ASK", "strange", "odd", "strange")),
+        SentencePair(("eat",), ("strange", "<unk>", "<eos>", "<pad>")),
     )
     known = len(task.target)
     rows = [row.tolist() for row in task.encode(pairs).targets]
@@ -161,7 +161,7 @@ def test_the_signature_of_bleu_is_told():
 
 
 def test_the_source_is_lower_cased_the_target_is_not_and_rare_words_are_left_out():
-    pairs = (Pair(("Das", "Haus"), ("The", "house")), Pair(("das", "Boot"), ("the", "house")))
+    pairs = (SentencePair(("Das", "Haus"), ("The", "house")), SentencePair(("das", "Boot"), ("the", "house")))
     corpus = Translation(name="told", train=pairs, dev=pairs, test=pairs)
     task = task_of(corpus, min_count=2)
     assert task.source.words == ("<pad>", "<unk>", "das")
@@ -170,7 +170,7 @@ def test_the_source_is_lower_cased_the_target_is_not_and_rare_words_are_left_out
 
 
 def test_a_word_that_is_called_like_the_sentences_end_does_not_end_it():
-    pairs = (Pair(("a",), ("b", "<eos>", "c")),) * 2
+    pairs = (SentencePair(("a",), ("b", "<eos>", "c")),) * 2
     task = task_of(Translation(name="told", train=pairs, dev=pairs, test=pairs))
     assert task.target.words.count("<eos>") == 1
     assert task.encode(pairs).targets[0].tolist().count(END) == 1
@@ -203,8 +203,8 @@ def test_fields_that_were_touched_are_refused(corpus, change, message):
     ("pairs", "message"),
     [
         ([], "a split has no pairs; expected at least one"),
-        ([Pair(("a",), ("b",)), Pair((), ("b",))], "pair 2 of 2 has an empty source"),
-        ([Pair(("a",), ())], "pair 1 of 1 has an empty target; expected at least one word"),
+        ([SentencePair(("a",), ("b",)), SentencePair((), ("b",))], "pair 2 of 2 has an empty source"),
+        ([SentencePair(("a",), ())], "pair 1 of 1 has an empty target; expected at least one word"),
     ],
 )
 def test_splits_that_teach_nothing_are_refused(corpus, pairs, message):

@@ -11,7 +11,7 @@ import torch
 
 from toy_tasks import DATA, Carry, Watching, carry, settings, stream, weights
 from unrolled.errors import DataError, DivergedError, UsageError
-from unrolled.lab.data.corpus import Tagged, Tagging
+from unrolled.lab.data.corpus import TaggedSentence, Tagging
 from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
 from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
@@ -158,7 +158,7 @@ def test_what_is_not_installed_is_found_out_before_the_first_step(tmp_path, monk
 def test_tags_that_spell_no_entities_are_learned_without_what_counts_entities(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "seqeval.metrics.v1", None)
     monkeypatch.setitem(sys.modules, "torchcrf", None)
-    words = Tagged(("the", "cat", "ran"), ("DT", "NN", "VB"))
+    words = TaggedSentence(("the", "cat", "ran"), ("DT", "NN", "VB"))
     corpus = Tagging(name="parts", spans=False, train=(words,) * 12, dev=(words,) * 2, test=(words,) * 2)
     kind = TASKS.get("tag")
     learned = kind.from_corpus(corpus, kind.Architecture(hidden=8, embedding=8, crf=False))

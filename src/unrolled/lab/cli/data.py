@@ -56,13 +56,13 @@ def _folder(data_dir: Path | None) -> Path | None:
 
 
 def _at_hand(name: str, data_dir: Path | None) -> str:
-    from unrolled.lab.data.manifest import at_hand, read_manifest
+    from unrolled.lab.data.collection.manifest import is_complete, read_manifest
 
     source = read_manifest().source(name)
     if not source.files:
         return "yes, generated"
     folder = _folder(data_dir)
-    return "yes" if folder is not None and at_hand(source, folder) else "no"
+    return "yes" if folder is not None and is_complete(source, folder) else "no"
 
 
 @app.command("describe")
@@ -73,9 +73,9 @@ def describe(
     """Say how large a dataset's splits are, on what terms it may be used, whom to cite, and show an example."""
     from rich.console import Console
 
+    from unrolled.lab.data.collection.manifest import read_manifest
     from unrolled.lab.data.datasets import DATASETS
-    from unrolled.lab.data.manifest import read_manifest
-    from unrolled.lab.data.summary import example, sizes
+    from unrolled.lab.data.summary import show_example, split_sizes
 
     source = DATASETS.get(name)
     console = Console()
@@ -86,23 +86,23 @@ def describe(
     _print(console, f"cite      {source.citation}")
     for path in known.files:
         _print(console, f"file      {path}")
-    if known.ask:
-        _print(console, f"ask       {known.ask}")
+    if known.request_url:
+        _print(console, f"ask       {known.request_url}")
     if _at_hand(name, data_dir) == "no":
         _print(console, "not at hand: " + _advice(name))
         return
     corpus = source().read(data_dir)
-    for size in sizes(corpus):
+    for size in split_sizes(corpus):
         _print(console, f"{size.split:9} {size.count:,} {size.what}; {size.details}")
-    for number, line in enumerate(example(corpus).split("\n")):
+    for number, line in enumerate(show_example(corpus).split("\n")):
         _print(console, f"{'' if number else 'example':9} {line}")
 
 
 def _advice(name: str) -> str:
-    from unrolled.lab.data.manifest import read_manifest
+    from unrolled.lab.data.collection.manifest import read_manifest
 
     manifest = read_manifest()
-    if all(manifest.files[path].openly for path in manifest.source(name).files):
+    if all(manifest.files[path].downloadable for path in manifest.source(name).files):
         return f"unrolled data fetch {name}"
     return "put its files into the folder that --data-dir, or the variable UNROLLED_DATA, names"
 
@@ -119,8 +119,8 @@ def check_datasets(
     """Compare checksums and counts with the published ones; exit code 65 when something differs."""
     from rich.console import Console
 
-    from unrolled.lab.data.checksums import check
-    from unrolled.lab.data.manifest import read_manifest
+    from unrolled.lab.data.collection.checksums import check_dataset
+    from unrolled.lab.data.collection.manifest import read_manifest
 
     manifest = read_manifest()
     chosen = names or [name for name in manifest.names() if _at_hand(name, data_dir) != "no"]
@@ -131,7 +131,7 @@ def check_datasets(
     for name in chosen:
         try:
             with errors.status(f"checking {name}"):
-                for line in check(name, manifest, data_dir):
+                for line in check_dataset(name, manifest, data_dir):
                     _print(console, line)
         except UnrolledError as error:
             _print(console, f"WRONG  {error}")
@@ -150,8 +150,8 @@ def fetch_dataset(
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    from unrolled.lab.data.fetch import fetch
-    from unrolled.lab.data.manifest import read_manifest
+    from unrolled.lab.data.collection.fetch import fetch_dataset
+    from unrolled.lab.data.collection.manifest import read_manifest
 
     folder = _folder(data_dir)
     if folder is None:
@@ -166,5 +166,5 @@ def fetch_dataset(
                 bars[address] = progress.add_task(address.rpartition("/")[2], total=size)
             progress.update(bars[address], completed=here)  # type: ignore[arg-type]  # a task's number
 
-        for line in fetch(name, read_manifest(), folder, report):
+        for line in fetch_dataset(name, read_manifest(), folder, report):
             _print(console, line)

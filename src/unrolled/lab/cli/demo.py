@@ -70,7 +70,7 @@ def _program() -> str:
 
 
 def _train(encoder: Literal["gru", "lstm"], folder: Path, seed: int, console: Console) -> Run:
-    from unrolled.lab.data.datasets.negation import Negation
+    from unrolled.lab.data.datasets.negation import NegationReviews
     from unrolled.lab.models.factory import PooledSettings
     from unrolled.lab.tasks.classify import Classify
     from unrolled.lab.training.data_choice import DataChoice
@@ -82,7 +82,7 @@ def _train(encoder: Literal["gru", "lstm"], folder: Path, seed: int, console: Co
     # The paper trains with Adagrad too. Longer training changes no prediction, but larger weights leave the
     # expansions that are not exact further from the network.
     settings = TrainingSettings(epochs=4, batch=32, optimiser="adagrad", lr=0.01, device="cpu", seed=seed)
-    corpus, data = Negation().read(), DataChoice(data=("negation",))
+    corpus, data = NegationReviews().read(), DataChoice(data=("negation",))
     task = Classify.from_corpus(corpus, architecture)
     console.print(f"training: {encoder.upper()} on the negation corpus", style="bold")
     with TrainingProgress(console) as progress:

@@ -76,8 +76,8 @@ _OWN = (
 
 def _command(task: type[Task[Any, Any]]) -> Any:
     """Make the command of a task."""
-    from unrolled.lab.data.find_corpus import named
     from unrolled.lab.data.formats import FORMATS
+    from unrolled.lab.data.load import dataset_names
     from unrolled.lab.training.data_choice import DataChoice
     from unrolled.lab.training.settings import TrainingSettings
 
@@ -98,7 +98,7 @@ def _command(task: type[Task[Any, Any]]) -> Any:
     )
     text = (
         f"Learn {task.about}.\n\nThe epoch that does best on dev is kept, by the first of these measures:\n\n{measures}"
-        f"\n\nDatasets of this kind: {', '.join(named(task.kind)) or 'none'}; or files of yours:\n\n{formats}"
+        f"\n\nDatasets of this kind: {', '.join(dataset_names(task.kind)) or 'none'}; or files of yours:\n\n{formats}"
     )
     single = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
     single.command(task.name, cls=Spreading)(with_parameters(run, parameters, task.name, text))
@@ -134,7 +134,7 @@ def _checked(task: type[Task[Any, Any]], file: SettingsFile, given: Mapping[str,
 
 
 def _made(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Plan:
-    from unrolled.lab.data.find_corpus import named
+    from unrolled.lab.data.load import dataset_names
     from unrolled.lab.training.data_choice import DataChoice
     from unrolled.lab.training.settings import TrainingSettings
 
@@ -142,7 +142,7 @@ def _made(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Plan:
         return {key: value for key, value in values.items() if key in settings.model_fields}
 
     if not values.get("data"):
-        raise UsageError(f"no --data; expected one of {', '.join(named(task.kind))}, or a file of yours")
+        raise UsageError(f"no --data; expected one of {', '.join(dataset_names(task.kind))}, or a file of yours")
     out = values.get("out")
     if not isinstance(out, str | Path | None):
         raise UsageError(f"out is {out!r}; expected the run folder to write")

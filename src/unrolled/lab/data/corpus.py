@@ -17,27 +17,31 @@ from typing import ClassVar, Generic, Literal, Self, TypeVar
 from unrolled.errors import UsageError
 
 __all__ = [
+    "END_OF_LINE",
     "Brackets",
     "Candidate",
     "Characters",
     "Classification",
     "Corpus",
-    "DatasetSource",
+    "Dataset",
     "Example",
     "Examples",
     "Language",
-    "Pair",
     "Question",
-    "Rated",
+    "RatedText",
     "Regression",
     "Relations",
     "Selection",
+    "SentencePair",
     "Stream",
-    "Tagged",
+    "TaggedSentence",
     "Tagging",
     "Translation",
     "Words",
 ]
+
+END_OF_LINE = "<eos>"
+"""The token that ends a line of words; a line of characters ends with ``\\n``."""
 
 S_co = TypeVar("S_co", covariant=True)
 E = TypeVar("E")
@@ -104,7 +108,7 @@ class Relations(Classification):
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class RatedText:
     """One text and a number."""
 
     tokens: tuple[str, ...]
@@ -112,12 +116,12 @@ class Rated:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Regression(Examples[Rated]):
+class Regression(Examples[RatedText]):
     """Texts, each with a number to be predicted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tagged:
+class TaggedSentence:
     """One sentence and a tag for each of its tokens."""
 
     tokens: tuple[str, ...]
@@ -126,7 +130,7 @@ class Tagged:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tagging(Examples[Tagged]):
+class Tagging(Examples[TaggedSentence]):
     """Sentences whose tokens have tags."""
 
     spans: bool
@@ -134,7 +138,7 @@ class Tagging(Examples[Tagged]):
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class SentencePair:
     """A sentence and its translation."""
 
     source: tuple[str, ...]
@@ -142,7 +146,7 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translation(Examples[Pair]):
+class Translation(Examples[SentencePair]):
     """Sentences of one language with those of another that say the same."""
 
 
@@ -220,7 +224,7 @@ class Characters(Language):
     unit: Literal["word", "character"] = field(default="character", init=False)
 
 
-class DatasetSource(ABC):
+class Dataset(ABC):
     """A dataset that can be asked for by name; each one is a file in ``unrolled.lab.data.datasets``."""
 
     name: ClassVar[str]

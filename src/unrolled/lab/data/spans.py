@@ -20,12 +20,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from unrolled.errors import DataError
 
-__all__ = ["SCHEMES", "Fault", "Scheme", "Span", "convert", "find_fault", "is_spelled", "recognise", "spans", "tags"]
+__all__ = [
+    "SCHEMES",
+    "InvalidTag",
+    "Scheme",
+    "Span",
+    "TagGrammar",
+    "are_span_tags",
+    "convert_tags",
+    "detect_scheme",
+    "find_invalid_tag",
+    "iobes_tags",
+    "spans_to_tags",
+    "tags_to_spans",
+]
 
 Scheme = Literal["BIO2", "IOB1", "IOBES"]
 SCHEMES: tuple[Scheme, ...] = ("BIO2", "IOB1", "IOBES")
@@ -42,7 +56,7 @@ class Span(NamedTuple):
     kind: str
 
 
-class Fault(NamedTuple):
+class InvalidTag(NamedTuple):
     """A tag that cannot be where it is."""
 
     position: int
@@ -51,7 +65,7 @@ class Fault(NamedTuple):
     hint: str
 
 
-def is_spelled(found: Iterable[str]) -> bool:
+def are_span_tags(found: Iterable[str]) -> bool:
     """Tell whether tags spell spans, or stand for themselves as parts of speech do.
 
     Args:
@@ -66,7 +80,7 @@ def is_spelled(found: Iterable[str]) -> bool:
     return bool(spelled) and ("O" in different or spelled == different)
 
 
-def recognise(sentences: Iterable[Sequence[str]]) -> Scheme:
+def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
     """Tell the scheme from the tags of a whole corpus.
 
     Args:
@@ -86,7 +100,7 @@ def recognise(sentences: Iterable[Sequence[str]]) -> Scheme:
     return "IOB1" if balance > 0 else "BIO2"
 
 
-def find_fault(sentence: Sequence[str], scheme: Scheme) -> Fault | None:
+def find_invalid_tag(sentence: Sequence[str], scheme: Scheme) -> InvalidTag | None:
     """Find the first tag of a sentence that a scheme does not allow where it is.
 
     Args:
@@ -101,13 +115,13 @@ def find_fault(sentence: Sequence[str], scheme: Scheme) -> Fault | None:
     for index, tag in enumerate(sentence):
         if tag != "O" and (not _TAG.fullmatch(tag) or tag[0] not in letters):
             listed = ", ".join(f"{letter}-" for letter in letters)
-            return Fault(index, f"O, or {listed} and a type", f"the scheme is {scheme}")
+            return InvalidTag(index, f"O, or {listed} and a type", f"the scheme is {scheme}")
         if said := _wrong_behind(before, tag, scheme):
-            return Fault(index, *said)
+            return InvalidTag(index, *said)
         before = tag
     if scheme == "IOBES" and before[0] in "BI":
         last = f"E-{before[2:]}" if before[0] == "I" else f"S-{before[2:]}"
-        return Fault(len(sentence) - 1, f"{last} at a sentence's end", "in IOBES a span ends with E-, or is S-")
+        return InvalidTag(len(sentence) - 1, f"{last} at a sentence's end", "in IOBES a span ends with E-, or is S-")
     return None
 
 
@@ -127,7 +141,7 @@ def _wrong_behind(before: str, tag: str, scheme: Scheme) -> tuple[str, str] | No
     return None
 
 
-def spans(sentence: Sequence[str], scheme: Scheme) -> tuple[Span, ...]:
+def tags_to_spans(sentence: Sequence[str], scheme: Scheme) -> tuple[Span, ...]:
     """Read the spans that tags spell.
 
     Args:
@@ -144,7 +158,7 @@ def spans(sentence: Sequence[str], scheme: Scheme) -> tuple[Span, ...]:
         >>> spans(["I-PER", "I-PER", "B-PER", "O"], "IOB1")
         (Span(begin=0, end=2, kind='PER'), Span(begin=2, end=3, kind='PER'))
     """
-    fault = find_fault(sentence, scheme)
+    fault = find_invalid_tag(sentence, scheme)
     if fault:
         tag = sentence[fault.position]
         raise DataError(f"tag {fault.position + 1}: expected {fault.expected}, found {tag!r}; {fault.hint}")
@@ -160,7 +174,7 @@ def spans(sentence: Sequence[str], scheme: Scheme) -> tuple[Span, ...]:
     return tuple(found)
 
 
-def tags(found: Sequence[Span], length: int, scheme: Scheme) -> tuple[str, ...]:
+def spans_to_tags(found: Sequence[Span], length: int, scheme: Scheme) -> tuple[str, ...]:
     """Spell spans.
 
     Args:
@@ -188,7 +202,7 @@ def tags(found: Sequence[Span], length: int, scheme: Scheme) -> tuple[str, ...]:
     return tuple(spelled)
 
 
-def convert(sentence: Sequence[str], scheme: Scheme, to: Scheme) -> tuple[str, ...]:
+def convert_tags(sentence: Sequence[str], scheme: Scheme, to: Scheme) -> tuple[str, ...]:
     """Write the same spans in another scheme.
 
     Args:
@@ -199,4 +213,76 @@ def convert(sentence: Sequence[str], scheme: Scheme, to: Scheme) -> tuple[str, .
     Returns:
         The tags; DataError as of :func:`spans`.
     """
-    return tags(spans(sentence, scheme), len(sentence), to)
+    return spans_to_tags(tags_to_spans(sentence, scheme), len(sentence), to)
+
+
+@dataclass(frozen=True)
+class TagGrammar:
+    """Rules for sequences of n tags."""
+
+    first: tuple[bool, ...]
+    """Which tags may come first, n of them."""
+    after: tuple[tuple[bool, ...], ...]
+    """For each tag which may follow it, n of n."""
+    last: tuple[bool, ...]
+    """Which tags may come last, n of them."""
+
+    @classmethod
+    def free(cls, count: int) -> TagGrammar:
+        """Allow every sequence.
+
+        Args:
+            count: n.
+
+        Returns:
+            The rules.
+        """
+        every = (True,) * count
+        return cls(every, (every,) * count, every)
+
+    @classmethod
+    def iobes(cls, tags: Sequence[str]) -> TagGrammar:
+        """Allow what spells whole entities.
+
+        Args:
+            tags: their names.
+
+        Returns:
+            The rules.
+
+        Raises:
+            DataError: when a name is none of the scheme's.
+
+        Example:
+            >>> TagGrammar.iobes(["O", "B-PER", "E-PER"]).after
+            ((True, True, False), (False, False, True), (True, True, False))
+        """
+        for tag in tags:
+            prefix, dash, kind = tag.partition("-")
+            if tag != "O" and not (prefix in ("B", "I", "E", "S") and dash and kind):
+                raise DataError(f"{tag!r} is no tag of IOBES; expected O, or B-, I-, E- or S- and a type")
+        return cls(
+            first=tuple(_joins("O", tag) for tag in tags),
+            after=tuple(tuple(_joins(before, tag) for tag in tags) for before in tags),
+            last=tuple(_joins(tag, "O") for tag in tags),
+        )
+
+
+def _joins(before: str, tag: str) -> bool:
+    """Whether a tag may follow another."""
+    if before[0] in "BI":
+        return tag[0] in "IE" and tag[1:] == before[1:]
+    return tag[0] in "OSB"
+
+
+def iobes_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Complete a set of IOBES tags: a type that is met in one form may be met in all.
+
+    Args:
+        tags: those that were met.
+
+    Returns:
+        O, then the four tags of each type, types in alphabetical order.
+    """
+    kinds = sorted({tag.partition("-")[2] for tag in tags} - {""})
+    return ("O", *(f"{prefix}-{kind}" for kind in kinds for prefix in "BIES"))

@@ -19,11 +19,11 @@ from unrolled.lab.data.corpus import (
     Translation,
 )
 
-__all__ = ["Size", "count", "example", "sizes"]
+__all__ = ["SplitSize", "show_example", "split_size", "split_sizes"]
 
 
 @dataclass(frozen=True)
-class Size:
+class SplitSize:
     """How large a split is, counted in two ways."""
 
     split: str
@@ -35,7 +35,7 @@ class Size:
     """What else there is to count in them."""
 
 
-def count(split: object) -> int:
+def split_size(split: object) -> int:
     """Count what a split has.
 
     Args:
@@ -47,7 +47,7 @@ def count(split: object) -> int:
     return sum(map(len, split)) if isinstance(split, Stream) else len(split)  # type: ignore[arg-type]  # a tuple
 
 
-def sizes(corpus: Corpus[Any]) -> tuple[Size, ...]:
+def split_sizes(corpus: Corpus[Any]) -> tuple[SplitSize, ...]:
     """Count what a corpus has.
 
     Args:
@@ -59,32 +59,32 @@ def sizes(corpus: Corpus[Any]) -> tuple[Size, ...]:
     return tuple(_size(corpus, name, getattr(corpus, name)) for name in ("train", "dev", "test"))
 
 
-def _size(corpus: Corpus[Any], name: str, split: Any) -> Size:
-    total = count(split)
+def _size(corpus: Corpus[Any], name: str, split: Any) -> SplitSize:
+    total = split_size(split)
     match corpus:
         case Language():
-            return Size(name, total, f"{corpus.unit}s", f"{sum(1 for _ in split):,} lines")
+            return SplitSize(name, total, f"{corpus.unit}s", f"{sum(1 for _ in split):,} lines")
         case Tagging():
-            return Size(name, total, "sentences", f"{sum(len(each.tokens) for each in split):,} tokens")
+            return SplitSize(name, total, "sentences", f"{sum(len(each.tokens) for each in split):,} tokens")
         case Translation():
             words = [
                 sum(len(side) for side in sides) for sides in zip(*((p.source, p.target) for p in split), strict=True)
             ]
-            return Size(name, total, "pairs", f"{words[0]:,} words in {words[1]:,}")
+            return SplitSize(name, total, "pairs", f"{words[0]:,} words in {words[1]:,}")
         case Selection():
             answered = sum(question.answered for question in split)
             candidates = sum(len(question.candidates) for question in split)
-            return Size(name, total, "questions", f"{answered:,} with a right answer, {candidates:,} candidates")
+            return SplitSize(name, total, "questions", f"{answered:,} with a right answer, {candidates:,} candidates")
         case Brackets():
-            return Size(name, total, "strings", f"{sum(map(len, split)) + total:,} symbols with the ends")
+            return SplitSize(name, total, "strings", f"{sum(map(len, split)) + total:,} symbols with the ends")
         case Classification():
             shares = [sum(each.label == label for each in split) for label in range(len(corpus.labels))]
             listed = ", ".join(f"{amount:,} {label}" for label, amount in zip(corpus.labels, shares, strict=True))
-            return Size(name, total, "texts", listed if len(shares) <= 5 else f"{len(shares)} classes")
-    return Size(name, total, "texts", f"{sum(len(each.tokens) for each in split):,} tokens")
+            return SplitSize(name, total, "texts", listed if len(shares) <= 5 else f"{len(shares)} classes")
+    return SplitSize(name, total, "texts", f"{sum(len(each.tokens) for each in split):,} tokens")
 
 
-def example(corpus: Corpus[Any]) -> str:
+def show_example(corpus: Corpus[Any]) -> str:
     """Show the first training example.
 
     Args:

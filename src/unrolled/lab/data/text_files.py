@@ -12,7 +12,15 @@ from typing import Any, BinaryIO
 
 from unrolled.errors import DataError, FileError, UsageError
 
-__all__ = ["FOLDER_VARIABLE", "LONGEST_LINE", "find_file", "iter_lines", "malformed", "read_lines", "without_packing"]
+__all__ = [
+    "FOLDER_VARIABLE",
+    "LONGEST_LINE",
+    "find_file",
+    "iter_lines",
+    "malformed",
+    "read_lines",
+    "without_compression",
+]
 
 FOLDER_VARIABLE = "UNROLLED_DATA"
 LONGEST_LINE = 4 * 2**20
@@ -51,7 +59,7 @@ def find_file(name: str, folder: Path | None = None) -> Path:
     raise FileError(f"no {name} in {folder}; expected {name}, {name}.xz or {name}.gz")
 
 
-def without_packing(path: Path) -> Path:
+def without_compression(path: Path) -> Path:
     """Name a file as it is called unpacked.
 
     Args:

@@ -14,9 +14,13 @@ Text that is cut already comes back as it was, but for a few abbreviations.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 
-__all__ = ["tokenise"]
+from unrolled.errors import DataError
+
+__all__ = ["CUT_ALREADY", "ENTITY_MARKERS", "line_tokeniser", "split_at_spaces", "tokenise", "tokenise_marked"]
 
 _TITLES = r"(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc)\."
 _DOTTED = r"(?:[a-z]\.){2,}"
@@ -67,3 +71,71 @@ def _cut(word: str) -> tuple[str, ...]:
         word, clitic = found.groups()
         clitics.insert(0, clitic)
     return (word, *clitics)
+
+
+CUT_ALREADY = frozenset({"tok", "tokens", "bpe"})
+"""What the name of a file says whose tokens are separated by spaces: ``train.tok.de``, ``wiki.test.tokens``."""
+
+
+def split_at_spaces(line: str) -> list[str]:
+    """Cut a line at its spaces alone: other white space (a no-break space) may be part of a token.
+
+    Args:
+        line: without its end.
+
+    Returns:
+        The tokens.
+    """
+    return [token for token in line.split(" ") if token]
+
+
+def line_tokeniser(path: Path) -> Callable[[str], list[str]]:
+    """Choose how to cut the lines of a file.
+
+    Args:
+        path: its name tells.
+
+    Returns:
+        :func:`at_spaces` when a part of the name is one of :data:`CUT_ALREADY`, else
+        :func:`~unrolled.lab.data.tokenise.tokenise`.
+
+    Example:
+        >>> cutter(Path("train.tok.de"))("that 's <unk>"), cutter(Path("train.de"))("that's it.")
+        (['that', "'s", '<unk>'], ['that', "'s", 'it', '.'])
+    """
+    return tokenise if CUT_ALREADY.isdisjoint(path.name.split(".")) else split_at_spaces
+
+
+ENTITY_MARKERS = ("<e1>", "</e1>", "<e2>", "</e2>")
+_ORDERS = (ENTITY_MARKERS, (*ENTITY_MARKERS[2:], *ENTITY_MARKERS[:2]))
+_MARKER = re.compile("|".join(ENTITY_MARKERS))
+# The tokeniser cuts markers to pieces, so it is shown one sign for each, of those that Unicode leaves to us.
+_SIGNS = {marker: chr(0xE000 + index) for index, marker in enumerate(ENTITY_MARKERS)}
+_MARKERS = {sign: marker for marker, sign in _SIGNS.items()}
+_NO_SIGNS = str.maketrans(dict.fromkeys(_MARKERS, " "))
+
+
+def tokenise_marked(text: str) -> tuple[str, ...]:
+    """Cut a text with two marked entities into tokens, each marker a token of its own.
+
+    Args:
+        text: with ``<e1>…</e1>`` and ``<e2>…</e2>`` in it, in either order.
+
+    Returns:
+        The tokens.
+
+    Raises:
+        DataError: when a marker is missing, repeated, misplaced, or has no word in it; the text says what was
+            expected and found, but not where.
+    """
+    markers = tuple(_MARKER.findall(text))
+    if markers not in _ORDERS:
+        raise DataError(
+            f"expected <e1>…</e1> and <e2>…</e2>, once each and apart, found {' '.join(markers) or 'no marker'}"
+        )
+    signed = _MARKER.sub(lambda marker: f" {_SIGNS[marker[0]]} ", text.translate(_NO_SIGNS))
+    tokens = tuple(_MARKERS.get(token, token) for token in tokenise(signed))
+    for begin, end in zip(markers[::2], markers[1::2], strict=True):
+        if tokens.index(end) == tokens.index(begin) + 1:
+            raise DataError(f"expected a word between {begin} and {end}, found none")
+    return tokens

@@ -13,7 +13,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.tag_grammar import TagGrammar
+from unrolled.lab.data.spans import TagGrammar
 
 __all__ = ["IndependentTags", "LinearChainCRF", "TagOutput"]
 

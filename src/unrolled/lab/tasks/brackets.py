@@ -11,9 +11,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unrolled.lab.data.bracket_strings import NOTHING, BracketBatch, EncodedBrackets
+from unrolled.lab.data.batches.bracket_strings import IGNORE_INDEX, BracketBatch, EncodedBrackets
 from unrolled.lab.data.corpus import Brackets
-from unrolled.lab.data.formats.brackets import pairs
+from unrolled.lab.data.formats.brackets import bracket_pairs
 from unrolled.lab.metrics.worst_case import CONFIDENT, accuracy_by_distance, group_distances
 from unrolled.lab.models.brackets import NextBracketModel, fixed_brackets, learned_brackets
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_encoder
@@ -92,7 +92,7 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
     @property
     def classes(self) -> tuple[str, ...]:
         """The kinds of brackets, as files write them."""
-        return pairs(self.kinds)
+        return bracket_pairs(self.kinds)
 
     def build(self) -> NextBracketModel:
         """Build the model; of the Dyck-RNN's state its head reads the top."""
@@ -125,17 +125,17 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
     def loss(self, model: nn.Module, batch: BracketBatch, state: State) -> Loss:
         """Compute the cross-entropy of what comes next."""
         logits, targets = model(batch.brackets, batch.lengths), self._targets(batch)
-        asked = targets != NOTHING
+        asked = targets != IGNORE_INDEX
         return Loss(F.cross_entropy(logits[asked], targets[asked], reduction="sum"), int(asked.sum()), state)
 
     def _targets(self, batch: BracketBatch) -> Tensor:
-        """What is right after each bracket, NOTHING where it is not asked for, shape (batch, time)."""
+        """What is right after each bracket, IGNORE_INDEX where it is not asked for, shape (batch, time)."""
         if self.architecture.predict == "closing":
             return batch.closing
         places = torch.arange(batch.brackets.shape[1], device=batch.brackets.device)
         end = places == batch.lengths[:, None] - 1
         following = batch.brackets.roll(-1, dims=1).masked_fill(end, 2 * self.kinds)
-        return following.masked_fill(places >= batch.lengths[:, None], NOTHING)
+        return following.masked_fill(places >= batch.lengths[:, None], IGNORE_INDEX)
 
     def measure(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[str, float]:
         """Judge every closing bracket."""
@@ -143,7 +143,7 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         asked: list[tuple[Tensor, Tensor, Tensor]] = []
         for batch in batches:
             logits, targets = model(batch.brackets, batch.lengths), self._targets(batch)
-            wanted = targets != NOTHING
+            wanted = targets != IGNORE_INDEX
             loss += F.cross_entropy(logits[wanted], targets[wanted], reduction="sum").item()
             predictions += int(wanted.sum())
             asked.append(self._closing(logits, batch))
@@ -185,5 +185,5 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         """The logits of all closing brackets, the right one and the distance, where one closes."""
         if self.architecture.predict == "next":
             logits = logits[..., self.kinds : 2 * self.kinds]
-        closes = batch.closing != NOTHING
+        closes = batch.closing != IGNORE_INDEX
         return logits[closes], batch.closing[closes], batch.distances[closes]

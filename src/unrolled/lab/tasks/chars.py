@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from unrolled.lab.data.corpus import Characters
-from unrolled.lab.data.running_text import END_OF_LINE
+from unrolled.lab.data.corpus import END_OF_LINE, Characters
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN
 from unrolled.lab.training.language_modelling import LanguageTask, Predicting
 from unrolled.lab.training.task import Measure

@@ -10,11 +10,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from unrolled.errors import DataError, UsageError
+from unrolled.lab.data.batches.questions import EncodedQuestions, QuestionBatch, pad_and_stack
 from unrolled.lab.data.corpus import Question, Selection
-from unrolled.lab.data.questions import EncodedQuestions, QuestionBatch, stacked
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
-from unrolled.lab.data.word_overlap import Overlap
+from unrolled.lab.data.word_features import WordOverlap
 from unrolled.lab.metrics.ranking import ranking_scores
 from unrolled.lab.models.factory import PooledSettings, feature_count, make_embedding, make_encoder, make_pooling
 from unrolled.lab.models.ranker import FixedQuestionScorer, Ranker, make_comparison
@@ -71,7 +71,7 @@ class Rank(Task[Selection, QuestionBatch]):
         Measure("loss", "mean cross-entropy of a right candidate among all of its question", False, "nats"),
     )
 
-    def __init__(self, architecture: RankEncoding, vocabulary: Vocabulary, overlap: Overlap) -> None:
+    def __init__(self, architecture: RankEncoding, vocabulary: Vocabulary, overlap: WordOverlap) -> None:
         super().__init__(architecture)
         self.architecture: RankEncoding = architecture
         self.vocabulary = vocabulary
@@ -82,7 +82,7 @@ class Rank(Task[Selection, QuestionBatch]):
         """Gather the words of all training questions and candidates, and how rare they are."""
         sentences = [candidate.tokens for question in corpus.train for candidate in question.candidates]
         texts = [question.tokens for question in corpus.train] + sentences
-        return cls(architecture, Vocabulary.from_texts(texts, lowercase=True), Overlap.from_sentences(sentences))
+        return cls(architecture, Vocabulary.from_texts(texts, lowercase=True), WordOverlap.from_sentences(sentences))
 
     def fields(self) -> Mapping[str, Any]:
         """Give the words and how rare they are."""
@@ -92,7 +92,7 @@ class Rank(Task[Selection, QuestionBatch]):
     def from_fields(cls, fields: Mapping[str, Any], architecture: RankEncoding) -> Self:
         """Make the task of these words."""
         words = Vocabulary.from_record(fields.get("vocabulary"))
-        return cls(architecture, words, Overlap.from_record(fields.get("overlap")))
+        return cls(architecture, words, WordOverlap.from_record(fields.get("overlap")))
 
     def build(self) -> Ranker:
         """Build the ranker."""
@@ -102,7 +102,7 @@ class Rank(Task[Selection, QuestionBatch]):
             encoder=make_encoder(chosen, chosen.embedding),
             pooling=make_pooling(chosen),
             match=make_comparison(feature_count(chosen), chosen.dropout),
-            counts=Overlap.numbers if chosen.overlap else 0,
+            counts=WordOverlap.feature_count if chosen.overlap else 0,
             dropout=chosen.dropout,
             word_dropout=chosen.word_dropout,
         )
@@ -128,9 +128,9 @@ class Rank(Task[Selection, QuestionBatch]):
         return QuestionBatch(
             questions=torch.tensor([self.vocabulary.encode(question.tokens)]),
             lengths=torch.tensor([len(question.tokens)]),
-            candidates=stacked(texts)[None],
+            candidates=pad_and_stack(texts)[None],
             sizes=torch.tensor([[len(text) for text in texts]]),
-            shared=torch.tensor([[self.overlap.of(question.tokens, each.tokens) for each in candidates]]),
+            shared=torch.tensor([[self.overlap.features(question.tokens, each.tokens) for each in candidates]]),
             right=torch.tensor([[each.right for each in candidates]]),
         )
 
@@ -164,7 +164,7 @@ class Rank(Task[Selection, QuestionBatch]):
             raise UsageError(f"the text has no two sides; expected: question {_BETWEEN} sentence")
         (sentence,) = sentences
         asked, read = (torch.tensor([self.vocabulary.encode(tokens)]) for tokens in (question, sentence))
-        shared = torch.tensor([self.overlap.of(question, sentence)]) if self.architecture.overlap else None
+        shared = torch.tensor([self.overlap.features(question, sentence)]) if self.architecture.overlap else None
         given = FixedQuestionScorer(cast("Ranker", model), asked, shared)
         return Reading(given, (read,), sentence, ("score",), self.vocabulary.unknown((*question, *sentence)))
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.errors import DataError
-from unrolled.lab.data.batching import EncodedTexts, TextBatch
-from unrolled.lab.data.corpus import Rated, Regression
+from unrolled.lab.data.batches.texts import EncodedTexts, TextBatch
+from unrolled.lab.data.corpus import RatedText, Regression
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.metrics.pearson import pearson
 from unrolled.lab.models.classifier import Classifier
@@ -76,7 +76,7 @@ class Regress(WholeText[Regression]):
         nn.init.constant_(model.head.bias, self.mean)
         return model
 
-    def encode(self, examples: Sequence[Rated]) -> EncodedTexts:
+    def encode(self, examples: Sequence[RatedText]) -> EncodedTexts:
         """Look up all words.
 
         Args:

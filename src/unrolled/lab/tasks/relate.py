@@ -9,9 +9,9 @@ from pydantic import Field
 from torch import nn
 from torch.nn import functional as F
 
-from unrolled.lab.data.batching import TextBatch
+from unrolled.lab.data.batches.texts import TextBatch
 from unrolled.lab.data.corpus import Relations
-from unrolled.lab.data.markers import tokenise_marked
+from unrolled.lab.data.tokenise import tokenise_marked
 from unrolled.lab.metrics.relation_f1 import OTHER, relation_f1
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.training.task import Measure

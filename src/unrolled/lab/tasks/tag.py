@@ -9,12 +9,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from unrolled.lab.data.corpus import Tagged, Tagging
-from unrolled.lab.data.tag_grammar import TagGrammar, iobes_tags
-from unrolled.lab.data.tagged_sentences import EncodedSentences, TaggedBatch
+from unrolled.lab.data.batches.tagged_sentences import EncodedSentences, TaggedBatch
+from unrolled.lab.data.corpus import TaggedSentence, Tagging
+from unrolled.lab.data.spans import TagGrammar, iobes_tags
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
-from unrolled.lab.data.word_shape import SHAPES, word_shape
+from unrolled.lab.data.word_features import SHAPES, word_shape
 from unrolled.lab.metrics.entity_scores import entity_scorer, entity_scores
 from unrolled.lab.models.at_position import OutputAtPosition, checked_position
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_embedding_and_encoder
@@ -116,7 +116,7 @@ class Tag(Task[Tagging, TaggedBatch]):
         """Name the word vectors."""
         return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
 
-    def encode(self, examples: Sequence[Tagged]) -> EncodedSentences:
+    def encode(self, examples: Sequence[TaggedSentence]) -> EncodedSentences:
         """Look up all words and tags."""
         return EncodedSentences.encode(examples, self.vocabulary, self.tags, self.spans)
 

@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from unrolled.cells import CELLS
 from unrolled.composition import ENCODERS
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.corpus import Pair, Translation
-from unrolled.lab.data.sentence_pairs import EncodedPairs, TranslationBatch
+from unrolled.lab.data.batches.sentence_pairs import EncodedPairs, TranslationBatch
+from unrolled.lab.data.corpus import SentencePair, Translation
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.metrics.bleu import BLEU_SIGNATURE, bleu, bleu_scorer
@@ -152,7 +152,7 @@ class Translate(Task[Translation, TranslationBatch]):
         found = [(self.source, model.source), (self.target, model.target)]
         return tuple((words, each) for words, each in found if isinstance(each, nn.Embedding))
 
-    def encode(self, examples: Sequence[Pair]) -> EncodedPairs:
+    def encode(self, examples: Sequence[SentencePair]) -> EncodedPairs:
         """Look up all words; the source is reversed if the architecture says so."""
         if not examples:
             raise DataError("a split has no pairs; expected at least one")

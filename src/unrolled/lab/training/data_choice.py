@@ -10,8 +10,8 @@ from pydantic import Field
 
 from unrolled.errors import FileError, UsageError
 from unrolled.lab.data.corpus import Corpus, Examples
-from unrolled.lab.data.find_corpus import is_dataset, load_dataset
-from unrolled.lab.data.text_files import without_packing
+from unrolled.lab.data.load import is_dataset, load_dataset
+from unrolled.lab.data.text_files import without_compression
 from unrolled.lab.settings import Config
 
 __all__ = ["DataChoice"]
@@ -37,7 +37,7 @@ class DataChoice(Config):
     def title(self) -> str:
         """A short name, fit for a folder's: the dataset's, or the first file's."""
         name = self.data[0]
-        return re.sub(r"\W+", "-", name).strip("-") if is_dataset(name) else without_packing(Path(name)).stem
+        return re.sub(r"\W+", "-", name).strip("-") if is_dataset(name) else without_compression(Path(name)).stem
 
     def anywhere(self) -> DataChoice:
         """Name files by their whole paths, so that they are found from any folder; other names stay as they are.

@@ -18,7 +18,7 @@ from safetensors.torch import load, save
 from torch import Tensor, distributed
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.batching import Batch
+from unrolled.lab.data.batches.base import Batch
 
 __all__ = ["Processes", "joined", "own"]
 

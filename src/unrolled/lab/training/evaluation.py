@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from unrolled.lab.data.batching import Batch
+from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.training.task import Split, Task
 
 __all__ = ["EvaluationStopped", "details", "evaluate"]

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from torch import Tensor
 
-from unrolled.lab.data.batching import Batch
+from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.training.task import Split
 
 __all__ = ["fingerprint"]

@@ -11,10 +11,9 @@ from pydantic import Field
 from torch import nn
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.bptt_windows import RunningText, Window
-from unrolled.lab.data.corpus import Language, Stream
-from unrolled.lab.data.running_text import END_OF_LINE
-from unrolled.lab.data.stream_index import gather, index
+from unrolled.lab.data.batches.windows import RunningText, WindowBatch
+from unrolled.lab.data.corpus import END_OF_LINE, Language, Stream
+from unrolled.lab.data.stream_encoding import build_vocabulary, encode_stream
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.models.at_position import OutputAtPosition, checked_position
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_embedding_and_encoder
@@ -74,12 +73,12 @@ def make_language_model(architecture: Predicting, words: int) -> LanguageModel:
     return LanguageModel(*make_embedding_and_encoder(architecture, words), head, architecture.dropout)
 
 
-class LanguageTask(Task[Language, Window]):
+class LanguageTask(Task[Language, WindowBatch]):
     """Predict every token of a text from those before it: embedding, causal encoder, softmax.
 
-    The text is read in columns, window by window (:mod:`unrolled.lab.data.bptt_windows`). A recurrent network carries
-    its state from window to window, in evaluation as in training, so that nothing it is judged by depends on the
-    windows' width. Encoders without a state begin anew in each: give them wide ones.
+    The text is read in columns, window by window (:mod:`unrolled.lab.data.batches.windows`). A recurrent network
+    carries its state from window to window, in evaluation as in training, so that nothing it is judged by depends on
+    the windows' width. Encoders without a state begin anew in each: give them wide ones.
 
     Args:
         architecture: what the model is made of.
@@ -103,7 +102,9 @@ class LanguageTask(Task[Language, Window]):
     @classmethod
     def from_corpus(cls, corpus: Language, architecture: Predicting) -> Self:
         """Gather the tokens of the training text, the frequent first."""
-        return cls(architecture, gather(corpus.train, min_count=architecture.min_count, most=architecture.most))
+        return cls(
+            architecture, build_vocabulary(corpus.train, min_count=architecture.min_count, most=architecture.most)
+        )
 
     def fields(self) -> Mapping[str, Any]:
         """Give the tokens."""
@@ -124,14 +125,14 @@ class LanguageTask(Task[Language, Window]):
 
     def encode(self, examples: Stream) -> RunningText:
         """Look up all tokens."""
-        return RunningText(index(examples, self.vocabulary), self.line_end, self.architecture.bptt)
+        return RunningText(encode_stream(examples, self.vocabulary), self.line_end, self.architecture.bptt)
 
-    def loss(self, model: nn.Module, batch: Window, state: State) -> Loss:
+    def loss(self, model: nn.Module, batch: WindowBatch, state: State) -> Loss:
         """Compute the cross-entropy of the tokens that came."""
         total, state = cast("LanguageModel", model).loss(batch.tokens, batch.targets, state)
         return Loss(total, int((batch.targets != PADDING).sum()), state)
 
-    def measure(self, model: nn.Module, batches: Iterable[Window]) -> dict[str, float]:
+    def measure(self, model: nn.Module, batches: Iterable[WindowBatch]) -> dict[str, float]:
         """Read the text once, the state carried along, and count nats a token."""
         nats, count, state = 0.0, 0, cast("State", ())
         for batch in batches:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from unrolled.errors import DivergedError, UsageError
-from unrolled.lab.data.batching import Batch
+from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.models.factory import make_optimiser
 from unrolled.lab.training.distributed import Processes
 from unrolled.lab.training.settings import TrainingSettings

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.batching import Batch
+from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.factory import EncoderSettings

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from unrolled.lab.data import fetch as fetching
-from unrolled.lab.data.manifest import Manifest
+from unrolled.lab.data.collection import fetch as fetching
+from unrolled.lab.data.collection.manifest import Manifest
 
 TEXT = b"first line\nsecond line\n"
 MEMBERS = {"inner/a.txt": b"a\n" * 100_000, "inner/b.txt": b"b\n"}
@@ -88,7 +88,7 @@ def manifest(server):
         sources={
             "book": {"files": ["books/text.txt"]},
             "sets": {"files": ["sets/a.txt", "sets/b.txt", "sets/unknown.txt"]},
-            "wikiqa": {"files": ["closed/text.txt"], "ask": "https://example.org/ask"},
+            "wikiqa": {"files": ["closed/text.txt"], "request_url": "https://example.org/ask"},
         },
         files=files,
         archives={"sets": {"address": f"{server.address}/archive.zip", "sha256": sha256(ARCHIVE)}},

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from unrolled.errors import DataError, FileError, UnknownNameError, UsageError
-from unrolled.lab.data import fetch as fetching
-from unrolled.lab.data.fetch import fetch
+from unrolled.lab.data.collection import fetch as fetching
+from unrolled.lab.data.collection.fetch import fetch_dataset
 
 TEXT = b"first line\nsecond line\n"
 
 
 def fetched(name, manifest, folder):
     reports = []
-    lines = list(fetch(name, manifest, folder, lambda *report: reports.append(report)))
+    lines = list(fetch_dataset(name, manifest, folder, lambda *report: reports.append(report)))
     return lines, reports
 
 

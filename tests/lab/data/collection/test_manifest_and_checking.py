@@ -11,9 +11,9 @@ from importlib.resources import files
 import pytest
 
 from unrolled.errors import DataError, FileError, UnknownNameError, UsageError
-from unrolled.lab.data.checksums import check, check_file
+from unrolled.lab.data.collection.checksums import check_dataset, check_file
+from unrolled.lab.data.collection.manifest import DataFile, Manifest, is_complete, read_manifest
 from unrolled.lab.data.datasets import DATASETS
-from unrolled.lab.data.manifest import DataFile, Manifest, at_hand, read_manifest
 
 TEXT = b"some text\n"
 KNOWN = DataFile(bytes=len(TEXT), sha256=hashlib.sha256(TEXT).hexdigest())
@@ -45,7 +45,7 @@ def test_only_what_is_openly_licensed_is_fetched_and_by_https_alone():
     openly = {
         name
         for name, source in manifest.sources.items()
-        if source.files and all(manifest.files[p].openly for p in source.files)
+        if source.files and all(manifest.files[p].downloadable for p in source.files)
     }
     assert openly == {
         "tinyshakespeare", "uci-amazon", "uci-imdb", "uci-yelp", "war_and_peace", "wikitext103", "wikitext2",
@@ -53,13 +53,13 @@ def test_only_what_is_openly_licensed_is_fetched_and_by_https_alone():
     for name in openly:
         assert DATASETS.get(name).licence in {"public domain", "CC BY 4.0", "CC BY-SA 3.0"}
     for name, source in manifest.sources.items():
-        assert name in openly or not source.files or source.ask
+        assert name in openly or not source.files or source.request_url
     addresses = [each.address for each in (*manifest.files.values(), *manifest.archives.values()) if each.address]
     assert all(address.startswith("https://") for address in addresses)
 
 
 def test_the_manifest_is_in_the_package_and_an_unknown_key_in_it_is_refused():
-    assert files("unrolled.lab.data").joinpath("manifest.toml").is_file()
+    assert files("unrolled.lab.data.collection").joinpath("manifest.toml").is_file()
     with pytest.raises(UsageError, match="file"):
         Manifest(sources={"a": {"file": ["x"]}}, files={}, archives={})
     with pytest.raises(UsageError, match="sha256"):
@@ -83,7 +83,7 @@ def test_a_text_is_right_however_it_is_packed(tmp_path, name, content):
 
 def test_a_packed_file_that_is_known_need_not_be_unpacked(tmp_path):
     (tmp_path / "t.xz").write_bytes(b"not xz at all")
-    known = KNOWN.model_copy(update={"packed": hashlib.sha256(b"not xz at all").hexdigest()})
+    known = KNOWN.model_copy(update={"compressed_sha256": hashlib.sha256(b"not xz at all").hexdigest()})
     assert check_file(tmp_path / "t.xz", known) == f"{tmp_path / 't.xz'}: sha256 right"
     with pytest.raises(DataError, match=r"t\.xz: expected a whole \.xz file, found .*; fetch it again"):
         check_file(tmp_path / "t.xz", KNOWN)
@@ -123,26 +123,26 @@ def test_counts_are_compared_once_the_files_are_right(tmp_path):
     known = write_uci(tmp_path, 100)
     source = {"files": list(known), "counts": (80, 10, 10)}
     manifest = Manifest(sources={"uci-yelp": source}, files=known, archives={})
-    assert at_hand(manifest.source("uci-yelp"), tmp_path)
-    lines = list(check("uci-yelp", manifest, tmp_path))
+    assert is_complete(manifest.source("uci-yelp"), tmp_path)
+    lines = list(check_dataset("uci-yelp", manifest, tmp_path))
     assert lines[-1] == "uci-yelp: 80 / 10 / 10 in train / dev / test, as it should be"
     other = Manifest(sources={"uci-yelp": {**source, "counts": (81, 10, 9)}}, files=known, archives={})
     with pytest.raises(DataError, match=r"uci-yelp: expected 81 / 10 / 9 in train / dev / test, found 80 / 10 / 10"):
-        list(check("uci-yelp", other, tmp_path))
+        list(check_dataset("uci-yelp", other, tmp_path))
     write_uci(tmp_path, 99)
     with pytest.raises(DataError, match=r"yelp_labelled\.txt: expected .* bytes with the sha256"):
-        list(check("uci-yelp", manifest, tmp_path))
+        list(check_dataset("uci-yelp", manifest, tmp_path))
 
 
 def test_what_is_missing_is_not_at_hand(tmp_path):
     source = read_manifest().source("wikiqa")
-    assert not at_hand(source, tmp_path)
-    assert at_hand(read_manifest().source("negation"), None)
+    assert not is_complete(source, tmp_path)
+    assert is_complete(read_manifest().source("negation"), None)
     with pytest.raises(UnknownNameError, match="did you mean 'wikiqa'"):
         read_manifest().source("wikiq")
 
 
 def test_what_is_generated_has_counts_too():
-    assert list(check("negation", read_manifest(), None)) == [
+    assert list(check_dataset("negation", read_manifest(), None)) == [
         "negation: 4,120 / 200 / 200 in train / dev / test, as it should be"
     ]

@@ -10,19 +10,19 @@ from unrolled.lab.data.corpus import (
     Characters,
     Classification,
     Example,
-    Pair,
     Question,
-    Rated,
+    RatedText,
     Regression,
     Relations,
     Selection,
+    SentencePair,
     Stream,
-    Tagged,
+    TaggedSentence,
     Tagging,
     Translation,
     Words,
 )
-from unrolled.lab.data.summary import example, sizes
+from unrolled.lab.data.summary import show_example, split_sizes
 
 
 def corpus(kind, split, **more):
@@ -42,11 +42,15 @@ ASKED = (Question(("why", "?"), (WRONG,)), Question(("who", "?"), (WRONG, RIGHT)
         (corpus(Words, LINES), (4, "words", "2 lines"), "a b <eos>"),
         (corpus(Characters, LETTERS), (6, "characters", "3 lines"), "ab\nc"),
         (corpus(Characters, SPELLED), (4, "characters", "1 lines"), "a _ b <eos>"),
-        (corpus(Tagging, (Tagged(("a", "b"), ("O", "S-X")),), spans=True), (1, "sentences", "2 tokens"), "a/O b/S-X"),
-        (corpus(Translation, (Pair(("a",), ("b", "c")),)), (1, "pairs", "1 words in 2"), "a\nb c"),
+        (
+            corpus(Tagging, (TaggedSentence(("a", "b"), ("O", "S-X")),), spans=True),
+            (1, "sentences", "2 tokens"),
+            "a/O b/S-X",
+        ),
+        (corpus(Translation, (SentencePair(("a",), ("b", "c")),)), (1, "pairs", "1 words in 2"), "a\nb c"),
         (corpus(Selection, ASKED), (2, "questions", "1 with a right answer, 3 candidates"), "who ?\nyes !"),
         (corpus(Brackets, ((0, 1), (0, 0, 1, 1)), kinds=1, depth=2), (2, "strings", "8 symbols with the ends"), "0 1"),
-        (corpus(Regression, (Rated(("a", "b"), 1.5),)), (1, "texts", "2 tokens"), "a b\n1.5"),
+        (corpus(Regression, (RatedText(("a", "b"), 1.5),)), (1, "texts", "2 tokens"), "a b\n1.5"),
         (
             corpus(Classification, (Example(("a",), 1), Example(("b",), 1)), labels=("bad", "good")),
             (2, "texts", "0 bad, 2 good"),
@@ -57,7 +61,7 @@ ASKED = (Question(("why", "?"), (WRONG,)), Question(("who", "?"), (WRONG, RIGHT)
     ids=lambda value: type(value).__name__,
 )
 def test_each_kind_is_counted_in_its_own_way_and_shown(made, size, shown):
-    assert [(each.split, each.count, each.what, each.details) for each in sizes(made)] == [
+    assert [(each.split, each.count, each.what, each.details) for each in split_sizes(made)] == [
         (split, *size) for split in ("train", "dev", "test")
     ]
-    assert example(made) == shown
+    assert show_example(made) == shown

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from unrolled.errors import DataError
-from unrolled.lab.data.csv_records import iter_records
 from unrolled.lab.data.datasets.ag_news import AgNews, AgNewsExtended, clean
+from unrolled.lab.data.formats.labelled_text import read_csv_records
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_is_no_row_is_named(folder, row):
 @pytest.mark.data
 def test_the_real_files_have_the_counts_that_their_readme_gives(data_folder):
     rows = {
-        name: [("".join("".join(fields).split()), code) for _, (code, *fields) in iter_records(path)]
+        name: [("".join("".join(fields).split()), code) for _, (code, *fields) in read_csv_records(path)]
         for path in sorted((data_folder / "ag_news").iterdir())
         for name in [path.name.partition(".")[0]]
     }

@@ -5,16 +5,16 @@ from collections import Counter
 import pytest
 
 from unrolled.errors import DataError
-from unrolled.lab.data.corpus import Tagged
+from unrolled.lab.data.corpus import TaggedSentence
 from unrolled.lab.data.datasets.conll2003 import Conll2003
-from unrolled.lab.data.spans import convert, spans
+from unrolled.lab.data.spans import convert_tags, tags_to_spans
 
 HEAD = "-DOCSTART- -X- -X- O\n\n"
 BIO2 = HEAD + "Ann NNP I-NP B-PER\nLee NNP I-NP I-PER\nsings VBZ I-VP O\n\nOslo NNP I-NP B-LOC\n"
 IOB1 = HEAD + "Ann NNP I-NP I-PER\nLee NNP I-NP I-PER\nsings VBZ I-VP O\n\nOslo NNP I-NP I-LOC\n"
 SENTENCES = (
-    Tagged(("Ann", "Lee", "sings"), ("B-PER", "E-PER", "O")),
-    Tagged(("Oslo",), ("S-LOC",)),
+    TaggedSentence(("Ann", "Lee", "sings"), ("B-PER", "E-PER", "O")),
+    TaggedSentence(("Oslo",), ("S-LOC",)),
 )
 
 
@@ -65,7 +65,7 @@ def test_the_real_files_have_the_published_counts(data_folder):
     entities = []
     for split, tokens in ((corpus.train, 203_621), (corpus.dev, 51_362), (corpus.test, 46_435)):
         assert sum(len(each.tokens) for each in split) == tokens
-        entities.append(Counter(span.kind for each in split for span in spans(each.tags, "IOBES")))
+        entities.append(Counter(span.kind for each in split for span in tags_to_spans(each.tags, "IOBES")))
     assert entities == [
         {"LOC": 7_140, "MISC": 3_438, "ORG": 6_321, "PER": 6_600},
         {"LOC": 1_837, "MISC": 922, "ORG": 1_341, "PER": 1_842},
@@ -81,7 +81,7 @@ def test_the_real_tags_written_as_the_original_files_are_the_same_sentences(data
     for split, name in ((corpus.train, "train"), (corpus.dev, "valid"), (corpus.test, "test")):
         blocks = []
         for each in split:
-            tags = convert(each.tags, "IOBES", "IOB1")
+            tags = convert_tags(each.tags, "IOBES", "IOB1")
             blocks.append("".join(f"{token} {tag}\n" for token, tag in zip(each.tokens, tags, strict=True)))
         (tmp_path / "conll2003" / f"{name}.txt").write_text("\n".join(blocks), encoding="utf-8")
     assert Conll2003().read(tmp_path) == corpus

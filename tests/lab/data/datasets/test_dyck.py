@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.datasets.dyck import Dyck
+from unrolled.lab.data.datasets.dyck import DyckStrings
 
 
 def depths(string, kinds):
@@ -41,7 +41,7 @@ def mean_length(strings):
 
 @pytest.mark.parametrize(("kinds", "depth"), [(1, 1), (2, 4), (3, 2), (128, 5)])
 def test_strings_are_balanced_bounded_and_as_long_as_asked(kinds, depth):
-    corpus = Dyck(kinds, depth, symbols=(20_000, 3_000, 20_000)).read()
+    corpus = DyckStrings(kinds, depth, symbols=(20_000, 3_000, 20_000)).read()
     longest = 8 * depth * max(0, depth - 2) + 60
     for split, (least, most), symbols in (
         (corpus.train, (1, longest), 20_000),
@@ -60,7 +60,7 @@ def test_strings_are_balanced_bounded_and_as_long_as_asked(kinds, depth):
 
 
 def test_the_automaton_tosses_fair_coins_and_all_kinds_are_alike():
-    corpus = Dyck(3, 3, symbols=(100_000, 1, 1), short=(1, 10_000)).read()
+    corpus = DyckStrings(3, 3, symbols=(100_000, 1, 1), short=(1, 10_000)).read()
     after: Counter[tuple[int, str]] = Counter()
     opened: Counter[int] = Counter()
     for string in corpus.train:
@@ -79,7 +79,7 @@ def test_the_automaton_tosses_fair_coins_and_all_kinds_are_alike():
 
 @pytest.mark.parametrize(("depth", "short", "long"), [(3, 12.9, 98), (5, 20.9, 209)])
 def test_mean_lengths_are_those_of_the_source(depth, short, long):
-    corpus = Dyck(2, depth, symbols=(1_000_000, 300_000, 300_000)).read()
+    corpus = DyckStrings(2, depth, symbols=(1_000_000, 300_000, 300_000)).read()
     assert mean_length(corpus.train) == pytest.approx(short, abs=0.15)
     assert mean_length(corpus.dev) == pytest.approx(short, rel=0.04)
     assert mean_length(corpus.test) == pytest.approx(long, abs=1.5)
@@ -87,22 +87,22 @@ def test_mean_lengths_are_those_of_the_source(depth, short, long):
 
 @pytest.mark.parametrize(("kinds", "number"), [(2, 15), (8, 585)])
 def test_all_stacks_occur_and_no_other(kinds, number):
-    assert len(stacks(Dyck(kinds, 3, symbols=(200_000, 1, 1)).read().train, kinds)) == number
+    assert len(stacks(DyckStrings(kinds, 3, symbols=(200_000, 1, 1)).read().train, kinds)) == number
     assert number == (kinds**4 - 1) // (kinds - 1)
 
 
 def test_a_set_of_two_million_symbols_is_whole():
-    corpus = Dyck(symbols=(2_000_000, 20_000, 300_000)).read()
+    corpus = DyckStrings(symbols=(2_000_000, 20_000, 300_000)).read()
     assert 2_000_000 <= sum(len(string) + 1 for string in corpus.train) < 2_000_200
 
 
 def test_the_seed_decides_the_strings_and_splits_are_drawn_apart():
-    one = Dyck(symbols=(2_000, 2_000, 2_000)).read()
-    assert one == Dyck(symbols=(2_000, 2_000, 2_000)).read()
-    assert one != Dyck(symbols=(2_000, 2_000, 2_000), seed=1).read()
+    one = DyckStrings(symbols=(2_000, 2_000, 2_000)).read()
+    assert one == DyckStrings(symbols=(2_000, 2_000, 2_000)).read()
+    assert one != DyckStrings(symbols=(2_000, 2_000, 2_000), seed=1).read()
     assert one.train != one.dev
     # a larger set begins with the smaller one
-    assert Dyck(symbols=(4_000, 2_000, 2_000)).read().train[: len(one.train)] == one.train
+    assert DyckStrings(symbols=(4_000, 2_000, 2_000)).read().train[: len(one.train)] == one.train
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_the_seed_decides_the_strings_and_splits_are_drawn_apart():
 )
 def test_a_language_without_strings_is_refused(arguments, message):
     with pytest.raises(UsageError, match=message):
-        Dyck(**arguments)
+        DyckStrings(**arguments)
 
 
 def test_the_shortest_lengths_that_leave_a_string_do():
-    assert set(Dyck(1, 1, short=(1, 3), symbols=(30, 3, 1)).read().train) == {(0, 1)}
-    assert {len(string) for string in Dyck(2, 2, long=(7, 9), symbols=(3, 3, 90)).read().test} == {8}
+    assert set(DyckStrings(1, 1, short=(1, 3), symbols=(30, 3, 1)).read().train) == {(0, 1)}
+    assert {len(string) for string in DyckStrings(2, 2, long=(7, 9), symbols=(3, 3, 90)).read().test} == {8}

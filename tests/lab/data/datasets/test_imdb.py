@@ -8,7 +8,7 @@ import pytest
 
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.datasets.imdb import Imdb
-from unrolled.lab.data.json_lines import iter_objects
+from unrolled.lab.data.formats.labelled_text import read_json_objects
 
 
 def review(number):
@@ -62,7 +62,7 @@ def test_what_is_no_review_is_named(folder, change):
 def test_the_real_reviews_have_the_published_counts(data_folder):
     words, distinct = {}, {}
     for split in ("train", "test"):
-        texts = [record["text"] for _, record in iter_objects(data_folder / "imdb" / f"{split}.jsonl.xz")]
+        texts = [record["text"] for _, record in read_json_objects(data_folder / "imdb" / f"{split}.jsonl.xz")]
         words[split] = sum(len(text.split()) for text in texts)
         distinct[split] = len(set(texts))
     assert words == {"train": 5_844_373, "test": 5_712_457}

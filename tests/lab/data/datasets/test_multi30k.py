@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from unrolled.errors import DataError
-from unrolled.lab.data.corpus import Pair
+from unrolled.lab.data.corpus import SentencePair
 from unrolled.lab.data.datasets.multi30k import Multi30k, Multi30kFromEnglish
 
 
@@ -18,8 +18,8 @@ def folder(tmp_path):
 
 def test_line_i_goes_with_line_i_in_either_direction(folder):
     there, back = Multi30k().read(folder), Multi30kFromEnglish().read(folder)
-    assert there.train[0] == Pair(("ein", "hund", "."), ("a", "dog", "."))
-    assert [Pair(pair.target, pair.source) for pair in there.train] == list(back.train)
+    assert there.train[0] == SentencePair(("ein", "hund", "."), ("a", "dog", "."))
+    assert [SentencePair(pair.target, pair.source) for pair in there.train] == list(back.train)
     assert there.test[2].source == ("test_2016_flickr",)
     assert Multi30k(year=2017).read(folder).test[2].source == ("test_2017_flickr",)
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, Negation
+from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, NegationReviews
 
 
 def phrase(example):
@@ -17,7 +17,7 @@ def phrase(example):
 
 @pytest.fixture(scope="module")
 def dataset():
-    return Negation().read()
+    return NegationReviews().read()
 
 
 def test_the_sizes_and_balance_are_those_published(dataset):
@@ -60,12 +60,12 @@ def test_what_surrounds_a_phrase_says_nothing_of_the_label(dataset):
 
 
 def test_without_double_negation_there_is_none_and_the_sizes_stay():
-    dataset = Negation(double_negation=False).read()
+    dataset = NegationReviews(double_negation=False).read()
     assert {len(phrase(example).split()) for example in dataset.train} == {1, 2}
     assert Counter(example.label for example in dataset.train) == {0: 2060, 1: 2060}
     assert len(set(map(phrase, dataset.train))) == 44
 
 
 def test_the_seed_decides_the_sentences(dataset):
-    assert Negation().read() == dataset
-    assert Negation(seed=1).read() != dataset
+    assert NegationReviews().read() == dataset
+    assert NegationReviews(seed=1).read() != dataset

@@ -9,7 +9,7 @@ from unrolled.errors import FileError
 from unrolled.lab.data.corpus import Characters, Words
 from unrolled.lab.data.datasets.ptb import PennTreebank, PennTreebankCharacters
 from unrolled.lab.data.datasets.wikitext import WikiText2, WikiText103
-from unrolled.lab.data.stream_index import gather
+from unrolled.lab.data.stream_encoding import build_vocabulary
 
 
 def write(folder, source, pattern, text):
@@ -58,7 +58,7 @@ def test_the_real_treebank_has_the_published_counts(data_folder):
     assert [each["<eos>"] for each in (train, dev, test)] == [42_068, 3_370, 3_761]
     assert len(train) == 10_000
     assert set(dev) | set(test) <= set(train)
-    assert len(gather(corpus.train)) == 10_000 + 1  # and padding; <unk> is the text's own
+    assert len(build_vocabulary(corpus.train)) == 10_000 + 1  # and padding; <unk> is the text's own
 
 
 @pytest.mark.data

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from unrolled.lab.data.checksums import check
+from unrolled.lab.data.collection.checksums import check_dataset
+from unrolled.lab.data.collection.manifest import read_manifest
 from unrolled.lab.data.datasets import DATASETS
-from unrolled.lab.data.manifest import read_manifest
 
 
 @pytest.mark.data
@@ -15,6 +15,6 @@ from unrolled.lab.data.manifest import read_manifest
 )
 def test_the_real_files_are_what_the_manifest_says(data_folder, name):
     manifest = read_manifest()
-    lines = list(check(name, manifest, data_folder))
+    lines = list(check_dataset(name, manifest, data_folder))
     assert len(lines) == len(manifest.source(name).files) + (name in DATASETS.names())
     assert all(line.endswith(("sha256 right", "as it should be")) for line in lines)

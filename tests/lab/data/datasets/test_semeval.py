@@ -7,7 +7,7 @@ import pytest
 
 from unrolled.errors import DataError
 from unrolled.lab.data.datasets.semeval import RELATIONS, SemEval2010
-from unrolled.lab.data.markers import ENTITY_MARKERS
+from unrolled.lab.data.tokenise import ENTITY_MARKERS
 
 
 def block(number, relation):

@@ -10,9 +10,9 @@ import pytest
 from one_line import check_answer
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Brackets, Candidate, Classification, Question, Selection
-from unrolled.lab.data.datasets.dyck import Dyck
+from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.data.formats import FORMATS, read_files, read_split
-from unrolled.lab.data.formats.brackets import pairs
+from unrolled.lab.data.formats.brackets import bracket_pairs
 from unrolled.lab.tasks import TASKS
 
 ASKED = b"".join(b"Who is %d?\tAnn is %d.\t1\nWho is %d?\tBo isn't.\t0\n" % (i, i, i) for i in range(12))
@@ -70,17 +70,17 @@ def test_kinds_are_counted_up_to_the_last_that_occurs(tmp_path, text, kinds, dep
 
 
 def test_what_is_drawn_and_written_is_read_again(tmp_path):
-    drawn = Dyck(4, 3, symbols=(2_000, 200, 200)).read()
-    known = pairs(4)
+    drawn = DyckStrings(4, 3, symbols=(2_000, 200, 200)).read()
+    known = bracket_pairs(4)
     written = ("".join(known[each % 4][each // 4] for each in string) for string in drawn.train)
     path = write(tmp_path, "a.txt", "\n".join(written).encode())
     assert read_split(Brackets, [path], known) == drawn.train
-    assert read_split(Brackets, [path], pairs(5)) != drawn.train  # with five kinds others are what closes
+    assert read_split(Brackets, [path], bracket_pairs(5)) != drawn.train  # with five kinds others are what closes
 
 
 def test_of_more_kinds_than_files_can_write_all_are_counted():
-    assert pairs(3) == ("()", "[]", "{}")
-    assert len(pairs(9)) == len(set(pairs(9))) == 9
+    assert bracket_pairs(3) == ("()", "[]", "{}")
+    assert len(bracket_pairs(9)) == len(set(bracket_pairs(9))) == 9
 
 
 def test_the_deepest_string_counts_wherever_it_stands(tmp_path):
@@ -95,8 +95,8 @@ def test_a_kind_never_trained_on_is_refused_where_it_stands(tmp_path):
     with pytest.raises(DataError, match=said):
         read_files(Brackets, [train], test=[test])
     with pytest.raises(DataError, match=said):
-        read_split(Brackets, [test], pairs(1))
-    assert len(read_split(Brackets, [test], pairs(2))) == 2
+        read_split(Brackets, [test], bracket_pairs(1))
+    assert len(read_split(Brackets, [test], bracket_pairs(2))) == 2
 
 
 MALFORMED = [

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.corpus import Characters, Pair, Tagged, Tagging, Translation, Words
+from unrolled.lab.data.corpus import Characters, SentencePair, TaggedSentence, Tagging, Translation, Words
 from unrolled.lab.data.formats import read_files
 from unrolled.lab.data.text_files import LONGEST_LINE
 
@@ -37,7 +37,7 @@ def test_columns_are_sentences_with_iobes_tags(tmp_path, name):
     corpus = read_files(Tagging, write(tmp_path, **{name: BIO2}))
     assert corpus.spans
     assert [len(split) for split in (corpus.train, corpus.dev, corpus.test)] == [10, 1, 1]
-    assert corpus.train[0] == Tagged(("Ann0", "Lee", "sings"), ("B-PER", "E-PER", "O"))
+    assert corpus.train[0] == TaggedSentence(("Ann0", "Lee", "sings"), ("B-PER", "E-PER", "O"))
 
 
 def test_other_schemes_packings_and_separators_are_the_same_corpus(tmp_path):
@@ -75,9 +75,9 @@ def test_a_type_met_in_one_length_may_be_met_in_another_but_a_new_type_may_not(t
 def test_two_files_are_parallel_text_cut_as_their_names_say(tmp_path):
     raw = read_files(Translation, write(tmp_path, a__de=DE, a__en=EN))
     assert [len(split) for split in (raw.train, raw.dev, raw.test)] == [10, 1, 1]
-    assert raw.train[0] == Pair(("Ein", "Hund", "0", "."), ("One", "dog", "0", "."))
+    assert raw.train[0] == SentencePair(("Ein", "Hund", "0", "."), ("One", "dog", "0", "."))
     cut = read_files(Translation, write(tmp_path, a__tok__de=DE, a__tok__en__txt=EN))
-    assert cut.train[0] == Pair(("Ein", "Hund", "0."), ("One", "dog", "0."))
+    assert cut.train[0] == SentencePair(("Ein", "Hund", "0."), ("One", "dog", "0."))
     assert cut.name == "a.tok"
 
 

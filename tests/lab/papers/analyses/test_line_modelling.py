@@ -9,7 +9,7 @@ import torch
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Stream
-from unrolled.lab.data.stream_index import gather
+from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.papers.analyses.line_modelling import EncodedLines, LineModelling
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.tasks.chars import CharacterModelling, CharacterPrediction
@@ -18,7 +18,7 @@ CORPUS = characters((12, 6, 6))
 
 
 def made(kind=LineModelling):
-    task = kind(CharacterPrediction(hidden=5, embedding=4, dropout=0.0, bptt=1000), gather(CORPUS.train))
+    task = kind(CharacterPrediction(hidden=5, embedding=4, dropout=0.0, bptt=1000), build_vocabulary(CORPUS.train))
     torch.manual_seed(0)
     return task, task.build().double().eval()
 

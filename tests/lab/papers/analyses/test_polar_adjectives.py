@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from unrolled.lab.data.corpus import Example, Rated
+from unrolled.lab.data.corpus import Example, RatedText
 from unrolled.lab.papers.analyses import polar_adjectives as module
 from unrolled.lab.papers.analyses.polar_adjectives import PAPER_ADJECTIVES, PAPER_COUNTS, polar_adjectives, rating_signs
 
@@ -67,7 +67,7 @@ def test_the_printed_adjectives_are_those_of_table_9_and_of_the_lexicon():
 
 
 def test_ratings_are_told_by_their_sign():
-    rated = [Rated(("a",), 0.5), Rated(("b",), 0.0), Rated(("c",), -2.0)]
+    rated = [RatedText(("a",), 0.5), RatedText(("b",), 0.0), RatedText(("c",), -2.0)]
     assert list(rating_signs(rated)) == [Example(("a",), 1), Example(("c",), 0)]
 
 
@@ -81,7 +81,7 @@ def test_without_textblob_the_error_names_the_extra(monkeypatch):
 @pytest.mark.data
 def test_the_phrases_of_sst2_hold_all_that_the_paper_prints_and_its_sentences_do_not(data_folder):
     from unrolled.lab.data.corpus import Classification
-    from unrolled.lab.data.find_corpus import load_dataset
+    from unrolled.lab.data.load import load_dataset
 
     found = polar_adjectives(load_dataset("sst2", Classification, data_folder).train)
     assert (len(found.positive), len(found.negative)) == (247, 217)

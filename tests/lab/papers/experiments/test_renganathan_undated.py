@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from unrolled.cells.parameter_budget import count_parameters
-from unrolled.lab.data.datasets.dyck import Dyck
+from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import dyck_rnn, fixed_brackets, learned_brackets
 from unrolled.lab.papers.framework.experiment import Bench, Result, Trial
 from unrolled.lab.papers.framework.synthetic_corpora import words
@@ -48,7 +48,7 @@ def test_a_learned_stack_closes_every_bracket_and_one_that_has_not_learned_does_
     assert not_yet["converged"] is None
     assert min(learned["distances"]) == 1
     assert learned["trained"] == 4 * 2 + 2 + (2 * 2 + 2)
-    assert learned["distances"][-1] <= max(map(len, Dyck(2, 3, short=(1, 20), long=(21, 40)).read().test))
+    assert learned["distances"][-1] <= max(map(len, DyckStrings(2, 3, short=(1, 20), long=(21, 40)).read().test))
 
 
 def test_the_gate_is_the_logistic_function_of_the_embeddings_product_with_w():

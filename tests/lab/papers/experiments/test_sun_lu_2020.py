@@ -90,14 +90,14 @@ def smoked(tmp_path, **changes):
 
 def test_the_scores_are_those_of_the_papers_formula_and_the_exact_ones_add_up(tmp_path):
     from unrolled.cells.approx_gru import ApproxGRU
-    from unrolled.lab.data.datasets.negation import POSITIVE, Negation
+    from unrolled.lab.data.datasets.negation import POSITIVE, NegationReviews
     from unrolled.lab.papers.framework.trial_training import learn_once
 
     _, trial, found = smoked(tmp_path)
     chosen = trial.settings
     model = {"encoder": "gru", "hidden": 8, "embedding": 8, "dropout": 0.0, "word_dropout": 0.0}
     training = {"optimiser": "adagrad", "lr": 0.01, "batch": 32, "epochs": 1, "seed": 0}
-    run = learn_once(bench(tmp_path), "classify", Negation().read().sample(chosen["train"]), model, training)
+    run = learn_once(bench(tmp_path), "classify", NegationReviews().read().sample(chosen["train"]), model, training)
     assert len(list((tmp_path / "shelf").iterdir())) == 1  # the network that the trial opened
 
     # eq. 11, as a cell with the same weights: Phi_{1:3} is what the first word's g becomes after two steps of A
@@ -126,9 +126,9 @@ def test_the_scores_are_those_of_the_papers_formula_and_the_exact_ones_add_up(tm
 
 
 def test_a_trial_without_double_negations_meets_none_in_training(tmp_path):
-    from unrolled.lab.data.datasets.negation import Negation
+    from unrolled.lab.data.datasets.negation import NegationReviews
 
-    corpus = Negation(double_negation=False).read()
+    corpus = NegationReviews(double_negation=False).read()
     assert not [each for each in corpus.train if each.tokens.count("not") > 1]
     without, doubled = (smoked(tmp_path, double_negation=double)[2] for double in (False, True))
     assert without["scores"] != doubled["scores"]

@@ -9,7 +9,7 @@ import pytest
 
 from unrolled.errors import UsageError
 from unrolled.lab.data import corpus as kinds
-from unrolled.lab.data.bracket_strings import closings
+from unrolled.lab.data.batches.bracket_strings import closing_targets
 from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE
 from unrolled.lab.papers.framework import synthetic_corpora as made_up
 from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
@@ -160,7 +160,7 @@ def test_strings_of_brackets_are_well_formed_and_reach_the_depth():
     corpus = made_up.brackets(SIZES, kinds=3, depth=4, longest=20)
     deepest = 0
     for string in corpus.train:
-        closings(string, kinds=3, depth=4)
+        closing_targets(string, kinds=3, depth=4)
         assert len(string) <= 20
         open_now = 0
         for bracket in string:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from unrolled.lab.data.corpus import DatasetSource
+from unrolled.lab.data.corpus import Dataset
 from unrolled.registry import Zoo
 
 __all__ = ["DATASETS"]
 
-DATASETS: Zoo[DatasetSource] = Zoo(__name__, DatasetSource, "dataset")  # type: ignore[type-abstract]  # a base
+DATASETS: Zoo[Dataset] = Zoo(__name__, Dataset, "dataset")  # type: ignore[type-abstract]  # a base

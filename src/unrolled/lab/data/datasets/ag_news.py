@@ -24,8 +24,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from unrolled.lab.data.corpus import Classification, DatasetSource, Example
-from unrolled.lab.data.csv_records import iter_records
+from unrolled.lab.data.corpus import Classification, Dataset, Example
+from unrolled.lab.data.formats.labelled_text import read_csv_records
 from unrolled.lab.data.hold_out import hold_out
 from unrolled.lab.data.text_files import find_file, malformed
 from unrolled.lab.data.tokenise import tokenise
@@ -59,7 +59,7 @@ Row = tuple[str, Example]
 """What tells a text from another, and the example made of it."""
 
 
-class AgNews(DatasetSource):
+class AgNews(Dataset):
     """The rows whose title stands apart."""
 
     name = "ag_news"
@@ -117,7 +117,7 @@ def _examples(rows: Iterable[Row]) -> tuple[Example, ...]:
 def _read(path: Path, columns: tuple[str, ...]) -> list[Row]:
     """Read the rows of one file; texts that differ in white space alone are the same text."""
     rows = []
-    for number, fields in iter_records(path):
+    for number, fields in read_csv_records(path):
         code, *texts = fields or [""]
         if code not in _CODES or len(texts) != len(columns):
             expected = f"a class from 1 to 4, {', '.join(columns)}"

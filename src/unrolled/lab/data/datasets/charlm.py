@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from unrolled.errors import DataError, FileError
-from unrolled.lab.data.corpus import Characters, DatasetSource, Stream
-from unrolled.lab.data.running_text import characters, stretches
+from unrolled.lab.data.corpus import Characters, Dataset, Stream
+from unrolled.lab.data.formats.text import character_lines, cut_by_position
 from unrolled.lab.data.text_files import find_file
 
 __all__ = ["PythonSource", "TinyShakespeare", "WarAndPeace"]
@@ -34,7 +34,7 @@ _SHARES = (8, 1, 1)
 _LEFT_OUT = {"__pycache__", "dist-packages", "idle_test", "site-packages", "test", "tests"}
 
 
-class WarAndPeace(DatasetSource):
+class WarAndPeace(Dataset):
     """Tolstoy's novel in English."""
 
     name = "war_and_peace"
@@ -53,7 +53,7 @@ class WarAndPeace(DatasetSource):
         Returns:
             The text.
         """
-        train, dev, test = stretches(find_file(self.file, folder), _SHARES, characters)
+        train, dev, test = cut_by_position(find_file(self.file, folder), _SHARES, character_lines)
         return Characters(name=self.name, train=train, dev=dev, test=test)
 
 
@@ -65,7 +65,7 @@ class TinyShakespeare(WarAndPeace):
     file = "charlm/tinyshakespeare_input.txt"
 
 
-class PythonSource(DatasetSource):
+class PythonSource(Dataset):
     """The standard library of the interpreter that runs this.
 
     Args:

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unrolled.lab.data.columns import read_columns, to_iobes
-from unrolled.lab.data.corpus import DatasetSource, Tagging
+from unrolled.lab.data.corpus import Dataset, Tagging
+from unrolled.lab.data.formats.conll import read_columns, to_iobes
 from unrolled.lab.data.spans import Scheme
 from unrolled.lab.data.text_files import find_file
 
 __all__ = ["Conll2003"]
 
 
-class Conll2003(DatasetSource):
+class Conll2003(Dataset):
     """Sentences with named entities.
 
     Args:

@@ -20,14 +20,14 @@ import random
 from pathlib import Path
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.corpus import Brackets, DatasetSource
+from unrolled.lab.data.corpus import Brackets, Dataset
 
-__all__ = ["Dyck"]
+__all__ = ["DyckStrings"]
 
 Lengths = tuple[int, int]
 
 
-class Dyck(DatasetSource):
+class DyckStrings(Dataset):
     """Strings of brackets, generated anew at every reading, and always the same for the same seed.
 
     Args:

@@ -15,16 +15,16 @@ from itertools import islice
 from pathlib import Path
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.corpus import Classification, DatasetSource, Example
+from unrolled.lab.data.corpus import Classification, Dataset, Example
+from unrolled.lab.data.formats.labelled_text import read_json_objects
 from unrolled.lab.data.hold_out import hold_out
-from unrolled.lab.data.json_lines import iter_objects
 from unrolled.lab.data.text_files import find_file, malformed
 from unrolled.lab.data.tokenise import tokenise
 
 __all__ = ["Imdb"]
 
 
-class Imdb(DatasetSource):
+class Imdb(Dataset):
     """Negative or positive.
 
     Args:
@@ -63,7 +63,7 @@ class Imdb(DatasetSource):
 
 def _read(path: Path, most: int | None) -> list[Example]:
     examples = []
-    for number, record in islice(iter_objects(path), most):
+    for number, record in islice(read_json_objects(path), most):
         text, label = record.get("text"), record.get("label")
         if not isinstance(text, str) or label not in (0, 1):
             raise malformed(path, number, 'a "text" and a "label", 0 or 1', json.dumps(record), "is the file whole?")

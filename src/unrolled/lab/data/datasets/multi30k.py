@@ -11,14 +11,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from unrolled.lab.data.corpus import DatasetSource, Pair, Translation
-from unrolled.lab.data.parallel import read_parallel
+from unrolled.lab.data.corpus import Dataset, SentencePair, Translation
+from unrolled.lab.data.formats.parallel import read_parallel
 from unrolled.lab.data.text_files import find_file
 
 __all__ = ["Multi30k", "Multi30kFromEnglish"]
 
 
-class Multi30k(DatasetSource):
+class Multi30k(Dataset):
     """From German to English.
 
     Args:
@@ -47,7 +47,7 @@ class Multi30k(DatasetSource):
         train, dev, test = (self._read(split, folder) for split in ("train", "val", f"test_{self.year}_flickr"))
         return Translation(name=self.name, train=train, dev=dev, test=test)
 
-    def _read(self, split: str, folder: Path | None) -> tuple[Pair, ...]:
+    def _read(self, split: str, folder: Path | None) -> tuple[SentencePair, ...]:
         source, target = (find_file(f"multi30k/{split}.lc.norm.tok.{language}", folder) for language in self.languages)
         return tuple(pair for _, pair in read_parallel(source, target, str.split, str.split))
 

@@ -26,9 +26,9 @@ import random
 from itertools import cycle, islice, product
 from pathlib import Path
 
-from unrolled.lab.data.corpus import Classification, DatasetSource, Example
+from unrolled.lab.data.corpus import Classification, Dataset, Example
 
-__all__ = ["NEGATIVE", "POSITIVE", "Negation"]
+__all__ = ["NEGATIVE", "POSITIVE", "NegationReviews"]
 
 POSITIVE = (
     "good", "nice", "charming", "awesome", "fascinating",
@@ -54,7 +54,7 @@ _PLURALS = (
 _SIZES = (4120, 200, 200)
 
 
-class Negation(DatasetSource):
+class NegationReviews(Dataset):
     """The corpus, generated anew at every reading, and always the same for the same seed.
 
     Args:

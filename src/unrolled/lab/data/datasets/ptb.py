@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from unrolled.lab.data.corpus import Characters, DatasetSource, Stream, Words
-from unrolled.lab.data.line_tokenisers import at_spaces
-from unrolled.lab.data.running_text import words
+from unrolled.lab.data.corpus import Characters, Dataset, Stream, Words
+from unrolled.lab.data.formats.text import word_lines
 from unrolled.lab.data.text_files import find_file, iter_lines
+from unrolled.lab.data.tokenise import split_at_spaces
 
 __all__ = ["PennTreebank", "PennTreebankCharacters"]
 
@@ -29,7 +29,7 @@ _LICENCE = 'LDC text; of the preprocessed files their maker says they "should be
 _CITATION = "Marcus, Santorini and Marcinkiewicz (1993), https://aclanthology.org/J93-2004; Mikolov et al. (2010)"
 
 
-class PennTreebank(DatasetSource):
+class PennTreebank(Dataset):
     """Word by word."""
 
     name = "ptb"
@@ -51,7 +51,7 @@ class PennTreebank(DatasetSource):
         return Words(name=self.name, train=train, dev=dev, test=test)
 
 
-class PennTreebankCharacters(DatasetSource):
+class PennTreebankCharacters(Dataset):
     """Character by character."""
 
     name = "ptb-chars"
@@ -79,4 +79,4 @@ def _stream(name: str, folder: Path | None) -> Stream:
 
 def _lines(path: Path) -> Iterator[Sequence[str]]:
     # the files of characters end with a blank line, which is none of the text
-    return words((line for line in iter_lines(path) if line.strip()), at_spaces)
+    return word_lines((line for line in iter_lines(path) if line.strip()), split_at_spaces)

@@ -15,10 +15,10 @@ import re
 from pathlib import Path
 
 from unrolled.errors import DataError
-from unrolled.lab.data.corpus import DatasetSource, Example, Relations
+from unrolled.lab.data.corpus import Dataset, Example, Relations
 from unrolled.lab.data.hold_out import hold_out
-from unrolled.lab.data.markers import tokenise_marked
 from unrolled.lab.data.text_files import find_file, malformed, read_lines
+from unrolled.lab.data.tokenise import tokenise_marked
 
 __all__ = ["RELATIONS", "SemEval2010"]
 
@@ -39,7 +39,7 @@ _SENTENCE = re.compile(r'\d+\t"(.*)"\s*')
 _HINT = "four lines an example: sentence, relation, comment, nothing"
 
 
-class SemEval2010(DatasetSource):
+class SemEval2010(Dataset):
     """The 19 relations with their directions."""
 
     name = "semeval2010"

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.errors import DataError
-from unrolled.lab.data.corpus import Classification, Corpus, DatasetSource, Example, Rated, Regression
+from unrolled.lab.data.corpus import Classification, Corpus, Dataset, Example, RatedText, Regression
 from unrolled.lab.data.text_files import find_file, read_lines
 
 __all__ = [
@@ -135,7 +135,7 @@ Labelled = tuple[tuple[str, ...], int]
 """A phrase and its label, 0 to 4."""
 
 
-class _Phrases(DatasetSource):
+class _Phrases(Dataset):
     """Trains on every phrase of the training trees; dev and test are whole sentences."""
 
     licence = "no licence stated; for research, cite the source"
@@ -229,7 +229,7 @@ class SstRegression(_Phrases):
 
     def _corpus(self, *splits: Sequence[Labelled]) -> Regression:
         train, dev, test = (
-            tuple(Rated(tokens, float(label - _NEUTRAL)) for tokens, label in split) for split in splits
+            tuple(RatedText(tokens, float(label - _NEUTRAL)) for tokens, label in split) for split in splits
         )
         return Regression(name=self.name, train=train, dev=dev, test=test)
 

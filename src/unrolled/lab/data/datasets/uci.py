@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from pathlib import Path
 
-from unrolled.lab.data.corpus import Classification, DatasetSource, Example
+from unrolled.lab.data.corpus import Classification, Dataset, Example
 from unrolled.lab.data.hold_out import hold_out
 from unrolled.lab.data.text_files import find_file, iter_lines, malformed
 from unrolled.lab.data.tokenise import tokenise
@@ -21,7 +21,7 @@ from unrolled.lab.data.tokenise import tokenise
 __all__ = ["UciAmazon", "UciImdb", "UciYelp"]
 
 
-class _Sentences(DatasetSource):
+class _Sentences(Dataset):
     kind = Classification
     licence = "CC BY 4.0"
     citation = "Kotzias et al. (2015), doi:10.1145/2783258.2783380"

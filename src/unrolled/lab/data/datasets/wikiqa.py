@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from unrolled.lab.data.candidates import CandidateLine, gather_questions
-from unrolled.lab.data.corpus import DatasetSource, Question, Selection
+from unrolled.lab.data.corpus import Dataset, Question, Selection
+from unrolled.lab.data.formats.answers import CandidateLine, gather_questions
 from unrolled.lab.data.text_files import find_file, iter_lines, malformed
 
 __all__ = ["WikiQa"]
@@ -24,7 +24,7 @@ __all__ = ["WikiQa"]
 _HEADER = ("QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label")
 
 
-class WikiQa(DatasetSource):
+class WikiQa(Dataset):
     """Questions with their candidates."""
 
     name = "wikiqa"

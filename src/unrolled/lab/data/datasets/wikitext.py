@@ -14,15 +14,15 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from unrolled.lab.data.corpus import DatasetSource, Stream, Words
-from unrolled.lab.data.line_tokenisers import at_spaces
-from unrolled.lab.data.running_text import words
+from unrolled.lab.data.corpus import Dataset, Stream, Words
+from unrolled.lab.data.formats.text import word_lines
 from unrolled.lab.data.text_files import find_file, iter_lines
+from unrolled.lab.data.tokenise import split_at_spaces
 
 __all__ = ["WikiText2", "WikiText103"]
 
 
-class WikiText2(DatasetSource):
+class WikiText2(Dataset):
     """The small one."""
 
     name = "wikitext2"
@@ -54,4 +54,4 @@ class WikiText103(WikiText2):
 
 
 def _lines(path: Path) -> Iterator[Sequence[str]]:
-    return words(iter_lines(path), at_spaces)
+    return word_lines(iter_lines(path), split_at_spaces)

@@ -8,8 +8,8 @@ from typing import Any, TypeVar, cast
 
 from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Corpus
-from unrolled.lab.data.file_format import Files, Format
-from unrolled.lab.data.text_files import without_packing
+from unrolled.lab.data.formats.base import Files, Format
+from unrolled.lab.data.text_files import without_compression
 from unrolled.registry import Zoo
 
 __all__ = ["FORMATS", "read_files", "read_split"]
@@ -93,7 +93,7 @@ def _reader(kind: type[Corpus[Any]], paths: Sequence[Path], format: str | None) 
 
 def _choose(path: Path, kind: type[Corpus[Any]], able: dict[str, type[Format]]) -> type[Format]:
     """Find the format that a file's suffix says, else the one that reads files of any name."""
-    suffix = without_packing(path).suffix.lower()
+    suffix = without_compression(path).suffix.lower()
     for member in able.values():
         if suffix in member.suffixes:
             return member

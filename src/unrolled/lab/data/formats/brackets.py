@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.lab.data.corpus import Brackets, Corpus
-from unrolled.lab.data.row_formats import Row, RowFormat
+from unrolled.lab.data.formats.base import Row, RowFormat
 from unrolled.lab.data.text_files import iter_lines, malformed
 
-__all__ = ["BracketLines", "pairs"]
+__all__ = ["BracketLines", "bracket_pairs"]
 
 _PAIRS = ("()", "[]", "{}", "<>")
 _OPENING = {pair[0]: pair for pair in _PAIRS}
 _CLOSING = {pair[1]: pair for pair in _PAIRS}
 
 
-def pairs(kinds: int) -> tuple[str, ...]:
+def bracket_pairs(kinds: int) -> tuple[str, ...]:
     """Name the first kinds of brackets as files write them.
 
     Args:
@@ -87,7 +87,7 @@ class BracketLines(RowFormat[str]):
             The corpus.
         """
         strings = (*train, *dev, *test)
-        known = pairs(max(1 + _PAIRS.index(pair) for string in strings for pair in self.labels(string, kind)))
+        known = bracket_pairs(max(1 + _PAIRS.index(pair) for string in strings for pair in self.labels(string, kind)))
         splits = {
             key: tuple(self.example(string, kind, known) for string in split)
             for key, split in {"train": train, "dev": dev, "test": test}.items()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
-from unrolled.lab.data.corpus import Characters, Corpus, Stream, Words
-from unrolled.lab.data.file_format import Files, Format
-from unrolled.lab.data.line_tokenisers import cutter
-from unrolled.lab.data.running_text import characters, stretches, words
-from unrolled.lab.data.text_files import iter_lines, malformed, without_packing
+from unrolled.errors import DataError
+from unrolled.lab.data.corpus import END_OF_LINE, Characters, Corpus, Stream, Words
+from unrolled.lab.data.formats.base import Files, Format
+from unrolled.lab.data.text_files import iter_lines, malformed, without_compression
+from unrolled.lab.data.tokenise import line_tokeniser
 
-__all__ = ["Text"]
+__all__ = ["Text", "character_lines", "cut_by_position", "word_lines"]
 
 _SHARES = {2: (9, 1), 3: (8, 1, 1)}
 
@@ -49,7 +49,9 @@ class Text(Format):
             _check(path)
         missing = [split for split, paths in given.items() if not paths]
         first, *rest = (
-            stretches(last, _SHARES[1 + len(missing)], _tokens(last, kind)) if missing else (_stream([last], kind),)
+            cut_by_position(last, _SHARES[1 + len(missing)], _tokens(last, kind))
+            if missing
+            else (_stream([last], kind),)
         )
         splits = {"train": _chained([*map(partial(_stream, kind=kind), [[path] for path in whole]), first])}
         for split, paths in given.items():
@@ -74,7 +76,11 @@ class Text(Format):
 
 
 def _tokens(path: Path, kind: type[Corpus[Any]]) -> Tokens:
-    return characters if issubclass(kind, Characters) else partial(words, cut=cutter(without_packing(path)))
+    return (
+        character_lines
+        if issubclass(kind, Characters)
+        else partial(word_lines, cut=line_tokeniser(without_compression(path)))
+    )
 
 
 def _check(path: Path) -> None:
@@ -94,3 +100,74 @@ def _read(paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Sequence[s
 
 def _chained(streams: Sequence[Stream]) -> Stream:
     return Stream(lambda: chain.from_iterable(streams))
+
+
+def word_lines(lines: Iterable[str], cut: Callable[[str], Sequence[str]]) -> Iterator[Sequence[str]]:
+    """Cut lines into words.
+
+    Args:
+        lines: without their ends.
+        cut: gives a line's words.
+
+    Yields:
+        The words of each line and :data:`END_OF_LINE`, which an empty line has too.
+    """
+    for line in lines:
+        yield [*cut(line), END_OF_LINE]
+
+
+def character_lines(lines: Iterable[str]) -> Iterator[Sequence[str]]:
+    r"""Cut lines into characters.
+
+    Args:
+        lines: without their ends.
+
+    Yields:
+        Each line with ``\n`` behind it; a string is the sequence of its characters.
+    """
+    for line in lines:
+        yield line + "\n"
+
+
+def cut_by_position(
+    path: Path, shares: Sequence[int], tokens: Callable[[Iterable[str]], Iterator[Sequence[str]]]
+) -> tuple[Stream, ...]:
+    """Cut a file into stretches that follow one another, for a text without splits.
+
+    Neighbouring lines are alike, so a stretch is kept whole. It is counted in characters; a line belongs to the
+    stretch in which it begins. One pass over the file finds its length, and nothing of it is kept.
+
+    Args:
+        path: the file, plain or packed.
+        shares: how long the stretches are beside each other: 8, 1, 1.
+        tokens: makes tokens of lines; see :func:`words`, :func:`characters`.
+
+    Returns:
+        A stream for each stretch.
+
+    Raises:
+        DataError: when a stretch has no line.
+    """
+    length = sum(len(line) + 1 for line in iter_lines(path))
+    cuts = [length * share // sum(shares) for share in accumulate(shares, initial=0)]
+    for begin, end in pairwise(cuts):
+        if next(_between(path, begin, end), None) is None:
+            raise DataError(f"{path}: expected at least {len(shares)} lines, and none much longer than the others")
+    return tuple(Stream(partial(_tokens_between, path, begin, end, tokens)) for begin, end in pairwise(cuts))
+
+
+def _tokens_between(
+    path: Path, begin: int, end: int, tokens: Callable[[Iterable[str]], Iterator[Sequence[str]]]
+) -> Iterator[Sequence[str]]:
+    return tokens(_between(path, begin, end))
+
+
+def _between(path: Path, begin: int, end: int) -> Iterator[str]:
+    """Read the lines that begin in a stretch."""
+    place = 0
+    for line in iter_lines(path):
+        if place >= end:
+            return
+        if place >= begin:
+            yield line
+        place += len(line) + 1

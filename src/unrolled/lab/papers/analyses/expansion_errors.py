@@ -23,7 +23,7 @@ from unrolled.decomposition.decomposition import Decomposition, decompose
 from unrolled.decomposition.open_network import Network
 from unrolled.errors import UsageError
 from unrolled.explanation.api import explain
-from unrolled.lab.data.batching import EncodedTexts
+from unrolled.lab.data.batches.texts import EncodedTexts
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.training.run_folder import Run
 from unrolled.linalg.relative_error import relative_error

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from unrolled.lab.data.aligned_sequences import Aligned
-from unrolled.lab.data.bptt_windows import Window
+from unrolled.lab.data.batches.base import EncodedSequences
+from unrolled.lab.data.batches.windows import WindowBatch
 from unrolled.lab.data.corpus import Stream
 from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.tasks.chars import CharacterModelling
@@ -24,7 +24,7 @@ __all__ = ["EncodedLines", "LineModelling"]
 
 
 @dataclass(frozen=True)
-class EncodedLines(Aligned):
+class EncodedLines(EncodedSequences):
     """Lines as token indices."""
 
     @classmethod
@@ -32,10 +32,10 @@ class EncodedLines(Aligned):
         """Align inputs and targets; the token ``before`` is read before the first token of every line."""
         return cls.from_rows([((before, *line[:-1]) if line else (), line) for line in lines])
 
-    def select(self, which: Tensor) -> Window:
+    def select(self, which: Tensor) -> WindowBatch:
         """Make a padded batch; targets at padding are ignored."""
         (tokens, targets), _ = self.gather(which, (PADDING, PADDING))
-        return Window(tokens, targets)
+        return WindowBatch(tokens, targets)
 
 
 class LineModelling(CharacterModelling):
@@ -47,7 +47,7 @@ class LineModelling(CharacterModelling):
         """Look up all characters."""
         return EncodedLines.encode([self.vocabulary.encode(line) for line in examples], self.line_end)
 
-    def loss(self, model: nn.Module, batch: Window, state: State) -> Loss:
+    def loss(self, model: nn.Module, batch: WindowBatch, state: State) -> Loss:
         """Compute the cross-entropy of the targets; the next batch starts from an empty state."""
         cost = super().loss(model, batch, ())
         return Loss(cost.total, cost.count)

@@ -20,7 +20,7 @@ from statistics import fmean
 from xml.etree import ElementTree
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.corpus import Classification, Example, Rated
+from unrolled.lab.data.corpus import Classification, Example, RatedText
 from unrolled.lab.papers.framework.corpus_cache import load_once
 
 __all__ = ["PAPER_ADJECTIVES", "PAPER_COUNTS", "PolarAdjectives", "polar_adjectives", "rating_signs", "sst2_adjectives"]
@@ -82,7 +82,7 @@ def polar_adjectives(examples: Iterable[Example], ratio: float = _RATIO) -> Pola
     return PolarAdjectives(tuple(found[True]), tuple(found[False]))
 
 
-def rating_signs(examples: Iterable[Rated]) -> Iterator[Example]:
+def rating_signs(examples: Iterable[RatedText]) -> Iterator[Example]:
     """Label texts 1 if their rating is above 0 and 0 if it is below; drop those rated 0."""
     return (Example(example.tokens, int(example.rating > 0)) for example in examples if example.rating)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from unrolled.lab.data.corpus import Classification
-from unrolled.lab.data.datasets.negation import Negation
+from unrolled.lab.data.datasets.negation import NegationReviews
 from unrolled.lab.data.text_files import find_file
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Scale, Trial
@@ -45,7 +45,7 @@ _PHRASE_SIZES: dict[Scale, dict[str, Any]] = {
 
 def negation_corpus(train: int, seed: int, double_negation: bool = True) -> Classification:
     """Generate the negation corpus with ``train`` training sentences, with or without double negations."""
-    return Negation(double_negation=double_negation, seed=seed).read().sample(train, seed)
+    return NegationReviews(double_negation=double_negation, seed=seed).read().sample(train, seed)
 
 
 def learn_negation(bench: Bench, corpus: Classification, encoder: str, size: int, epochs: int, seed: int) -> Run:

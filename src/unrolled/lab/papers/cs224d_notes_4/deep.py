@@ -22,7 +22,7 @@ from typing import Any
 
 from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Classification, Tagging
-from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.lab.papers.framework.synthetic_corpora import entities, negation
 from unrolled.lab.papers.framework.table import Number, Table

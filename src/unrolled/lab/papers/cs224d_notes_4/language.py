@@ -25,8 +25,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Words
-from unrolled.lab.data.find_corpus import load_dataset
-from unrolled.lab.data.stream_index import gather
+from unrolled.lab.data.load import load_dataset
+from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import words
@@ -110,7 +110,7 @@ class LanguageModels(Experiment):
             run = learn_once(bench, "lm", corpus, chosen["model"], chosen["training"])
             found = figures(run)
             return {**found, "kept": found["parameters"]}
-        known = gather(corpus.train)
+        known = build_vocabulary(corpus.train)
         model = NGramLanguageModel(chosen["order"], chosen["smoothing"]).fit(corpus.train, known)
         lines = [known.decode(known.encode(line)) for line in corpus.train]
         grown = []

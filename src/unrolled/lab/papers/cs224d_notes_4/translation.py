@@ -23,7 +23,7 @@ from itertools import product
 from typing import Any
 
 from unrolled.lab.data.corpus import Translation
-from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import translations
 from unrolled.lab.papers.framework.table import Number, Table

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from unrolled.lab.data.corpus import Characters, Stream
 from unrolled.lab.data.datasets.charlm import PythonSource
-from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.papers.analyses.text_properties import PROSE, PYTHON, prose_properties, python_properties

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from unrolled.lab.data.corpus import Corpus
-from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.load import load_dataset
 
 __all__ = ["load_once"]
 

@@ -19,16 +19,16 @@ from unrolled.lab.data.corpus import (
     Corpus,
     Example,
     Question,
-    Rated,
+    RatedText,
     Regression,
     Relations,
     Selection,
-    Tagged,
+    TaggedSentence,
     Tagging,
     Translation,
     Words,
 )
-from unrolled.lab.data.datasets.negation import Negation
+from unrolled.lab.data.datasets.negation import NegationReviews
 from unrolled.lab.papers.framework.synthetic_text import characters, translations, words
 from unrolled.lab.papers.framework.unique_splits import SMALL, Sizes, distinct_splits
 
@@ -109,7 +109,7 @@ def negation(sizes: Sizes = SMALL, seed: int = 0) -> Classification:
     Raises:
         UsageError: when there are not as many.
     """
-    whole = Negation(seed=seed).read()
+    whole = NegationReviews(seed=seed).read()
     splits = {"train": whole.train, "dev": whole.dev, "test": whole.test}
     for (name, split), size in zip(splits.items(), sizes, strict=True):
         if size > len(split):
@@ -129,7 +129,7 @@ def ratings(sizes: Sizes = SMALL, seed: int = 0) -> Regression:
         The corpus.
     """
 
-    def draw(generator: random.Random) -> Rated:
+    def draw(generator: random.Random) -> RatedText:
         rating, said = 0.0, []
         for part in generator.sample(_PARTS, 2):
             (degree, factor), (adjective, value) = (
@@ -137,7 +137,7 @@ def ratings(sizes: Sizes = SMALL, seed: int = 0) -> Regression:
             )
             said.append(f"the {part} is {degree} {adjective}")
             rating += factor * value / 2
-        return Rated(tuple(" and ".join(said).split()), round(rating, 6))
+        return RatedText(tuple(" and ".join(said).split()), round(rating, 6))
 
     return Regression(name="made-up ratings", **distinct_splits(draw, sizes, seed))
 
@@ -175,14 +175,14 @@ def entities(sizes: Sizes = SMALL, seed: int = 0) -> Tagging:
         The corpus, its spans in IOBES.
     """
 
-    def draw(generator: random.Random) -> Tagged:
+    def draw(generator: random.Random) -> TaggedSentence:
         first, (one, two, three, four) = generator.choice(_FIRST), generator.sample(_LAST, 4)
         person = generator.choice((f"mr/O {one}/S-PER", f"{first}/B-PER {one}/E-PER"))
         place = generator.choice((f"in/O {two}/S-LOC", f"at/O lake/B-LOC {two}/E-LOC"))
         firm = generator.choice((f"{three}/B-ORG bank/E-ORG", f"{three}/B-ORG &/I-ORG {four}/I-ORG ltd/E-ORG"))
         order = generator.choice(("{0} left/O {1} {2}", "{1} met/O {0} {2}", "{2} ,/O {0} joined/O {1}"))
         pairs = [word.rpartition("/") for word in order.format(person, firm, place).split()]
-        return Tagged(tuple(word for word, _, _ in pairs), tuple(tag for _, _, tag in pairs))
+        return TaggedSentence(tuple(word for word, _, _ in pairs), tuple(tag for _, _, tag in pairs))
 
     return Tagging(name="made-up entities", spans=True, **distinct_splits(draw, sizes, seed))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from unrolled.lab.data.corpus import Characters, Pair, Stream, Translation, Words
+from unrolled.lab.data.corpus import Characters, SentencePair, Stream, Translation, Words
 from unrolled.lab.papers.framework.unique_splits import SMALL, Sizes, distinct_splits
 
 __all__ = ["characters", "translations", "words"]
@@ -112,8 +112,10 @@ def translations(sizes: Sizes = SMALL, seed: int = 0) -> Translation:
         The corpus.
     """
 
-    def draw(generator: random.Random) -> Pair:
+    def draw(generator: random.Random) -> SentencePair:
         clause = _Clause.draw(generator)
-        return Pair(clause.words(), tuple(word[::-1] for word in (*clause.subject, *clause.object, clause.verb)))
+        return SentencePair(
+            clause.words(), tuple(word[::-1] for word in (*clause.subject, *clause.object, clause.verb))
+        )
 
     return Translation(name="made-up translations", **distinct_splits(draw, sizes, seed))

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from unrolled.decomposition.decomposition import decompose
 from unrolled.decomposition.open_network import Network
-from unrolled.lab.data.batching import EncodedTexts
+from unrolled.lab.data.batches.texts import EncodedTexts
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.expansion_errors import step_errors

@@ -21,7 +21,7 @@ from typing import Any
 
 from unrolled.errors import DivergedError
 from unrolled.lab.data.corpus import Words
-from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.rank_agreement import cell
 from unrolled.lab.papers.framework.synthetic_corpora import words

@@ -34,7 +34,7 @@ from unrolled.lab.papers.framework.trial_training import learn
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from unrolled.lab.data.batching import EncodedTexts
+    from unrolled.lab.data.batches.texts import EncodedTexts
 
 __all__ = ["AccumulatedErrors", "cells"]
 

@@ -28,7 +28,7 @@ from torch import nn
 
 from unrolled.decomposition.decomposition import decompose
 from unrolled.lab.data.corpus import Classification
-from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import UNKNOWN
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.word_operators import SIDES, Occurrences, RankedWords, WordSlope, neighbour_readouts

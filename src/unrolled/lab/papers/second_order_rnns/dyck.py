@@ -29,7 +29,7 @@ from torch import nn
 
 from unrolled.cells.dyck import Dyck as Stack
 from unrolled.cells.recurrent import Recurrent
-from unrolled.lab.data.datasets.dyck import Dyck
+from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import NextBracketModel
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.table import Number, Table
@@ -128,7 +128,7 @@ class DyckBrackets(Experiment):
         """Train, judge at every distance, and look at the gate."""
         chosen = trial.settings
         drawn = {name: tuple(value) for name, value in chosen["data"].items()}
-        corpus = Dyck(_KINDS, chosen["depth"], seed=chosen["training"]["seed"], **drawn).read()
+        corpus = DyckStrings(_KINDS, chosen["depth"], seed=chosen["training"]["seed"], **drawn).read()
         run = learn(bench, "brackets", corpus, chosen["architecture"], chosen["training"])
         task, model = cast("CloseBrackets", run.task), cast("NextBracketModel", run.model)
         split = task.encode(corpus.test)

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Characters, Language, Words
-from unrolled.lab.data.find_corpus import load_dataset
-from unrolled.lab.data.stream_index import gather
+from unrolled.lab.data.load import load_dataset
+from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import characters, words
 from unrolled.lab.papers.framework.table import Number, Table
@@ -163,7 +163,7 @@ class EqualParameters(Experiment):
         unit = _UNITS[chosen["unit"]]
         row = next(row for row in unit.rows if row.told == chosen["model"])
         corpus = _text(chosen, bench)
-        types = len(gather(corpus.train))
+        types = len(build_vocabulary(corpus.train))
         size = fit_parameters(
             row.cell, chosen["budget"], chosen["embedding"], chosen["layers"], vocabulary=types
         ).nearest

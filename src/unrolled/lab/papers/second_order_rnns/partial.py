@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.cells.parameter_budget import fit_parameters
 from unrolled.lab.data.corpus import Characters
-from unrolled.lab.data.find_corpus import load_dataset
-from unrolled.lab.data.stream_index import gather
+from unrolled.lab.data.load import load_dataset
+from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.papers.analyses.line_modelling import LineModelling
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import characters
@@ -87,7 +87,7 @@ class PartialSentences(Experiment):
         chosen = trial.settings
         whole = characters() if chosen["data"] == "made up" else load_dataset(chosen["data"], Characters, bench.data)
         whole = first_lines(whole, *chosen["lines"])
-        partial, known = cut_lines(whole, chosen["cut"]), gather(whole.train)
+        partial, known = cut_lines(whole, chosen["cut"]), build_vocabulary(whole.train)
         encoder, layers = _MODELS[chosen["model"]]
         embedding, dropout = chosen["embedding"], chosen["dropout"]
         size = fit_parameters(encoder, chosen["budget"], embedding, layers, vocabulary=len(known)).nearest

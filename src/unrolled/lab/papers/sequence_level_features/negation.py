@@ -16,7 +16,7 @@ from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
-from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, Negation
+from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, NegationReviews
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores, triangle_scores
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
@@ -90,7 +90,7 @@ class NegationScores(Experiment):
         phrases = [f"{_BEFORE[_TESTED]}{word}" for words in _ADJECTIVES.values() for word in words]
         own = context_scores(run, phrases)
         gaps = {name: (context_scores(run, phrases, name) - own).abs().mean().item() for name in _EXPANSIONS}
-        doubled = [each for each in Negation(seed=seed).read().test if each.tokens[-3:-1] == ("not", "not")]
+        doubled = [each for each in NegationReviews(seed=seed).read().test if each.tokens[-3:-1] == ("not", "not")]
         told = context_scores(run, [" ".join(each.tokens) for each in doubled])
         bias = cast("nn.Linear", run.model.head).bias.detach()
         positive = (told + bias[1] - bias[0] > 0).tolist()

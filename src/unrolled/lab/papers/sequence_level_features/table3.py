@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.errors import DivergedError
 from unrolled.lab.data.corpus import Words
-from unrolled.lab.data.find_corpus import load_dataset
+from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.loss_curves import curves
 from unrolled.lab.papers.framework.rank_agreement import cell

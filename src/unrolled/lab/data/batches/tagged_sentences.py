@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from unrolled.errors import DataError
-from unrolled.lab.data.aligned_sequences import Aligned
-from unrolled.lab.data.batching import Batch
-from unrolled.lab.data.corpus import Tagged
-from unrolled.lab.data.spans import find_fault
+from unrolled.lab.data.batches.base import Batch, EncodedSequences
+from unrolled.lab.data.corpus import TaggedSentence
+from unrolled.lab.data.spans import find_invalid_tag
 from unrolled.lab.data.vocabulary import PADDING, Vocabulary
-from unrolled.lab.data.word_shape import word_shape
+from unrolled.lab.data.word_features import word_shape
 
 __all__ = ["EncodedSentences", "TaggedBatch"]
 
@@ -33,12 +32,12 @@ class TaggedBatch(Batch):
 
 
 @dataclass(frozen=True)
-class EncodedSentences(Aligned):
+class EncodedSentences(EncodedSequences):
     """A corpus of tagged sentences: of every token its word, its shape and its tag."""
 
     @classmethod
     def encode(
-        cls, examples: Sequence[Tagged], vocabulary: Vocabulary, tags: Sequence[str], spans: bool
+        cls, examples: Sequence[TaggedSentence], vocabulary: Vocabulary, tags: Sequence[str], spans: bool
     ) -> EncodedSentences:
         """Look up all words and tags.
 
@@ -63,7 +62,7 @@ class EncodedSentences(Aligned):
                         f"sentence {number} has the tag {tag!r}, which training has not seen; expected one of: "
                         + ", ".join(tags)
                     )
-            fault = find_fault(example.tags, "IOBES") if spans else None
+            fault = find_invalid_tag(example.tags, "IOBES") if spans else None
             if fault:
                 raise DataError(
                     f"sentence {number}, token {fault.position + 1}, {example.tokens[fault.position]!r}: expected "

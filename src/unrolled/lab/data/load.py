@@ -12,11 +12,11 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from unrolled.errors import UnknownNameError, UsageError
-from unrolled.lab.data.corpus import Corpus, DatasetSource
+from unrolled.lab.data.corpus import Corpus, Dataset
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.formats import read_files
 
-__all__ = ["is_dataset", "load_dataset", "named"]
+__all__ = ["dataset_names", "is_dataset", "load_dataset"]
 
 C = TypeVar("C", bound=Corpus[Any])
 
@@ -61,7 +61,7 @@ def load_dataset(
         return _named(names, kind, folder, (*dev, *test))
     paths = [Path(name) for name in names]
     if len(paths) == 1 and not paths[0].suffix and not paths[0].exists():
-        raise UnknownNameError("dataset", _parts(names[0])[0], named(kind))
+        raise UnknownNameError("dataset", _parts(names[0])[0], dataset_names(kind))
     return read_files(kind, paths, dev, test, format=format)
 
 
@@ -76,7 +76,7 @@ def _named(names: Sequence[str], kind: type[C], folder: Path | None, files: Sequ
     if not issubclass(source.kind, kind):
         raise UsageError(
             f"{source.name} is a corpus for {source.kind.__name__.lower()}; expected one for {kind.__name__.lower()}: "
-            f"{', '.join(named(kind)) or 'none has a name, name files'}"
+            f"{', '.join(dataset_names(kind)) or 'none has a name, name files'}"
         )
     corpus = _made(source, names[0], settings).read(folder)
     assert isinstance(corpus, kind)
@@ -101,7 +101,7 @@ def _parts(data: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (data, "")
 
 
-def _made(source: type[DatasetSource], data: str, settings: str) -> DatasetSource:
+def _made(source: type[Dataset], data: str, settings: str) -> Dataset:
     """Make a dataset with the settings behind its name, each of the type that it declares."""
     takes = inspect.signature(source)
     if settings and not takes.parameters:
@@ -137,7 +137,7 @@ def _values(settings: str) -> tuple[list[Any], dict[str, Any]]:
     return [ast.literal_eval(each) for each in call.args], by_name
 
 
-def named(kind: type[Corpus[Any]]) -> list[str]:
+def dataset_names(kind: type[Corpus[Any]]) -> list[str]:
     """Name the datasets that are of a kind, or of a kind of it.
 
     Args:

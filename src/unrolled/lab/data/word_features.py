@@ -22,11 +22,11 @@ from typing import Any, Self
 
 from unrolled.errors import DataError
 
-__all__ = ["Overlap"]
+__all__ = ["SHAPES", "WordOverlap", "word_shape"]
 
 
 @dataclass(frozen=True)
-class Overlap:
+class WordOverlap:
     """What is known of words' rarity."""
 
     sentences: int
@@ -34,8 +34,8 @@ class Overlap:
     counts: Mapping[str, int]
     """n_w, of every word that occurs, lower-cased."""
 
-    numbers = 3
-    """How many numbers :meth:`of` gives."""
+    feature_count = 3
+    """How many numbers :meth:`features` gives."""
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Sequence[str]]) -> Self:
@@ -53,7 +53,7 @@ class Overlap:
             counts.update({token.lower() for token in tokens})
         return cls(total, dict(sorted(counts.items())))
 
-    def of(self, question: Sequence[str], sentence: Sequence[str]) -> tuple[float, float, float]:
+    def features(self, question: Sequence[str], sentence: Sequence[str]) -> tuple[float, float, float]:
         """Compare two texts.
 
         Args:
@@ -100,3 +100,36 @@ class Overlap:
             ):
                 return cls(sentences, counts)
         raise DataError(f'overlap is {str(record)[:40]}; expected "sentences" and the "counts" of words in them')
+
+
+SHAPES = ("", "lower", "Capital", "UPPER", "miXed", "1985", "b4", ".")
+"""An example of each shape by its index; 0 is padding."""
+
+
+def word_shape(token: str) -> int:
+    """Tell a token's shape.
+
+    Args:
+        token: as it is written.
+
+    Returns:
+        An index into :data:`SHAPES`, from 1 on.
+
+    Example:
+        >>> [SHAPES[word_shape(token)] for token in ("Ms.", "EU", "of", "22-year-old", "3,000", "-")]
+        ['Capital', 'UPPER', 'lower', 'b4', '1985', '.']
+    """
+    letters = "".join(sign for sign in token if sign.isalpha())
+    if any(sign.isdigit() for sign in token):
+        shape = "b4" if letters else "1985"
+    elif not letters:
+        shape = "."
+    elif letters == letters.lower():
+        shape = "lower"
+    elif letters == letters.upper():
+        shape = "UPPER"
+    elif letters[1:] == letters[1:].lower():
+        shape = "Capital"
+    else:
+        shape = "miXed"
+    return SHAPES.index(shape)

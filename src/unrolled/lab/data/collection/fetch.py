@@ -21,14 +21,14 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from unrolled.errors import DataError, FileError, UsageError
-from unrolled.lab.data.checksums import check_file
+from unrolled.lab.data.collection.checksums import check_file
+from unrolled.lab.data.collection.manifest import DataFile, Manifest
 from unrolled.lab.data.datasets import DATASETS
-from unrolled.lab.data.manifest import DataFile, Manifest
 from unrolled.lab.data.text_files import find_file
 
-__all__ = ["Report", "fetch"]
+__all__ = ["OnProgress", "fetch_dataset"]
 
-Report = Callable[[str, int, int | None], None]
+OnProgress = Callable[[str, int, int | None], None]
 """Called while something is on its way: its address, how many bytes are here, how many there will be, if known."""
 
 _CHUNK = 2**16
@@ -37,7 +37,7 @@ _MOST = 2**30
 _SCHEMES = ("https",)
 
 
-def fetch(name: str, manifest: Manifest, folder: Path, report: Report) -> Iterator[str]:
+def fetch_dataset(name: str, manifest: Manifest, folder: Path, report: OnProgress) -> Iterator[str]:
     """Fetch what is missing of a dataset.
 
     Args:
@@ -58,8 +58,8 @@ def fetch(name: str, manifest: Manifest, folder: Path, report: Report) -> Iterat
     if not source.files:
         yield f"{name}: generated here, nothing is to be fetched"
         return
-    if closed := [path for path in source.files if not manifest.files[path].openly]:
-        raise UsageError(_refusal(name, source.ask, closed))
+    if closed := [path for path in source.files if not manifest.files[path].downloadable]:
+        raise UsageError(_refusal(name, source.request_url, closed))
     archives: dict[str, list[str]] = {}
     for path in source.files:
         wanted = manifest.files[path]
@@ -123,7 +123,7 @@ def _check_scheme(address: str) -> None:
         raise FileError(f"{address}: not fetched; expected an address that begins with https://")
 
 
-def _download(address: str, part: Path, sha256: str | None, report: Report) -> None:
+def _download(address: str, part: Path, sha256: str | None, report: OnProgress) -> None:
     """Write what an address gives to a file."""
     _check_scheme(address)
     # some servers refuse Python's own name

@@ -25,7 +25,7 @@ from torch import Tensor
 from unrolled.errors import DataError, FileError
 from unrolled.lab.data.vocabulary import Vocabulary
 
-__all__ = ["count_tokens", "gather", "index"]
+__all__ = ["build_vocabulary", "count_tokens", "encode_stream"]
 
 _MOST_COUNTED = 2**20
 _MOST_LOOKED_UP = 2**16
@@ -33,7 +33,7 @@ _MOST_LOOKED_UP = 2**16
 Count = tuple[str, int]
 
 
-def gather(
+def build_vocabulary(
     lines: Iterable[Sequence[str]], *, min_count: int = 1, most: int | None = None, lowercase: bool = False
 ) -> Vocabulary:
     """Gather the words of a long text, in one pass.
@@ -98,7 +98,7 @@ def _read_count(line: str) -> Count:
     return token, count
 
 
-def index(lines: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Tensor:
+def encode_stream(lines: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Tensor:
     """Look up a long text, in one pass.
 
     Args:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from unrolled.lab.data.batching import Batch, length_buckets
+from unrolled.lab.data.batches.base import Batch, length_buckets
 from unrolled.lab.data.vocabulary import PADDING
 
 __all__ = ["EncodedPairs", "TranslationBatch"]

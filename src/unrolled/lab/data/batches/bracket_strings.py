@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from unrolled.errors import DataError
-from unrolled.lab.data.aligned_sequences import Aligned
-from unrolled.lab.data.batching import Batch
+from unrolled.lab.data.batches.base import Batch, EncodedSequences
 
-__all__ = ["NOTHING", "BracketBatch", "EncodedBrackets", "closings"]
+__all__ = ["IGNORE_INDEX", "BracketBatch", "EncodedBrackets", "closing_targets"]
 
-NOTHING = -100
+IGNORE_INDEX = -100
 """Where there is nothing to predict: what ``torch.nn.functional.cross_entropy`` leaves out."""
 
 
-def closings(string: Sequence[int], kinds: int, depth: int) -> tuple[list[int], list[int]]:
+def closing_targets(string: Sequence[int], kinds: int, depth: int) -> tuple[list[int], list[int]]:
     """Find what closes next, after each bracket of a string.
 
     Args:
@@ -26,8 +25,8 @@ def closings(string: Sequence[int], kinds: int, depth: int) -> tuple[list[int], 
         depth: m, the most that may be open.
 
     Returns:
-        For each bracket the kind that the next one closes, :data:`NOTHING` where that opens or there is none; and how
-        many brackets further on it stands than the one it closes, 0 where there is none.
+        For each bracket the kind that the next one closes, :data:`IGNORE_INDEX` where that opens or there is none; and
+        how many brackets further on it stands than the one it closes, 0 where there is none.
 
     Raises:
         DataError: when it is no string of these brackets; the text says what was expected and found, but not where.
@@ -36,7 +35,7 @@ def closings(string: Sequence[int], kinds: int, depth: int) -> tuple[list[int], 
         >>> closings([0, 1, 3, 2], kinds=2, depth=4)
         ([-100, 1, 0, -100], [0, 1, 3, 0])
     """
-    kind, distance = [NOTHING] * len(string), [0] * len(string)
+    kind, distance = [IGNORE_INDEX] * len(string), [0] * len(string)
     opened: list[int] = []
     for place, bracket in enumerate(string):
         if not 0 <= bracket < 2 * kinds:
@@ -63,7 +62,7 @@ class BracketBatch(Batch):
     brackets: Tensor
     """Shape (batch, time), int64; 0 behind a string's end."""
     closing: Tensor
-    """The kind that the next bracket closes, :data:`NOTHING` where it closes none, shape (batch, time), int64."""
+    """The kind that the next bracket closes, :data:`IGNORE_INDEX` where it closes none, shape (batch, time), int64."""
     distances: Tensor
     """From the bracket that it closes to it, 0 where there is none, shape (batch, time), int64."""
     lengths: Tensor
@@ -71,7 +70,7 @@ class BracketBatch(Batch):
 
 
 @dataclass(frozen=True)
-class EncodedBrackets(Aligned):
+class EncodedBrackets(EncodedSequences):
     """A corpus of strings of brackets."""
 
     @classmethod
@@ -92,7 +91,7 @@ class EncodedBrackets(Aligned):
         rows = []
         for number, string in enumerate(strings, 1):
             try:
-                rows.append((string, *closings(string, kinds, depth)))
+                rows.append((string, *closing_targets(string, kinds, depth)))
             except DataError as error:
                 raise DataError(f"string {number}: {error}") from None
         return cls.from_rows(rows)
@@ -106,5 +105,5 @@ class EncodedBrackets(Aligned):
         Returns:
             The batch, as wide as its longest string.
         """
-        (brackets, closing, distances), lengths = self.gather(which, (0, NOTHING, 0))
+        (brackets, closing, distances), lengths = self.gather(which, (0, IGNORE_INDEX, 0))
         return BracketBatch(brackets, closing, distances, lengths)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from unrolled.lab.data.batching import Batch
+from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.vocabulary import PADDING
 
-__all__ = ["EncodedQuestions", "QuestionBatch", "stacked"]
+__all__ = ["EncodedQuestions", "QuestionBatch", "pad_and_stack"]
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class EncodedQuestions:
         """
         chosen = [self.rows[i] for i in which.tolist()]
         return QuestionBatch(
-            *(stacked([getattr(row, field.name)[0] for row in chosen]) for field in fields(QuestionBatch))
+            *(pad_and_stack([getattr(row, field.name)[0] for row in chosen]) for field in fields(QuestionBatch))
         )
 
 
-def stacked(parts: Sequence[Tensor]) -> Tensor:
+def pad_and_stack(parts: Sequence[Tensor]) -> Tensor:
     """Lay tensors of different sizes side by side.
 
     Args:
@@ -79,7 +79,7 @@ def stacked(parts: Sequence[Tensor]) -> Tensor:
         One row for each, as large as the largest in every dimension, zero where another has ended.
     """
     shape = [max(sizes) for sizes in zip(*(part.shape for part in parts), strict=True)]
-    stacked = parts[0].new_full((len(parts), *shape), PADDING)
-    for row, part in zip(stacked, parts, strict=True):
+    pad_and_stack = parts[0].new_full((len(parts), *shape), PADDING)
+    for row, part in zip(pad_and_stack, parts, strict=True):
         row[tuple(slice(size) for size in part.shape)] = part
-    return stacked
+    return pad_and_stack

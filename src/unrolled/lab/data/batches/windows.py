@@ -22,14 +22,14 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.batching import Batch
+from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.vocabulary import PADDING
 
-__all__ = ["RunningText", "Window", "Windows"]
+__all__ = ["RunningText", "WindowBatch", "WindowPlan"]
 
 
 @dataclass(frozen=True)
-class Window(Batch):
+class WindowBatch(Batch):
     """Some tokens of every column."""
 
     tokens: Tensor
@@ -38,7 +38,7 @@ class Window(Batch):
     """What follows each, shape (columns, time), int64; ``PADDING`` where a column has ended."""
 
 
-class Windows(Sequence[Tensor]):
+class WindowPlan(Sequence[Tensor]):
     """The windows of one pass, each worked out when it is asked for.
 
     Args:
@@ -97,7 +97,7 @@ class RunningText:
     def __len__(self) -> int:
         return len(self.indices)
 
-    def plan(self, size: int, generator: torch.Generator | None = None) -> Windows:
+    def plan(self, size: int, generator: torch.Generator | None = None) -> WindowPlan:
         """Cut the text into columns and these into windows.
 
         Args:
@@ -116,9 +116,9 @@ class RunningText:
         first = self.width
         if generator is not None:
             first = 1 + int(torch.randint(self.width, (), generator=generator))
-        return Windows(len(self), min(size, len(self)), self.width, first)
+        return WindowPlan(len(self), min(size, len(self)), self.width, first)
 
-    def select(self, which: Tensor) -> Window:
+    def select(self, which: Tensor) -> WindowBatch:
         """Lay the columns' parts of a window side by side.
 
         Args:
@@ -131,4 +131,4 @@ class RunningText:
         places = begins + torch.arange(-1, int((ends - begins).max()))
         found = self.indices[places.clamp(0, len(self) - 1)].long()
         tokens = found[:, :-1].masked_fill(places[:, :-1] < 0, self.before)
-        return Window(tokens, found[:, 1:].masked_fill(places[:, 1:] >= ends, PADDING))
+        return WindowBatch(tokens, found[:, 1:].masked_fill(places[:, 1:] >= ends, PADDING))

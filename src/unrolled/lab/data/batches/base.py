@@ -14,13 +14,13 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.vocabulary import PADDING, Vocabulary
 
-__all__ = ["Batch", "EncodedTexts", "TextBatch", "length_buckets"]
+__all__ = ["Batch", "EncodedSequences", "length_buckets"]
 
 
 @dataclass(frozen=True)
@@ -57,90 +57,6 @@ class Batch:
         return self._map(lambda rows: rows[rank::world])
 
 
-@dataclass(frozen=True)
-class TextBatch(Batch):
-    """Some texts, side by side."""
-
-    tokens: Tensor
-    """Word indices, shape (batch, time), int64; zero after a text's end."""
-    lengths: Tensor
-    """How many tokens each text has, shape (batch,), int64."""
-    labels: Tensor
-    """What is to be said of each text, shape (batch,): its class, int64, or a number."""
-
-
-@dataclass(frozen=True)
-class EncodedTexts:
-    """A corpus as four tensors: all indices in one row, and where each text lies in it."""
-
-    indices: Tensor
-    """Shape (tokens of all texts,), int64."""
-    starts: Tensor
-    """Shape (texts,), int64."""
-    lengths: Tensor
-    """Shape (texts,), int64."""
-    labels: Tensor
-    """Shape (texts,), int64 or float32."""
-
-    @classmethod
-    def encode(cls, texts: Sequence[Sequence[str]], labels: Sequence[float], vocabulary: Vocabulary) -> EncodedTexts:
-        """Look up every word of a corpus.
-
-        Args:
-            texts: the tokens of each.
-            labels: what is to be said of each: classes, as whole numbers, or ratings.
-            vocabulary: where to look.
-
-        Returns:
-            The corpus in numbers.
-
-        Raises:
-            DataError: when there is no text, or one has no token.
-        """
-        if not texts:
-            raise DataError("a split has no texts; expected at least one")
-        rows = [vocabulary.encode(tokens) for tokens in texts]
-        if not all(rows):
-            raise DataError(f"text {rows.index([]) + 1} of {len(rows)} is empty; expected at least one token")
-        lengths = torch.tensor([len(row) for row in rows])
-        return cls(
-            indices=torch.tensor([index for row in rows for index in row]),
-            starts=lengths.cumsum(0) - lengths,
-            lengths=lengths,
-            labels=torch.tensor(labels),
-        )
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def select(self, which: Tensor) -> TextBatch:
-        """Lay some texts side by side.
-
-        Args:
-            which: their numbers, shape (batch,), int64.
-
-        Returns:
-            The batch, as wide as its longest text.
-        """
-        lengths = self.lengths[which]
-        offsets = torch.arange(int(lengths.max()))
-        places = (self.starts[which, None] + offsets).clamp(max=len(self.indices) - 1)
-        tokens = self.indices[places].masked_fill(offsets >= lengths[:, None], PADDING)
-        return TextBatch(tokens, lengths, self.labels[which])
-
-    def plan(self, size: int, generator: torch.Generator | None = None) -> list[Tensor]:
-        """Share all texts out into batches.
-
-        Args:
-            size: how many texts a batch holds at most.
-            generator: draws the order; without one the order is that of the lengths.
-
-        Returns:
-            The numbers of the texts of each batch; every text is in exactly one.
-        """
-        return length_buckets(self.lengths, size, generator)
-
-
 def length_buckets(lengths: Tensor, size: int, generator: torch.Generator | None = None) -> list[Tensor]:
     """Share texts out into batches of equal, or nearly equal, length.
 
@@ -172,3 +88,71 @@ def length_buckets(lengths: Tensor, size: int, generator: torch.Generator | None
     if generator is None:
         return buckets
     return [buckets[i] for i in torch.randperm(len(buckets), generator=generator).tolist()]
+
+
+@dataclass(frozen=True)
+class EncodedSequences:
+    """A corpus as one table, with a column for each position of each sequence."""
+
+    table: Tensor
+    """Shape (things said, positions of all sequences), int64."""
+    starts: Tensor
+    """Where each sequence begins, shape (sequences,), int64."""
+    lengths: Tensor
+    """Shape (sequences,), int64."""
+
+    @classmethod
+    def from_rows(cls, sequences: Sequence[Sequence[Sequence[int]]]) -> Self:
+        """Lay sequences one behind the other.
+
+        Args:
+            sequences: of each all that is said, one row a thing, equally long.
+
+        Returns:
+            The corpus.
+
+        Raises:
+            DataError: when there is no sequence, or one has no position.
+        """
+        if not sequences:
+            raise DataError("a split has no examples; expected at least one")
+        counts = [len(rows[0]) for rows in sequences]
+        if not all(counts):
+            raise DataError(f"example {counts.index(0) + 1} of {len(counts)} is empty; expected at least one token")
+        lengths = torch.tensor(counts)
+        columns = [[value for row in rows for value in row] for rows in zip(*sequences, strict=True)]
+        return cls(torch.tensor(columns), lengths.cumsum(0) - lengths, lengths)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def plan(self, size: int, generator: torch.Generator | None = None) -> list[Tensor]:
+        """Share all sequences out into batches.
+
+        Args:
+            size: how many sequences a batch holds at most.
+            generator: draws the order; without one the order is that of the lengths.
+
+        Returns:
+            The numbers of the sequences of each batch; every one is in exactly one.
+        """
+        return length_buckets(self.lengths, size, generator)
+
+    def gather(self, which: Tensor, padding: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Lay some sequences side by side.
+
+        Args:
+            which: their numbers, shape (batch,), int64.
+            padding: what is said behind a sequence's end, one value a thing.
+
+        Returns:
+            All that is said, shape (things said, batch, time); and the lengths, shape (batch,).
+        """
+        # In numpy: a batch of short sequences costs what the calls cost, and torch's cost more.
+        numbers = which.numpy()
+        lengths = self.lengths.numpy().take(numbers)
+        offsets = np.arange(lengths.max())
+        places = self.starts.numpy().take(numbers)[:, None] + offsets
+        found = self.table.numpy().take(places, axis=1, mode="clip")  # behind the last sequence there is nothing
+        np.copyto(found, np.array(padding)[:, None, None], where=offsets >= lengths[:, None])
+        return torch.from_numpy(found), torch.from_numpy(lengths)

@@ -14,12 +14,12 @@ from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.text_files import find_file
 from unrolled.lab.settings import Config
 
-__all__ = ["Archive", "DataFile", "Manifest", "Source", "at_hand", "read_manifest"]
+__all__ = ["DataFile", "Manifest", "Source", "ZipArchive", "is_complete", "read_manifest"]
 
 _Sha256 = Field(None, pattern="[0-9a-f]{64}")
 
 
-class Archive(Config):
+class ZipArchive(Config):
     """A zip file."""
 
     address: str
@@ -33,7 +33,7 @@ class DataFile(Config):
     """Of the text, unpacked."""
     sha256: str | None = _Sha256
     """Of the text, unpacked."""
-    packed: str | None = _Sha256
+    compressed_sha256: str | None = _Sha256
     """Of the packed file as we know it; another packing of the same text is as good."""
     address: str | None = None
     """Where the text is to be had."""
@@ -43,7 +43,7 @@ class DataFile(Config):
     """and its path in there."""
 
     @property
-    def openly(self) -> bool:
+    def downloadable(self) -> bool:
         """Whether there is an address to fetch it from."""
         return self.address is not None or self.archive is not None
 
@@ -55,7 +55,7 @@ class Source(Config):
     """Paths below the data folder; none when it is generated."""
     counts: tuple[int, int, int] | None = None
     """Of train, dev and test: how many examples; of running text how many tokens."""
-    ask: str | None = None
+    request_url: str | None = None
     """Where to ask for it, when it is not ours to fetch."""
 
 
@@ -64,7 +64,7 @@ class Manifest(Config):
 
     sources: dict[str, Source]
     files: dict[str, DataFile]
-    archives: dict[str, Archive]
+    archives: dict[str, ZipArchive]
 
     def source(self, name: str) -> Source:
         """Look a dataset up.
@@ -96,10 +96,12 @@ def read_manifest() -> Manifest:
     Returns:
         The same one each time.
     """
-    return Manifest(**tomllib.loads(files("unrolled.lab.data").joinpath("manifest.toml").read_text(encoding="utf-8")))
+    return Manifest(
+        **tomllib.loads(files("unrolled.lab.data.collection").joinpath("manifest.toml").read_text(encoding="utf-8"))
+    )
 
 
-def at_hand(source: Source, folder: Path | None) -> bool:
+def is_complete(source: Source, folder: Path | None) -> bool:
     """Tell whether all files of a dataset are there.
 
     Args:

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.errors import DataError, FileError
+from unrolled.lab.data.collection.manifest import DataFile, Manifest
 from unrolled.lab.data.datasets import DATASETS
-from unrolled.lab.data.manifest import DataFile, Manifest
-from unrolled.lab.data.summary import count
+from unrolled.lab.data.summary import split_size
 from unrolled.lab.data.text_files import find_file
 
-__all__ = ["check", "check_file", "digest"]
+__all__ = ["check_dataset", "check_file", "sha256_and_size"]
 
 _CHUNK = 2**20
 _OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
 
 
-def check(name: str, manifest: Manifest, folder: Path | None) -> Iterator[str]:
+def check_dataset(name: str, manifest: Manifest, folder: Path | None) -> Iterator[str]:
     """Check one dataset.
 
     Args:
@@ -42,7 +42,7 @@ def check(name: str, manifest: Manifest, folder: Path | None) -> Iterator[str]:
     if name not in DATASETS.names():
         return
     corpus = DATASETS.get(name)().read(folder)
-    found = tuple(count(split) for split in (corpus.train, corpus.dev, corpus.test))
+    found = tuple(split_size(split) for split in (corpus.train, corpus.dev, corpus.test))
     if source.counts is None:
         yield f"{name}: {_listed(found)}, generated here: there is no count to compare"
         return
@@ -68,9 +68,9 @@ def check_file(path: Path, wanted: DataFile) -> str:
     if wanted.sha256 is None:
         return f"{path}: there, no checksum is known"
     try:
-        if path.suffix in _OPENERS and wanted.packed == digest(path.open("rb"))[0]:
+        if path.suffix in _OPENERS and wanted.compressed_sha256 == sha256_and_size(path.open("rb"))[0]:
             return f"{path}: sha256 right"
-        found, size = digest(_OPENERS.get(path.suffix, Path.open)(path, "rb"))
+        found, size = sha256_and_size(_OPENERS.get(path.suffix, Path.open)(path, "rb"))
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path}: expected a whole {path.suffix} file, found {error}; fetch it again") from None
     except OSError as error:
@@ -83,7 +83,7 @@ def check_file(path: Path, wanted: DataFile) -> str:
     return f"{path}: sha256 right"
 
 
-def digest(file: Any) -> tuple[str, int]:
+def sha256_and_size(file: Any) -> tuple[str, int]:
     """Read a file to its end, and close it.
 
     Args:
