@@ -18,17 +18,17 @@ class StandIn:
     """What a graph does, on a CPU: done again, it reads and writes the memory that it was recorded with."""
 
     def __init__(self, run, tensors):
-        self.run, self.tensors, self.results, self.times = run, tensors, run(*tensors), 0
+        self.run, self.tensors, self.results, self.replays = run, tensors, run(*tensors), 0
 
     def __call__(self):
-        self.times += 1
+        self.replays += 1
         for mine, new in zip(self.results, self.run(*self.tensors), strict=True):
             if mine is not None:
                 mine.copy_(new.clone())
 
 
-def stand_ins(most=32):
-    return GraphCache(most, "cpu", StandIn)
+def stand_ins(max_size=32):
+    return GraphCache(max_size, "cpu", StandIn)
 
 
 def learn(network, x):
@@ -46,19 +46,19 @@ def same(one, other):
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_passes_compute_what_passes_compute(name):
     torch.manual_seed(0)
-    network, recordings = recurrent(name, E, D).double(), stand_ins()
+    network, graphs = recurrent(name, E, D).double(), stand_ins()
     inputs = [torch.randn(T, B, E).double() for _ in range(3)]
     expected = [learn(network, x) for x in inputs]
-    with cuda_graphs(recordings):
+    with cuda_graphs(graphs):
         found = [learn(network, x) for x in inputs]
     for one, other in zip(found, expected, strict=True):
         same(one, other)
-    assert [recording.times for _, recording in recordings.kept.values()] == [3, 3]  # forward, and back
+    assert [captured.replays for _, captured in graphs.captured.values()] == [3, 3]  # forward, and back
 
 
 def test_weights_are_read_anew():
-    network, x, recordings = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
-    with cuda_graphs(recordings):
+    network, x, graphs = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
+    with cuda_graphs(graphs):
         before = learn(network, x)
         with torch.no_grad():
             for weight in network.parameters():
@@ -66,12 +66,12 @@ def test_weights_are_read_anew():
         after = learn(network, x)
     same(after, learn(network, x))
     assert not torch.allclose(after[0], before[0])
-    assert len(recordings.kept) == 2
+    assert len(graphs.captured) == 2
 
 
 def test_every_shape_type_and_kernel_is_a_recording_of_its_own():
-    recordings = stand_ins()
-    with cuda_graphs(recordings), torch.no_grad():
+    graphs = stand_ins()
+    with cuda_graphs(graphs), torch.no_grad():
         for network, x in (
             (recurrent("elman", E, D), torch.randn(T, B, E)),
             (recurrent("elman", E, D), torch.randn(T, B, E)),  # other weights, the same recording
@@ -82,68 +82,68 @@ def test_every_shape_type_and_kernel_is_a_recording_of_its_own():
             (recurrent("mmrnn", E, D, choices=3), torch.randn(T, B, E)),
         ):
             found = network(x)[0]
-            token = recordings.kept.copy()
+            token = graphs.captured.copy()
             with cuda_graphs(GraphCache(0, "cpu", StandIn)):  # none may be kept: as without
                 torch.testing.assert_close(found, network(x)[0])
-            assert recordings.kept == token
-    assert len(recordings.kept) == 6
+            assert graphs.captured == token
+    assert len(graphs.captured) == 6
 
 
 def test_beyond_the_most_passes_run_as_they_are():
-    network, recordings = recurrent("gru", E, D), stand_ins(most=2)
+    network, graphs = recurrent("gru", E, D), stand_ins(max_size=2)
     x, longer = torch.randn(T, B, E), torch.randn(T + 1, B, E)
     expected = learn(network, longer)
-    with cuda_graphs(recordings):
+    with cuda_graphs(graphs):
         learn(network, x)
         same(learn(network, longer), expected)
-    assert len(recordings.kept) == 2
+    assert len(graphs.captured) == 2
 
 
 def test_the_way_back_is_recorded_by_what_the_way_forward_was():
-    network, x, recordings = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
-    with cuda_graphs(recordings):
+    network, x, graphs = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
+    with cuda_graphs(graphs):
         outputs = network(x)[0]
     outputs.sum().backward()  # outside of the block, as in a thread of autograd's
-    assert len(recordings.kept) == 2
+    assert len(graphs.captured) == 2
     network.zero_grad()
     outputs = network(x)[0]
-    with cuda_graphs(recordings):
+    with cuda_graphs(graphs):
         outputs.sum().backward()
-    assert [recording.times for _, recording in recordings.kept.values()] == [1, 1]
+    assert [captured.replays for _, captured in graphs.captured.values()] == [1, 1]
 
 
 def test_a_gradient_of_a_gradient_is_not_recorded():
-    network, x, recordings = recurrent("gru", E, D).double(), torch.randn(T, B, E).double(), stand_ins()
+    network, x, graphs = recurrent("gru", E, D).double(), torch.randn(T, B, E).double(), stand_ins()
     other = copy.deepcopy(network)
 
     def twice(network):
         leaf = x.clone().requires_grad_()
         (slope,) = torch.autograd.grad(network(leaf)[0].square().sum(), leaf, create_graph=True)
-        kept.append(len(recordings.kept))
+        kept.append(len(graphs.captured))
         return torch.autograd.grad(slope.square().sum(), leaf)
 
     kept = []
-    with cuda_graphs(recordings):
+    with cuda_graphs(graphs):
         found = twice(network)
     assert kept == [1]
     same(found, twice(other))
 
 
 def test_what_inference_recorded_serves_training():
-    network, x, recordings = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
+    network, x, graphs = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
     expected = learn(network, x)
-    with cuda_graphs(recordings):
+    with cuda_graphs(graphs):
         with torch.inference_mode():
             network(x)
         same(learn(network, x), expected)
-    assert len(recordings.kept) == 2
+    assert len(graphs.captured) == 2
 
 
 def test_two_ways_forward_may_wait_for_their_ways_back():
-    network, recordings = recurrent("gru", E, D), stand_ins()
+    network, graphs = recurrent("gru", E, D), stand_ins()
     inputs = [torch.randn(T, B, E, requires_grad=True) for _ in range(2)]
     expected = [torch.autograd.grad(network(x)[0].square().sum(), x) for x in inputs]
-    with cuda_graphs(recordings):
+    with cuda_graphs(graphs):
         outputs = [network(x)[0].square().sum() for x in inputs]
         found = [torch.autograd.grad(each, x) for each, x in zip(outputs, inputs, strict=True)]
     same([g for (g,) in found], [g for (g,) in expected])
@@ -151,19 +151,19 @@ def test_two_ways_forward_may_wait_for_their_ways_back():
 
 @pytest.mark.parametrize("name", ["lstm", "mvma_g", "simplified_gru"])
 def test_kernels_that_leave_more_behind_are_not_recorded(name):
-    network, x, recordings = recurrent(name, E, D), torch.randn(T, B, E), stand_ins()
+    network, x, graphs = recurrent(name, E, D), torch.randn(T, B, E), stand_ins()
     expected = learn(network, x)
-    with cuda_graphs(recordings):
+    with cuda_graphs(graphs):
         same(learn(network, x), expected)
-    assert not recordings.kept
+    assert not graphs.captured
 
 
 def test_outside_of_a_block_and_on_another_device_nothing_is_recorded():
     network, x = recurrent("gru", E, D), torch.randn(T, B, E)
-    with cuda_graphs() as recordings:
-        assert current_graph_cache() is recordings
+    with cuda_graphs() as graphs:
+        assert current_graph_cache() is graphs
         network(x)
-    assert not recordings.kept
+    assert not graphs.captured
     assert current_graph_cache() is None
 
 
@@ -174,8 +174,8 @@ def test_graphs_compute_what_passes_compute(name):
     network = recurrent(name, E, D).double().cuda()
     inputs = [torch.randn(T, B, E).double().cuda() for _ in range(3)]
     expected = [learn(network, x) for x in inputs]
-    with cuda_graphs() as recordings:
+    with cuda_graphs() as graphs:
         found = [learn(network, x) for x in inputs]
     for one, other in zip(found, expected, strict=True):
         same(one, other)
-    assert len(recordings.kept) == 2
+    assert len(graphs.captured) == 2

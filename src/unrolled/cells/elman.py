@@ -17,8 +17,8 @@ from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.closed_form_ray import ClosedRay, ClosedTrace
 from unrolled.errors import UnknownNameError
 from unrolled.kernels.base import run_kernel
+from unrolled.kernels.elementwise import ActivationUpdate
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import ActivationUpdate
 from unrolled.kernels.products import MatrixProduct
 from unrolled.linalg.activations import RELU, SIGMOID, TANH, Activation, secant
 from unrolled.linalg.operators import Structured, Term

@@ -23,8 +23,8 @@ from torch.nn.functional import linear, pad
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.closed_form_ray import ClosedRay
 from unrolled.kernels.base import run_kernel
+from unrolled.kernels.elementwise import GRUUpdate
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import GRUUpdate
 from unrolled.kernels.products import MatrixProduct
 from unrolled.linalg.activations import SIGMOID, TANH, Activation
 from unrolled.linalg.operators import Structured, Term

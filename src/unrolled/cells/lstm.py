@@ -26,10 +26,9 @@ from torch.nn.functional import linear
 
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.closed_form_ray import ClosedRay, ClosedTrace
-from unrolled.kernels.base import run_kernel
-from unrolled.kernels.delegate import run_fused
+from unrolled.kernels.base import run_fused, run_kernel
+from unrolled.kernels.elementwise import LSTMUpdate
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import LSTMUpdate
 from unrolled.kernels.products import MatrixProduct
 from unrolled.linalg.activations import SIGMOID, TANH, Activation, secant
 from unrolled.linalg.operators import Structured, Term

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from unrolled.cells.closed_form_ray import ClosedRay
 from unrolled.cells.multiplicative_integration import IntegratedCell
-from unrolled.kernels.pointwise import GRUUpdate
+from unrolled.kernels.elementwise import GRUUpdate
 from unrolled.linalg.activations import SIGMOID, TANH, Activation
 from unrolled.linalg.operators import Structured, Term
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from unrolled.cells.closed_form_ray import ClosedRay
 from unrolled.cells.multiplicative_integration import IntegratedCell
-from unrolled.kernels.pointwise import LSTMUpdate
+from unrolled.kernels.elementwise import LSTMUpdate
 from unrolled.linalg.activations import SIGMOID, TANH, Activation, secant
 from unrolled.linalg.operators import Structured, Term
 

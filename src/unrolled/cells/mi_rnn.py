@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unrolled.cells.closed_form_ray import ClosedRay
 from unrolled.cells.multiplicative_integration import IntegratedCell
-from unrolled.kernels.pointwise import ActivationUpdate
+from unrolled.kernels.elementwise import ActivationUpdate
 from unrolled.linalg.activations import TANH, Activation, secant
 from unrolled.linalg.operators import Structured, Term
 

@@ -18,8 +18,8 @@ from torch.nn.functional import linear
 
 from unrolled.cells.base import Cell
 from unrolled.kernels.base import run_kernel
+from unrolled.kernels.elementwise import LSTMUpdate
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import LSTMUpdate
 from unrolled.kernels.products import FactoredProduct
 
 __all__ = ["MLSTM"]

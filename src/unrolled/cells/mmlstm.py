@@ -24,9 +24,9 @@ from torch.nn.functional import linear
 
 from unrolled.cells.base import Cell
 from unrolled.kernels.base import run_kernel
-from unrolled.kernels.choice_matrices import MultiMatrixProduct
+from unrolled.kernels.elementwise import LSTMUpdate
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import LSTMUpdate
+from unrolled.kernels.multi_matrix_product import MultiMatrixProduct
 from unrolled.sizes import checked_size
 
 __all__ = ["MMLSTM"]

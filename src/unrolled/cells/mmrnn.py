@@ -19,9 +19,9 @@ from torch.nn.functional import linear
 
 from unrolled.cells.base import Cell
 from unrolled.kernels.base import run_kernel
-from unrolled.kernels.choice_matrices import MultiMatrixProduct
+from unrolled.kernels.elementwise import ActivationUpdate
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import ActivationUpdate
+from unrolled.kernels.multi_matrix_product import MultiMatrixProduct
 from unrolled.sizes import checked_size
 
 __all__ = ["MMRNN"]

@@ -17,8 +17,8 @@ from torch.nn.functional import linear
 
 from unrolled.cells.base import Cell
 from unrolled.kernels.base import run_kernel
+from unrolled.kernels.elementwise import ActivationUpdate
 from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.pointwise import ActivationUpdate
 from unrolled.kernels.products import FactoredProduct
 
 __all__ = ["MRNN"]

@@ -1,1 +1,1 @@
-"""Whole-sequence kernels: one a family of cells, each beside the plain steps that judge it."""
+"""Fast training kernels: whole-sequence versions of cells, each next to the reference steps that the tests compare."""

@@ -1,4 +1,4 @@
-"""What a whole-sequence kernel is, and how autograd meets one."""
+"""Whole-sequence kernels as autograd functions, with differentiable reference steps wherever a kernel cannot run."""
 
 from __future__ import annotations
 
@@ -12,88 +12,76 @@ from torch.autograd import forward_ad
 
 from unrolled.kernels.cuda_graphs import Pass, current_graph_cache
 
-__all__ = ["SequenceKernel", "differentiate_plain", "only_plain_serves", "run_kernel", "stretches"]
+__all__ = ["SequenceKernel", "differentiate_plain", "only_plain_serves", "run_fused", "run_kernel", "stretches"]
 
 CACHED = 1 << 15
-"""How many numbers of one slope are worked on at once: a slope's dozen of temporaries then stay in a core's cache."""
+"""Numbers of one slope that are processed at once: the dozen temporaries of a slope then stay in a core's cache."""
 
 
 class SequenceKernel(ABC):
-    """A recurrence over a whole sequence with a backward pass of its own.
+    """A recurrence over a whole sequence with its own backward pass.
 
-    Products of the inputs are taken outside: they are ordinary operations, one product each way.
+    Products of the inputs are not part of it: they are ordinary operations, one product in each direction.
     """
 
     @property
     def identity(self) -> Hashable:
-        """What tells it from kernels that do other work; None where a pass leaves more behind than it returns."""
+        """Equal for kernels that do the same work; None if a pass has results other than those it returns."""
         return None
 
     @abstractmethod
     def plain(self, *tensors: Any) -> Tensor:
-        """Run step by step, in differentiable operations: the judge, and what is differentiated twice.
+        """Compute s_0 … s_T, shape (time + 1, batch, state), step by step in differentiable operations.
 
-        Args:
-            *tensors: what the states depend on.
-
-        Returns:
-            s_0 … s_T, shape (time + 1, batch, state).
+        This is the reference in tests, and what second derivatives are computed from.
         """
 
     @abstractmethod
     def forward(self, *tensors: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run fast; nothing is recorded.
-
-        Args:
-            *tensors: what the states depend on.
-
-        Returns:
-            s_0 … s_T, shape (time + 1, batch, state), and what the backward pass wants to see again.
-        """
+        """Compute s_0 … s_T without autograd; return them and the tensors that the backward pass needs."""
 
     @abstractmethod
     def backward(
-        self, gradient: Tensor, tensors: tuple[Any, ...], states: Tensor, kept: tuple[Tensor, ...]
+        self, gradient: Tensor, tensors: tuple[Any, ...], states: Tensor, saved: tuple[Tensor, ...]
     ) -> tuple[Tensor | None, ...]:
-        """Pull a gradient back.
+        """Compute the gradient of each of ``tensors`` from the gradient of s_0 … s_T.
 
-        Args:
-            gradient: of s_0 … s_T, shape (time + 1, batch, state); not to be changed.
-            tensors: what :meth:`forward` was given.
-            states: s_0 … s_T.
-            kept: what :meth:`forward` kept; not to be changed, for there may be a second pass.
-
-        Returns:
-            The gradient of each tensor, None where there is none.
+        ``gradient`` and ``saved`` must not be changed, because there may be a second backward pass.
         """
 
 
 def run_kernel(kernel: SequenceKernel, *tensors: Tensor | None) -> Tensor:
-    """Run a kernel under autograd, and the plain steps where only they serve.
+    """Run a kernel under autograd, or its reference steps where the kernel cannot run.
 
     Args:
-        kernel: the kernel.
-        *tensors: what the states depend on; None for what does not exist.
+        kernel: The recurrence.
+        *tensors: All that the states depend on; None for an optional tensor that does not exist.
 
     Returns:
         s_0 … s_T, shape (time + 1, batch, state).
     """
     if only_plain_serves(tensors):
         return kernel.plain(*tensors)
-    return _Run.apply(kernel, *tensors)
+    return _KernelFunction.apply(kernel, *tensors)
+
+
+def run_fused(
+    fused: Callable[..., tuple[Tensor, ...]], plain: Callable[..., tuple[Tensor, ...]], *tensors: Tensor | None
+) -> tuple[Tensor, ...]:
+    """Run a function of torch that has a fast gradient but no second derivative.
+
+    ``plain`` computes the same. It gives the gradient where that is differentiated again, and runs where ``fused``
+    cannot.
+    """
+    if only_plain_serves(tensors):
+        return plain(*tensors)
+    return _FusedFunction.apply(fused, plain, *tensors)
 
 
 def only_plain_serves(tensors: Sequence[Tensor | None]) -> bool:
-    """Tell whether a recurrence must run in plain operations: for mixed precision, or more than a gradient.
-
-    Args:
-        tensors: what the recurrence depends on; None for what does not exist.
-
-    Returns:
-        Whether autocast, forward-mode differentiation or another transform of torch.func is at work.
-    """
+    """Return whether autocast, forward-mode differentiation or another transform of torch.func is active."""
     given = [tensor for tensor in tensors if tensor is not None]
-    # torch has no public name for the question that every autograd.Function asks when it is applied
+    # torch has no public function for this question, which every autograd.Function asks when it is applied
     if torch.is_autocast_enabled(given[0].device.type) or torch._C._are_functorch_transforms_active():
         return True
     return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in given)
@@ -102,17 +90,8 @@ def only_plain_serves(tensors: Sequence[Tensor | None]) -> bool:
 def differentiate_plain(
     plain: Callable[..., Any], tensors: Sequence[Tensor | None], gradients: Sequence[Tensor]
 ) -> tuple[Tensor | None, ...]:
-    """Pull a gradient back through plain operations, so that it can be differentiated again.
-
-    Args:
-        plain: the recurrence.
-        tensors: what it is called with; None for what does not exist.
-        gradients: of what it returns.
-
-    Returns:
-        The gradient of each tensor, None where there is none.
-    """
-    # views: one of these tensors may have been computed from another, which is not to be counted twice
+    """Compute the gradients of ``plain(*tensors)`` so that they can be differentiated again."""
+    # views: one of these tensors may have been computed from another, which must not be counted twice
     given = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
     wanted = [tensor for tensor in given if tensor is not None and tensor.requires_grad]
     found = torch.autograd.grad(plain(*given), wanted, gradients, create_graph=True, allow_unused=True)
@@ -121,33 +100,33 @@ def differentiate_plain(
 
 
 def stretches(time: int, step: int, most: int = 0) -> list[tuple[int, int]]:
-    """Cut a sequence into stretches that a core's cache holds, the last one first.
+    """Cut a sequence into chunks that fit into a core's cache, the last chunk first.
 
     Args:
-        time: how many steps there are.
-        step: how many numbers the state has in a step.
-        most: how many numbers a stretch may have, ``CACHED`` when left out.
+        time: Number of steps.
+        step: Number of elements of the state in one step.
+        most: Number of elements in a chunk, ``CACHED`` when omitted.
 
     Returns:
-        Where each begins and ends.
+        The start and the end of each chunk.
     """
     length = max(1, (most or CACHED) // max(1, step))
     return [(start, min(start + length, time)) for start in reversed(range(0, time, length))]
 
 
-class _Run(torch.autograd.Function):
+class _KernelFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, kernel: SequenceKernel, *tensors: Tensor | None) -> Tensor:
-        # asked for here, since the way back runs in a thread of autograd's
-        recordings = current_graph_cache()
-        serves = recordings is not None and kernel.identity is not None and recordings.serve(tensors)
-        ctx.recordings, ctx.kernel, ctx.count = recordings if serves else None, kernel, len(tensors)
+        # looked up here, because the backward pass runs in a thread of autograd
+        cache = current_graph_cache()
+        usable = cache is not None and kernel.identity is not None and cache.accepts(tensors)
+        ctx.graph_cache, ctx.kernel, ctx.count = cache if usable else None, kernel, len(tensors)
 
         def run(*given: Tensor | None) -> tuple[Tensor, ...]:
-            states, kept = kernel.forward(*given)
-            return states, *kept
+            states, saved = kernel.forward(*given)
+            return states, *saved
 
-        found = _passed(ctx, "forward", run, tensors)
+        found = _run_pass(ctx, "forward", run, tensors)
         ctx.save_for_backward(*tensors, *found)
         states: Tensor = found[0]
         return states
@@ -161,11 +140,31 @@ class _Run(torch.autograd.Function):
         def run(gradient: Tensor, *given: Tensor) -> tuple[Tensor | None, ...]:
             return kernel.backward(gradient, given[:count], given[count], given[count + 1 :])
 
-        return None, *_passed(ctx, "backward", run, (gradients[0], *saved))
+        return None, *_run_pass(ctx, "backward", run, (gradients[0], *saved))
 
 
-def _passed(ctx: Any, way: str, run: Pass, tensors: Sequence[Tensor | None]) -> tuple[Any, ...]:
-    """Do a pass, from its recording where there are to be some."""
-    if ctx.recordings is None:
+def _run_pass(ctx: Any, direction: str, run: Pass, tensors: Sequence[Tensor | None]) -> tuple[Any, ...]:
+    """Run a pass, from its CUDA graph if graphs are in use."""
+    if ctx.graph_cache is None:
         return run(*tensors)
-    return ctx.recordings.run((way, ctx.count, ctx.kernel.identity), run, *tensors)
+    return ctx.graph_cache.run((direction, ctx.count, ctx.kernel.identity), run, *tensors)
+
+
+class _FusedFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, fused: Pass, plain: Pass, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+        leaves = [t if t is None else t.detach().requires_grad_(t.requires_grad) for t in tensors]
+        with torch.enable_grad():
+            found = fused(*leaves)
+        ctx.plain, ctx.leaves, ctx.found = plain, leaves, found  # leaves share the storage of the tensors
+        ctx.save_for_backward(*tensors)
+        return tuple(None if one is None else one.detach() for one in found)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            return None, None, *differentiate_plain(ctx.plain, ctx.saved_tensors, gradients)
+        wants = [leaf is not None and leaf.requires_grad for leaf in ctx.leaves]
+        wanted = [leaf for leaf, wants_gradient in zip(ctx.leaves, wants, strict=True) if wants_gradient]
+        found = iter(torch.autograd.grad(ctx.found, wanted, gradients, retain_graph=True, allow_unused=True))
+        return None, None, *(next(found) if wants_gradient else None for wants_gradient in wants)

@@ -1,9 +1,9 @@
-r"""A kernel's passes as CUDA graphs: some hundred launches, each of which costs more than it does, become one.
+r"""The passes of a kernel as CUDA graphs: hundreds of kernel launches become one.
 
-A step of a recurrence is a handful of operations, and a GPU is done with one of a small network before the next has
-been asked for. A recorded pass is asked for as a whole. What is recorded reads and writes memory of its own, so tensors
-are copied in and results copied out, and each shape is a recording: it pays for small states and batches of few
-shapes, such as a language model's windows. It is therefore asked for, never chosen.
+A recurrent step is a handful of operations, and for a small network a GPU finishes each one before the next has been
+launched. A CUDA graph is launched as a whole. It reads and writes its own memory, so tensors are copied in and results
+copied out, and every shape needs its own graph. Graphs therefore pay for small states and batches of few shapes, such
+as the windows of a language model. They are used only on request.
 """
 
 from __future__ import annotations
@@ -19,27 +19,23 @@ from torch import Tensor
 __all__ = ["CUDAGraphPass", "CapturedPass", "GraphCache", "Pass", "cuda_graphs", "current_graph_cache"]
 
 Pass = Callable[..., tuple[Tensor | None, ...]]
-"""A function of tensors, None among them for what does not exist, that always does the same work."""
+"""A function of tensors (None for an optional one that does not exist) that always does the same work."""
 
-WARM_UP = 3  # runs before a recording: libraries set themselves up in the first, which may not be recorded
+WARM_UP = 3  # runs before the capture: libraries initialise themselves in the first run, which cannot be captured
 
 
 class CapturedPass(Protocol):
-    """A pass that can be done again on the memory that it was recorded with."""
+    """A pass that can be replayed on the memory that it was captured with."""
 
     results: tuple[Tensor | None, ...]
-    """What the pass returned; done again, it writes there."""
+    """The tensors that the pass returned; a replay writes into them."""
 
     def __call__(self) -> None:
-        """Do it again."""
+        """Replay the pass."""
 
 
 class CUDAGraphPass:
-    """A pass as a CUDA graph.
-
-    Args:
-        run: the pass.
-        tensors: what it reads, on one GPU.
+    """A pass captured as a CUDA graph, on the GPU of its tensors.
 
     Source:
         https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs
@@ -47,16 +43,16 @@ class CUDAGraphPass:
 
     def __init__(self, run: Pass, tensors: Sequence[Tensor | None]) -> None:
         self.device = next(each.device for each in tensors if each is not None)
-        with torch.cuda.device(self.device):  # it need not be the current one
-            aside = torch.cuda.Stream()
-            aside.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(aside):
+        with torch.cuda.device(self.device):  # not necessarily the current device
+            side_stream = torch.cuda.Stream()
+            side_stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side_stream):
                 for _ in range(WARM_UP):
                     run(*tensors)
-            torch.cuda.current_stream().wait_stream(aside)
+            torch.cuda.current_stream().wait_stream(side_stream)
             self.graph = torch.cuda.CUDAGraph()
-            # of this thread alone: another one may be pinning a batch's memory
-            with torch.cuda.graph(self.graph, stream=aside, capture_error_mode="thread_local"):
+            # capture this thread only: another thread may be pinning the memory of a batch
+            with torch.cuda.graph(self.graph, stream=side_stream, capture_error_mode="thread_local"):
                 self.results = run(*tensors)
 
     def __call__(self) -> None:
@@ -66,85 +62,80 @@ class CUDAGraphPass:
 
 
 class GraphCache:
-    """Passes that have been recorded, by what they are and the shapes they were recorded for.
+    """Captured passes, by the identity of the pass and the shapes of its tensors.
 
-    A recording's memory is one: passes of the same shape must not run at once, in two streams.
+    A captured pass has one block of memory: two passes of the same shape must not run at once in two streams.
 
     Args:
-        most: how many are kept; a pass that would be one more is run as it is.
-        device: the type of the devices whose passes are recorded.
-        record: records a pass.
+        max_size: Number of passes to capture; any further pass runs without a graph.
+        device: Type of the devices whose passes are captured.
+        capture: Captures a pass.
     """
 
     def __init__(
         self,
-        most: int = 32,
+        max_size: int = 32,
         device: str = "cuda",
-        record: Callable[[Pass, Sequence[Tensor | None]], CapturedPass] = CUDAGraphPass,
+        capture: Callable[[Pass, Sequence[Tensor | None]], CapturedPass] = CUDAGraphPass,
     ) -> None:
-        self.most, self.device, self.record = most, device, record
-        self.kept: dict[Hashable, tuple[list[Tensor | None], CapturedPass]] = {}
+        self.max_size, self.device, self.capture = max_size, device, capture
+        self.captured: dict[Hashable, tuple[list[Tensor | None], CapturedPass]] = {}
 
-    def serve(self, tensors: Sequence[Tensor | None]) -> bool:
-        """Tell whether a pass over some tensors is to be recorded."""
+    def accepts(self, tensors: Sequence[Tensor | None]) -> bool:
+        """Return whether a pass over these tensors is to be captured."""
         return all(each is None or each.device.type == self.device for each in tensors)
 
-    @torch.inference_mode(mode=False)  # what is recorded here is run again outside of it
+    @torch.inference_mode(mode=False)  # a pass captured here is replayed outside of inference mode
     @torch.no_grad()
     def run(self, key: Hashable, run: Pass, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Do a pass: from its recording, which is made where there is none.
+        """Replay a pass, after capturing it if necessary.
 
-        Args:
-            key: what the pass is; passes with one key do the same to tensors of the same shapes.
-            run: the pass.
-            *tensors: what it reads.
-
-        Returns:
-            What it returns, in memory of the caller's.
+        ``key`` identifies the work of the pass: passes with equal keys treat tensors of equal shapes in the same way.
+        The results are copies.
         """
         shapes = tuple(None if each is None else (each.shape, each.dtype, each.device) for each in tensors)
-        whole = (key, shapes, torch.get_float32_matmul_precision())
-        if whole not in self.kept:
-            if len(self.kept) >= self.most:
+        full_key = (key, shapes, torch.get_float32_matmul_precision())
+        if full_key not in self.captured:
+            if len(self.captured) >= self.max_size:
                 return run(*tensors)
             own = [None if each is None else each.detach().clone() for each in tensors]
-            self.kept[whole] = (own, self.record(run, own))
-        own, recording = self.kept[whole]
+            self.captured[full_key] = (own, self.capture(run, own))
+        own, replay = self.captured[full_key]
         for mine, theirs in zip(own, tensors, strict=True):
             if mine is not None and theirs is not None:
                 mine.copy_(theirs)
-        recording()
-        return tuple(None if each is None else each.clone() for each in recording.results)
+        replay()
+        return tuple(None if each is None else each.clone() for each in replay.results)
 
 
-_current: ContextVar[GraphCache | None] = ContextVar("recordings", default=None)
+_current: ContextVar[GraphCache | None] = ContextVar("graph_cache", default=None)
 
 
 def current_graph_cache() -> GraphCache | None:
-    """Give what :func:`cuda_graphs` asked for, None outside of it."""
+    """Return the cache of the enclosing :func:`cuda_graphs` block, None outside of one."""
     return _current.get()
 
 
 @contextmanager
-def cuda_graphs(recordings: GraphCache | None = None) -> Iterator[GraphCache]:
-    """Run kernels from recordings inside a ``with`` block, where they run on a GPU in full precision.
+def cuda_graphs(cache: GraphCache | None = None) -> Iterator[GraphCache]:
+    """Run kernels as CUDA graphs inside a ``with`` block, where they run on a GPU in full precision.
 
     Args:
-        recordings: those of an earlier block, to go on with them; new ones when left out.
+        cache: The cache of an earlier block, to reuse its graphs; a new one when omitted.
 
     Yields:
-        The recordings.
+        The cache.
 
     Example:
         >>> import torch
         >>> from unrolled.cells import cuda_graphs, recurrent
         >>> network = recurrent("gru", 8, 16)
-        >>> with cuda_graphs() as recordings:  # on a CPU nothing is recorded
+        >>> with cuda_graphs() as cache:  # on a CPU nothing is captured
         ...     outputs, _ = network(torch.randn(5, 2, 8))
-        >>> len(recordings.kept)
+        >>> len(cache.captured)
         0
     """
-    chosen = recordings or GraphCache()
+    chosen = cache or GraphCache()
     token = _current.set(chosen)
     try:
         yield chosen

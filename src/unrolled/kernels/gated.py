@@ -1,7 +1,8 @@
-r"""The kernel of cells that are a product and gates: z_t = x_t + (a product of h_{t-1}), s_t = gates(z_t, s_{t-1}).
+r"""Kernels of gated cells: z_t = x_t + (a product of h_{t-1}), s_t = update(z_t, s_{t-1}).
 
-Four products and three kinds of gates make eight cells. The loop forward writes into buffers that are there from the
-start; back, what can be known of many steps at once is computed for a stretch of them, and the loop carries δs alone.
+Four products and three updates make eight cells. The forward loop writes into preallocated buffers. The backward pass
+computes what it can for many steps at once, and its loop propagates only δs. The cells hold the same equations in
+`combine` and `slopes`; tests/kernels and the contract of a cell hold the two versions together.
 """
 
 from __future__ import annotations
@@ -15,175 +16,136 @@ from torch import Tensor
 
 from unrolled.kernels.base import SequenceKernel, stretches
 
-__all__ = ["ElementwiseUpdate", "GatedKernel", "Gradients", "RecurrentProduct"]
+__all__ = [
+    "Backward",
+    "ElementwiseUpdate",
+    "Forward",
+    "GatedKernel",
+    "Gradients",
+    "Multiply",
+    "RecurrentProduct",
+    "Step",
+]
 
 Gradients = tuple[Tensor | None, ...]
+Multiply = Callable[[int, Tensor, Tensor], None]
+"""Computes offset + product of step t, called with t, the offset and the tensor to write to."""
+Step = Callable[[int], None]
+"""Computes step t in place."""
+Forward = tuple[Sequence[Tensor], Sequence[Tensor], Step, tuple[Tensor, ...]]
+"""For every step the tensor added to the product and the tensor that receives the sum; the step; what it saves."""
+Backward = tuple[Callable[[int, int], None], Step, Callable[[], Gradients]]
+"""Computes the slopes of a chunk of steps; goes from δs_t to δz_t and to the carried part of δs_{t-1}; computes, after
+the loop, the gradients of ``by_input`` and of the update's weights, when it may overwrite δz."""
 
 
 class RecurrentProduct(ABC):
-    """What the state contributes to the pre-activations. It may keep a part of the state to itself, the first."""
+    """The contribution of the state to the pre-activations. It may own the first part of the state."""
 
-    keeps: ClassVar[int]
-    """How many tensors it wants to see again."""
+    saved_count: ClassVar[int]
+    """Number of tensors that the forward pass saves for the backward pass."""
 
     @abstractmethod
     def plain(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Compute one step's in differentiable operations.
+        """Compute step t in differentiable operations.
 
-        Args:
-            t: the step, from 0.
-            state: s_{t-1}, shape (batch, state).
-            weights: its weights; what the input contributes has one row a step.
-
-        Returns:
-            The product, shape (batch, gates), and its own part of s_t.
+        ``state`` is s_{t-1}, shape (batch, state). The result is the product, shape (batch, gates), and the part of s_t
+        that the product owns.
         """
 
     @abstractmethod
-    def forward(
-        self, states: Tensor, weights: Sequence[Tensor]
-    ) -> tuple[Callable[[int, Tensor, Tensor], None], tuple[Tensor, ...]]:
-        """Get ready to run.
-
-        Args:
-            states: s_0 … s_T, shape (time + 1, batch, state), being written.
-            weights: its weights.
-
-        Returns:
-            What takes a step, called with t, an offset and where their sum goes; and what is kept.
-        """
+    def forward(self, states: Tensor, weights: Sequence[Tensor]) -> tuple[Multiply, tuple[Tensor, ...]]:
+        """Prepare the forward pass over s_0 … s_T, which is still being written; return the step and what it saves."""
 
     @abstractmethod
     def backward(
-        self, states: Tensor, weights: Sequence[Tensor], kept: Sequence[Tensor], arrived: Tensor, by_z: Tensor
-    ) -> tuple[Callable[[int], None], Callable[[], Gradients]]:
-        """Get ready to go back.
+        self, states: Tensor, weights: Sequence[Tensor], saved: Sequence[Tensor], grad_states: Tensor, grad_z: Tensor
+    ) -> tuple[Step, Callable[[], Gradients]]:
+        """Prepare the backward pass.
 
-        Args:
-            states: s_0 … s_T.
-            weights: its weights.
-            kept: what :meth:`forward` kept.
-            arrived: δs_0 … δs_T, being added to.
-            by_z: δz, shape (time, batch, gates), being written.
-
-        Returns:
-            What takes step t back, from δz_t to δs_{t-1}; and what gives the gradients of the weights at the end.
+        ``grad_states``, δs_0 … δs_T, is accumulated into; ``grad_z``, shape (time, batch, gates), is written by the
+        update. The results are the step from δz_t to δs_{t-1}, and the function that computes the gradients of the
+        weights after the loop.
         """
 
 
 class ElementwiseUpdate(ABC):
-    """The point-wise part: from pre-activations and the last state to the next."""
+    """The element-wise part of a cell: from the pre-activations and the last state to the next state."""
 
-    keeps: ClassVar[int]
-    """How many tensors it wants to see again."""
-    weights: ClassVar[int] = 0
-    """How many weights are its own."""
+    saved_count: ClassVar[int]
+    """Number of tensors that the forward pass saves for the backward pass."""
+    weight_count: ClassVar[int] = 0
+    """Number of weights that belong to the update and not to the product."""
 
     @abstractmethod
     def plain(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Compute one step's in differentiable operations.
+        """Compute the parts of s_t in differentiable operations.
 
-        Args:
-            x: what the input contributes, shape (batch, gates).
-            product: what the state contributes, shape (batch, gates).
-            state: s_{t-1}, shape (batch, state).
-            weights: its own.
-
-        Returns:
-            The parts of s_t.
+        ``x`` and ``product`` are the contributions of the input and of the state, shape (batch, gates).
         """
 
     @abstractmethod
-    def forward(
-        self, by_input: Tensor, states: Tensor, weights: Sequence[Tensor]
-    ) -> tuple[Sequence[Tensor], Sequence[Tensor], Callable[[int], None], tuple[Tensor, ...]]:
-        """Get ready to run.
-
-        Args:
-            by_input: what the inputs contribute, shape (time, batch, gates).
-            states: s_0 … s_T, being written.
-            weights: its own.
-
-        Returns:
-            For every step what is added to the product and where the sum goes; what takes a step; what is kept.
-        """
+    def forward(self, by_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
+        """Prepare the forward pass."""
 
     @abstractmethod
-    def backward(
-        self, states: Tensor, kept: Sequence[Tensor], arrived: Tensor, by_z: Tensor
-    ) -> tuple[Callable[[int, int], None], Callable[[int], None], Callable[[], Gradients]]:
-        """Get ready to go back.
-
-        Args:
-            states: s_0 … s_T.
-            kept: what :meth:`forward` kept.
-            arrived: δs_0 … δs_T, being added to.
-            by_z: where δz goes, shape (time, batch, gates).
-
-        Returns:
-            What computes the slopes of a stretch of steps; what takes step t back, from δs_t to δz_t and to the part of
-            the state that is carried; and what gives the gradients of ``by_input`` and of its weights at the end,
-            when it may write into ``by_z``.
-        """
+    def backward(self, states: Tensor, saved: Sequence[Tensor], grad_states: Tensor, grad_z: Tensor) -> Backward:
+        """Prepare the backward pass."""
 
 
 class GatedKernel(SequenceKernel):
-    """A product and gates over a whole sequence.
+    """A product and an update over a whole sequence.
 
-    Its tensors are what the inputs contribute, s_0, the weights of the gates and those of the product.
-
-    Args:
-        product: what the state contributes.
-        gates: the point-wise part.
+    The kernel's tensors are the contributions of the inputs, s_0, the weights of the update and those of the product.
     """
 
-    def __init__(self, product: RecurrentProduct, gates: ElementwiseUpdate) -> None:
-        self.product, self.gates = product, gates
+    def __init__(self, product: RecurrentProduct, update: ElementwiseUpdate) -> None:
+        self.product, self.update = product, update
 
     @property
     def identity(self) -> Hashable:
-        """The product and the gates, with all that they were made of."""
-        return tuple((type(each), *vars(each).values()) for each in (self.product, self.gates))
+        """The types and settings of the product and the update."""
+        return tuple((type(each), *vars(each).values()) for each in (self.product, self.update))
 
     def plain(self, *tensors: Any) -> Tensor:
         """Run step by step."""
         by_input, state, *weights = tensors
-        own, weights = weights[: self.gates.weights], weights[self.gates.weights :]
+        own, weights = weights[: self.update.weight_count], weights[self.update.weight_count :]
         states = [state]
         for t, x in enumerate(by_input):
             product, memory = self.product.plain(t, states[-1], weights)
-            states.append(torch.cat((*memory, *self.gates.plain(x, product, states[-1], own)), dim=-1))
+            states.append(torch.cat((*memory, *self.update.plain(x, product, states[-1], own)), dim=-1))
         return torch.stack(states)
 
     def forward(self, *tensors: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run into one buffer."""
         by_input, state, *weights = tensors
-        own, weights = weights[: self.gates.weights], weights[self.gates.weights :]
+        own, weights = weights[: self.update.weight_count], weights[self.update.weight_count :]
         states = state.new_empty(len(by_input) + 1, *state.shape)
         states[0] = state
-        multiply, kept = self.product.forward(states, weights)
-        offsets, sums, gate, more = self.gates.forward(by_input, states, own)
+        multiply, saved = self.product.forward(states, weights)
+        offsets, sums, step, more = self.update.forward(by_input, states, own)
         for t in range(len(by_input)):
             multiply(t, offsets[t], sums[t])
-            gate(t)
-        return states, (*kept, *more)
+            step(t)
+        return states, (*saved, *more)
 
     def backward(
-        self, gradient: Tensor, tensors: tuple[Any, ...], states: Tensor, kept: tuple[Tensor, ...]
+        self, gradient: Tensor, tensors: tuple[Any, ...], states: Tensor, saved: tuple[Tensor, ...]
     ) -> Gradients:
-        """Carry δs alone through the loop."""
+        """Propagate only δs through the loop."""
         by_input, state, *weights = tensors
-        existing = [weight is not None for weight in weights[: self.gates.weights]]
-        weights, own = weights[self.gates.weights :], self.product.keeps
-        arrived, by_z = gradient.clone(), torch.empty_like(by_input)
-        multiply, of_product = self.product.backward(states, weights, kept[:own], arrived, by_z)
-        slopes, gate, of_gates = self.gates.backward(states, kept[own:], arrived, by_z)
+        existing = [weight is not None for weight in weights[: self.update.weight_count]]
+        weights, own = weights[self.update.weight_count :], self.product.saved_count
+        grad_states, grad_z = gradient.clone(), torch.empty_like(by_input)
+        multiply, product_gradients = self.product.backward(states, weights, saved[:own], grad_states, grad_z)
+        slopes, step, update_gradients = self.update.backward(states, saved[own:], grad_states, grad_z)
         for start, stop in stretches(len(by_input), state.numel()):
             slopes(start, stop)
             for t in range(stop - 1, start - 1, -1):
-                gate(t)
+                step(t)
                 multiply(t)
-        by_weights = of_product()  # of δz, before the gates turn it into the gradient of what the inputs contribute
-        by_token, *by_own = of_gates()
-        found = (one if exists else None for one, exists in zip(by_own, existing, strict=True))
-        return by_token, arrived[0], *found, *by_weights
+        of_weights = product_gradients()  # of δz, before the update overwrites it with the gradient of by_input
+        of_input, *of_own = update_gradients()
+        found = (one if exists else None for one, exists in zip(of_own, existing, strict=True))
+        return of_input, grad_states[0], *found, *of_weights

@@ -1,9 +1,9 @@
-r"""What an input does to the product of the state under multiplicative integration: a gain and an offset.
+r"""The effect of an input on the product of the state under multiplicative integration: a gain and an offset.
 
     gain = α ⊙ (W x) + β_1,   offset = β_2 ⊙ (W x) + b
 
-Autograd would take four sweeps through memory forward and some fifteen back, more than the matrix products cost; here
-W x is read once each way.
+Autograd would read memory four times forward and some fifteen times backward, which costs more than the matrix
+products. Here W x is read once in each direction.
 """
 
 from __future__ import annotations
@@ -22,18 +22,7 @@ __all__ = ["gain_and_offset"]
 def gain_and_offset(
     by_input: Tensor, alpha: Tensor, beta_hidden: Tensor, beta_input: Tensor, bias: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Compute what U h is multiplied by, and what is added then.
-
-    Args:
-        by_input: W x, shape (time, batch, gates).
-        alpha: α, shape (gates,).
-        beta_hidden: β_1, likewise.
-        beta_input: β_2, likewise.
-        bias: b, likewise; None where there is none.
-
-    Returns:
-        Gain and offset, both of the shape of ``by_input``.
-    """
+    """Compute the gain and the offset, both of the shape of W x, (time, batch, gates), from vectors of length gates."""
     tensors = (by_input, alpha, beta_hidden, beta_input, bias)
     return _plain(*tensors) if only_plain_serves(tensors) else _GainAndOffset.apply(*tensors)
 
@@ -61,17 +50,17 @@ class _GainAndOffset(torch.autograd.Function):
         return gain, offset
 
     @staticmethod
-    def backward(ctx: Any, by_gain: Tensor, by_offset: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_gain: Tensor, grad_offset: Tensor) -> tuple[Tensor | None, ...]:
         tensors = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return differentiate_plain(_plain, tensors, (by_gain, by_offset))
+            return differentiate_plain(_plain, tensors, (grad_gain, grad_offset))
         by_input, alpha, _, beta_input, bias = tensors
         found, sums = torch.empty_like(by_input), by_input.new_zeros(4, by_input.shape[-1])
         for start, stop in stretches(len(by_input), by_input[0].numel()):
-            here, gain, offset, out = (rows(each[start:stop]) for each in (by_input, by_gain, by_offset, found))
+            here, gain, offset, out = (rows(each[start:stop]) for each in (by_input, grad_gain, grad_offset, found))
             torch.mul(alpha, gain, out=out).addcmul_(beta_input, offset)
             ones = here.new_ones(len(here))
             for total, terms in zip(sums, (gain * here, gain, offset * here, offset), strict=True):
                 total.addmv_(terms.T, ones)
-        by_alpha, by_beta_hidden, by_beta_input, by_bias = sums
-        return found, by_alpha, by_beta_hidden, by_beta_input, None if bias is None else by_bias
+        grad_alpha, grad_beta_hidden, grad_beta_input, grad_bias = sums
+        return found, grad_alpha, grad_beta_hidden, grad_beta_input, None if bias is None else grad_bias

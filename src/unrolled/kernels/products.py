@@ -1,10 +1,11 @@
-r"""What the state contributes to the pre-activations, in the kernels of gated cells.
+r"""The contribution of the state to the pre-activations, in the kernels of gated cells.
 
-    plain        U h
-    integrated   gain ⊙ (U h),           gain = α ⊙ (W x) + β_1
-    multiplied   W_hm m,                 m = x^m ⊙ (W_mh h)
+    MatrixProduct     U h
+    ScaledProduct     gain ⊙ (U h),           gain = α ⊙ (W x) + β_1
+    FactoredProduct   W_hm m,                 m = x^m ⊙ (W_mh h)
 
-Going back, a step is one product (two for the multiplied), and the gradient of each matrix one product over all steps.
+In the backward pass a step is one product (two for the factored one), and the gradient of each matrix is one product
+over all steps.
 """
 
 from __future__ import annotations
@@ -15,29 +16,27 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from unrolled.kernels.gated import Gradients, RecurrentProduct
+from unrolled.kernels.gated import Gradients, Multiply, RecurrentProduct, Step
 
 __all__ = ["FactoredProduct", "MatrixProduct", "ScaledProduct", "rows"]
 
 
 def rows(values: Tensor) -> Tensor:
-    """Lay time and batch out as one axis."""
+    """Merge time and batch into one axis."""
     return values.flatten(0, 1)
 
 
 class MatrixProduct(RecurrentProduct):
     """U h. Its weight is U."""
 
-    keeps = 0
+    saved_count = 0
 
     def plain(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Compute U h."""
         return linear(state[:, -weights[0].shape[1] :], weights[0]), ()
 
-    def forward(
-        self, states: Tensor, weights: Sequence[Tensor]
-    ) -> tuple[Callable[[int, Tensor, Tensor], None], tuple[Tensor, ...]]:
-        """Get ready to run."""
+    def forward(self, states: Tensor, weights: Sequence[Tensor]) -> tuple[Multiply, tuple[Tensor, ...]]:
+        """Prepare the forward pass."""
         (weight,) = weights
         hidden, transposed = states[..., -weight.shape[1] :].unbind(), weight.T.contiguous()
 
@@ -47,38 +46,31 @@ class MatrixProduct(RecurrentProduct):
         return multiply, ()
 
     def backward(
-        self,
-        states: Tensor,
-        weights: Sequence[Tensor],
-        kept: Sequence[Tensor],
-        arrived: Tensor,
-        by_z: Tensor,
-    ) -> tuple[Callable[[int], None], Callable[[], Gradients]]:
-        """Get ready to go back."""
+        self, states: Tensor, weights: Sequence[Tensor], saved: Sequence[Tensor], grad_states: Tensor, grad_z: Tensor
+    ) -> tuple[Step, Callable[[], Gradients]]:
+        """Prepare the backward pass."""
         (weight,) = weights
-        d, each = weight.shape[1], by_z.unbind()
-        by_hidden = arrived[..., -d:].unbind()
+        d, z = weight.shape[1], grad_z.unbind()
+        grad_hidden = grad_states[..., -d:].unbind()
 
         def multiply(t: int) -> None:
-            by_hidden[t].addmm_(each[t], weight)
+            grad_hidden[t].addmm_(z[t], weight)
 
-        return multiply, lambda: (rows(by_z).T @ rows(states[:-1, :, -d:]),)
+        return multiply, lambda: (rows(grad_z).T @ rows(states[:-1, :, -d:]),)
 
 
 class ScaledProduct(RecurrentProduct):
     """Gain ⊙ (U h). Its weights are U and the gain of every step, shape (time, batch, gates)."""
 
-    keeps = 1
+    saved_count = 1
 
     def plain(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Compute gain ⊙ (U h)."""
         weight, gain = weights
         return gain[t] * linear(state[:, -weight.shape[1] :], weight), ()
 
-    def forward(
-        self, states: Tensor, weights: Sequence[Tensor]
-    ) -> tuple[Callable[[int, Tensor, Tensor], None], tuple[Tensor, ...]]:
-        """Get ready to run; U h is kept."""
+    def forward(self, states: Tensor, weights: Sequence[Tensor]) -> tuple[Multiply, tuple[Tensor, ...]]:
+        """Prepare the forward pass; it saves U h."""
         weight, gain = weights
         hidden, transposed = states[..., -weight.shape[1] :].unbind(), weight.T.contiguous()
         products = torch.empty_like(gain)
@@ -91,35 +83,33 @@ class ScaledProduct(RecurrentProduct):
         return multiply, (products,)
 
     def backward(
-        self, states: Tensor, weights: Sequence[Tensor], kept: Sequence[Tensor], arrived: Tensor, by_z: Tensor
-    ) -> tuple[Callable[[int], None], Callable[[], Gradients]]:
-        """Get ready to go back."""
+        self, states: Tensor, weights: Sequence[Tensor], saved: Sequence[Tensor], grad_states: Tensor, grad_z: Tensor
+    ) -> tuple[Step, Callable[[], Gradients]]:
+        """Prepare the backward pass."""
         weight, gain = weights
-        d, each, gains = weight.shape[1], by_z.unbind(), gain.unbind()
-        by_hidden, scaled = arrived[..., -d:].unbind(), torch.empty_like(by_z)
-        by_product = scaled.unbind()
+        d, z, gains = weight.shape[1], grad_z.unbind(), gain.unbind()
+        grad_hidden, scaled = grad_states[..., -d:].unbind(), torch.empty_like(grad_z)
+        grad_product = scaled.unbind()
 
         def multiply(t: int) -> None:
-            torch.mul(gains[t], each[t], out=by_product[t])
-            by_hidden[t].addmm_(by_product[t], weight)
+            torch.mul(gains[t], z[t], out=grad_product[t])
+            grad_hidden[t].addmm_(grad_product[t], weight)
 
-        return multiply, lambda: (rows(scaled).T @ rows(states[:-1, :, -d:]), kept[0] * by_z)
+        return multiply, lambda: (rows(scaled).T @ rows(states[:-1, :, -d:]), saved[0] * grad_z)
 
 
 class FactoredProduct(RecurrentProduct):
     """W_hm (x^m ⊙ (W_mh h)). Its weights are W_mh, W_hm and x^m, shape (time, batch, d)."""
 
-    keeps = 1
+    saved_count = 1
 
     def plain(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Compute W_hm m."""
         weight_mh, weight_hm, for_m = weights
         return linear(for_m[t] * linear(state[:, -len(weight_mh) :], weight_mh), weight_hm), ()
 
-    def forward(
-        self, states: Tensor, weights: Sequence[Tensor]
-    ) -> tuple[Callable[[int, Tensor, Tensor], None], tuple[Tensor, ...]]:
-        """Get ready to run; W_mh h is kept."""
+    def forward(self, states: Tensor, weights: Sequence[Tensor]) -> tuple[Multiply, tuple[Tensor, ...]]:
+        """Prepare the forward pass; it saves W_mh h."""
         weight_mh, weight_hm, for_m = weights
         factors, m = torch.empty_like(for_m), torch.empty_like(for_m[0])
         to_m, to_gates = weight_mh.T.contiguous(), weight_hm.T.contiguous()
@@ -133,22 +123,28 @@ class FactoredProduct(RecurrentProduct):
         return multiply, (factors,)
 
     def backward(
-        self, states: Tensor, weights: Sequence[Tensor], kept: Sequence[Tensor], arrived: Tensor, by_z: Tensor
-    ) -> tuple[Callable[[int], None], Callable[[], Gradients]]:
-        """Get ready to go back."""
+        self, states: Tensor, weights: Sequence[Tensor], saved: Sequence[Tensor], grad_states: Tensor, grad_z: Tensor
+    ) -> tuple[Step, Callable[[], Gradients]]:
+        """Prepare the backward pass."""
         weight_mh, weight_hm, for_m = weights
-        (factors,) = kept
-        by_m, by_factor = torch.empty_like(for_m), torch.empty_like(for_m)
-        d, x, each, of_m, of_factor = len(weight_mh), for_m.unbind(), by_z.unbind(), by_m.unbind(), by_factor.unbind()
-        by_hidden = arrived[..., -d:].unbind()
+        (factors,) = saved
+        grad_m, grad_factor = torch.empty_like(for_m), torch.empty_like(for_m)
+        d, x, z, of_m, of_factor = (
+            len(weight_mh),
+            for_m.unbind(),
+            grad_z.unbind(),
+            grad_m.unbind(),
+            grad_factor.unbind(),
+        )
+        grad_hidden = grad_states[..., -d:].unbind()
 
         def multiply(t: int) -> None:
-            torch.mm(each[t], weight_hm, out=of_m[t])
+            torch.mm(z[t], weight_hm, out=of_m[t])
             torch.mul(x[t], of_m[t], out=of_factor[t])
-            by_hidden[t].addmm_(of_factor[t], weight_mh)
+            grad_hidden[t].addmm_(of_factor[t], weight_mh)
 
         def gradients() -> Gradients:
-            by_mh = rows(by_factor).T @ rows(states[:-1, :, -d:])
-            return by_mh, rows(by_z).T @ rows(for_m * factors), by_m.mul_(factors)
+            grad_mh = rows(grad_factor).T @ rows(states[:-1, :, -d:])
+            return grad_mh, rows(grad_z).T @ rows(for_m * factors), grad_m.mul_(factors)
 
         return multiply, gradients

@@ -1,7 +1,7 @@
-r"""The point-wise parts of kernels: an activation, an LSTM's gates, a GRU's.
+r"""The element-wise updates of gated kernels: an activation, the gates of an LSTM, the gates of a GRU.
 
-Each runs forward where the pre-activations stand. Of the way back as much as possible is computed for many steps at
-once, so that a step in the loop is two or three operations.
+Each forward pass works in place on the pre-activations. The backward pass computes the slopes of many steps at once, so
+that a step in its loop is two or three operations.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from unrolled.kernels.gated import ElementwiseUpdate, Gradients
+from unrolled.kernels.gated import Backward, ElementwiseUpdate, Forward, Gradients
 from unrolled.linalg.activations import TANH, Activation
 
 __all__ = ["ActivationUpdate", "GRUUpdate", "LSTMUpdate"]
@@ -24,13 +24,9 @@ IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class ActivationUpdate(ElementwiseUpdate):
-    """h' = φ(z), with δz = φ'(z) ⊙ δh'. It is written over z, whose slope is known from it.
+    """h' = φ(z), with δz = φ'(z) ⊙ δh' and φ one of tanh, sigmoid and relu, whose slope follows from its value."""
 
-    Args:
-        activation: tanh, sigmoid or relu.
-    """
-
-    keeps = 0
+    saved_count = 0
 
     def __init__(self, activation: Activation = TANH) -> None:
         self.activation = activation
@@ -39,50 +35,39 @@ class ActivationUpdate(ElementwiseUpdate):
         """Compute φ(z)."""
         return (self.activation(x + product),)
 
-    def forward(
-        self,
-        by_input: Tensor,
-        states: Tensor,
-        weights: Sequence[Tensor],
-    ) -> tuple[Sequence[Tensor], Sequence[Tensor], Callable[[int], None], tuple[Tensor, ...]]:
-        """Get ready to run."""
+    def forward(self, by_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
+        """Prepare the forward pass."""
         rows, apply = states[1:, :, -by_input.shape[-1] :].unbind(), IN_PLACE[self.activation.name]
 
-        def gate(t: int) -> None:
+        def step(t: int) -> None:
             apply(rows[t])
 
-        return by_input.unbind(), rows, gate, ()
+        return by_input.unbind(), rows, step, ()
 
-    def backward(
-        self,
-        states: Tensor,
-        kept: Sequence[Tensor],
-        arrived: Tensor,
-        by_z: Tensor,
-    ) -> tuple[Callable[[int, int], None], Callable[[int], None], Callable[[], Gradients]]:
-        """Get ready to go back."""
-        d = by_z.shape[-1]
-        hidden, by_hidden, out = states[1:, :, -d:], arrived[1:, :, -d:].unbind(), by_z.unbind()
+    def backward(self, states: Tensor, saved: Sequence[Tensor], grad_states: Tensor, grad_z: Tensor) -> Backward:
+        """Prepare the backward pass."""
+        d = grad_z.shape[-1]
+        hidden, grad_hidden, out = states[1:, :, -d:], grad_states[1:, :, -d:].unbind(), grad_z.unbind()
         local: dict[int, Tensor] = {}
 
         def slopes(start: int, stop: int) -> None:
             values = hidden[start:stop]
             local.update(zip(range(start, stop), self.activation.slope(values, values).unbind(), strict=True))
 
-        def gate(t: int) -> None:
-            torch.mul(local.pop(t), by_hidden[t], out=out[t])
+        def step(t: int) -> None:
+            torch.mul(local.pop(t), grad_hidden[t], out=out[t])
 
-        return slopes, gate, lambda: (by_z,)
+        return slopes, step, lambda: (grad_z,)
 
 
 class LSTMUpdate(ElementwiseUpdate):
     r"""c' = f ⊙ c + i ⊙ g, h' = o ⊙ \tanh(c'), from z = [i, f, g, o].
 
-    Known of all steps at once are L = [g i(1-i), c f(1-f), i(1-g²), \tanh(c') o(1-o)] and q = o (1 - \tanh² c'); a
-    step back then is δc' += q ⊙ δh', δz = L ⊙ [δc', δc', δc', δh'], δc += f ⊙ δc'.
+    L = [g i(1-i), c f(1-f), i(1-g²), \tanh(c') o(1-o)] and q = o (1 - \tanh² c') are computed for many steps at once. A
+    backward step is then δc' += q ⊙ δh', δz = L ⊙ [δc', δc', δc', δh'], δc += f ⊙ δc'.
     """
 
-    keeps = 1
+    saved_count = 1
 
     def plain(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute c' and h'."""
@@ -91,20 +76,15 @@ class LSTMUpdate(ElementwiseUpdate):
         cell = torch.sigmoid(f) * before + torch.sigmoid(i) * torch.tanh(g)
         return cell, torch.sigmoid(o) * torch.tanh(cell)
 
-    def forward(
-        self,
-        by_input: Tensor,
-        states: Tensor,
-        weights: Sequence[Tensor],
-    ) -> tuple[Sequence[Tensor], Sequence[Tensor], Callable[[int], None], tuple[Tensor, ...]]:
-        """Get ready to run; z becomes the gates where it stands."""
+    def forward(self, by_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
+        """Prepare the forward pass; z becomes the gates in place."""
         d = by_input.shape[-1] // 4
         z = torch.empty_like(by_input)
         cells, hidden = states[..., -2 * d : -d].unbind(), states[..., -d:].unbind()
         i, f, g, o = (part.unbind() for part in z.split(d, dim=-1))
         i_and_f = z[..., : 2 * d].unbind()
 
-        def gate(t: int) -> None:
+        def step(t: int) -> None:
             i_and_f[t].sigmoid_()
             g[t].tanh_()
             o[t].sigmoid_()
@@ -113,17 +93,15 @@ class LSTMUpdate(ElementwiseUpdate):
             torch.tanh(cells[t + 1], out=hidden[t + 1])
             hidden[t + 1].mul_(o[t])
 
-        return by_input.unbind(), z.unbind(), gate, (z,)
+        return by_input.unbind(), z.unbind(), step, (z,)
 
-    def backward(
-        self, states: Tensor, kept: Sequence[Tensor], arrived: Tensor, by_z: Tensor
-    ) -> tuple[Callable[[int, int], None], Callable[[int], None], Callable[[], Gradients]]:
-        """Get ready to go back."""
-        (gates,) = kept
-        d = by_z.shape[-1] // 4
+    def backward(self, states: Tensor, saved: Sequence[Tensor], grad_states: Tensor, grad_z: Tensor) -> Backward:
+        """Prepare the backward pass."""
+        (gates,) = saved
+        d = grad_z.shape[-1] // 4
         cells, forget = states[..., -2 * d : -d], gates[..., d : 2 * d].unbind()
-        by_cell, by_hidden = arrived[..., -2 * d : -d].unbind(), arrived[..., -d:].unbind()
-        of_cell, of_output = by_z.unflatten(-1, (4, d))[:, :, :3].unbind(), by_z[..., 3 * d :].unbind()
+        grad_cell, grad_hidden = grad_states[..., -2 * d : -d].unbind(), grad_states[..., -d:].unbind()
+        of_cell, of_output = grad_z.unflatten(-1, (4, d))[:, :, :3].unbind(), grad_z[..., 3 * d :].unbind()
         local: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
         def slopes(start: int, stop: int) -> None:
@@ -139,26 +117,26 @@ class LSTMUpdate(ElementwiseUpdate):
             each = zip(found[..., :3, :].unbind(), found[..., 3, :].unbind(), q.unbind(), strict=True)
             local.update(zip(range(start, stop), each, strict=True))
 
-        def gate(t: int) -> None:
+        def step(t: int) -> None:
             by_three, by_output, q = local.pop(t)
-            here = by_cell[t + 1]
-            here.addcmul_(q, by_hidden[t + 1])
+            here = grad_cell[t + 1]
+            here.addcmul_(q, grad_hidden[t + 1])
             torch.mul(by_three, here.unsqueeze(1), out=of_cell[t])
-            torch.mul(by_output, by_hidden[t + 1], out=of_output[t])
-            by_cell[t].addcmul_(forget[t], here)
+            torch.mul(by_output, grad_hidden[t + 1], out=of_output[t])
+            grad_cell[t].addcmul_(forget[t], here)
 
-        return slopes, gate, lambda: (by_z,)
+        return slopes, step, lambda: (grad_z,)
 
 
 class GRUUpdate(ElementwiseUpdate):
-    r"""r, z = σ(…), n = \tanh(x^n + r ⊙ m), h' = n + z ⊙ (h - n), where m, the product, has a bias of its own.
+    r"""r, z = σ(…), n = \tanh(x^n + r ⊙ m), h' = n + z ⊙ (h - n), where m, the product, has its own bias.
 
-    Known of all steps at once is what δh' is multiplied by for each of r, z and m,
-    L = [k m r(1-r), (h - n) z(1-z), k r] with k = (1-z)(1-n²), which is that of x^n.
+    The factors of δh' for r, z and m, L = [k m r(1-r), (h - n) z(1-z), k r], are computed for many steps at once;
+    k = (1-z)(1-n²) is the factor for x^n.
     """
 
-    keeps = 2
-    weights = 1
+    saved_count = 2
+    weight_count = 1
 
     def plain(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute h'."""
@@ -169,10 +147,8 @@ class GRUUpdate(ElementwiseUpdate):
         n = torch.tanh(x[:, 2 * d :] + r * m)
         return (n + z * (state - n),)
 
-    def forward(
-        self, by_input: Tensor, states: Tensor, weights: Sequence[Tensor]
-    ) -> tuple[Sequence[Tensor], Sequence[Tensor], Callable[[int], None], tuple[Tensor, ...]]:
-        """Get ready to run; the pre-activations become [r, z, m] where they stand."""
+    def forward(self, by_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
+        """Prepare the forward pass; the pre-activations become [r, z, m] in place."""
         (bias,) = weights
         d = states.shape[-1]
         sums = by_input.clone()
@@ -181,20 +157,19 @@ class GRUUpdate(ElementwiseUpdate):
         r, z, m = (part.unbind() for part in sums.split(d, dim=-1))
         rows, n, hidden, both = sums.unbind(), candidates.unbind(), states.unbind(), sums[..., : 2 * d].unbind()
 
-        def gate(t: int) -> None:
+        def step(t: int) -> None:
             both[t].sigmoid_()
             n[t].addcmul_(r[t], m[t]).tanh_()
             torch.lerp(n[t], hidden[t], z[t], out=hidden[t + 1])
 
-        return rows, rows, gate, (sums, candidates)
+        return rows, rows, step, (sums, candidates)
 
-    def backward(
-        self, states: Tensor, kept: Sequence[Tensor], arrived: Tensor, by_z: Tensor
-    ) -> tuple[Callable[[int, int], None], Callable[[int], None], Callable[[], Gradients]]:
-        """Get ready to go back."""
-        gates, candidates = kept
+    def backward(self, states: Tensor, saved: Sequence[Tensor], grad_states: Tensor, grad_z: Tensor) -> Backward:
+        """Prepare the backward pass."""
+        gates, candidates = saved
         d = states.shape[-1]
-        through, update, out = arrived.unbind(), gates[..., d : 2 * d].unbind(), by_z.unflatten(-1, (3, d)).unbind()
+        through, update = grad_states.unbind(), gates[..., d : 2 * d].unbind()
+        out = grad_z.unflatten(-1, (3, d)).unbind()
         by_candidate = torch.empty_like(candidates)
         local: dict[int, Tensor] = {}
 
@@ -212,13 +187,13 @@ class GRUUpdate(ElementwiseUpdate):
             by_update.mul_(torch.addcmul(z, z, z, value=-1))
             local.update(zip(range(start, stop), found.unbind(), strict=True))
 
-        def gate(t: int) -> None:
+        def step(t: int) -> None:
             torch.mul(local.pop(t), through[t + 1].unsqueeze(1), out=out[t])
             through[t].addcmul_(update[t], through[t + 1])
 
         def gradients() -> Gradients:
-            by_bias = by_z[..., 2 * d :].sum((0, 1))
-            torch.mul(by_candidate, arrived[1:], out=by_z[..., 2 * d :])
-            return by_z, by_bias
+            grad_bias = grad_z[..., 2 * d :].sum((0, 1))
+            torch.mul(by_candidate, grad_states[1:], out=grad_z[..., 2 * d :])
+            return grad_z, grad_bias
 
-        return slopes, gate, gradients
+        return slopes, step, gradients
