@@ -36,11 +36,11 @@ from unrolled.lab.papers.framework.provenance import describe_machine
 from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
 from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
-from unrolled.lab.training.callbacks import Step, Watcher
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.callbacks import Callback, Step
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.settings import TrainingSettings
-from unrolled.lab.training.task import Measure
+from unrolled.lab.training.task import Metric
 
 REAL = {
     "classify": "sst2", "regress": "sst-regression", "relate": "semeval2010", "tag": "conll2003", "lm": "ptb",
@@ -49,16 +49,16 @@ REAL = {
 WIDTH, COLUMNS, WINDOW = 256, 20, 35
 
 
-class Clock(Watcher):
+class Clock(Callback):
     """Notes when the first step begins, and when each ends."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
 
-    def begin(self, measures: Sequence[Measure], settings: TrainingSettings, step: int) -> None:
+    def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
         self.times.append(time.perf_counter())
 
-    def step(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         self.times.append(time.perf_counter())
 
 
@@ -74,14 +74,16 @@ def share(task: str, steps: int) -> str:
     """Train for so many steps; the engine counts the model's seconds, the clock all of them."""
     corpus, title = corpus_of(task)
     kind = TASKS.get(task)
-    settings = TrainingSettings(**{**kind.training, "epochs": 1000, "steps": steps, "log_every": 10, "device": "cpu"})
+    settings = TrainingSettings(
+        **{**kind.training_defaults, "epochs": 1000, "steps": steps, "log_every": 10, "device": "cpu"}
+    )
     clock = Clock()
     learned = kind.from_corpus(corpus, kind.Architecture())
     with tempfile.TemporaryDirectory() as room:
         # judging is not what is measured here: a handful of examples will do
         few = {"dev": corpus.dev[:20], "test": corpus.test[:20]} if isinstance(corpus.dev, tuple) else {}
         small = type(corpus)(**{**vars(corpus), **few})
-        train(learned, small, settings, Path(room) / "run", data=DataChoice(data=(corpus.name,)), watcher=clock)
+        train(learned, small, settings, Path(room) / "run", data=DataSettings(data=(corpus.name,)), callback=clock)
         lines = (Path(room) / "run" / "times.jsonl").read_text().splitlines()
     in_steps = sum(json.loads(line)["training"] for line in lines)
     judged = sum(json.loads(line)["judging"] for line in lines[:-1])  # the last comes after the last step
@@ -142,8 +144,8 @@ def ours(corpus: Corpus[Any], steps: int) -> float:
     clock = Clock()
     learned = kind.from_corpus(corpus, architecture)
     with tempfile.TemporaryDirectory() as room:
-        choice = DataChoice(data=(corpus.name,))
-        train(learned, corpus, settings, Path(room) / "run", data=choice, watcher=clock)
+        choice = DataSettings(data=(corpus.name,))
+        train(learned, corpus, settings, Path(room) / "run", data=choice, callback=clock)
     return steps * COLUMNS * WINDOW / (clock.times[-1] - clock.times[3])
 
 

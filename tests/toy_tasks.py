@@ -12,14 +12,14 @@ from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.corpus import Classification, Corpus, Example
 from unrolled.lab.models.factory import EncoderSettings
 from unrolled.lab.tasks.classify import Classify
-from unrolled.lab.training.callbacks import Watcher
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.callbacks import Callback
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.settings import TrainingSettings
-from unrolled.lab.training.task import Loss, Measure, Task
+from unrolled.lab.training.task import Loss, Metric, Task
 
 __all__ = ["DATA", "Carry", "Watching", "carry", "classify", "settings", "stream", "told", "weights"]
 
-DATA = DataChoice(data=("told",))
+DATA = DataSettings(data=("told",))
 SYMBOLS = 5
 
 
@@ -101,23 +101,23 @@ class Predictor(nn.Module):
 
 class Carry(Task):
     name = "carry"
-    about = "the next symbol of a stream"
+    description = "the next symbol of a stream"
     kind = Stream
     Architecture = EncoderSettings
-    measures = (
-        Measure("perplexity", "e to the mean cross-entropy of a symbol", higher=False, unit=""),
-        Measure("right", "the share of symbols that were foretold"),
+    metrics = (
+        Metric("perplexity", "e to the mean cross-entropy of a symbol", higher_is_better=False, unit=""),
+        Metric("right", "the share of symbols that were foretold"),
     )
 
     @classmethod
     def from_corpus(cls, _corpus, architecture):
         return cls(architecture)
 
-    def fields(self):
+    def to_record(self):
         return {}
 
     @classmethod
-    def from_fields(cls, _fields, architecture):
+    def from_record(cls, _fields, architecture):
         return cls(architecture)
 
     def build(self):
@@ -132,7 +132,7 @@ class Carry(Task):
         total = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="sum")
         return Loss(total, batch.targets.numel(), tuple(each.detach() for each in state))
 
-    def measure(self, model, batches):
+    def compute_metrics(self, model, batches):
         total, right, seen, state = 0.0, 0, 0, ()
         for batch in batches:
             logits, state = model(batch.inputs, state)
@@ -150,20 +150,20 @@ def carry(**architecture):
     return Carry(EncoderSettings(**chosen))
 
 
-class Watching(Watcher):
+class Watching(Callback):
     def __init__(self):
         self.steps, self.epochs, self.notices, self.ends = [], [], [], 0
 
-    def step(self, step):
+    def on_step(self, step):
         self.steps.append(step)
 
-    def epoch(self, epoch, best, _seconds):
+    def on_epoch(self, epoch, best, _seconds):
         self.epochs.append((epoch.number, best.number))
 
-    def notice(self, text):
+    def on_message(self, text):
         self.notices.append(text)
 
-    def end(self):
+    def on_end(self):
         self.ends += 1
 
 

@@ -7,7 +7,7 @@ import random
 import torch
 
 from unrolled.lab.data.corpus import SentencePair, Translation
-from unrolled.lab.tasks.translate import Translate, Translating
+from unrolled.lab.tasks.translate import Translate, TranslateSettings
 
 BASE = {"separate": False, "fed": False, "bidirectional": False, "attention": False, "layers": 1}
 WORDS = ("ask", "dig", "eat", "fly")
@@ -22,7 +22,7 @@ def backwards(count: int, seed: int) -> tuple[SentencePair, ...]:
 
 def task_of(corpus: Translation, **architecture) -> Translate:
     chosen = {"hidden": 32, "embedding": 16, "dropout": 0.0, "min_count": 1, "attention": True} | architecture
-    return Translate.from_corpus(corpus, Translating(**chosen))
+    return Translate.from_corpus(corpus, TranslateSettings(**chosen))
 
 
 def built(task: Translate, seed: int = 0):

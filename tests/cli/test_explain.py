@@ -18,7 +18,7 @@ from unrolled.expansions import EXPANSIONS, resolve
 from unrolled.lab.data.corpus import Classification, Example
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.tasks.classify import Classify
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.settings import TrainingSettings
 
@@ -34,7 +34,7 @@ def make_run(folder: Path, **architecture: object) -> Path:
     corpus = Classification(name="told", labels=("negative", "positive"), train=examples, dev=examples, test=examples)
     task = Classify.from_corpus(corpus, PooledSettings(hidden=6, embedding=5, dropout=0.2, **architecture))
     settings = TrainingSettings(epochs=1, lr=0.05, device="cpu", seed=1)
-    return train(task, corpus, settings, folder, data=DataChoice(data=("told",))).folder
+    return train(task, corpus, settings, folder, data=DataSettings(data=("told",))).folder
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from unrolled.errors import UnknownNameError, UsageError
 
-__all__ = ["Config"]
+__all__ = ["Settings"]
 
 _EXPECTED = {
     "bool_parsing": "true or false",
@@ -26,7 +26,7 @@ _KINDS = ("bool", "int", "float", "str")
 """What stands last in the place of a value that may be of several kinds, and is of none."""
 
 
-class Config(BaseModel):
+class Settings(BaseModel):
     """Settings that are checked when they are made and cannot change afterwards.
 
     Raises:

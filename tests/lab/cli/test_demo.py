@@ -14,7 +14,7 @@ from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, NegationRevi
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.papers.analyses.polarity import open_phrases
 from unrolled.lab.tasks.classify import Classify
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.run_folder import Run, load_run
 from unrolled.lab.training.settings import TrainingSettings
@@ -90,7 +90,7 @@ def untrained(tmp_path: Path) -> Run:
     corpus = NegationReviews().read().sample(64, 0)
     task = Classify.from_corpus(corpus, PooledSettings(encoder="gru", hidden=8, embedding=8, dropout=0.0))
     settings = TrainingSettings(epochs=1, lr=1e-6, device="cpu")
-    return train(task, corpus, settings, tmp_path / "run", data=DataChoice(data=("negation",)))
+    return train(task, corpus, settings, tmp_path / "run", data=DataSettings(data=("negation",)))
 
 
 def test_a_phrase_score_is_the_score_of_the_whole_phrase(untrained: Run) -> None:

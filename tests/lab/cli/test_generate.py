@@ -9,8 +9,8 @@ import torch
 
 from unrolled.lab.data.corpus import Classification, Example, Stream, Words
 from unrolled.lab.tasks.classify import Classify
-from unrolled.lab.tasks.lm import LanguageModelling, WordPrediction
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.tasks.lm import LanguageModelling, WordModelSettings
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.settings import TrainingSettings
 
@@ -22,14 +22,14 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "echoes"
     text = Stream(lambda: iter(LINES))
     corpus = Words(name="echoes", train=text, dev=text, test=text)
-    architecture = WordPrediction(hidden=16, embedding=8, dropout=0.0, bptt=8, tied=False)
+    architecture = WordModelSettings(hidden=16, embedding=8, dropout=0.0, bptt=8, tied=False)
     settings = TrainingSettings(epochs=8, batch=4, lr=0.03, device="cpu", patience=8)
     train(
         LanguageModelling.from_corpus(corpus, architecture),
         corpus,
         settings,
         folder,
-        data=DataChoice(data=("echoes.txt",)),
+        data=DataSettings(data=("echoes.txt",)),
     )
     return folder
 
@@ -67,7 +67,7 @@ def test_a_run_that_writes_no_text_is_refused(unrolled, tmp_path):
     corpus = Classification(name="films", train=examples, dev=examples, test=examples, labels=("no", "yes"))
     task = Classify.from_corpus(corpus, Classify.Architecture(hidden=4, embedding=4))
     train(
-        task, corpus, TrainingSettings(epochs=1, device="cpu"), tmp_path / "run", data=DataChoice(data=("films.tsv",))
+        task, corpus, TrainingSettings(epochs=1, device="cpu"), tmp_path / "run", data=DataSettings(data=("films.tsv",))
     )
     refused = unrolled("generate", tmp_path / "run")
     refused.assert_refused(2, "was trained for classify; expected a run of lm or chars")

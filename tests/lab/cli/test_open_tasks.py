@@ -12,7 +12,7 @@ import pytest
 from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
 from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.settings import TrainingSettings
 
@@ -39,9 +39,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         if not (folder / name).exists():
             task = TASKS.get(name)
             corpus = MADE_UP[task.kind](SMALL, 0)
-            settings = TrainingSettings(**{**task.training, "epochs": 1, "batch": 8, "device": "cpu"})
+            settings = TrainingSettings(**{**task.training_defaults, "epochs": 1, "batch": 8, "device": "cpu"})
             learned = task.from_corpus(corpus, task.Architecture(hidden=8, embedding=8))
-            train(learned, corpus, settings, folder / name, data=DataChoice(data=(corpus.name,)))
+            train(learned, corpus, settings, folder / name, data=DataSettings(data=(corpus.name,)))
         return folder / name
 
     return of

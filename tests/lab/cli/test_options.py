@@ -10,10 +10,10 @@ from pydantic import Field
 
 from unrolled.errors import UsageError
 from unrolled.lab.cli.options import Spreading, options, read_option, with_parameters
-from unrolled.lab.settings import Config
+from unrolled.lab.settings import Settings
 
 
-class Settings(Config):
+class Choices(Settings):
     hidden: int = Field(128, ge=1)
     """Size of its state."""
     lr: float = 0.001
@@ -43,7 +43,7 @@ def call(capsys):
             given.update({key: value for key, value in values.items() if value not in (None, [])})
 
         app = typer.Typer(add_completion=False)
-        command = with_parameters(keep, options(Settings, "Settings", defaults or {}), "go", "Go on.")
+        command = with_parameters(keep, options(Choices, "Settings", defaults or {}), "go", "Go on.")
         app.command("go", cls=Spreading)(command)
         typer.main.get_command(app)(list(words), standalone_mode=False)
         return given, capsys.readouterr().out

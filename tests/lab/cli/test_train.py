@@ -164,7 +164,7 @@ def test_the_help_of_a_task_has_all_its_settings_and_measures(unrolled: Command,
     text = " ".join(done.out.replace("│", " ").split())
     for field in (*task.Architecture.model_fields, *TrainingSettings.model_fields):
         assert f"--{field.replace('_', '-')} ".replace("--options ", "--option ") in text
-    for measure in task.measures:
+    for measure in task.metrics:
         assert f"{measure.name}: " in text
 
 
@@ -214,5 +214,5 @@ def test_settings_of_a_dataset_may_be_written_with_spaces_in_a_file(
     config = tmp_path / "run.yaml"
     config.write_text(f"data: {written}\nsteps: 1\nepochs: 1\nout: {tmp_path / 'run'}\n")
     assert unrolled("train", "brackets", "--config", config).status == 0
-    fields = load_run(tmp_path / "run").task.fields()
+    fields = load_run(tmp_path / "run").task.to_record()
     assert (fields["kinds"], fields["depth"]) == (2, 3)

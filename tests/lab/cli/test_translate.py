@@ -12,8 +12,8 @@ import pytest
 
 from unrolled.lab.data.corpus import Classification, Example, SentencePair, Translation
 from unrolled.lab.tasks.classify import Classify
-from unrolled.lab.tasks.translate import Translate, Translating
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.tasks.translate import Translate, TranslateSettings
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.settings import TrainingSettings
 
@@ -32,9 +32,13 @@ def pairs(count: int, seed: int) -> tuple[SentencePair, ...]:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A translator that knows three words."""
     corpus = Translation(name="told", train=pairs(300, 0), dev=pairs(20, 1), test=pairs(20, 2))
-    task = Translate.from_corpus(corpus, Translating(hidden=24, embedding=12, dropout=0.0, min_count=1, attention=True))
+    task = Translate.from_corpus(
+        corpus, TranslateSettings(hidden=24, embedding=12, dropout=0.0, min_count=1, attention=True)
+    )
     folder = tmp_path_factory.mktemp("runs") / "run"
-    train(task, corpus, TrainingSettings(epochs=10, batch=16, lr=0.02), folder, data=DataChoice(data=("a.de", "a.en")))
+    train(
+        task, corpus, TrainingSettings(epochs=10, batch=16, lr=0.02), folder, data=DataSettings(data=("a.de", "a.en"))
+    )
     return folder
 
 
@@ -92,7 +96,7 @@ def test_a_run_of_another_task_is_refused(unrolled: Command, tmp_path: Path) -> 
     examples = tuple(Example((word,), place % 2) for place, word in enumerate(WORDS * 4))
     corpus = Classification(name="told", labels=("a", "b"), train=examples, dev=examples, test=examples)
     task = Classify.from_corpus(corpus, Classify.Architecture(hidden=4, embedding=4))
-    train(task, corpus, TrainingSettings(epochs=1), tmp_path / "run", data=DataChoice(data=("a.tsv",)))
+    train(task, corpus, TrainingSettings(epochs=1), tmp_path / "run", data=DataSettings(data=("a.tsv",)))
     unrolled("translate", tmp_path / "run", "eins").assert_refused(
         2, "was trained for classify; expected a run of translate"
     )

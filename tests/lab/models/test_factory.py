@@ -19,7 +19,7 @@ from unrolled.lab.models.factory import (
     make_encoder,
     make_optimiser,
 )
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.settings import TrainingSettings
 
 
@@ -141,8 +141,8 @@ def test_the_same_generator_state_builds_the_same_weights():
         (PooledSettings, {"encoder": 3}, "^encoder is 3; expected text$"),
         (PooledSettings, {"options": 3}, "^options is 3; expected names and values$"),
         (PooledSettings, {"options": {"a": [1]}}, r"^options\.a is \[1\]; expected true, false, a number or text$"),
-        (DataChoice, {"data": 3}, "^data is 3; expected a list$"),
-        (DataChoice, {"data": ()}, r"^data is \(\); expected at least one$"),
+        (DataSettings, {"data": 3}, "^data is 3; expected a list$"),
+        (DataSettings, {"data": ()}, r"^data is \(\); expected at least one$"),
     ],
 )
 def test_a_wrong_setting_is_one_line_that_says_what_was_expected(kind, values, message):

@@ -31,7 +31,7 @@ def judge():
     def judge(task, model, examples, size=256):
         split = task.encode(examples)
         with torch.no_grad():
-            return task.measure(model, (split.select(which) for which in split.plan(size)))
+            return task.compute_metrics(model, (split.select(which) for which in split.plan(size)))
 
     return judge
 

@@ -9,7 +9,7 @@ from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.batches.bracket_strings import closing_targets
 from unrolled.lab.data.corpus import Brackets
 from unrolled.lab.data.datasets.dyck import DyckStrings
-from unrolled.lab.tasks.brackets import BracketEncoding, CloseBrackets
+from unrolled.lab.tasks.brackets import BracketSettings, CloseBrackets
 
 CORPUS = DyckStrings(2, 4, symbols=(800, 200, 400)).read()
 ARCHITECTURES = (
@@ -23,7 +23,7 @@ EVERY = pytest.mark.parametrize("parts", ARCHITECTURES, ids=lambda parts: "-".jo
 
 
 def made(**parts):
-    return CloseBrackets.from_corpus(CORPUS, BracketEncoding(**parts))
+    return CloseBrackets.from_corpus(CORPUS, BracketSettings(**parts))
 
 
 def trained(model):
@@ -50,7 +50,7 @@ def test_by_default_it_is_the_model_of_five_parameters():
 
 def test_other_encoders_are_as_large_as_hewitts():
     for kinds, depth, size in ((2, 3, 6), (8, 3, 24), (128, 3, 60), (2, 5, 10), (32, 5, 70)):
-        task = CloseBrackets(BracketEncoding(encoder="lstm"), kinds, depth)
+        task = CloseBrackets(BracketSettings(encoder="lstm"), kinds, depth)
         assert task.build().encoder.hidden_size == size
 
 
@@ -68,7 +68,7 @@ def test_weights_set_by_hand_close_every_bracket_and_a_gate_that_leaks_does_not(
 
 def test_five_parameters_learn_to_close_every_bracket_of_longer_strings(learn, judge):
     corpus = DyckStrings(2, 2, short=(1, 12), long=(17, 40), symbols=(600, 1, 400)).read()
-    task = CloseBrackets.from_corpus(corpus, BracketEncoding())
+    task = CloseBrackets.from_corpus(corpus, BracketSettings())
     found = [judge(task, learn(task, corpus.train, steps, lr=0.1), corpus.test) for steps in (0, 150)]
     assert [each["wcpa"] for each in found] == [0.0, 1.0]
 
@@ -162,7 +162,7 @@ def test_gradient_reaches_every_parameter(parts):
 
 def test_its_fields_make_the_same_task_again():
     task = made(encoder="lstm")
-    again = CloseBrackets.from_fields(json.loads(json.dumps(task.fields())), task.architecture)
+    again = CloseBrackets.from_record(json.loads(json.dumps(task.to_record())), task.architecture)
     assert (again.kinds, again.depth) == (2, 4)
     again.build().load_state_dict(task.build().state_dict())
 
@@ -171,7 +171,7 @@ def test_its_fields_make_the_same_task_again():
 @pytest.mark.parametrize("key", ["kinds", "depth"])
 def test_fields_that_were_touched_are_refused(key, value):
     with pytest.raises(DataError, match=f"{key} is {value}; expected a positive whole number"):
-        CloseBrackets.from_fields({"kinds": 2, "depth": 4, key: value}, BracketEncoding())
+        CloseBrackets.from_record({"kinds": 2, "depth": 4, key: value}, BracketSettings())
 
 
 def test_strings_of_another_language_are_refused():

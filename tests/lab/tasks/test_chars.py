@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from unrolled.lab.data.corpus import Characters, Stream
-from unrolled.lab.tasks.chars import CharacterModelling, CharacterPrediction
+from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
 
 
 def pairs(count, seed):
@@ -25,7 +25,7 @@ def corpus():
 
 def task_for(corpus, **architecture):
     settings = {"hidden": 10, "embedding": 6, "dropout": 0.0, "bptt": 10, **architecture}
-    return CharacterModelling.from_corpus(corpus, CharacterPrediction(**settings))
+    return CharacterModelling.from_corpus(corpus, CharacterModelSettings(**settings))
 
 
 def test_a_text_is_learned_to_its_entropy(corpus):
@@ -36,7 +36,7 @@ def test_a_text_is_learned_to_its_entropy(corpus):
 
     def judged():
         with torch.no_grad():
-            return task.measure(model.eval(), map(dev.select, dev.plan(4)))
+            return task.compute_metrics(model.eval(), map(dev.select, dev.plan(4)))
 
     untrained = judged()
     optimiser = torch.optim.Adam(model.parameters(), lr=0.03)
@@ -52,7 +52,7 @@ def test_a_text_is_learned_to_its_entropy(corpus):
     assert found["bpc"] == pytest.approx(1 / 3, abs=0.02)
     assert found["bpc"] == pytest.approx(found["loss"] / math.log(2))
     assert untrained["bpc"] == pytest.approx(math.log2(len(task.vocabulary)), rel=0.1)
-    assert set(found) == {measure.name for measure in task.measures}
+    assert set(found) == {measure.name for measure in task.metrics}
 
 
 def test_every_character_counts_line_ends_too(corpus):
@@ -65,7 +65,7 @@ def test_every_character_counts_line_ends_too(corpus):
 
 def test_fields_bring_the_task_back(corpus):
     task = task_for(corpus)
-    other = CharacterModelling.from_fields(task.fields(), task.architecture)
+    other = CharacterModelling.from_record(task.to_record(), task.architecture)
     assert other.vocabulary == task.vocabulary
     other.build().load_state_dict(task.build().state_dict())
 
@@ -88,5 +88,5 @@ def test_the_default_model_of_fifty_characters_has_less_than_half_a_million_para
     letters = "".join(map(chr, range(0x61, 0x61 + 50)))
     text = Stream(lambda: iter([letters]))
     corpus = Characters(name="letters", train=text, dev=text, test=text)
-    model = CharacterModelling.from_corpus(corpus, CharacterPrediction()).build()
+    model = CharacterModelling.from_corpus(corpus, CharacterModelSettings()).build()
     assert 400_000 < sum(parameter.numel() for parameter in model.parameters()) < 500_000

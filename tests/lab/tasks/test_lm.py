@@ -10,7 +10,7 @@ import torch
 
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import Stream, Words
-from unrolled.lab.tasks.lm import LanguageModelling, WordPrediction
+from unrolled.lab.tasks.lm import LanguageModelling, WordModelSettings
 from unrolled.lab.training.task import Task
 
 
@@ -31,7 +31,7 @@ def corpus():
 
 def task_for(corpus, **architecture):
     settings = {"hidden": 12, "embedding": 12, "dropout": 0.0, "bptt": 10, **architecture}
-    return LanguageModelling.from_corpus(corpus, WordPrediction(**settings))
+    return LanguageModelling.from_corpus(corpus, WordModelSettings(**settings))
 
 
 def learned(task, corpus, epochs=25, batch=5):
@@ -52,7 +52,7 @@ def learned(task, corpus, epochs=25, batch=5):
 def judged(task, model, lines, size=3):
     text = task.encode(lines)
     with torch.no_grad():
-        return task.measure(model, map(text.select, text.plan(size)))
+        return task.compute_metrics(model, map(text.select, text.plan(size)))
 
 
 def test_a_text_is_learned_to_its_entropy_by_what_remembers_and_not_by_what_does_not(corpus):
@@ -67,11 +67,11 @@ def test_perplexity_is_exp_of_nats_and_two_to_the_bits(corpus):
     task = task_for(corpus)
     torch.manual_seed(0)
     found = judged(task, task.build().eval(), corpus.dev)
-    assert set(found) == {measure.name for measure in task.measures}
+    assert set(found) == {measure.name for measure in task.metrics}
     assert found["perplexity"] == pytest.approx(math.exp(found["loss"])) == pytest.approx(2 ** found["bits"])
     assert found["perplexity"] == pytest.approx(len(task.vocabulary), rel=0.1)
     assert task.judge(1000.0)["perplexity"] == math.inf
-    assert not task.measures[0].higher
+    assert not task.metrics[0].higher_is_better
 
 
 def test_every_word_counts_line_ends_and_unknown_ones_too(corpus):
@@ -122,11 +122,11 @@ def test_a_text_begins_as_though_a_line_had_ended(corpus):
 
 def test_fields_bring_the_task_back(corpus):
     task = task_for(corpus, tied=False)
-    other = LanguageModelling.from_fields(task.fields(), task.architecture)
+    other = LanguageModelling.from_record(task.to_record(), task.architecture)
     assert other.vocabulary == task.vocabulary
     other.build().load_state_dict(task.build().state_dict())
     with pytest.raises(DataError, match="not a vocabulary of ours"):
-        LanguageModelling.from_fields({}, task.architecture)
+        LanguageModelling.from_record({}, task.architecture)
 
 
 def test_the_vocabulary_may_be_capped():
@@ -155,14 +155,14 @@ def test_words_are_spelt_with_spaces_between_and_a_line_each(corpus):
 def test_a_reading_ends_where_the_next_word_is_asked_for(corpus):
     task = task_for(corpus)
     model = task.build().double().eval()
-    reading = task.read(model, "red is green", at=1)
+    reading = task.prepare(model, "red is green", at=1)
     assert reading.tokens == ("red", "is")
     assert reading.outputs == task.vocabulary.words
     expected = model(torch.tensor([task.vocabulary.encode(["red", "is", "green"])]))[:, 1]
     torch.testing.assert_close(reading.model(*reading.inputs), expected)
-    assert task.read(model, "red is green").unknown == ("green",)
+    assert task.prepare(model, "red is green").unknown == ("green",)
     with pytest.raises(UsageError, match="at is 3; expected 0 to 2"):
-        task.read(model, "red is green", at=3)
+        task.prepare(model, "red is green", at=3)
 
 
 def test_it_is_a_task_of_the_zoo():

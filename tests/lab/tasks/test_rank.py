@@ -12,7 +12,7 @@ import torch
 import unrolled
 from unrolled.errors import DataError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Candidate, Question, Selection
-from unrolled.lab.tasks.rank import Rank, RankEncoding
+from unrolled.lab.tasks.rank import Rank, RankSettings
 
 ASKED = {"who": "ann", "where": "rome", "when": "noon"}
 FILLERS = ("it", "was", "so", "they", "say")
@@ -58,7 +58,7 @@ def corpus() -> Selection:
 
 def task_of(corpus: Selection, **architecture) -> Rank:
     chosen = {"hidden": 8, "embedding": 8, "dropout": 0.0, "word_dropout": 0.0} | architecture
-    return Rank.from_corpus(corpus, RankEncoding(**chosen))
+    return Rank.from_corpus(corpus, RankSettings(**chosen))
 
 
 def built(task: Rank):
@@ -82,7 +82,7 @@ def learned(task: Rank, corpus: Selection, epochs: int = 6):
 @torch.no_grad()
 def judged(task: Rank, model, questions, size=8):
     split = task.encode(questions)
-    return task.measure(model.eval(), [split.select(which) for which in split.plan(size)])
+    return task.compute_metrics(model.eval(), [split.select(which) for which in split.plan(size)])
 
 
 @pytest.mark.parametrize("switches", [{}, {"overlap": False}, {"encoder": "mlstm", "pooling": "last"}], ids=str)
@@ -194,7 +194,7 @@ def test_a_batch_holds_what_was_said(corpus):
 
 def test_fields_make_the_same_task_again(corpus):
     task = task_of(corpus)
-    again = Rank.from_fields(json.loads(json.dumps(task.fields())), task.architecture)
+    again = Rank.from_record(json.loads(json.dumps(task.to_record())), task.architecture)
     assert (again.vocabulary, again.overlap) == (task.vocabulary, task.overlap)
     assert judged(task, built(task), corpus.dev[:5]) == judged(again, built(again), corpus.dev[:5])
 
@@ -206,7 +206,7 @@ def test_fields_make_the_same_task_again(corpus):
 def test_fields_that_were_touched_are_refused(corpus, change, message):
     task = task_of(corpus)
     with pytest.raises(DataError, match=message):
-        Rank.from_fields({**task.fields(), **change}, task.architecture)
+        Rank.from_record({**task.to_record(), **change}, task.architecture)
 
 
 RIGHT = Candidate(("ann",), True)
@@ -228,7 +228,7 @@ def test_splits_that_teach_nothing_are_refused(corpus, questions, message):
 
 def test_settings_are_checked():
     with pytest.raises(UnknownNameError, match="did you mean 'overlap'"):
-        RankEncoding(overlaps=True)
+        RankSettings(overlaps=True)
 
 
 @pytest.mark.parametrize("overlap", [True, False])
@@ -236,7 +236,7 @@ def test_the_score_of_a_pair_opens(corpus, overlap):
     task = task_of(corpus, overlap=overlap)
     model = learned(task, corpus, 3)
     question, sentence = ("who", "then"), ("It", "was", "ann", "nowhere")
-    reading = task.read(model, "who then ||| It was ann nowhere")
+    reading = task.prepare(model, "who then ||| It was ann nowhere")
     assert (reading.tokens, reading.unknown, reading.outputs) == (sentence, ("nowhere",), ("score",))
     split = task.encode([Question(question, (Candidate(sentence, True),))])
     expected = task._scores(model, split.select(torch.tensor([0])))[0, 0].item()
@@ -249,10 +249,10 @@ def test_the_score_of_a_pair_opens(corpus, overlap):
 def test_a_text_that_is_no_pair_is_refused(corpus, text):
     task = task_of(corpus)
     with pytest.raises(UsageError, match=r"expected: question \|\|\| sentence"):
-        task.read(built(task), text)
+        task.prepare(built(task), text)
 
 
 def test_a_pair_has_no_positions(corpus):
     task = task_of(corpus)
     with pytest.raises(UsageError, match="at is 1; expected none"):
-        task.read(built(task), "who ||| ann", 1)
+        task.prepare(built(task), "who ||| ann", 1)

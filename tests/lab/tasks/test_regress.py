@@ -65,7 +65,7 @@ def test_the_measures_are_numpys(learn, judge):
         "pearson": np.corrcoef(said, true)[0, 1],
     }
     assert judge(task, model, CORPUS.dev, 4) == pytest.approx(expected, rel=1e-4)
-    assert not task.measures[0].higher
+    assert not task.metrics[0].higher_is_better
 
 
 def test_the_loss_is_the_squared_error_whatever_the_batches(learn, cost):
@@ -89,14 +89,14 @@ def test_gradient_reaches_every_parameter():
 
 def test_its_fields_make_the_same_task_again():
     task = made()
-    again = Regress.from_fields(json.loads(json.dumps(task.fields())), task.architecture)
+    again = Regress.from_record(json.loads(json.dumps(task.to_record())), task.architecture)
     assert (again.vocabulary, again.mean) == (task.vocabulary, task.mean)
 
 
 @pytest.mark.parametrize("mean", [None, "3", math.nan, math.inf, True])
 def test_fields_that_were_touched_are_refused(mean):
     with pytest.raises(DataError, match=r"mean is .*; expected a finite number"):
-        Regress.from_fields({**made().fields(), "mean": mean}, PooledSettings(**SMALL))
+        Regress.from_record({**made().to_record(), "mean": mean}, PooledSettings(**SMALL))
 
 
 @pytest.mark.parametrize("rating", [math.nan, math.inf, 1e300])
@@ -109,6 +109,6 @@ def test_what_is_no_number_is_refused(rating):
 
 def test_a_typed_text_is_read():
     task = made()
-    reading = task.read(task.build().eval(), "very fine")
+    reading = task.prepare(task.build().eval(), "very fine")
     assert reading.outputs == ("rating",)
     assert reading.model(*reading.inputs).shape == (1, 1)

@@ -14,7 +14,7 @@ from unrolled.lab.data.tokenise import tokenise_marked
 from unrolled.lab.metrics.relation_f1 import relation_f1
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.tasks.classify import Classify
-from unrolled.lab.tasks.relate import Relate, Relating
+from unrolled.lab.tasks.relate import Relate, RelateSettings
 
 LABELS = ("Cause-Effect(e1,e2)", "Cause-Effect(e2,e1)", "Other")
 SMALL = {"embedding": 6, "hidden": 8, "dropout": 0.0, "word_dropout": 0.0}
@@ -38,7 +38,7 @@ PLAIN = Classification(name="plain", labels=LABELS, train=CORPUS.train, dev=CORP
 
 
 def made(**parts):
-    return Relate.from_corpus(CORPUS, Relating(**SMALL | parts))
+    return Relate.from_corpus(CORPUS, RelateSettings(**SMALL | parts))
 
 
 def without_markers(examples):
@@ -65,7 +65,7 @@ def test_its_first_measure_is_the_official_score_of_what_it_says(learn, judge):
     said = [LABELS[label] for label in logits.argmax(-1).tolist()]
     true = [LABELS[each.label] for each in CORPUS.dev]
     scores = judge(task, model, CORPUS.dev, 4)
-    assert task.measures[0].name == "f1"
+    assert task.metrics[0].name == "f1"
     assert scores["f1"] == pytest.approx(relation_f1(true, said))
     assert scores["loss"] == pytest.approx(cross_entropy(logits, batch.labels).item(), rel=1e-5)
     assert 0 < scores["f1"] < 1
@@ -86,7 +86,7 @@ def test_whole_texts(task, learn, judge, cost):
         tokens = torch.tensor([task.vocabulary.encode(each.tokens)])
         alone -= model(tokens)[0].log_softmax(-1)[each.label].item()
     assert total == pytest.approx(alone)
-    again = type(task).from_fields(json.loads(json.dumps(task.fields())), task.architecture)
+    again = type(task).from_record(json.loads(json.dumps(task.to_record())), task.architecture)
     assert (again.vocabulary, again.labels) == (task.vocabulary, task.labels)
     again.build().load_state_dict(model.state_dict())
     ((vocabulary, embedding),) = task.embeddings(model)
@@ -113,7 +113,7 @@ def test_gradient_reaches_every_parameter(pooling):
 )
 def test_fields_that_were_touched_are_refused(fields, message):
     with pytest.raises(DataError, match=message):
-        Relate.from_fields(fields, Relating(**SMALL))
+        Relate.from_record(fields, RelateSettings(**SMALL))
 
 
 def test_labels_that_training_did_not_know_are_refused():
@@ -126,15 +126,15 @@ def test_labels_that_training_did_not_know_are_refused():
 def test_what_it_says_of_a_typed_text_is_accounted_for(learn):
     task = made()
     model = learn(task, CORPUS.train).double()
-    reading = task.read(model, "the <e1>fire</e1> makes <e2>ash</e2>")
+    reading = task.prepare(model, "the <e1>fire</e1> makes <e2>ash</e2>")
     assert reading.tokens == ("the", "<e1>", "fire", "</e1>", "makes", "<e2>", "ash", "</e2>")
     assert (reading.unknown, reading.outputs) == (("ash",), LABELS)
     found = unrolled.explain(reading.model, *reading.inputs, target=0, tokens=reading.tokens)
     assert abs(found.ledger.remainder) < 1e-6
     assert found.ledger.logit == pytest.approx(reading.model(*reading.inputs)[0, 0].item())
     with pytest.raises(DataError, match="expected <e1>"):
-        task.read(model, "the fire makes ash")
+        task.prepare(model, "the fire makes ash")
     with pytest.raises(UsageError, match="at is 0; expected none"):
-        task.read(model, "the <e1>fire</e1> makes <e2>ash</e2>", at=0)
+        task.prepare(model, "the <e1>fire</e1> makes <e2>ash</e2>", at=0)
     with pytest.raises(UsageError, match="the sentence is empty"):
-        Classify.from_corpus(PLAIN, PooledSettings(**SMALL)).read(model, " ")
+        Classify.from_corpus(PLAIN, PooledSettings(**SMALL)).prepare(model, " ")

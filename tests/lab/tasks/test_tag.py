@@ -11,7 +11,7 @@ import unrolled
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import TaggedSentence, Tagging
 from unrolled.lab.data.vocabulary import Vocabulary
-from unrolled.lab.tasks.tag import Tag, TagEncoding
+from unrolled.lab.tasks.tag import Tag, TagSettings
 
 SMALL = {"embedding": 6, "hidden": 8, "dropout": 0.0, "word_dropout": 0.0}
 PEOPLE, PLACES = ("Ada", "Alan", "Grace"), ("Paris", "Rome", "Oslo")
@@ -49,7 +49,7 @@ PARTS = Tagging(
 
 
 def made(corpus=CORPUS, **parts):
-    return Tag.from_corpus(corpus, TagEncoding(**SMALL | parts))
+    return Tag.from_corpus(corpus, TagSettings(**SMALL | parts))
 
 
 @pytest.mark.parametrize("crf", [True, False])
@@ -120,8 +120,8 @@ def test_shapes_tell_what_lower_case_hides(learn, judge):
 def test_tags_that_spell_nothing_are_judged_by_tokens_alone(learn, judge):
     task = made(PARTS)
     assert task.tags == ("DT", "NN", "VB")
-    assert [each.name for each in task.measures] == ["accuracy", "loss"]
-    assert made().measures[0].name == "f1"
+    assert [each.name for each in task.metrics] == ["accuracy", "loss"]
+    assert made().metrics[0].name == "f1"
     scores = judge(task, learn(task, PARTS.train), PARTS.test)
     assert set(scores) == {"accuracy", "loss"}
     assert scores["accuracy"] == 1.0
@@ -155,13 +155,13 @@ def _rows(said):
 
 def test_its_fields_make_the_same_task_again():
     for task in (made(), made(PARTS)):
-        again = Tag.from_fields(json.loads(json.dumps(task.fields())), task.architecture)
-        assert again.fields() == task.fields()
-        assert (again.tags, again.spans, again.grammar, again.measures) == (
+        again = Tag.from_record(json.loads(json.dumps(task.to_record())), task.architecture)
+        assert again.to_record() == task.to_record()
+        assert (again.tags, again.spans, again.grammar, again.metrics) == (
             task.tags,
             task.spans,
             task.grammar,
-            task.measures,
+            task.metrics,
         )
         again.build().load_state_dict(task.build().state_dict())
 
@@ -177,10 +177,10 @@ def test_its_fields_make_the_same_task_again():
     ],
 )
 def test_fields_that_were_touched_are_refused(key, value, message):
-    fields = copy.deepcopy(dict(made().fields()))
+    fields = copy.deepcopy(dict(made().to_record()))
     for wrong in ({**fields, key: value}, {name: each for name, each in fields.items() if name != key}):
         with pytest.raises(DataError, match=message if key in wrong else key):
-            Tag.from_fields(wrong, TagEncoding(**SMALL))
+            Tag.from_record(wrong, TagSettings(**SMALL))
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_only_training_words_are_known():
 def test_what_it_says_of_one_token_is_accounted_for(learn):
     task = made()
     model = learn(task, CORPUS.train).double()
-    reading = task.read(model, "Ada Lovelace slept in Rome", at=0)
+    reading = task.prepare(model, "Ada Lovelace slept in Rome", at=0)
     assert (reading.tokens, reading.unknown) == (("Ada", "Lovelace", "slept", "in", "Rome"), ("Lovelace",))
     assert reading.outputs == task.tags
     logits = reading.model(*reading.inputs)
@@ -224,10 +224,10 @@ def test_what_it_says_of_one_token_is_accounted_for(learn):
     found = unrolled.explain(reading.model, *reading.inputs, target=task.tags.index("B-PER"), tokens=reading.tokens)
     assert abs(found.ledger.remainder) < 1e-6
     assert found.ledger.logit == pytest.approx(logits[0, task.tags.index("B-PER")].item())
-    last = task.read(model, "Ada Lovelace slept in Rome")
+    last = task.prepare(model, "Ada Lovelace slept in Rome")
     assert torch.equal(
-        last.model(*last.inputs), task.read(model, "Ada Lovelace slept in Rome", at=4).model(*last.inputs)
+        last.model(*last.inputs), task.prepare(model, "Ada Lovelace slept in Rome", at=4).model(*last.inputs)
     )
     for text, at, message in (("", None, "the sentence is empty"), ("Ada slept", 2, "at is 2; expected 0 to 1")):
         with pytest.raises(UsageError, match=message):
-            task.read(model, text, at)
+            task.prepare(model, text, at)

@@ -39,7 +39,7 @@ def learned(task: Translate, corpus: Translation, epochs: int):
 @torch.no_grad()
 def judged(task: Translate, model, pairs, size=16):
     split = task.encode(pairs)
-    return task.measure(model.eval(), [split.select(which) for which in split.plan(size)])
+    return task.compute_metrics(model.eval(), [split.select(which) for which in split.plan(size)])
 
 
 @pytest.fixture(scope="module")
@@ -151,10 +151,10 @@ def test_a_word_nobody_knows_is_unknown_to_the_model_and_itself_to_the_measure(c
 
 
 def test_the_signature_of_bleu_is_told():
-    (about,) = (measure.about for measure in Translate.measures if measure.name == "bleu")
+    (about,) = (measure.description for measure in Translate.metrics if measure.name == "bleu")
     assert "tok:none" in about
     assert "smooth:exp" in about
-    assert Translate.measures[0].name == "bleu"
+    assert Translate.metrics[0].name == "bleu"
 
 
 # Words
@@ -178,7 +178,7 @@ def test_a_word_that_is_called_like_the_sentences_end_does_not_end_it():
 
 def test_fields_make_the_same_task_again(corpus):
     task = task_of(corpus)
-    again = Translate.from_fields(json.loads(json.dumps(task.fields())), task.architecture)
+    again = Translate.from_record(json.loads(json.dumps(task.to_record())), task.architecture)
     assert (again.source, again.target) == (task.source, task.target)
     model, other = built(task), built(again)
     other.load_state_dict(model.state_dict())
@@ -196,7 +196,7 @@ def test_fields_make_the_same_task_again(corpus):
 def test_fields_that_were_touched_are_refused(corpus, change, message):
     task = task_of(corpus)
     with pytest.raises(DataError, match=message):
-        Translate.from_fields({**task.fields(), **change}, task.architecture)
+        Translate.from_record({**task.to_record(), **change}, task.architecture)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_word_of_the_translation_opens(corpus, switches):
     task = task_of(corpus, **switches)
     model = learned(task, corpus, 2)
     (said,) = task.translate(model, task.look_up(("dig", "fly", "ask"))[None], torch.tensor([3]))
-    reading = task.read(model, "dig FLY ask", at=1)
+    reading = task.prepare(model, "dig FLY ask", at=1)
     word = ([*said, END])[1]
     logits = reading.model(*reading.inputs)
     assert int(logits[0].argmax()) == word
@@ -253,7 +253,7 @@ def test_a_word_of_the_translation_opens(corpus, switches):
 
 def test_a_beginning_of_the_translation_can_be_given(translator):
     task, model = translator
-    reading = task.read(model, "dig fly nobody ||| ASK ASK odd")
+    reading = task.prepare(model, "dig fly nobody ||| ASK ASK odd")
     assert reading.inputs[1].tolist() == [[END, *task.target.encode(("ASK", "ASK")), UNKNOWN]]
     assert reading.unknown == ("nobody",)
     expected = model(task.look_up(("dig", "fly", "nobody"))[None], reading.inputs[1])[:, 3]
@@ -272,4 +272,4 @@ def test_a_beginning_of_the_translation_can_be_given(translator):
 def test_a_text_that_cannot_be_opened_is_refused(corpus, text, at, message):
     task = task_of(corpus)
     with pytest.raises(UsageError, match=message):
-        task.read(built(task).eval(), text, at)
+        task.prepare(built(task).eval(), text, at)

@@ -7,7 +7,7 @@ import pytest
 from toy_translation import BASE, backwards, built, task_of
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Translation
-from unrolled.lab.tasks.translate import Translate, Translating
+from unrolled.lab.tasks.translate import Translate, TranslateSettings
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +59,10 @@ def test_a_reversed_source_is_read_from_its_end_and_the_target_is_not(corpus, re
 
 def test_what_cannot_be_is_refused():
     with pytest.raises(UsageError, match="bidirectional without separate"):
-        Translating(separate=False)
+        TranslateSettings(separate=False)
     with pytest.raises(UsageError, match="vm carries no state to a decoder; expected rnn, gru, lstm or a recurrent"):
-        Translating(encoder="vm")
+        TranslateSettings(encoder="vm")
     with pytest.raises(UnknownNameError, match="did you mean 'gru'"):
-        Translating(encoder="gruu")
+        TranslateSettings(encoder="gruu")
     with pytest.raises(UnknownNameError, match="did you mean 'attention'"):
-        Translating(atention=True)
+        TranslateSettings(atention=True)

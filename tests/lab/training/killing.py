@@ -60,7 +60,7 @@ def start(case, folder):
 
 def go_on(case, folder):
     if folder.exists():
-        return engine.resume(folder, case.corpus, kind=case.kind)
+        return engine.resume(folder, case.corpus, task_class=case.kind)
     return start(case, folder)  # it was killed before there was anything to resume
 
 

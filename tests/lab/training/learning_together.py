@@ -17,7 +17,7 @@ from torch import distributed
 from toy_tasks import DATA, Carry, carry, classify, stream, told
 from unrolled.errors import UnrolledError
 from unrolled.lab.tasks.classify import Classify
-from unrolled.lab.training.callbacks import Watcher
+from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.settings import TrainingSettings
 
@@ -49,10 +49,10 @@ def narrow(dropout):
 CASES = {"texts": (texts, Double), "streams": (streams, Carry), "narrow": (narrow, Carry)}
 
 
-class Stopping(Watcher):
+class Stopping(Callback):
     """Sends SIGTERM to this process, the second of them, after a step."""
 
-    def step(self, step):
+    def on_step(self, step):
         if step.number == 4 and os.environ["RANK"] == "1":
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -64,10 +64,10 @@ def learn(name, how, folder):
         settings |= {"lr": 1e200}
     try:
         if how == "resumed":
-            run = resume(folder, corpus, kind=kind)
+            run = resume(folder, corpus, task_class=kind)
         else:
-            watcher = Stopping() if how == "stopped" else None
-            run = train(task, corpus, TrainingSettings(**settings), folder, data=DATA, watcher=watcher)
+            callback = Stopping() if how == "stopped" else None
+            run = train(task, corpus, TrainingSettings(**settings), folder, data=DATA, callback=callback)
     except UnrolledError as error:
         return {"code": error.exit_code, "text": str(error)}
     return {"weights": [value for each in run.model.state_dict().values() for value in each.flatten().tolist()]}

@@ -15,17 +15,17 @@ from toy_tasks import DATA, Carry, Watching, carry, classify, settings, stream, 
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import load_run
-from unrolled.lab.training.task import Loss, Measure, Task
+from unrolled.lab.training.task import Loss, Metric, Task
 
 
 class Scripted(Task):
     """A task that learns nothing and measures what it was told to, one value an epoch."""
 
     name = "scripted"
-    about = "nothing"
+    description = "nothing"
     kind = object
     Architecture = Carry.Architecture
-    measures = (Measure("first", "what counts", higher=False), Measure("second", "what breaks ties"))
+    metrics = (Metric("first", "what counts", higher_is_better=False), Metric("second", "what breaks ties"))
 
     def __init__(self, script, corpus):
         super().__init__(Carry.Architecture())
@@ -35,9 +35,9 @@ class Scripted(Task):
     def from_corpus(cls, corpus, architecture):
         raise NotImplementedError
 
-    from_fields = from_corpus
+    from_record = from_corpus
 
-    def fields(self):
+    def to_record(self):
         return {}
 
     def build(self):
@@ -52,7 +52,7 @@ class Scripted(Task):
         model.steps += 1
         return Loss(model(torch.ones(len(batch), 2)).square().sum(), len(batch), state)
 
-    def measure(self, model, batches):
+    def compute_metrics(self, model, batches):
         assert not model.training
         assert not torch.is_grad_enabled()
         assert sum(map(len, batches)) in (20, 40)
@@ -73,7 +73,7 @@ def test_a_task_learns_what_can_be_learned_and_the_run_says_so(trained):
 def test_the_measures_are_those_of_the_weights_in_the_run(trained, task, corpus):
     encoded = task.encode(corpus.test)
     with torch.no_grad():
-        found = task.measure(trained.model, [encoded.select(which) for which in encoded.plan(7)])
+        found = task.compute_metrics(trained.model, [encoded.select(which) for which in encoded.plan(7)])
     assert trained.metrics["test_loss"] == pytest.approx(found["loss"], rel=1e-5)
 
 
@@ -128,7 +128,7 @@ def test_training_stops_after_epochs_without_a_better_one_and_the_best_weights_s
     script = [(3.0, 0.0), (2.0, 0.0), (1.0, 0.0), (1.5, 9.0), (1.1, 0.0), (0.1, 0.0)]
     watching = Watching()
     chosen = settings(epochs=6, patience=2)
-    run = train(Scripted(script, corpus), corpus, chosen, tmp_path / "run", data=DATA, watcher=watching)
+    run = train(Scripted(script, corpus), corpus, chosen, tmp_path / "run", data=DATA, callback=watching)
     assert watching.epochs == [(1, 1), (2, 2), (3, 3), (4, 3), (5, 3)]
     assert run.metrics["best_epoch"] == 3
     assert run.metrics["epochs"] == 5
@@ -154,14 +154,14 @@ def test_among_equals_the_next_measure_decides_and_what_is_no_number_is_worst(co
 
 def test_steps_cut_an_epoch_short_and_what_was_learned_is_judged(task, corpus, tmp_path):
     watching = Watching()
-    run = train(task, corpus, settings(steps=13), tmp_path / "run", data=DATA, watcher=watching)
+    run = train(task, corpus, settings(steps=13), tmp_path / "run", data=DATA, callback=watching)
     assert [step.number for step in watching.steps] == list(range(1, 14))
     assert [epoch.step for epoch in run.history][-1] == run.metrics["steps"] == 13
 
 
 def test_the_watcher_sees_every_batch_go_by(task, corpus, tmp_path):
     watching = Watching()
-    train(task, corpus, settings(epochs=2), tmp_path / "run", data=DATA, watcher=watching)
+    train(task, corpus, settings(epochs=2), tmp_path / "run", data=DATA, callback=watching)
     for epoch in (1, 2):
         steps = [step for step in watching.steps if step.epoch == epoch]
         assert [step.done for step in steps] == list(range(1, steps[0].total + 1))
@@ -181,7 +181,7 @@ def test_the_gradient_is_cut_to_the_norm_that_was_asked_for_and_its_own_norm_is_
         task = Steep([(1.0, 1.0)], corpus)
         torch.manual_seed(chosen.seed)
         before = nn.utils.parameters_to_vector(task.build().parameters())
-        run = train(task, corpus, chosen, tmp_path / str(clip), data=DATA, watcher=watching)
+        run = train(task, corpus, chosen, tmp_path / str(clip), data=DATA, callback=watching)
         moved[clip] = (weights(run) - before).norm().item() / chosen.lr
         assert watching.steps[0].norm > 1e4
         line = json.loads((run.folder / "log.jsonl").read_text().splitlines()[-1])

@@ -13,7 +13,7 @@ import pytest
 
 from toy_tasks import DATA, Carry, carry, classify, stream, told
 from unrolled.errors import DataError, FileError, StoppedError
-from unrolled.lab.training.callbacks import Watcher
+from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.settings import TrainingSettings
@@ -21,18 +21,18 @@ from unrolled.lab.training.settings import TrainingSettings
 SETTINGS = TrainingSettings(epochs=3, batch=4, lr=0.02, device="cpu", log_every=3, checkpoint_every=5)
 
 
-class Recording(Watcher):
+class Recording(Callback):
     """Does something after a step."""
 
     def __init__(self, at=None, action=lambda: None):
         self.at, self.action, self.steps, self.notices = at, action, [], []
 
-    def step(self, step):
+    def on_step(self, step):
         self.steps.append(step.number)
         if step.number == self.at:
             self.action()
 
-    def notice(self, text):
+    def on_message(self, text):
         self.notices.append(text)
 
 
@@ -65,12 +65,12 @@ def test_a_signal_ends_the_training_after_the_step_under_way_and_it_can_be_resum
     watching = Recording(at, send(number))
     before = signal.getsignal(number)
     with pytest.raises(error, match=rf"stopped and saved after step {at + 1} of .*run, which can be resumed") as caught:
-        train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA, watcher=watching)
+        train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA, callback=watching)
     # it came after step `at` had been made, so the next one is under way: that one is finished, and no other
     assert watching.steps == list(range(1, at + 2))
     assert getattr(caught.value, "exit_code", 143) == 143
     assert signal.getsignal(number) == before
-    resume(tmp_path / "run", corpus, kind=Carry)
+    resume(tmp_path / "run", corpus, task_class=Carry)
     assert outcome(tmp_path / "run") == outcome(whole.folder)
 
 
@@ -79,8 +79,8 @@ def test_the_last_step_of_an_epoch_is_a_step_like_others(corpus, whole, tmp_path
     for at in (last - 1, last):
         folder = tmp_path / str(at)
         with pytest.raises(StoppedError):
-            train(carry(), corpus, SETTINGS, folder, data=DATA, watcher=Recording(at, send(signal.SIGTERM)))
-        resume(folder, corpus, kind=Carry)
+            train(carry(), corpus, SETTINGS, folder, data=DATA, callback=Recording(at, send(signal.SIGTERM)))
+        resume(folder, corpus, task_class=Carry)
         assert outcome(folder) == outcome(whole.folder)
 
 
@@ -89,7 +89,7 @@ def test_a_signal_while_dev_or_test_is_looked_at_ends_the_look(corpus, whole, tm
     class Interrupted(Carry):
         looks = 0
 
-        def measure(self, model, batches):
+        def compute_metrics(self, model, batches):
             self.looks += 1
             seen = []
             for batch in batches:
@@ -97,12 +97,12 @@ def test_a_signal_while_dev_or_test_is_looked_at_ends_the_look(corpus, whole, tm
                 if self.looks == look and len(seen) == 2:
                     os.kill(os.getpid(), signal.SIGTERM)
                 assert self.looks != look or len(seen) < 3
-            return super().measure(model, seen)
+            return super().compute_metrics(model, seen)
 
     task = Interrupted(carry().architecture)
     with pytest.raises(StoppedError):
         train(task, corpus, SETTINGS, tmp_path / "run", data=DATA)
-    resume(tmp_path / "run", corpus, kind=Carry)
+    resume(tmp_path / "run", corpus, task_class=Carry)
     assert outcome(tmp_path / "run") == outcome(whole.folder)
 
 
@@ -113,7 +113,7 @@ def test_a_second_ctrl_c_is_not_waited_for(corpus, tmp_path):
 
     watching = Recording(3, twice)
     with pytest.raises(KeyboardInterrupt):
-        train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA, watcher=watching)
+        train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA, callback=watching)
     assert watching.steps == [1, 2, 3]
 
 
@@ -167,7 +167,7 @@ def test_a_full_disk_costs_nothing_but_the_steps_since_the_last_checkpoint(
     assert caught.value.exit_code == 74
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.rglob("*.tmp"))
-    resume(tmp_path / "run", corpus, kind=Carry)
+    resume(tmp_path / "run", corpus, task_class=Carry)
     assert outcome(tmp_path / "run") == outcome(whole.folder)
 
 
@@ -200,16 +200,16 @@ def test_a_disk_that_is_full_for_real(corpus, whole, tiny_disk):
             ballast.write_bytes(bytes(160_000))
 
     with pytest.raises(FileError, match="No space left on device"):
-        train(carry(), corpus, SETTINGS, tiny_disk / "run", data=DATA, watcher=Recording(7, fill))
+        train(carry(), corpus, SETTINGS, tiny_disk / "run", data=DATA, callback=Recording(7, fill))
     assert not list(tiny_disk.rglob("*.tmp"))
     ballast.unlink()
-    resume(tiny_disk / "run", corpus, kind=Carry)
+    resume(tiny_disk / "run", corpus, task_class=Carry)
     assert outcome(tiny_disk / "run") == outcome(whole.folder)
 
 
 def stopped(corpus, folder, at=13):
     with pytest.raises(StoppedError):
-        train(carry(), corpus, SETTINGS, folder, data=DATA, watcher=Recording(at, send(signal.SIGTERM)))
+        train(carry(), corpus, SETTINGS, folder, data=DATA, callback=Recording(at, send(signal.SIGTERM)))
     return sorted((folder / "checkpoints").glob("step-*"))
 
 
@@ -225,7 +225,7 @@ def test_a_damaged_checkpoint_is_known_and_the_one_before_it_taken(corpus, whole
     older, newer = stopped(corpus, tmp_path / "run")
     spoil(newer, how)
     watching = Recording()
-    resume(tmp_path / "run", corpus, kind=Carry, watcher=watching)
+    resume(tmp_path / "run", corpus, task_class=Carry, callback=watching)
     assert len(watching.notices) == 1
     assert f"{newer} is damaged; expected the checksum that its name holds" in watching.notices[0]
     assert watching.steps[0] == int(older.name.split("-")[1]) + 1
@@ -236,7 +236,7 @@ def test_without_a_whole_checkpoint_nothing_is_made_up(corpus, tmp_path):
     for path in stopped(corpus, tmp_path / "run"):
         spoil(path, "one bit")
     with pytest.raises(DataError, match="no whole checkpoint; expected at least one"):
-        resume(tmp_path / "run", corpus, kind=Carry)
+        resume(tmp_path / "run", corpus, task_class=Carry)
 
 
 def test_damaged_best_weights_are_known_and_those_before_them_taken(corpus, whole, tmp_path):
@@ -246,12 +246,12 @@ def test_damaged_best_weights_are_known_and_those_before_them_taken(corpus, whol
     # just after the second epoch, which was better than the first
     watching = Recording(whole.history[1].step + 1, crash)
     with pytest.raises(InterruptedError):
-        train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA, watcher=watching)
+        train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA, callback=watching)
     best = sorted((tmp_path / "run" / "checkpoints").glob("best-*"), key=lambda path: path.stat().st_mtime_ns)
     assert len(best) == 2
     spoil(best[-1], "one bit")
     watching = Recording()
-    resume(tmp_path / "run", corpus, kind=Carry, watcher=watching)
+    resume(tmp_path / "run", corpus, task_class=Carry, callback=watching)
     assert any("is damaged" in notice for notice in watching.notices)
     assert outcome(tmp_path / "run") == outcome(whole.folder)
 
@@ -261,13 +261,13 @@ def test_a_log_that_has_lost_lines_is_not_gone_on_with(corpus, tmp_path):
     log = tmp_path / "run" / "log.jsonl"
     log.write_bytes(log.read_bytes()[:-5])
     with pytest.raises(DataError, match=r"log\.jsonl has \d+ bytes; expected the \d+ it had"):
-        resume(tmp_path / "run", corpus, kind=Carry)
+        resume(tmp_path / "run", corpus, task_class=Carry)
 
 
 def test_two_checkpoints_are_kept_while_it_runs_and_one_afterwards(corpus, whole, tmp_path):
     steps = [int(path.name.split("-")[1]) for path in stopped(corpus, tmp_path / "run")]
     assert steps == [10, 14]
-    resume(tmp_path / "run", corpus, kind=Carry)
+    resume(tmp_path / "run", corpus, task_class=Carry)
     names = [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()]
     assert [name[:14] for name in names] == [f"step-{whole.metrics['steps']:09}"]
 
@@ -281,7 +281,7 @@ def test_a_run_whose_training_is_not_over_is_read_as_it_stood_at_its_best_epoch(
     assert found.history == whole.history[:1]
     assert found.metrics == {f"dev_{name}": value for name, value in whole.history[0].dev.items()}
     task, encoded = carry(), carry().encode(corpus.dev)
-    measured = task.measure(found.model, [encoded.select(which) for which in encoded.plan(2)])
+    measured = task.compute_metrics(found.model, [encoded.select(which) for which in encoded.plan(2)])
     assert measured["perplexity"] == pytest.approx(found.metrics["dev_perplexity"])
 
 
@@ -289,7 +289,9 @@ def test_classifiers_resume_from_a_folder_that_has_moved(tmp_path):
     corpus = told()
     settings = SETTINGS.model_copy(update={"batch": 16})
     with pytest.raises(StoppedError):
-        train(classify(corpus), corpus, settings, tmp_path / "a", data=DATA, watcher=Recording(9, send(signal.SIGTERM)))
+        train(
+            classify(corpus), corpus, settings, tmp_path / "a", data=DATA, callback=Recording(9, send(signal.SIGTERM))
+        )
     (tmp_path / "a").rename(tmp_path / "b")
     resume(tmp_path / "b", corpus)
     train(classify(corpus), corpus, settings, tmp_path / "whole", data=DATA)

@@ -8,7 +8,7 @@ import torch
 from unrolled.errors import UsageError
 from unrolled.lab.models.factory import ENCODER_NAMES
 from unrolled.lab.models.softmax import AdaptiveSoftmax, FullSoftmax, TiedSoftmax
-from unrolled.lab.training.language_modelling import Predicting, make_language_model
+from unrolled.lab.training.language_modelling import LanguageModelSettings, make_language_model
 
 WORDS, TIME = 15, 8
 SIZES = {"mm": (4, 4)}
@@ -17,7 +17,7 @@ SIZES = {"mm": (4, 4)}
 def made(name, **options):
     torch.manual_seed(4)
     embedding, hidden = SIZES.get(name, (3, 12))
-    chosen = Predicting(encoder=name, embedding=embedding, hidden=hidden, **options)
+    chosen = LanguageModelSettings(encoder=name, embedding=embedding, hidden=hidden, **options)
     model = make_language_model(chosen, WORDS).double().eval()
     for parameter in model.parameters():
         parameter.data.mul_(2).add_(0.1)
@@ -40,7 +40,7 @@ def test_no_encoder_of_the_catalogue_sees_the_future(name):
 @pytest.mark.parametrize("name", ENCODER_NAMES)
 def test_read_from_both_ends_every_one_of_them_is_refused(name):
     embedding, hidden = SIZES.get(name, (3, 12))
-    chosen = Predicting(encoder=name, embedding=embedding, hidden=hidden, bidirectional=True)
+    chosen = LanguageModelSettings(encoder=name, embedding=embedding, hidden=hidden, bidirectional=True)
     with pytest.raises(UsageError, match="bidirectional is True; expected False"):
         make_language_model(chosen, WORDS)
 
@@ -64,7 +64,7 @@ def test_a_transformer_is_made_causal_and_one_that_is_not_to_be_is_refused():
     ],
 )
 def test_which_softmax_it_is(words, options, head):
-    model = make_language_model(Predicting(embedding=8, hidden=8, encoder="gru", **options), words)
+    model = make_language_model(LanguageModelSettings(embedding=8, hidden=8, encoder="gru", **options), words)
     assert type(model.head) is head
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from toy_tasks import DATA, classify, told
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.model_card import command, model_card
-from unrolled.lab.training.run_folder import Plan
+from unrolled.lab.training.run_folder import RunConfig
 from unrolled.lab.training.settings import TrainingSettings
 
 
@@ -14,7 +14,7 @@ def settings(**changes):
 
 
 def plan(data, **changes):
-    return Plan(classify(told()), settings(**changes), data, {"train": 3, "dev": 2, "test": 1}, "", 2)
+    return RunConfig(classify(told()), settings(**changes), data, {"train": 3, "dev": 2, "test": 1}, "", 2)
 
 
 def card(data):
@@ -24,7 +24,7 @@ def card(data):
 
 
 def test_a_card_says_what_was_learned_from_what_and_how_well():
-    text = card(DataChoice(data=("told",)))
+    text = card(DataSettings(data=("told",)))
     for expected in (
         "| accuracy | 50.00% | 50.00% | the share of texts classified rightly |",
         "| loss | 0.5000 nats | 0.5000 nats | mean cross-entropy of a text |",
@@ -40,7 +40,7 @@ def test_a_card_says_what_was_learned_from_what_and_how_well():
 
 def test_nothing_a_user_wrote_is_markup_on_the_card():
     nasty = "a|b <script>alert(1)</script> [x](http://y) `c` **d**\n# e"
-    text = card(DataChoice(data=(nasty,), test=("``` rm",)))
+    text = card(DataSettings(data=(nasty,), test=("``` rm",)))
     outside, inside = [], False
     for line in text.splitlines():
         if line.startswith("````"):  # longer than the fence in the text
@@ -55,11 +55,11 @@ def test_nothing_a_user_wrote_is_markup_on_the_card():
 
 
 def test_the_command_trains_the_same_again():
-    data = DataChoice(data=("a b.tsv", "c.tsv"), limit=5)
+    data = DataSettings(data=("a b.tsv", "c.tsv"), limit=5)
     words = command(plan(data, schedule="cosine", tensorboard=True))
     assert words == (
         "unrolled train classify --data 'a b.tsv' c.tsv --limit 5 --hidden 8 --embedding 6 --dropout 0.1 "
         "--word-dropout 0.05 --epochs 1 --steps 1 --lr 1e-30 --schedule cosine --device cpu --tensorboard"
     )
     chosen = classify(told(), encoder="mmlstm", options={"choices": 2, "bias": False})
-    assert "--option choices=2 bias=false" in command(Plan(chosen, TrainingSettings(), DATA, {}, ""))
+    assert "--option choices=2 bias=false" in command(RunConfig(chosen, TrainingSettings(), DATA, {}, ""))

@@ -7,9 +7,9 @@ from rich.console import Console
 from unrolled.lab.training.callbacks import Epoch, Step
 from unrolled.lab.training.progress import TrainingProgress
 from unrolled.lab.training.settings import TrainingSettings
-from unrolled.lab.training.task import Measure
+from unrolled.lab.training.task import Metric
 
-MEASURES = (Measure("accuracy", ""), Measure("loss", "", higher=False, unit="nats"))
+MEASURES = (Metric("accuracy", ""), Metric("loss", "", higher_is_better=False, unit="nats"))
 EPOCHS = [
     Epoch(1, 10, 0.7, 1.0, 0.1, {"accuracy": 0.5, "loss": 0.6931}, best=True),
     Epoch(2, 20, 0.4, 1.0, 0.1, {"accuracy": 0.82345, "loss": 0.51}, best=True),
@@ -19,12 +19,12 @@ EPOCHS = [
 
 def watch(console, before=0):
     with TrainingProgress(console) as progress:
-        progress.begin(MEASURES, TrainingSettings(epochs=10), before)
+        progress.on_start(MEASURES, TrainingSettings(epochs=10), before)
         for epoch, best in zip(EPOCHS, (EPOCHS[0], EPOCHS[1], EPOCHS[1]), strict=True):
             for done in (5, 10):
-                progress.step(Step(epoch.step - 10 + done, epoch.number, done, 10, 32, epoch.loss, 1.0, 0.1))
-            progress.epoch(epoch, best, 2.25)
-        progress.end()
+                progress.on_step(Step(epoch.step - 10 + done, epoch.number, done, 10, 32, epoch.loss, 1.0, 0.1))
+            progress.on_epoch(epoch, best, 2.25)
+        progress.on_end()
 
 
 def test_where_there_is_no_terminal_there_is_one_plain_line_an_epoch():
@@ -43,7 +43,7 @@ def test_a_training_that_goes_on_says_where_and_notices_are_shown_as_they_are():
     assert file.getvalue().splitlines()[0] == "going on after step 1,234"
     file = io.StringIO()
     with TrainingProgress(Console(file=file, width=20)) as progress:
-        progress.notice("[red]a file[/red] called like markup, on one long line")
+        progress.on_message("[red]a file[/red] called like markup, on one long line")
     assert file.getvalue() == "[red]a file[/red] called like markup, on one long line\n"
 
 

@@ -15,7 +15,7 @@ from unrolled.lab.data.corpus import TaggedSentence, Tagging
 from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
 from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
-from unrolled.lab.training.callbacks import Watcher
+from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.task import Loss
 
@@ -56,12 +56,12 @@ def test_what_is_not_finite_stops_the_training_at_that_step_and_the_last_checkpo
     chosen = settings(batch=4, checkpoint_every=2, epochs=1, log_every=1)
     watching = Watching()
     with pytest.raises(DivergedError, match=rf"step 7 of epoch 1: {message} expected finite numbers") as caught:
-        train(task, corpus, chosen, tmp_path / "run", data=DATA, watcher=watching)
+        train(task, corpus, chosen, tmp_path / "run", data=DATA, callback=watching)
     assert caught.value.exit_code == 70
     assert "\n" not in str(caught.value)
     assert "learning rate below 0.03" in str(caught.value)
     assert [step.number for step in watching.steps] == list(range(1, 7))
-    healed = resume(tmp_path / "run", corpus, kind=Carry)
+    healed = resume(tmp_path / "run", corpus, task_class=Carry)
     whole = train(carry(dropout=0.5), corpus, chosen, tmp_path / "whole", data=DATA)
     assert torch.equal(weights(healed), weights(whole))
 
@@ -105,12 +105,12 @@ def test_a_split_that_cannot_be_learned_from_is_named_and_leaves_nothing(task, c
 
 
 def test_a_run_goes_on_only_with_its_own_corpus_and_as_many_processes(task, corpus, tmp_path):
-    class Impatient(Watcher):
-        def step(self, _step):
+    class Impatient(Callback):
+        def on_step(self, _step):
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        train(task, corpus, settings(), tmp_path / "run", data=DATA, watcher=Impatient())
+        train(task, corpus, settings(), tmp_path / "run", data=DATA, callback=Impatient())
     with pytest.raises(
         DataError, match=r"the corpus 'told' is not the one that .*run was begun with \(120 train, 20 dev"
     ):
@@ -123,12 +123,12 @@ def test_a_run_goes_on_only_with_its_own_corpus_and_as_many_processes(task, corp
         resume(tmp_path / "run", corpus)
 
 
-class Begun(Watcher):
+class Begun(Callback):
     """Sees whether a step was ever made."""
 
     steps = 0
 
-    def step(self, _step):
+    def on_step(self, _step):
         self.steps += 1
         raise InterruptedError
 
@@ -141,17 +141,17 @@ def test_what_is_not_installed_is_found_out_before_the_first_step(tmp_path, monk
     kind = TASKS.get(name)
     corpus = MADE_UP[kind.kind](SMALL, 0)
     learned = kind.from_corpus(corpus, kind.Architecture(hidden=8, embedding=8))
-    watcher = Begun()
+    callback = Begun()
     with pytest.raises(InterruptedError):  # installed: it begins
-        train(learned, corpus, settings(), tmp_path / "run", data=DATA, watcher=watcher)
+        train(learned, corpus, settings(), tmp_path / "run", data=DATA, callback=callback)
     monkeypatch.setitem(sys.modules, module, None)
     said = r"pip install ['\"]unrolled\[tasks\]"
     with pytest.raises(UsageError, match=said) as caught:
-        train(learned, corpus, settings(), tmp_path / "other", data=DATA, watcher=watcher)
+        train(learned, corpus, settings(), tmp_path / "other", data=DATA, callback=callback)
     assert "\n" not in str(caught.value)
     with pytest.raises(UsageError, match=said):
-        resume(tmp_path / "run", corpus, watcher=watcher)
-    assert watcher.steps == 1
+        resume(tmp_path / "run", corpus, callback=callback)
+    assert callback.steps == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from toy_tasks import DATA
 from unrolled.errors import DataError, FileError, UsageError
 from unrolled.lab.training.engine import train
-from unrolled.lab.training.run_folder import check_destination, load_plan, load_run
+from unrolled.lab.training.run_folder import check_destination, load_config, load_run
 
 FILES = {
     "README.md",
@@ -32,7 +32,7 @@ def folder(trained, tmp_path):
 
 def test_a_run_comes_back_as_it_was(trained, folder):
     again = load_run(folder)
-    assert (again.task.fields(), again.task.architecture) == (trained.task.fields(), trained.task.architecture)
+    assert (again.task.to_record(), again.task.architecture) == (trained.task.to_record(), trained.task.architecture)
     assert (again.data, again.settings, again.metrics, again.history) == (
         trained.data,
         trained.settings,
@@ -193,7 +193,7 @@ def test_a_vocabulary_of_another_run_is_refused(folder, trained):
 
 
 def test_the_plan_says_what_was_to_be_learned_how_and_from_what(folder, settings):
-    plan = load_plan(folder)
+    plan = load_config(folder)
     assert (plan.task.name, plan.settings, plan.data) == ("classify", settings, DATA)
     assert plan.sizes == {"train": 120, "dev": 20, "test": 40}
     versions = json.loads((folder / "config.json").read_text())["versions"]

@@ -73,7 +73,7 @@ def _train(encoder: Literal["gru", "lstm"], folder: Path, seed: int, console: Co
     from unrolled.lab.data.datasets.negation import NegationReviews
     from unrolled.lab.models.factory import PooledSettings
     from unrolled.lab.tasks.classify import Classify
-    from unrolled.lab.training.data_choice import DataChoice
+    from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.engine import train
     from unrolled.lab.training.progress import TrainingProgress
     from unrolled.lab.training.settings import TrainingSettings
@@ -82,11 +82,11 @@ def _train(encoder: Literal["gru", "lstm"], folder: Path, seed: int, console: Co
     # The paper trains with Adagrad too. Longer training changes no prediction, but larger weights leave the
     # expansions that are not exact further from the network.
     settings = TrainingSettings(epochs=4, batch=32, optimiser="adagrad", lr=0.01, device="cpu", seed=seed)
-    corpus, data = NegationReviews().read(), DataChoice(data=("negation",))
+    corpus, data = NegationReviews().read(), DataSettings(data=("negation",))
     task = Classify.from_corpus(corpus, architecture)
     console.print(f"training: {encoder.upper()} on the negation corpus", style="bold")
     with TrainingProgress(console) as progress:
-        run = train(task, corpus, settings, folder, data=data, force=True, watcher=progress)
+        run = train(task, corpus, settings, folder, data=data, force=True, callback=progress)
     console.print(f"test accuracy {run.metrics['test_accuracy']:.1%}")
     return run
 

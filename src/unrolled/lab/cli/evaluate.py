@@ -53,8 +53,8 @@ def evaluate(
     encoded = loaded.task.encode(examples)
     cpu = torch.device("cpu")
     found = judge(loaded.task, loaded.model, encoded, cpu)
-    typer.echo(f"{title} ({len(encoded):,}): {all_in_words(loaded.task.measures, found)}")
-    for measure in loaded.task.measures:
-        typer.echo(f"  {measure.name}: {measure.about}")
+    typer.echo(f"{title} ({len(encoded):,}): {all_in_words(loaded.task.metrics, found)}")
+    for measure in loaded.task.metrics:
+        typer.echo(f"  {measure.name}: {measure.description}")
     for line in details(loaded.task, loaded.model, encoded, cpu):
         typer.echo(line)

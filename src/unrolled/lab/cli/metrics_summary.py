@@ -12,7 +12,7 @@ from unrolled.lab.cli.open_run import has_recurrent_network
 
 if TYPE_CHECKING:
     from unrolled.lab.training.run_folder import Run
-    from unrolled.lab.training.task import Measure
+    from unrolled.lab.training.task import Metric
 
 __all__ = ["all_in_words", "in_words", "show_run"]
 
@@ -30,7 +30,7 @@ _SAMPLES = {
 _OTHERWISE = "evaluate {run}"
 
 
-def in_words(measure: Measure, value: float) -> str:
+def in_words(measure: Metric, value: float) -> str:
     """Write a figure with its unit.
 
     Args:
@@ -44,18 +44,18 @@ def in_words(measure: Measure, value: float) -> str:
     return f"{measure.name} {shown}"
 
 
-def all_in_words(measures: Sequence[Measure], values: Mapping[str, Any], prefix: str = "") -> str:
+def all_in_words(metrics: Sequence[Metric], values: Mapping[str, Any], prefix: str = "") -> str:
     """Write the figures of one split.
 
     Args:
-        measures: of the task.
+        metrics: of the task.
         values: by the measures' names, with the prefix before them.
         prefix: ``test_``, for one.
 
     Returns:
-        The figures that are there, in the order of the measures.
+        The figures that are there, in the order of the metrics.
     """
-    there = [(each, values[prefix + each.name]) for each in measures if prefix + each.name in values]
+    there = [(each, values[prefix + each.name]) for each in metrics if prefix + each.name in values]
     return ", ".join(in_words(each, value) for each, value in there)
 
 
@@ -66,7 +66,7 @@ def show_run(run: Run) -> None:
         run: what has been trained.
     """
     metrics = run.metrics
-    typer.echo(f"test: {all_in_words(run.task.measures, metrics, 'test_')}")
+    typer.echo(f"test: {all_in_words(run.task.metrics, metrics, 'test_')}")
     typer.echo(
         f"with the weights of epoch {metrics['best_epoch']}, after {metrics['seconds']:.0f} s; saved to {run.folder}"
     )

@@ -49,7 +49,7 @@ def open_run(run: Run, sentence: str, at: int | None = None) -> Case:
             f"{run.folder} was trained with {run.task.architecture.encoder}, which is no recurrent network; "
             "expected a run of rnn, gru, lstm or a recurrent cell"
         )
-    reading = run.task.read(run.model, sentence, at)
+    reading = run.task.prepare(run.model, sentence, at)
     return Case(
         model=reading.model,
         inputs=reading.inputs,

@@ -24,12 +24,12 @@ def resume(
 
     from unrolled.lab.training.engine import resume as go_on
     from unrolled.lab.training.progress import TrainingProgress
-    from unrolled.lab.training.run_folder import load_plan
+    from unrolled.lab.training.run_folder import load_config
 
-    stopped = load_plan(run)
+    stopped = load_config(run)
     corpus = stopped.data.read_again(stopped.task.kind, data_dir, stopped.settings.seed)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
-        finished = go_on(run, corpus, watcher=progress)
+        finished = go_on(run, corpus, callback=progress)
     if first:
         show_run(finished)

@@ -19,7 +19,7 @@ from unrolled.lab.cli.settings_file import SettingsFile, read_settings
 
 if TYPE_CHECKING:
     from unrolled.lab.models.factory import EncoderSettings
-    from unrolled.lab.training.data_choice import DataChoice
+    from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.settings import TrainingSettings
     from unrolled.lab.training.task import Task
 
@@ -55,7 +55,7 @@ class _Plan(NamedTuple):
 
     architecture: EncoderSettings
     training: TrainingSettings
-    data: DataChoice
+    data: DataSettings
     out: Path | None
 
 
@@ -78,27 +78,28 @@ def _command(task: type[Task[Any, Any]]) -> Any:
     """Make the command of a task."""
     from unrolled.lab.data.formats import FORMATS
     from unrolled.lab.data.load import dataset_names
-    from unrolled.lab.training.data_choice import DataChoice
+    from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.settings import TrainingSettings
 
     def run(**given: Any) -> None:
         _train(task, {key: value for key, value in given.items() if value not in (None, [])})
 
     parameters = [
-        *options(DataChoice, "The data", {}),
+        *options(DataSettings, "The data", {}),
         *_OWN,
         *options(task.Architecture, "The model", {}),
-        *options(TrainingSettings, "The training", task.training),
+        *options(TrainingSettings, "The training", task.training_defaults),
     ]
-    measures = "\n\n".join(f"{measure.name}: {measure.about}." for measure in task.measures)
+    metrics = "\n\n".join(f"{measure.name}: {measure.description}." for measure in task.metrics)
     formats = "\n\n".join(
         f"{each.name} ({', '.join(each.suffixes) or 'any file'}): {each.description}."
         for each in FORMATS.members.values()
         if task.kind in each.kinds
     )
     text = (
-        f"Learn {task.about}.\n\nThe epoch that does best on dev is kept, by the first of these measures:\n\n{measures}"
-        f"\n\nDatasets of this kind: {', '.join(dataset_names(task.kind)) or 'none'}; or files of yours:\n\n{formats}"
+        f"Learn {task.description}.\n\nThe epoch that does best on dev is kept, by the first of these metrics:\n\n"
+        f"{metrics}\n\nDatasets of this kind: {', '.join(dataset_names(task.kind)) or 'none'}; "
+        f"or files of yours:\n\n{formats}"
     )
     single = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
     single.command(task.name, cls=Spreading)(with_parameters(run, parameters, task.name, text))
@@ -107,13 +108,13 @@ def _command(task: type[Task[Any, Any]]) -> Any:
 
 def _plan(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Plan:
     """Put flags before the file, and the file before the task's own defaults; each is checked where it stands."""
-    from unrolled.lab.training.data_choice import DataChoice
+    from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.settings import TrainingSettings
 
     written: dict[str, Any] = {}
     if "config" in given:
         file = read_settings(given.pop("config"))
-        file.check(("out", *DataChoice.model_fields, *task.Architecture.model_fields, *TrainingSettings.model_fields))
+        file.check(("out", *DataSettings.model_fields, *task.Architecture.model_fields, *TrainingSettings.model_fields))
         written = _checked(task, file, given)
     if "options" in given:
         given["options"] = dict(map(read_option, given["options"]))
@@ -135,7 +136,7 @@ def _checked(task: type[Task[Any, Any]], file: SettingsFile, given: Mapping[str,
 
 def _made(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Plan:
     from unrolled.lab.data.load import dataset_names
-    from unrolled.lab.training.data_choice import DataChoice
+    from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.settings import TrainingSettings
 
     def of(settings: Any) -> dict[str, Any]:
@@ -148,8 +149,8 @@ def _made(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Plan:
         raise UsageError(f"out is {out!r}; expected the run folder to write")
     return _Plan(
         architecture=task.Architecture(**of(task.Architecture)),
-        training=TrainingSettings(**{**task.training, **of(TrainingSettings)}),
-        data=DataChoice(**of(DataChoice)),
+        training=TrainingSettings(**{**task.training_defaults, **of(TrainingSettings)}),
+        data=DataSettings(**of(DataSettings)),
         out=None if out is None else Path(out),
     )
 
@@ -173,6 +174,6 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
     learned = task.from_corpus(corpus, plan.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
-        run = train(learned, corpus, settings, folder, data=plan.data, force=force, watcher=progress)
+        run = train(learned, corpus, settings, folder, data=plan.data, force=force, callback=progress)
     if first:
         show_run(run)

@@ -18,7 +18,7 @@ from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.pooling import AttentionPooling, LastState, MaxPooling, MeanPooling
-from unrolled.lab.settings import Config
+from unrolled.lab.settings import Settings
 
 __all__ = [
     "ENCODER_NAMES",
@@ -53,7 +53,7 @@ _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
 _EMBEDDING_SCALE = 0.1
 
 
-class EncoderSettings(Config):
+class EncoderSettings(Settings):
     """What reads the tokens, whatever is made of it afterwards."""
 
     encoder: str = "gru"

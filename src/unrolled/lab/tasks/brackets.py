@@ -18,14 +18,14 @@ from unrolled.lab.metrics.worst_case import CONFIDENT, accuracy_by_distance, gro
 from unrolled.lab.models.brackets import NextBracketModel, fixed_brackets, learned_brackets
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_encoder
 from unrolled.lab.training.checked_fields import count
-from unrolled.lab.training.task import Loss, Measure, State, Task
+from unrolled.lab.training.task import HiddenState, Loss, Metric, Task
 
-__all__ = ["BracketEncoding", "CloseBrackets"]
+__all__ = ["BracketSettings", "CloseBrackets"]
 
 _STACK = "dyck"
 
 
-class BracketEncoding(EncoderSettings):
+class BracketSettings(EncoderSettings):
     """What reads brackets, and what it is to predict."""
 
     encoder: str = _STACK
@@ -58,34 +58,34 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
     """
 
     name = "brackets"
-    about = "closing brackets of nested strings: the bounded Dyck language"
+    description = "closing brackets of nested strings: the bounded Dyck language"
     kind = Brackets
-    Architecture = BracketEncoding
-    training: ClassVar[Mapping[str, Any]] = {"lr": 0.1, "warmup": 1000, "epochs": 30}
-    measures = (
-        Measure("loss", "mean cross-entropy of a prediction", higher=False, unit="nats"),
-        Measure("wcpa", "right at the distance where that is rarest; right is above 0.8 of all closing brackets"),
-        Measure("by_distance", "the mean over distances of the share that is right: above 0.8 of all closing brackets"),
-        Measure("accuracy", "the share of closing brackets that are the likeliest of all closing brackets"),
+    Architecture = BracketSettings
+    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 0.1, "warmup": 1000, "epochs": 30}
+    metrics = (
+        Metric("loss", "mean cross-entropy of a prediction", higher_is_better=False, unit="nats"),
+        Metric("wcpa", "right at the distance where that is rarest; right is above 0.8 of all closing brackets"),
+        Metric("by_distance", "the mean over distances of the share that is right: above 0.8 of all closing brackets"),
+        Metric("accuracy", "the share of closing brackets that are the likeliest of all closing brackets"),
     )
 
-    def __init__(self, architecture: BracketEncoding, kinds: int, depth: int) -> None:
+    def __init__(self, architecture: BracketSettings, kinds: int, depth: int) -> None:
         super().__init__(architecture)
-        self.architecture: BracketEncoding = architecture
+        self.architecture: BracketSettings = architecture
         self.kinds = kinds
         self.depth = depth
 
     @classmethod
-    def from_corpus(cls, corpus: Brackets, architecture: BracketEncoding) -> Self:
+    def from_corpus(cls, corpus: Brackets, architecture: BracketSettings) -> Self:
         """Take the language's k and m."""
         return cls(architecture, corpus.kinds, corpus.depth)
 
-    def fields(self) -> Mapping[str, Any]:
+    def to_record(self) -> Mapping[str, Any]:
         """Give k and m."""
         return {"kinds": self.kinds, "depth": self.depth}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], architecture: BracketEncoding) -> Self:
+    def from_record(cls, fields: Mapping[str, Any], architecture: BracketSettings) -> Self:
         """Make the task of these k and m."""
         return cls(architecture, count(fields, "kinds"), count(fields, "depth"))
 
@@ -109,7 +109,7 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
             dropout=chosen.dropout,
         )
 
-    def _complete(self) -> BracketEncoding:
+    def _complete(self) -> BracketSettings:
         """The architecture with all sizes: those left to the language are 0."""
         chosen = self.architecture
         size = chosen.embedding or 1
@@ -122,7 +122,7 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         """Find what is to be predicted."""
         return EncodedBrackets.encode(examples, self.kinds, self.depth)
 
-    def loss(self, model: nn.Module, batch: BracketBatch, state: State) -> Loss:
+    def loss(self, model: nn.Module, batch: BracketBatch, state: HiddenState) -> Loss:
         """Compute the cross-entropy of what comes next."""
         logits, targets = model(batch.brackets, batch.lengths), self._targets(batch)
         asked = targets != IGNORE_INDEX
@@ -137,7 +137,7 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         following = batch.brackets.roll(-1, dims=1).masked_fill(end, 2 * self.kinds)
         return following.masked_fill(places >= batch.lengths[:, None], IGNORE_INDEX)
 
-    def measure(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[str, float]:
+    def compute_metrics(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[str, float]:
         """Judge every closing bracket."""
         loss, predictions = 0.0, 0
         asked: list[tuple[Tensor, Tensor, Tensor]] = []

@@ -10,16 +10,16 @@ from pydantic import Field
 
 from unrolled.lab.data.corpus import END_OF_LINE, Characters
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN
-from unrolled.lab.training.language_modelling import LanguageTask, Predicting
-from unrolled.lab.training.task import Measure
+from unrolled.lab.training.language_modelling import LanguageModelSettings, LanguageTask
+from unrolled.lab.training.task import Metric
 
-__all__ = ["CharacterModelling", "CharacterPrediction"]
+__all__ = ["CharacterModelSettings", "CharacterModelling"]
 
 _NAMES = {"\n": END_OF_LINE, " ": "_"}
 """What the Penn Treebank's character files have in the place of two characters."""
 
 
-class CharacterPrediction(Predicting):
+class CharacterModelSettings(LanguageModelSettings):
     """A language model of characters."""
 
     encoder: str = "lstm"
@@ -40,19 +40,19 @@ class CharacterModelling(LanguageTask):
     """Say which character comes next; see :class:`unrolled.lab.training.language_modelling.LanguageTask`."""
 
     name = "chars"
-    about = "which character comes next: a language model of running text"
+    description = "which character comes next: a language model of running text"
     kind = Characters
     never = (PADDING, UNKNOWN)
-    Architecture = CharacterPrediction
-    training: ClassVar[Mapping[str, Any]] = {
+    Architecture = CharacterModelSettings
+    training_defaults: ClassVar[Mapping[str, Any]] = {
         "batch": 32,
         "lr": 0.003,
         "schedule": "cosine",
         "epochs": 12,
     }
-    measures = (
-        Measure("bpc", "bits a character; all count, spaces and line ends too", higher=False, unit="bits"),
-        Measure("loss", "the same in nats", higher=False, unit="nats"),
+    metrics = (
+        Metric("bpc", "bits a character; all count, spaces and line ends too", higher_is_better=False, unit="bits"),
+        Metric("loss", "the same in nats", higher_is_better=False, unit="nats"),
     )
 
     def judge(self, loss: float) -> dict[str, float]:

@@ -9,24 +9,24 @@ from torch.nn import functional as F
 
 from unrolled.lab.data.batches.texts import TextBatch
 from unrolled.lab.data.corpus import Classification
-from unrolled.lab.training.task import Measure
-from unrolled.lab.training.text_tasks import ClassesOfTexts
+from unrolled.lab.training.task import Metric
+from unrolled.lab.training.text_tasks import TextClassification
 
 __all__ = ["Classify"]
 
 
-class Classify(ClassesOfTexts[Classification]):
+class Classify(TextClassification[Classification]):
     """Say of which class a text is: embedding, encoder, pooling, linear head."""
 
     name = "classify"
-    about = "classes of texts: sentiment, topics"
+    description = "classes of texts: sentiment, topics"
     kind = Classification
-    measures = (
-        Measure("accuracy", "the share of texts classified rightly"),
-        Measure("loss", "mean cross-entropy of a text", higher=False, unit="nats"),
+    metrics = (
+        Metric("accuracy", "the share of texts classified rightly"),
+        Metric("loss", "mean cross-entropy of a text", higher_is_better=False, unit="nats"),
     )
 
-    def measure(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
+    def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
         """Count the texts classified rightly."""
         right, loss, seen = 0, 0.0, 0
         for batch in batches:

@@ -10,15 +10,15 @@ from pydantic import Field
 
 from unrolled.lab.data.corpus import END_OF_LINE, Words
 from unrolled.lab.data.tokenise import tokenise
-from unrolled.lab.training.language_modelling import LanguageTask, Predicting
-from unrolled.lab.training.task import Measure
+from unrolled.lab.training.language_modelling import LanguageModelSettings, LanguageTask
+from unrolled.lab.training.task import Metric
 
-__all__ = ["LanguageModelling", "WordPrediction"]
+__all__ = ["LanguageModelling", "WordModelSettings"]
 
 _LARGEST = 700.0  # whose exp is still a number
 
 
-class WordPrediction(Predicting):
+class WordModelSettings(LanguageModelSettings):
     """A language model of words."""
 
     encoder: str = "lstm"
@@ -35,19 +35,19 @@ class LanguageModelling(LanguageTask):
     """Say which word comes next; see :class:`unrolled.lab.training.language_modelling.LanguageTask`."""
 
     name = "lm"
-    about = "which word comes next: a language model of running text"
+    description = "which word comes next: a language model of running text"
     kind = Words
-    Architecture = WordPrediction
-    training: ClassVar[Mapping[str, Any]] = {
+    Architecture = WordModelSettings
+    training_defaults: ClassVar[Mapping[str, Any]] = {
         "batch": 20,
         "lr": 0.003,
         "schedule": "cosine",
         "epochs": 12,
     }
-    measures = (
-        Measure("perplexity", "exp of the loss; each <eos>, a line's end, is a word", higher=False, unit=""),
-        Measure("loss", "mean cross-entropy of a word, <eos> and <unk> counted", higher=False, unit="nats"),
-        Measure("bits", "the same in bits", higher=False, unit="bits"),
+    metrics = (
+        Metric("perplexity", "exp of the loss; each <eos>, a line's end, is a word", higher_is_better=False, unit=""),
+        Metric("loss", "mean cross-entropy of a word, <eos> and <unk> counted", higher_is_better=False, unit="nats"),
+        Metric("bits", "the same in bits", higher_is_better=False, unit="bits"),
     )
 
     def judge(self, loss: float) -> dict[str, float]:

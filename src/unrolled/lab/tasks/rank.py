@@ -18,14 +18,14 @@ from unrolled.lab.data.word_features import WordOverlap
 from unrolled.lab.metrics.ranking import ranking_scores
 from unrolled.lab.models.factory import PooledSettings, feature_count, make_embedding, make_encoder, make_pooling
 from unrolled.lab.models.ranker import FixedQuestionScorer, Ranker, make_comparison
-from unrolled.lab.training.task import Loss, Measure, Reading, State, Task
+from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
 
-__all__ = ["Rank", "RankEncoding"]
+__all__ = ["Rank", "RankSettings"]
 
 _BETWEEN = "|||"
 
 
-class RankEncoding(PooledSettings):
+class RankSettings(PooledSettings):
     """What reads questions and sentences into vectors, and how these are compared."""
 
     hidden: int = Field(64, ge=1)
@@ -60,36 +60,36 @@ class Rank(Task[Selection, QuestionBatch]):
     """
 
     name = "rank"
-    about = "which sentence answers a question: answer selection"
+    description = "which sentence answers a question: answer selection"
     kind = Selection
-    Architecture = RankEncoding
-    training: ClassVar[Mapping[str, Any]] = {"batch": 16, "epochs": 10}
+    Architecture = RankSettings
+    training_defaults: ClassVar[Mapping[str, Any]] = {"batch": 16, "epochs": 10}
     evaluation_batch = 32
-    measures = (
-        Measure("mrr", "mean reciprocal rank of the first right candidate, ties against us, of answered questions"),
-        Measure("map", "mean average precision, ties against us, of the same"),
-        Measure("loss", "mean cross-entropy of a right candidate among all of its question", False, "nats"),
+    metrics = (
+        Metric("mrr", "mean reciprocal rank of the first right candidate, ties against us, of answered questions"),
+        Metric("map", "mean average precision, ties against us, of the same"),
+        Metric("loss", "mean cross-entropy of a right candidate among all of its question", False, "nats"),
     )
 
-    def __init__(self, architecture: RankEncoding, vocabulary: Vocabulary, overlap: WordOverlap) -> None:
+    def __init__(self, architecture: RankSettings, vocabulary: Vocabulary, overlap: WordOverlap) -> None:
         super().__init__(architecture)
-        self.architecture: RankEncoding = architecture
+        self.architecture: RankSettings = architecture
         self.vocabulary = vocabulary
         self.overlap = overlap
 
     @classmethod
-    def from_corpus(cls, corpus: Selection, architecture: RankEncoding) -> Self:
+    def from_corpus(cls, corpus: Selection, architecture: RankSettings) -> Self:
         """Gather the words of all training questions and candidates, and how rare they are."""
         sentences = [candidate.tokens for question in corpus.train for candidate in question.candidates]
         texts = [question.tokens for question in corpus.train] + sentences
         return cls(architecture, Vocabulary.from_texts(texts, lowercase=True), WordOverlap.from_sentences(sentences))
 
-    def fields(self) -> Mapping[str, Any]:
+    def to_record(self) -> Mapping[str, Any]:
         """Give the words and how rare they are."""
         return {"vocabulary": self.vocabulary.to_record(), "overlap": self.overlap.to_record()}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], architecture: RankEncoding) -> Self:
+    def from_record(cls, fields: Mapping[str, Any], architecture: RankSettings) -> Self:
         """Make the task of these words."""
         words = Vocabulary.from_record(fields.get("vocabulary"))
         return cls(architecture, words, WordOverlap.from_record(fields.get("overlap")))
@@ -134,11 +134,11 @@ class Rank(Task[Selection, QuestionBatch]):
             right=torch.tensor([[each.right for each in candidates]]),
         )
 
-    def loss(self, model: nn.Module, batch: QuestionBatch, state: State) -> Loss:
+    def loss(self, model: nn.Module, batch: QuestionBatch, state: HiddenState) -> Loss:
         """Compute the cross-entropy of the right candidates among all of their question."""
         return Loss(_cost(self._scores(model, batch), batch.right), len(batch), state)
 
-    def measure(self, model: nn.Module, batches: Iterable[QuestionBatch]) -> dict[str, float]:
+    def compute_metrics(self, model: nn.Module, batches: Iterable[QuestionBatch]) -> dict[str, float]:
         """Rank the candidates of every question."""
         scores: list[list[float]] = []
         right: list[list[bool]] = []
@@ -155,7 +155,7 @@ class Rank(Task[Selection, QuestionBatch]):
         shared = batch.shared if self.architecture.overlap else None
         return model(batch.questions, batch.lengths, batch.candidates, batch.sizes, shared)
 
-    def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:
+    def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Put a question and a sentence before a trained ranker, ``question ||| sentence``: the sentence is opened."""
         if at is not None:
             raise UsageError(f"at is {at}; expected none, as a run of the task {self.name} speaks of a text as a whole")
@@ -166,7 +166,7 @@ class Rank(Task[Selection, QuestionBatch]):
         asked, read = (torch.tensor([self.vocabulary.encode(tokens)]) for tokens in (question, sentence))
         shared = torch.tensor([self.overlap.features(question, sentence)]) if self.architecture.overlap else None
         given = FixedQuestionScorer(cast("Ranker", model), asked, shared)
-        return Reading(given, (read,), sentence, ("score",), self.vocabulary.unknown((*question, *sentence)))
+        return PreparedText(given, (read,), sentence, ("score",), self.vocabulary.unknown((*question, *sentence)))
 
 
 def _cost(scores: Tensor, right: Tensor) -> Tensor:

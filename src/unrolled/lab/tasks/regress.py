@@ -18,13 +18,13 @@ from unrolled.lab.metrics.pearson import pearson
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.factory import PooledSettings, make_classifier
 from unrolled.lab.training.checked_fields import number
-from unrolled.lab.training.task import Loss, Measure, State
-from unrolled.lab.training.text_tasks import WholeText
+from unrolled.lab.training.task import HiddenState, Loss, Metric
+from unrolled.lab.training.text_tasks import TextTask
 
 __all__ = ["Regress"]
 
 
-class Regress(WholeText[Regression]):
+class Regress(TextTask[Regression]):
     """Rate a text: embedding, encoder, pooling, and a linear head with one output, which begins at the mean rating.
 
     Args:
@@ -37,12 +37,12 @@ class Regress(WholeText[Regression]):
     """
 
     name = "regress"
-    about = "a number for each text: how strong a sentiment is"
+    description = "a number for each text: how strong a sentiment is"
     kind = Regression
-    measures = (
-        Measure("mse", "mean squared error of a rating", higher=False, unit=""),
-        Measure("mae", "mean absolute error of a rating", higher=False, unit=""),
-        Measure("pearson", "Pearson's correlation of predictions and ratings", unit=""),
+    metrics = (
+        Metric("mse", "mean squared error of a rating", higher_is_better=False, unit=""),
+        Metric("mae", "mean absolute error of a rating", higher_is_better=False, unit=""),
+        Metric("pearson", "Pearson's correlation of predictions and ratings", unit=""),
     )
 
     def __init__(self, architecture: PooledSettings, vocabulary: Vocabulary, mean: float) -> None:
@@ -60,12 +60,12 @@ class Regress(WholeText[Regression]):
         words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
         return cls(architecture, words, fmean(example.rating for example in corpus.train))
 
-    def fields(self) -> Mapping[str, Any]:
+    def to_record(self) -> Mapping[str, Any]:
         """Give the words and the mean rating."""
         return {"vocabulary": self.vocabulary.to_record(), "mean": self.mean}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
+    def from_record(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
         """Make the task of these words and this mean."""
         return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), number(fields, "mean"))
 
@@ -96,11 +96,11 @@ class Regress(WholeText[Regression]):
             )
         return EncodedTexts.encode([example.tokens for example in examples], ratings.tolist(), self.vocabulary)
 
-    def loss(self, model: nn.Module, batch: TextBatch, state: State) -> Loss:
+    def loss(self, model: nn.Module, batch: TextBatch, state: HiddenState) -> Loss:
         """Compute the squared errors."""
         return Loss(F.mse_loss(_predict(model, batch), batch.labels, reduction="sum"), len(batch), state)
 
-    def measure(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
+    def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
         """Compare predictions with ratings."""
         pairs = [(_predict(model, batch), batch.labels) for batch in batches]
         predictions, ratings = (torch.cat(each).double() for each in zip(*pairs, strict=True))

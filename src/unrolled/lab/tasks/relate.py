@@ -14,13 +14,13 @@ from unrolled.lab.data.corpus import Relations
 from unrolled.lab.data.tokenise import tokenise_marked
 from unrolled.lab.metrics.relation_f1 import OTHER, relation_f1
 from unrolled.lab.models.factory import PooledSettings
-from unrolled.lab.training.task import Measure
-from unrolled.lab.training.text_tasks import ClassesOfTexts
+from unrolled.lab.training.task import Metric
+from unrolled.lab.training.text_tasks import TextClassification
 
-__all__ = ["Relate", "Relating"]
+__all__ = ["Relate", "RelateSettings"]
 
 
-class Relating(PooledSettings):
+class RelateSettings(PooledSettings):
     """What reads a text with two marked entities into one vector."""
 
     encoder: str = "lstm"
@@ -33,7 +33,7 @@ class Relating(PooledSettings):
     """What is read out: the last state, or the mean, max or attention over all."""
 
 
-class Relate(ClassesOfTexts[Relations]):
+class Relate(TextClassification[Relations]):
     """Say how two entities are related: a classifier to which their markers are words like all others.
 
     Source:
@@ -41,18 +41,18 @@ class Relate(ClassesOfTexts[Relations]):
     """
 
     name = "relate"
-    about = "relations between two marked entities"
+    description = "relations between two marked entities"
     kind = Relations
-    Architecture = Relating
-    training: ClassVar[Mapping[str, Any]] = {"lr": 0.002, "batch": 32, "clip": 5.0, "epochs": 20}
-    measures = (
-        Measure(
+    Architecture = RelateSettings
+    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 0.002, "batch": 32, "clip": 5.0, "epochs": 20}
+    metrics = (
+        Metric(
             "f1",
             f"macro-averaged over the relations of the split without {OTHER}, a wrong direction is wrong: "
             "SemEval-2010's official (9+1)-way score",
         ),
-        Measure("accuracy", f"the share of texts whose relation and direction are right, {OTHER} among them"),
-        Measure("loss", "mean cross-entropy of a text", higher=False, unit="nats"),
+        Metric("accuracy", f"the share of texts whose relation and direction are right, {OTHER} among them"),
+        Metric("loss", "mean cross-entropy of a text", higher_is_better=False, unit="nats"),
     )
 
     def tokens(self, text: str) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class Relate(ClassesOfTexts[Relations]):
         """
         return tokenise_marked(text)
 
-    def measure(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
+    def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
         """Compare the names of the relations."""
         truths: list[str] = []
         answers: list[str] = []

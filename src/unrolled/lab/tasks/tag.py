@@ -21,22 +21,22 @@ from unrolled.lab.models.factory import EncoderSettings, feature_count, make_emb
 from unrolled.lab.models.tag_output import IndependentTags, LinearChainCRF, TagOutput
 from unrolled.lab.models.tagger import Tagger
 from unrolled.lab.training.checked_fields import names, truth
-from unrolled.lab.training.task import Loss, Measure, Reading, State, Task
+from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
 
-__all__ = ["Tag", "TagEncoding"]
+__all__ = ["Tag", "TagSettings"]
 
 _ENTITIES = (
-    Measure("f1", "entities, type and both ends right: strict IOBES (seqeval), micro-averaged", needs=entity_scorer),
-    Measure("precision", "the share of found entities that are right: strict IOBES (seqeval)", needs=entity_scorer),
-    Measure("recall", "the share of true entities that were found: strict IOBES (seqeval)", needs=entity_scorer),
+    Metric("f1", "entities, type and both ends right: strict IOBES (seqeval), micro-averaged", requires=entity_scorer),
+    Metric("precision", "the share of found entities that are right: strict IOBES (seqeval)", requires=entity_scorer),
+    Metric("recall", "the share of true entities that were found: strict IOBES (seqeval)", requires=entity_scorer),
 )
 _TOKENS = (
-    Measure("accuracy", "the share of tokens tagged rightly"),
-    Measure("loss", "mean negative log-likelihood of the tags, a token", higher=False, unit="nats"),
+    Metric("accuracy", "the share of tokens tagged rightly"),
+    Metric("loss", "mean negative log-likelihood of the tags, a token", higher_is_better=False, unit="nats"),
 )
 
 
-class TagEncoding(EncoderSettings):
+class TagSettings(EncoderSettings):
     """What reads a sentence, and how tags are made of it."""
 
     encoder: str = "lstm"
@@ -64,34 +64,34 @@ class Tag(Task[Tagging, TaggedBatch]):
     """
 
     name = "tag"
-    about = "a tag for each token: named entities, parts of speech"
+    description = "a tag for each token: named entities, parts of speech"
     kind = Tagging
-    Architecture = TagEncoding
-    training: ClassVar[Mapping[str, Any]] = {"lr": 0.002, "batch": 32, "clip": 5.0, "epochs": 15}
-    measures: tuple[Measure, ...] = (*_ENTITIES, *_TOKENS)
+    Architecture = TagSettings
+    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 0.002, "batch": 32, "clip": 5.0, "epochs": 15}
+    metrics: tuple[Metric, ...] = (*_ENTITIES, *_TOKENS)
 
-    def __init__(self, architecture: TagEncoding, vocabulary: Vocabulary, tags: Sequence[str], spans: bool) -> None:
+    def __init__(self, architecture: TagSettings, vocabulary: Vocabulary, tags: Sequence[str], spans: bool) -> None:
         super().__init__(architecture)
-        self.architecture: TagEncoding = architecture
+        self.architecture: TagSettings = architecture
         self.vocabulary = vocabulary
         self.tags = tuple(tags)
         self.spans = spans
         self.grammar = TagGrammar.iobes(self.tags) if spans else TagGrammar.free(len(self.tags))
-        self.measures = (*_ENTITIES, *_TOKENS) if spans else _TOKENS
+        self.metrics = (*_ENTITIES, *_TOKENS) if spans else _TOKENS
 
     @classmethod
-    def from_corpus(cls, corpus: Tagging, architecture: TagEncoding) -> Self:
+    def from_corpus(cls, corpus: Tagging, architecture: TagSettings) -> Self:
         """Gather the words of the training sentences, lower-cased, and their tags."""
         words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
         seen = {tag for example in corpus.train for tag in example.tags}
         return cls(architecture, words, iobes_tags(seen) if corpus.spans else sorted(seen), corpus.spans)
 
-    def fields(self) -> Mapping[str, Any]:
+    def to_record(self) -> Mapping[str, Any]:
         """Give the words, the tags, and whether they spell entities."""
         return {"vocabulary": self.vocabulary.to_record(), "tags": list(self.tags), "spans": self.spans}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], architecture: TagEncoding) -> Self:
+    def from_record(cls, fields: Mapping[str, Any], architecture: TagSettings) -> Self:
         """Make the task of these words and tags."""
         words = Vocabulary.from_record(fields.get("vocabulary"))
         return cls(architecture, words, names(fields, "tags"), truth(fields, "spans"))
@@ -120,13 +120,13 @@ class Tag(Task[Tagging, TaggedBatch]):
         """Look up all words and tags."""
         return EncodedSentences.encode(examples, self.vocabulary, self.tags, self.spans)
 
-    def loss(self, model: nn.Module, batch: TaggedBatch, state: State) -> Loss:
+    def loss(self, model: nn.Module, batch: TaggedBatch, state: HiddenState) -> Loss:
         """Compute the negative log-likelihood of the tags: of a field one prediction is a sentence, else a token."""
         output, inside = cast("TagOutput", model.output), _inside(batch)
         emissions = model(batch.tokens, batch.lengths, batch.shapes)
         return Loss(output.cost(emissions, batch.tags, inside), output.predictions(inside), state)
 
-    def measure(self, model: nn.Module, batches: Iterable[TaggedBatch]) -> dict[str, float]:
+    def compute_metrics(self, model: nn.Module, batches: Iterable[TaggedBatch]) -> dict[str, float]:
         """Compare the tags; count entities where they spell any."""
         truths: list[list[str]] = []
         answers: list[list[str]] = []
@@ -143,7 +143,7 @@ class Tag(Task[Tagging, TaggedBatch]):
         tokens = {"accuracy": sum(one == other for one, other in pairs) / len(pairs), "loss": loss / len(pairs)}
         return {**entity_scores(truths, answers)._asdict(), **tokens} if self.spans else tokens
 
-    def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:
+    def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Put a sentence before a trained tagger, for what it says of one token: its emissions."""
         tokens = tokenise(text)
         position = checked_position(tokens, at)
@@ -153,7 +153,7 @@ class Tag(Task[Tagging, TaggedBatch]):
             torch.tensor([[word_shape(token) for token in tokens]]),
         )
         unknown = self.vocabulary.unknown(tokens)
-        return Reading(OutputAtPosition(model, position), inputs, tuple(tokens), self.tags, unknown)
+        return PreparedText(OutputAtPosition(model, position), inputs, tuple(tokens), self.tags, unknown)
 
 
 def _inside(batch: TaggedBatch) -> Tensor:

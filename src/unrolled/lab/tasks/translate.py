@@ -24,9 +24,9 @@ from unrolled.lab.models.beam_search import TokenIds, beam_search, greedy_search
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_encoder
 from unrolled.lab.models.luong_attention import LuongAttention
 from unrolled.lab.models.sequence_to_sequence import DecodingState, RecurrentNetwork, SequenceToSequence
-from unrolled.lab.training.task import Loss, Measure, Reading, State, Task
+from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
 
-__all__ = ["EncodedPairs", "Translate", "Translating", "TranslationBatch"]
+__all__ = ["EncodedPairs", "Translate", "TranslateSettings", "TranslationBatch"]
 
 END = 2
 """The index of ``<eos>`` in the target vocabulary: it ends a sentence, and stands before its first word."""
@@ -34,7 +34,7 @@ _END = "<eos>"
 _BETWEEN = "|||"
 
 
-class Translating(EncoderSettings):
+class TranslateSettings(EncoderSettings):
     """What reads a sentence and says it in another language; the five extensions of the notes, and attention."""
 
     hidden: int = Field(256, ge=1)
@@ -85,31 +85,31 @@ class Translate(Task[Translation, TranslationBatch]):
     """
 
     name = "translate"
-    about = "translations of sentences"
+    description = "translations of sentences"
     kind = Translation
-    Architecture = Translating
-    training: ClassVar[Mapping[str, Any]] = {"batch": 64, "lr": 0.001, "epochs": 12}
-    measures = (
-        Measure(
+    Architecture = TranslateSettings
+    training_defaults: ClassVar[Mapping[str, Any]] = {"batch": 64, "lr": 0.001, "epochs": 12}
+    metrics = (
+        Metric(
             "bleu",
             f"BLEU of greedy translations, 0 to 100; sacrebleu, {BLEU_SIGNATURE}",
             unit="",
-            needs=bleu_scorer,
+            requires=bleu_scorer,
         ),
-        Measure("loss", "mean cross-entropy of a word after the right ones before it, <eos> counted", False, "nats"),
-        Measure("perplexity", "of a word: exp of the loss", False, ""),
+        Metric("loss", "mean cross-entropy of a word after the right ones before it, <eos> counted", False, "nats"),
+        Metric("perplexity", "of a word: exp of the loss", False, ""),
     )
 
-    def __init__(self, architecture: Translating, source: Vocabulary, target: Vocabulary) -> None:
+    def __init__(self, architecture: TranslateSettings, source: Vocabulary, target: Vocabulary) -> None:
         super().__init__(architecture)
-        self.architecture: Translating = architecture
+        self.architecture: TranslateSettings = architecture
         self.source = source
         self.target = target
         if len(target) <= END or target.words[END] != _END:
             raise DataError(f"the target vocabulary has no {_END!r} at {END}; expected it there")
 
     @classmethod
-    def from_corpus(cls, corpus: Translation, architecture: Translating) -> Self:
+    def from_corpus(cls, corpus: Translation, architecture: TranslateSettings) -> Self:
         """Gather the words of the training sentences that occur often enough."""
         count = architecture.min_count
         source = Vocabulary.from_texts((pair.source for pair in corpus.train), min_count=count, lowercase=True)
@@ -117,12 +117,12 @@ class Translate(Task[Translation, TranslationBatch]):
         words = tuple(word for word in plain.words[END:] if word != _END)
         return cls(architecture, source, Vocabulary((*plain.words[:END], _END, *words)))
 
-    def fields(self) -> Mapping[str, Any]:
+    def to_record(self) -> Mapping[str, Any]:
         """Give the words of both languages."""
         return {"source": self.source.to_record(), "target": self.target.to_record()}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], architecture: Translating) -> Self:
+    def from_record(cls, fields: Mapping[str, Any], architecture: TranslateSettings) -> Self:
         """Make the task of these words."""
         source, target = (Vocabulary.from_record(fields.get(key)) for key in ("source", "target"))
         return cls(architecture, source, target)
@@ -197,7 +197,7 @@ class Translate(Task[Translation, TranslationBatch]):
     def _ordered(self, words: Sequence[str]) -> Sequence[str]:
         return words[::-1] if self.architecture.reverse else words
 
-    def loss(self, model: nn.Module, batch: TranslationBatch, state: State) -> Loss:
+    def loss(self, model: nn.Module, batch: TranslationBatch, state: HiddenState) -> Loss:
         """Compute the cross-entropy of every word after the right ones before it, and of the end."""
         target = batch.target.masked_fill(batch.target >= len(self.target), UNKNOWN)
         previous = torch.cat((torch.full_like(target[:, :1], END), target[:, :-1]), dim=1)
@@ -205,7 +205,7 @@ class Translate(Task[Translation, TranslationBatch]):
         total = F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PADDING, reduction="sum")
         return Loss(total, int((target != PADDING).sum()), state)
 
-    def measure(self, model: nn.Module, batches: Iterable[TranslationBatch]) -> dict[str, float]:
+    def compute_metrics(self, model: nn.Module, batches: Iterable[TranslationBatch]) -> dict[str, float]:
         """Translate greedily, and compare with the translations at hand."""
         loss, count = 0.0, 0
         said: list[TokenIds] = []
@@ -242,7 +242,7 @@ class Translate(Task[Translation, TranslationBatch]):
                 return greedy_search(step, decoding, longest, END)
             return beam_search(step, decoding, longest, END, beam)
 
-    def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:
+    def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Put a sentence before a trained translator, for what it says at one position; the encoder is opened.
 
         ``sentence ||| beginning`` asks for the word after a beginning of the translation, a sentence alone for a word
@@ -260,7 +260,7 @@ class Translate(Task[Translation, TranslationBatch]):
             (said,) = self.translate(model, source, torch.tensor([len(sentence)]))
             position = checked_position([*self.target.decode(said), _END], at or 0)
         words = tuple(self._ordered(sentence))
-        return Reading(
+        return PreparedText(
             model=OutputAtPosition(model, position),
             inputs=(source, torch.tensor([[END, *said]])),
             tokens=words,

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from unrolled.lab.training.settings import TrainingSettings
-from unrolled.lab.training.task import Measure
+from unrolled.lab.training.task import Metric
 
-__all__ = ["Epoch", "Step", "Watcher", "Watchers", "merit"]
+__all__ = ["Callback", "CallbackList", "Epoch", "Step", "merit"]
 
 
 @dataclass(frozen=True)
@@ -52,40 +52,40 @@ class Epoch:
     """Whether none before it was as good."""
 
 
-def merit(measures: Sequence[Measure], values: Mapping[str, float]) -> tuple[float, ...]:
+def merit(metrics: Sequence[Metric], values: Mapping[str, float]) -> tuple[float, ...]:
     """Rank what was measured: the first measure decides, among equals the next.
 
     Args:
-        measures: the task's.
+        metrics: the task's.
         values: one for each, by its name.
 
     Returns:
         What the best epoch has most of; what is no number has least.
     """
-    signed = [values[each.name] if each.higher else -values[each.name] for each in measures]
+    signed = [values[each.name] if each.higher_is_better else -values[each.name] for each in metrics]
     return tuple(-math.inf if math.isnan(value) else value for value in signed)
 
 
-class Watcher:
+class Callback:
     """Sees a training go by; a subclass overrides what it wants to see."""
 
-    def begin(self, measures: Sequence[Measure], settings: TrainingSettings, step: int) -> None:
+    def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
         """Learn what is about to run.
 
         Args:
-            measures: what epochs are judged by.
+            metrics: what epochs are judged by.
             settings: how it is trained.
             step: how many steps were made before, by a training that is resumed.
         """
 
-    def step(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         """Learn how a step ended.
 
         Args:
             step: the step.
         """
 
-    def epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
+    def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
         """Learn how an epoch ended.
 
         Args:
@@ -94,48 +94,48 @@ class Watcher:
             seconds: how long it took.
         """
 
-    def notice(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         """Learn of something worth a line.
 
         Args:
             text: the line.
         """
 
-    def end(self) -> None:
+    def on_end(self) -> None:
         """Learn that it is over, for whatever reason."""
 
 
-class Watchers(Watcher):
-    """Several watchers, told in turn.
+class CallbackList(Callback):
+    """Several callbacks, told in turn.
 
     Args:
-        *watchers: the watchers.
+        *callbacks: the callbacks.
     """
 
-    def __init__(self, *watchers: Watcher) -> None:
-        self.watchers = watchers
+    def __init__(self, *callbacks: Callback) -> None:
+        self.callbacks = callbacks
 
-    def begin(self, measures: Sequence[Measure], settings: TrainingSettings, step: int) -> None:
+    def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
         """Tell all."""
-        for each in self.watchers:
-            each.begin(measures, settings, step)
+        for each in self.callbacks:
+            each.on_start(metrics, settings, step)
 
-    def step(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         """Tell all."""
-        for each in self.watchers:
-            each.step(step)
+        for each in self.callbacks:
+            each.on_step(step)
 
-    def epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
+    def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
         """Tell all."""
-        for each in self.watchers:
-            each.epoch(epoch, best, seconds)
+        for each in self.callbacks:
+            each.on_epoch(epoch, best, seconds)
 
-    def notice(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         """Tell all."""
-        for each in self.watchers:
-            each.notice(text)
+        for each in self.callbacks:
+            each.on_message(text)
 
-    def end(self) -> None:
+    def on_end(self) -> None:
         """Tell all."""
-        for each in self.watchers:
-            each.end()
+        for each in self.callbacks:
+            each.on_end()

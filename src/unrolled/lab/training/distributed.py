@@ -20,14 +20,14 @@ from torch import Tensor, distributed
 from unrolled.errors import UsageError
 from unrolled.lab.data.batches.base import Batch
 
-__all__ = ["Processes", "joined", "own"]
+__all__ = ["ProcessGroup", "joined", "own"]
 
 B = TypeVar("B", bound=Batch)
 _PATIENCE = timedelta(days=1)  # the others wait while the first one judges; one that has died is noticed at once
 
 
 @dataclass(frozen=True)
-class Processes:
+class ProcessGroup:
     """This process among its fellows."""
 
     rank: int
@@ -126,7 +126,7 @@ def own(tensor: Tensor) -> Tensor:
 
 
 @contextmanager
-def joined(device: str) -> Iterator[Processes]:
+def joined(device: str) -> Iterator[ProcessGroup]:
     """Join the processes that ``torchrun`` started, by gloo on CPUs and by nccl on GPUs; all see one file system.
 
     Args:
@@ -140,15 +140,15 @@ def joined(device: str) -> Iterator[Processes]:
     """
     local, count = (int(os.environ.get(name, "0")) for name in ("LOCAL_RANK", "WORLD_SIZE"))
     if distributed.is_initialized():  # by a program of the user's own, which ends it as well
-        yield Processes(distributed.get_rank(), distributed.get_world_size(), _device(device, local))
+        yield ProcessGroup(distributed.get_rank(), distributed.get_world_size(), _device(device, local))
         return
     if count <= 1:
-        yield Processes(0, 1, _device(device, 0))
+        yield ProcessGroup(0, 1, _device(device, 0))
         return
     chosen = _device(device, local)
     distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=_PATIENCE)
     try:
-        yield Processes(distributed.get_rank(), count, chosen)
+        yield ProcessGroup(distributed.get_rank(), count, chosen)
     finally:
         distributed.destroy_process_group()
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import Corpus
-from unrolled.lab.training.callbacks import Watcher
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.callbacks import Callback
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.distributed import joined
 from unrolled.lab.training.fingerprint import fingerprint
 from unrolled.lab.training.initial_vectors import begin_with
 from unrolled.lab.training.rng_state import seed_all, seeded
-from unrolled.lab.training.run_folder import Plan, Run, check_destination, is_finished, load_plan, load_run
+from unrolled.lab.training.run_folder import Run, RunConfig, check_destination, is_finished, load_config, load_run
 from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Split, Task
 from unrolled.lab.training.trainer import Trainer
@@ -33,9 +33,9 @@ def train(
     settings: TrainingSettings,
     folder: Path,
     *,
-    data: DataChoice,
+    data: DataSettings,
     force: bool = False,
-    watcher: Watcher | None = None,
+    callback: Callback | None = None,
 ) -> Run:
     """Train a model and measure it on the test split.
 
@@ -49,7 +49,7 @@ def train(
         folder: the run folder to write; its parents are made.
         data: where the corpus comes from, so that it can be found again.
         force: whether an earlier run may be replaced.
-        watcher: sees it go by.
+        callback: sees it go by.
 
     Returns:
         The run, with the weights of its best epoch on dev.
@@ -62,7 +62,7 @@ def train(
         DivergedError: when a number is no longer finite; the last checkpoint is from before that.
         StoppedError: on SIGTERM, after the step under way, once that is saved. Ctrl-C is a KeyboardInterrupt likewise.
     """
-    watcher = watcher or Watcher()
+    callback = callback or Callback()
     _check_installed(task)
     with joined(settings.device) as processes, seeded(settings.seed):
         if processes.first:
@@ -70,11 +70,11 @@ def train(
         splits = _encode(task, corpus)
         sizes = {name: len(splits[name]) for name in _SPLITS}
         mark = fingerprint(settings.batch, splits["train"], splits["dev"])
-        plan = Plan(task, settings, data.anywhere(), sizes, mark, processes.count)
+        plan = RunConfig(task, settings, data.anywhere(), sizes, mark, processes.count)
         model = task.build()
         if settings.vectors is not None:
-            watcher.notice(begin_with(settings.vectors, task, model))
-        trainer = Trainer(plan, model, splits, folder, processes, watcher)
+            callback.on_message(begin_with(settings.vectors, task, model))
+        trainer = Trainer(plan, model, splits, folder, processes, callback)
         if processes.rank:
             seed_all(settings.seed + processes.rank)  # rows of one batch are not to be dropped out alike
         trainer.begin()
@@ -85,8 +85,8 @@ def resume(
     folder: Path,
     corpus: Corpus[Any],
     *,
-    kind: type[Task[Any, Any]] | None = None,
-    watcher: Watcher | None = None,
+    task_class: type[Task[Any, Any]] | None = None,
+    callback: Callback | None = None,
 ) -> Run:
     """Go on with a training that was interrupted, from its last whole checkpoint.
 
@@ -96,8 +96,8 @@ def resume(
     Args:
         folder: the run folder.
         corpus: the one it was begun with.
-        kind: the class of its task; found by its name in ``unrolled.lab.tasks`` when left out.
-        watcher: sees it go by.
+        task_class: the class of its task; found by its name in ``unrolled.lab.tasks`` when left out.
+        callback: sees it go by.
 
     Returns:
         The run; at once when its training is over.
@@ -109,10 +109,10 @@ def resume(
         DivergedError: as :func:`train`.
         StoppedError: likewise.
     """
-    watcher = watcher or Watcher()
+    callback = callback or Callback()
     if is_finished(folder):
-        return load_run(folder, kind)
-    plan = load_plan(folder, kind)
+        return load_run(folder, task_class)
+    plan = load_config(folder, task_class)
     settings = plan.settings
     _check_installed(plan.task)
     with joined(settings.device) as processes, seeded(settings.seed):
@@ -124,16 +124,16 @@ def resume(
             raise DataError(
                 f"the corpus {corpus.name!r} is not the one that {folder} was begun with ({sizes} examples)"
             )
-        trainer = Trainer(plan, plan.task.build(), splits, folder, processes, watcher)
+        trainer = Trainer(plan, plan.task.build(), splits, folder, processes, callback)
         trainer.restore()
         return trainer.run()
 
 
 def _check_installed(task: Task[Any, Any]) -> None:
     """Find out what is not installed before an epoch has been spent on it."""
-    for measure in task.measures:
-        if measure.needs is not None:
-            measure.needs()
+    for measure in task.metrics:
+        if measure.requires is not None:
+            measure.requires()
 
 
 def _encode(task: Task[Any, Any], corpus: Corpus[Any]) -> dict[str, Split[Any]]:

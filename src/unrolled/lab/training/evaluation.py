@@ -37,7 +37,7 @@ def evaluate(
         stopped: asked before every batch.
 
     Returns:
-        A number for each of the task's measures, by its name.
+        A number for each of the task's metrics, by its name.
 
     Raises:
         EvaluationStopped: when ``stopped`` said so.
@@ -50,8 +50,8 @@ def evaluate(
             yield batch
 
     with _judged(model):
-        found = task.measure(model, batches())
-    return {each.name: float(found[each.name]) for each in task.measures}
+        found = task.compute_metrics(model, batches())
+    return {each.name: float(found[each.name]) for each in task.metrics}
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Predicting running text token by token: what the tasks for words and for characters have in common."""
+"""LanguageModelSettings running text token by token: what the tasks for words and for characters have in common."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from unrolled.lab.models.at_position import OutputAtPosition, checked_position
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_embedding_and_encoder
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.models.softmax import AdaptiveSoftmax, FullSoftmax, SoftmaxLayer, TiedSoftmax
-from unrolled.lab.training.task import Loss, Reading, State, Task
+from unrolled.lab.training.task import HiddenState, Loss, PreparedText, Task
 
-__all__ = ["LanguageTask", "Predicting", "make_language_model"]
+__all__ = ["LanguageModelSettings", "LanguageTask", "make_language_model"]
 
 _MANY_WORDS = 50_000
 _LINE_ENDS = (END_OF_LINE, "\n")
 
 
-class Predicting(EncoderSettings):
+class LanguageModelSettings(EncoderSettings):
     """What predicts the next token."""
 
     bptt: int = Field(35, ge=1)
@@ -42,7 +42,7 @@ class Predicting(EncoderSettings):
     """Know words that occur so often in the training text at least; the others are <unk>."""
 
 
-def make_language_model(architecture: Predicting, words: int) -> LanguageModel:
+def make_language_model(architecture: LanguageModelSettings, words: int) -> LanguageModel:
     """Build a language model; its weights come from torch's global generator.
 
     Args:
@@ -89,9 +89,9 @@ class LanguageTask(Task[Language, WindowBatch]):
     """What is not to be written: no text has it."""
     evaluation_batch = 16
 
-    def __init__(self, architecture: Predicting, vocabulary: Vocabulary) -> None:
+    def __init__(self, architecture: LanguageModelSettings, vocabulary: Vocabulary) -> None:
         super().__init__(architecture)
-        self.architecture: Predicting = architecture
+        self.architecture: LanguageModelSettings = architecture
         self.vocabulary = vocabulary
 
     @property
@@ -100,18 +100,18 @@ class LanguageTask(Task[Language, WindowBatch]):
         return next((token for token in self.vocabulary.encode(_LINE_ENDS) if token != UNKNOWN), UNKNOWN)
 
     @classmethod
-    def from_corpus(cls, corpus: Language, architecture: Predicting) -> Self:
+    def from_corpus(cls, corpus: Language, architecture: LanguageModelSettings) -> Self:
         """Gather the tokens of the training text, the frequent first."""
         return cls(
             architecture, build_vocabulary(corpus.train, min_count=architecture.min_count, most=architecture.most)
         )
 
-    def fields(self) -> Mapping[str, Any]:
+    def to_record(self) -> Mapping[str, Any]:
         """Give the tokens."""
         return {"vocabulary": self.vocabulary.to_record()}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], architecture: Predicting) -> Self:
+    def from_record(cls, fields: Mapping[str, Any], architecture: LanguageModelSettings) -> Self:
         """Make the task of these tokens."""
         return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")))
 
@@ -127,14 +127,14 @@ class LanguageTask(Task[Language, WindowBatch]):
         """Look up all tokens."""
         return RunningText(encode_stream(examples, self.vocabulary), self.line_end, self.architecture.bptt)
 
-    def loss(self, model: nn.Module, batch: WindowBatch, state: State) -> Loss:
+    def loss(self, model: nn.Module, batch: WindowBatch, state: HiddenState) -> Loss:
         """Compute the cross-entropy of the tokens that came."""
         total, state = cast("LanguageModel", model).loss(batch.tokens, batch.targets, state)
         return Loss(total, int((batch.targets != PADDING).sum()), state)
 
-    def measure(self, model: nn.Module, batches: Iterable[WindowBatch]) -> dict[str, float]:
+    def compute_metrics(self, model: nn.Module, batches: Iterable[WindowBatch]) -> dict[str, float]:
         """Read the text once, the state carried along, and count nats a token."""
-        nats, count, state = 0.0, 0, cast("State", ())
+        nats, count, state = 0.0, 0, cast("HiddenState", ())
         for batch in batches:
             found = self.loss(model, batch, state)
             nats, count, state = nats + found.total.item(), count + found.count, found.state
@@ -173,11 +173,11 @@ class LanguageTask(Task[Language, WindowBatch]):
             What each adds to the text.
         """
 
-    def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:
+    def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Put the beginning of a text before a trained model; it says what comes after the token ``at``."""
         tokens = self.cut(text)
         tokens = tokens[: checked_position(tokens, at) + 1]
         inputs = (torch.tensor([self.vocabulary.encode(tokens)]),)
-        return Reading(
+        return PreparedText(
             OutputAtPosition(model, -1), inputs, tokens, self.vocabulary.words, self.vocabulary.unknown(tokens)
         )

@@ -16,7 +16,7 @@ from typing import Any
 from unrolled.atomic_write import write_fully
 from unrolled.errors import DataError, FileError
 from unrolled.lab.training.callbacks import Epoch
-from unrolled.lab.training.task import Measure
+from unrolled.lab.training.task import Metric
 
 __all__ = ["LOG", "Logs", "read_history"]
 
@@ -32,14 +32,14 @@ class Logs:
 
     Args:
         folder: where they lie.
-        measures: of the task; each is a column.
+        metrics: of the task; each is a column.
 
     Raises:
         FileError: when a file cannot be opened.
     """
 
-    def __init__(self, folder: Path, measures: Sequence[Measure]) -> None:
-        self._columns = (*_COMMON, *(_DEV + each.name for each in measures), "best")
+    def __init__(self, folder: Path, metrics: Sequence[Metric]) -> None:
+        self._columns = (*_COMMON, *(_DEV + each.name for each in metrics), "best")
         self._open: dict[str, int] = {}
         self._paths = {name: folder / name for name in (LOG, _TABLE, _TIMES)}
         try:

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from unrolled.lab.settings import Config
-from unrolled.lab.training.run_folder import Plan
-from unrolled.lab.training.task import Measure
+from unrolled.lab.settings import Settings
+from unrolled.lab.training.run_folder import RunConfig
+from unrolled.lab.training.task import Metric
 
 __all__ = ["command", "model_card"]
 
 
-def model_card(plan: Plan, metrics: Mapping[str, float], epochs: int) -> str:
+def model_card(plan: RunConfig, metrics: Mapping[str, float], epochs: int) -> str:
     """Write the card of a run.
 
     Args:
@@ -35,14 +35,14 @@ def model_card(plan: Plan, metrics: Mapping[str, float], epochs: int) -> str:
     lines = [
         f"# {task.name}: {_plain(plan.data.title)}",
         "",
-        f"A model for {task.about}: {metrics['parameters']:,.0f} parameters, trained by unrolled "
+        f"A model for {task.description}: {metrics['parameters']:,.0f} parameters, trained by unrolled "
         f"{version('unrolled')} on {_plain(', '.join(plan.data.data))}. The weights are those of {best}.",
         "",
         "## How well it does",
         "",
         "| measure | dev | test | what is counted |",
         "|---|---:|---:|---|",
-        *(_row(each, metrics) for each in task.measures),
+        *(_row(each, metrics) for each in task.metrics),
         "",
         "Dev chose the epoch; test was looked at once. The figures are of one training, with one seed.",
         "",
@@ -82,7 +82,7 @@ def model_card(plan: Plan, metrics: Mapping[str, float], epochs: int) -> str:
     return "\n".join(lines)
 
 
-def command(plan: Plan) -> str:
+def command(plan: RunConfig) -> str:
     """Write the command line that trains a run again.
 
     Args:
@@ -92,7 +92,7 @@ def command(plan: Plan) -> str:
         One line, quoted for the shell; what is as the task's defaults are is left out.
     """
     words = ["unrolled", "train", plan.task.name]
-    for settings, own in ((plan.data, {}), (plan.task.architecture, {}), (plan.settings, plan.task.training)):
+    for settings, own in ((plan.data, {}), (plan.task.architecture, {}), (plan.settings, plan.task.training_defaults)):
         defaults = {
             name: field.get_default(call_default_factory=True) for name, field in type(settings).model_fields.items()
         }
@@ -113,12 +113,12 @@ def _flag(name: str, value: Any) -> list[str]:
     return [f"--{name}", str(value)]
 
 
-def _row(measure: Measure, metrics: Mapping[str, float]) -> str:
-    dev, test = (measure.shown(metrics[f"{split}_{measure.name}"]) for split in ("dev", "test"))
-    return f"| {measure.name} | {dev} | {test} | {_plain(measure.about)} |"
+def _row(measure: Metric, metrics: Mapping[str, float]) -> str:
+    dev, test = (measure.format(metrics[f"{split}_{measure.name}"]) for split in ("dev", "test"))
+    return f"| {measure.name} | {dev} | {test} | {_plain(measure.description)} |"
 
 
-def _table(title: str, settings: Config) -> Iterable[str]:
+def _table(title: str, settings: Settings) -> Iterable[str]:
     yield f"| {title} | |"
     yield "|---|---|"
     for name, value in settings.model_dump(mode="json").items():

@@ -17,9 +17,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from unrolled.lab.training.callbacks import Epoch, Step, Watcher
+from unrolled.lab.training.callbacks import Callback, Epoch, Step
 from unrolled.lab.training.settings import TrainingSettings
-from unrolled.lab.training.task import Measure
+from unrolled.lab.training.task import Metric
 
 __all__ = ["TrainingProgress"]
 
@@ -33,8 +33,8 @@ class _Rate(ProgressColumn):
         return Text(f"{task.speed * batch:,.0f}/s" if task.speed and batch else "")
 
 
-class TrainingProgress(Watcher):
-    """A watcher that draws the epoch under way and writes one line for each that is over.
+class TrainingProgress(Callback):
+    """A callback that draws the epoch under way and writes one line for each that is over.
 
     Use it as a context manager.
 
@@ -43,7 +43,7 @@ class TrainingProgress(Watcher):
     """
 
     def __init__(self, console: Console) -> None:
-        self._measures: Sequence[Measure] = ()
+        self._measures: Sequence[Metric] = ()
         self._epochs = 0
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -69,19 +69,19 @@ class TrainingProgress(Watcher):
     ) -> None:
         self._progress.stop()
 
-    def begin(self, measures: Sequence[Measure], settings: TrainingSettings, step: int) -> None:
+    def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
         """Say where a training goes on that was interrupted.
 
         Args:
-            measures: what epochs are judged by.
+            metrics: what epochs are judged by.
             settings: how it is trained.
             step: how many steps were made before.
         """
-        self._measures, self._epochs = measures, settings.epochs
+        self._measures, self._epochs = metrics, settings.epochs
         if step:
-            self.notice(f"going on after step {step:,}")
+            self.on_message(f"going on after step {step:,}")
 
-    def step(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         """Move the bar.
 
         Args:
@@ -96,7 +96,7 @@ class TrainingProgress(Watcher):
             predictions=step.predictions,
         )
 
-    def epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
+    def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
         """Write the epoch's line.
 
         Args:
@@ -105,12 +105,12 @@ class TrainingProgress(Watcher):
             seconds: how long it took.
         """
         width = len(str(self._epochs))
-        dev = "".join(f"  dev {each.name} {each.shown(epoch.dev[each.name])}" for each in self._measures)
+        dev = "".join(f"  dev {each.name} {each.format(epoch.dev[each.name])}" for each in self._measures)
         line = f"epoch {epoch.number:{width}}/{self._epochs}  train loss {epoch.loss:.4f}{dev}  {seconds:.1f} s"
-        self.notice(f"{line}  best so far" if epoch is best else line)
+        self.on_message(f"{line}  best so far" if epoch is best else line)
         self._progress.reset(self._task)
 
-    def notice(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         """Write a line.
 
         Args:

@@ -31,28 +31,28 @@ from torch import Tensor, nn
 from unrolled.atomic_write import atomic_write, sync_folder
 from unrolled.errors import DataError, FileError, UnrolledError, UsageError
 from unrolled.lab.models.factory import EncoderSettings
-from unrolled.lab.settings import Config
+from unrolled.lab.settings import Settings
 from unrolled.lab.training.callbacks import Epoch
 from unrolled.lab.training.checkpoints import Checkpoints
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.logs import LOG, read_history
 from unrolled.lab.training.rng_state import seeded
 from unrolled.lab.training.run_files import present, read_metrics, read_object, read_text, read_weights, to_json
 from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.state_dicts import load_tensors
 from unrolled.lab.training.task import Task
-from unrolled.lab.training.training_state import State
+from unrolled.lab.training.training_state import TrainingState
 from unrolled.registry import Zoo
 
 __all__ = [
     "CHECKPOINTS",
-    "Plan",
     "Run",
+    "RunConfig",
     "begin_folder",
     "check_destination",
     "finish_folder",
     "is_finished",
-    "load_plan",
+    "load_config",
     "load_run",
 ]
 
@@ -65,16 +65,16 @@ _WEIGHTS = "weights.safetensors"
 _METRICS = "metrics.json"
 _CARD = "README.md"
 _TASKS: Zoo[Task[Any, Any]] = Zoo("unrolled.lab.tasks", Task, "task")  # type: ignore[type-abstract]  # members are concrete
-C = TypeVar("C", bound=Config)
+C = TypeVar("C", bound=Settings)
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunConfig:
     """What a run folder says before anything is trained."""
 
     task: Task[Any, Any]
     settings: TrainingSettings
-    data: DataChoice
+    data: DataSettings
     """What is learned from: a dataset, or files."""
     sizes: Mapping[str, int]
     """How many examples each split has."""
@@ -93,7 +93,7 @@ class Run:
     model: nn.Module
     """With the weights of the best epoch, on the CPU, in eval mode."""
     settings: TrainingSettings
-    data: DataChoice
+    data: DataSettings
     """What it was trained on: its corpus can be read again."""
     metrics: Mapping[str, float]
     """The task's measures on dev and test, as ``dev_accuracy``; sizes, and times in seconds."""
@@ -123,7 +123,7 @@ def check_destination(folder: Path, force: bool = False) -> None:
 
 
 @contextmanager
-def begin_folder(folder: Path, plan: Plan) -> Iterator[Path]:
+def begin_folder(folder: Path, plan: RunConfig) -> Iterator[Path]:
     """Make a run folder; an earlier one of this name is replaced when the new one is whole.
 
     Args:
@@ -157,7 +157,7 @@ def begin_folder(folder: Path, plan: Plan) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)  # of a training that was killed here
         (partial / CHECKPOINTS).mkdir(parents=True)
         atomic_write(partial / _CONFIG, to_json(config), durable=True)
-        atomic_write(partial / _TASK, to_json(plan.task.fields()), durable=True)
+        atomic_write(partial / _TASK, to_json(plan.task.to_record()), durable=True)
         yield partial
         if folder.exists():
             folder.rename(replaced)
@@ -202,12 +202,12 @@ def is_finished(folder: Path) -> bool:
     return (folder / _METRICS).is_file()
 
 
-def load_plan(folder: Path, kind: type[Task[Any, Any]] | None = None) -> Plan:
+def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> RunConfig:
     """Read what a run folder was begun with.
 
     Args:
         folder: where it lies.
-        kind: the class of its task; found by its name in ``unrolled.lab.tasks`` when left out.
+        task_class: the class of its task; found by its name in ``unrolled.lab.tasks`` when left out.
 
     Returns:
         The plan.
@@ -221,11 +221,11 @@ def load_plan(folder: Path, kind: type[Task[Any, Any]] | None = None) -> Plan:
     config = _read_config(folder)
     path = folder / _CONFIG
     try:
-        kind = kind or _TASKS.get(str(config["task"]))
-        architecture: EncoderSettings = kind.Architecture(**config["architecture"])
+        task_class = task_class or _TASKS.get(str(config["task"]))
+        architecture: EncoderSettings = task_class.Architecture(**config["architecture"])
         settings = TrainingSettings(**config["training"])
         sizes = {str(name): int(size) for name, size in config["examples"].items()}
-        data = DataChoice(**config["data"])
+        data = DataSettings(**config["data"])
         fingerprint, processes = str(config["fingerprint"]), int(config["processes"])
     except UsageError as error:
         raise DataError(f"{path}: {error}") from None
@@ -233,18 +233,18 @@ def load_plan(folder: Path, kind: type[Task[Any, Any]] | None = None) -> Plan:
         raise DataError(f"{path}: expected task, data, examples, architecture and training; {error!r}") from None
     fields = read_object(folder, _TASK)
     try:
-        task = kind.from_fields(fields, architecture)
+        task = task_class.from_record(fields, architecture)
     except UnrolledError as error:
         raise DataError(f"{folder / _TASK}: {error}") from None
-    return Plan(task, settings, data, sizes, fingerprint, processes)
+    return RunConfig(task, settings, data, sizes, fingerprint, processes)
 
 
-def load_run(folder: Path, kind: type[Task[Any, Any]] | None = None) -> Run:
+def load_run(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> Run:
     """Read a run; one whose training is not over is read as it stood at its best epoch.
 
     Args:
         folder: where it lies.
-        kind: the class of its task; found by its name in ``unrolled.lab.tasks`` when left out.
+        task_class: the class of its task; found by its name in ``unrolled.lab.tasks`` when left out.
 
     Returns:
         The run.
@@ -254,7 +254,7 @@ def load_run(folder: Path, kind: type[Task[Any, Any]] | None = None) -> Run:
         DataError: when it is no run of ours, no epoch of it is over, or a file is missing, truncated or does not fit
             the others.
     """
-    plan = load_plan(folder, kind)
+    plan = load_config(folder, task_class)
     with seeded(0):  # the weights drawn here are overwritten; the caller's generator is not to notice
         model = plan.task.build()
     if is_finished(folder):
@@ -274,12 +274,12 @@ def load_run(folder: Path, kind: type[Task[Any, Any]] | None = None) -> Run:
     return Run(plan.task, model, plan.settings, plan.data, metrics, history, folder)
 
 
-def _best_so_far(folder: Path) -> tuple[State, Path, dict[str, Tensor]]:
+def _best_so_far(folder: Path) -> tuple[TrainingState, Path, dict[str, Tensor]]:
     """What the newest checkpoint knows of the best epoch."""
     if not (folder / CHECKPOINTS).is_dir():
         raise DataError(f"{folder}: the run folder lacks {_METRICS}; expected it, or {CHECKPOINTS}, beside {_CONFIG}")
     checkpoints = Checkpoints(folder / CHECKPOINTS)
-    state = State.from_record(checkpoints.newest(lambda _: None)[1])
+    state = TrainingState.from_record(checkpoints.newest(lambda _: None)[1])
     if state.best is None:
         raise DataError(f"{folder}: no epoch is over (step {state.step}); expected a training that has come further")
     return state, checkpoints.folder / state.best, checkpoints.load_best(state.best)

@@ -9,12 +9,12 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from unrolled.errors import UsageError
-from unrolled.lab.settings import Config
+from unrolled.lab.settings import Settings
 
 __all__ = ["TrainingSettings"]
 
 
-class TrainingSettings(Config):
+class TrainingSettings(Settings):
     """How a model is trained. The defaults were chosen on SST-2's dev set."""
 
     epochs: int = Field(10, ge=1)

@@ -14,12 +14,12 @@ from torch.nn.parallel import DistributedDataParallel
 from unrolled.errors import DivergedError, UsageError
 from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.models.factory import make_optimiser
-from unrolled.lab.training.distributed import Processes
+from unrolled.lab.training.distributed import ProcessGroup
 from unrolled.lab.training.settings import TrainingSettings
-from unrolled.lab.training.task import State, Task
+from unrolled.lab.training.task import HiddenState, Task
 from unrolled.lab.training.weight_decay import decay_groups
 
-__all__ = ["Learned", "Stepper", "refuse_non_finite"]
+__all__ = ["StepResult", "Stepper", "refuse_non_finite"]
 
 _SMALLEST_SCALE = 2.0**-10  # float16 has no smaller numbers to lose: what overflows here overflows in float32
 
@@ -32,12 +32,12 @@ class _Learner(nn.Module):
         self.task = task
         self.model = model
 
-    def forward(self, batch: Batch, state: State) -> tuple[Tensor, int, State]:
+    def forward(self, batch: Batch, state: HiddenState) -> tuple[Tensor, int, HiddenState]:
         loss = self.task.loss(self.model, batch, state)
         return loss.total, loss.count, tuple(each.detach() for each in loss.state)
 
 
-class Learned(NamedTuple):
+class StepResult(NamedTuple):
     """What a step came to, in all processes together."""
 
     loss: float
@@ -45,7 +45,7 @@ class Learned(NamedTuple):
     predictions: int
     norm: float | None
     """Of the gradient, before it is cut; none where float16 overflowed and the step was left out."""
-    carried: State
+    carried: HiddenState
     """What this process's share of the batch leaves to the next."""
     stop: bool
     """Whether any process was asked to stop."""
@@ -65,7 +65,7 @@ class Stepper:
     """
 
     def __init__(
-        self, task: Task[Any, Any], model: nn.Module, settings: TrainingSettings, processes: Processes
+        self, task: Task[Any, Any], model: nn.Module, settings: TrainingSettings, processes: ProcessGroup
     ) -> None:
         self.model = model
         self.settings = settings
@@ -82,7 +82,7 @@ class Stepper:
         self.type = _type(settings.precision, processes.device)
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.type is torch.float16)
 
-    def __call__(self, batch: Batch, carried: State, lr: float, asked: bool) -> Learned:
+    def __call__(self, batch: Batch, carried: HiddenState, lr: float, asked: bool) -> StepResult:
         """Learn one batch.
 
         Args:
@@ -123,7 +123,7 @@ class Stepper:
             nn.utils.clip_grads_with_norm_(trained, self.settings.clip, length)
         self.scaler.step(self.optimiser)
         self.scaler.update()
-        return Learned(mean, count, None if overflow else norm, carried, stop)
+        return StepResult(mean, count, None if overflow else norm, carried, stop)
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self.type is torch.float32:

@@ -1,4 +1,4 @@
-"""What a task is, as the training engine sees it: from a corpus to a model, its loss and its measures."""
+"""What a task is, as the training engine sees it: from a corpus to a model, its loss and its metrics."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.factory import EncoderSettings
 
-__all__ = ["Loss", "Measure", "Reading", "Split", "State", "Task"]
+__all__ = ["HiddenState", "Loss", "Metric", "PreparedText", "Split", "Task"]
 
-State = tuple[Tensor, ...]
+HiddenState = tuple[Tensor, ...]
 """What a model carries from one batch to the next; empty when batches do not depend on each other."""
 
 B = TypeVar("B", bound=Batch)
@@ -34,24 +34,24 @@ class Loss:
     """Summed over predictions, a scalar; in nats where it is a cross-entropy."""
     count: int
     """How many predictions there are; the engine learns from total/count."""
-    state: State = ()
+    state: HiddenState = ()
     """What the next batch begins with, cut off from the graph."""
 
 
 @dataclass(frozen=True)
-class Measure:
+class Metric:
     """One number by which a model is judged."""
 
     name: str
-    about: str
+    description: str
     """In one line what is counted, and how."""
-    higher: bool = True
+    higher_is_better: bool = True
     """Whether more is better."""
     unit: Literal["share", "nats", "bits", ""] = "share"
-    needs: Callable[[], object] | None = None
+    requires: Callable[[], object] | None = None
     """Loads the package that computes it; a UsageError, which names the extra, when that is not installed."""
 
-    def shown(self, value: float) -> str:
+    def format(self, value: float) -> str:
         """Write a value for people.
 
         Args:
@@ -64,7 +64,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Reading:
+class PreparedText:
     """A text as a trained model reads it."""
 
     model: nn.Module
@@ -124,15 +124,15 @@ class Task(ABC, Generic[C, B]):
 
     name: ClassVar[str]
     """As in ``unrolled train NAME``."""
-    about: ClassVar[str]
+    description: ClassVar[str]
     """One line for the command line's help."""
     kind: ClassVar[type[Corpus[Any]]]
     """The kind of corpus that is learned."""
     Architecture: ClassVar[type[EncoderSettings]]
     """The settings of its model."""
-    training: ClassVar[Mapping[str, Any]] = {}
+    training_defaults: ClassVar[Mapping[str, Any]] = {}
     """The training settings whose defaults are this task's own."""
-    measures: tuple[Measure, ...]
+    metrics: tuple[Metric, ...]
     """What it is judged by; the first, on dev, chooses the best epoch. A corpus may leave some out."""
     evaluation_batch: ClassVar[int] = 256
     """How many examples are judged at a time."""
@@ -154,16 +154,16 @@ class Task(ABC, Generic[C, B]):
         """
 
     @abstractmethod
-    def fields(self) -> Mapping[str, Any]:
+    def to_record(self) -> Mapping[str, Any]:
         """Give all that is needed to make this task again, beside its architecture.
 
         Returns:
-            JSON's types alone; :meth:`from_fields` takes them back.
+            JSON's types alone; :meth:`from_record` takes them back.
         """
 
     @classmethod
     @abstractmethod
-    def from_fields(cls, fields: Mapping[str, Any], architecture: Any) -> Self:
+    def from_record(cls, fields: Mapping[str, Any], architecture: Any) -> Self:
         """Make a task again.
 
         Args:
@@ -200,7 +200,7 @@ class Task(ABC, Generic[C, B]):
         """
 
     @abstractmethod
-    def loss(self, model: nn.Module, batch: B, state: State) -> Loss:
+    def loss(self, model: nn.Module, batch: B, state: HiddenState) -> Loss:
         """Compute what a batch costs, in the mode that the model is in.
 
         Args:
@@ -213,7 +213,7 @@ class Task(ABC, Generic[C, B]):
         """
 
     @abstractmethod
-    def measure(self, model: nn.Module, batches: Iterable[B]) -> dict[str, float]:
+    def compute_metrics(self, model: nn.Module, batches: Iterable[B]) -> dict[str, float]:
         """Judge a model; called in eval mode, without gradients.
 
         Args:
@@ -252,7 +252,7 @@ class Task(ABC, Generic[C, B]):
         """
         return ()
 
-    def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:  # not every task
+    def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:  # not every task
         """Put a text before a trained model, so that what it says of it can be explained.
 
         Args:

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.errors import UsageError
-from unrolled.lab.training.callbacks import Epoch, Step, Watcher
+from unrolled.lab.training.callbacks import Callback, Epoch, Step
 from unrolled.lab.training.settings import TrainingSettings
-from unrolled.lab.training.task import Measure
+from unrolled.lab.training.task import Metric
 
 __all__ = ["TensorBoard"]
 
 
-class TensorBoard(Watcher):
-    """A watcher that writes what it sees to a folder for TensorBoard.
+class TensorBoard(Callback):
+    """A callback that writes what it sees to a folder for TensorBoard.
 
     Args:
         folder: where to.
@@ -36,18 +36,18 @@ class TensorBoard(Watcher):
         self._writer: Any = None
         self._every = 1
 
-    def begin(self, measures: Sequence[Measure], settings: TrainingSettings, step: int) -> None:
+    def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
         """Open the folder; what an interrupted training wrote after its last checkpoint is hidden.
 
         Args:
-            measures: what epochs are judged by.
+            metrics: what epochs are judged by.
             settings: how it is trained.
             step: how many steps were made before.
         """
         self._every = settings.log_every
         self._writer = self._open(str(self._folder), purge_step=step + 1 if step else None)
 
-    def step(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         """Write a step, as often as the log does.
 
         Args:
@@ -60,7 +60,7 @@ class TensorBoard(Watcher):
         if step.norm is not None:
             self._writer.add_scalar("train/norm", step.norm, step.number)
 
-    def epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:  # the base class's signature
+    def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:  # the base class's signature
         """Write what was measured on dev.
 
         Args:
@@ -71,7 +71,7 @@ class TensorBoard(Watcher):
         for name, value in epoch.dev.items():
             self._writer.add_scalar(f"dev/{name}", value, epoch.step)
 
-    def end(self) -> None:
+    def on_end(self) -> None:
         """Close the folder."""
         if self._writer is not None:
             self._writer.close()

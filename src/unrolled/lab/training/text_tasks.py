@@ -18,15 +18,15 @@ from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.factory import PooledSettings, make_classifier
 from unrolled.lab.training.checked_fields import names
-from unrolled.lab.training.task import Loss, Reading, State, Task
+from unrolled.lab.training.task import HiddenState, Loss, PreparedText, Task
 
-__all__ = ["ClassesOfTexts", "WholeText"]
+__all__ = ["TextClassification", "TextTask"]
 
 C = TypeVar("C", bound=Corpus[Any])
 D = TypeVar("D", bound=Classification)
 
 
-class WholeText(Task[C, TextBatch]):
+class TextTask(Task[C, TextBatch]):
     """Read words into one vector.
 
     Args:
@@ -61,7 +61,7 @@ class WholeText(Task[C, TextBatch]):
         """
         return tuple(tokenise(text))
 
-    def read(self, model: nn.Module, text: str, at: int | None = None) -> Reading:
+    def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Put a text before a trained model."""
         if at is not None:
             raise UsageError(f"at is {at}; expected none, as a run of the task {self.name} speaks of a text as a whole")
@@ -69,10 +69,10 @@ class WholeText(Task[C, TextBatch]):
         if not tokens:
             raise UsageError("the sentence is empty; expected at least one word")
         inputs = (torch.tensor([self.vocabulary.encode(tokens)]),)
-        return Reading(model, inputs, tokens, self.outputs, self.vocabulary.unknown(tokens))
+        return PreparedText(model, inputs, tokens, self.outputs, self.vocabulary.unknown(tokens))
 
 
-class ClassesOfTexts(WholeText[D]):
+class TextClassification(TextTask[D]):
     """Say which of some classes a text belongs to.
 
     Args:
@@ -101,12 +101,12 @@ class ClassesOfTexts(WholeText[D]):
         words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
         return cls(architecture, words, corpus.labels)
 
-    def fields(self) -> Mapping[str, Any]:
+    def to_record(self) -> Mapping[str, Any]:
         """Give the words and the labels."""
         return {"vocabulary": self.vocabulary.to_record(), "labels": list(self.labels)}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
+    def from_record(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
         """Make the task of these words and labels."""
         return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), names(fields, "labels"))
 
@@ -135,7 +135,7 @@ class ClassesOfTexts(WholeText[D]):
         texts, labels = [example.tokens for example in examples], [example.label for example in examples]
         return EncodedTexts.encode(texts, labels, self.vocabulary)
 
-    def loss(self, model: nn.Module, batch: TextBatch, state: State) -> Loss:
+    def loss(self, model: nn.Module, batch: TextBatch, state: HiddenState) -> Loss:
         """Compute the cross-entropy of the labels."""
         logits = model(batch.tokens, batch.lengths)
         return Loss(F.cross_entropy(logits, batch.labels, reduction="sum"), len(batch), state)

@@ -12,23 +12,22 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import DivergedError
-from unrolled.lab.training.callbacks import Epoch, Step, Watcher, Watchers, merit
+from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step, merit
 from unrolled.lab.training.checkpoints import Checkpoints
-from unrolled.lab.training.distributed import Processes, own
+from unrolled.lab.training.distributed import ProcessGroup, own
 from unrolled.lab.training.evaluation import EvaluationStopped, evaluate
 from unrolled.lab.training.interruption import Interruption
 from unrolled.lab.training.logs import Logs
 from unrolled.lab.training.model_card import model_card
 from unrolled.lab.training.rng_state import capture, restore
-from unrolled.lab.training.run_folder import CHECKPOINTS, Plan, Run, begin_folder, finish_folder
+from unrolled.lab.training.run_folder import CHECKPOINTS, Run, RunConfig, begin_folder, finish_folder
 from unrolled.lab.training.schedule import learning_rate
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 from unrolled.lab.training.state_dicts import all_tensors, load_tensors, plain_tensors
-from unrolled.lab.training.stepper import Learned, Stepper, refuse_non_finite
-from unrolled.lab.training.task import Split
-from unrolled.lab.training.task import State as Carried
+from unrolled.lab.training.stepper import Stepper, StepResult, refuse_non_finite
+from unrolled.lab.training.task import HiddenState, Split
 from unrolled.lab.training.tensorboard import TensorBoard
-from unrolled.lab.training.training_state import State, Sums
+from unrolled.lab.training.training_state import Sums, TrainingState
 
 __all__ = ["Trainer"]
 
@@ -44,17 +43,17 @@ class Trainer:
         splits: train, dev and test, in numbers.
         folder: of the run.
         processes: this one and its fellows.
-        watcher: sees it go by.
+        callback: sees it go by.
     """
 
     def __init__(
         self,
-        plan: Plan,
+        plan: RunConfig,
         model: nn.Module,
         splits: dict[str, Split[Any]],
         folder: Path,
-        processes: Processes,
-        watcher: Watcher,
+        processes: ProcessGroup,
+        callback: Callback,
     ) -> None:
         self.plan = plan
         self.settings = plan.settings
@@ -62,12 +61,12 @@ class Trainer:
         self.folder = folder.resolve()
         self.processes = processes
         if self.settings.tensorboard and processes.first:
-            watcher = Watchers(watcher, TensorBoard(self.folder / "tensorboard"))
-        self.watcher = watcher
+            callback = CallbackList(callback, TensorBoard(self.folder / "tensorboard"))
+        self.callback = callback
         self.model = (normalise_spectrum(model) if self.settings.spectral else model).to(processes.device).train()
         self.stepper = Stepper(plan.task, self.model, self.settings, processes)
-        self.state = State()
-        self.carried: Carried = ()
+        self.state = TrainingState()
+        self.carried: HiddenState = ()
         self.order = torch.Generator().manual_seed(self.settings.seed)
         self.drawn = self.order.get_state()
         """Where the generator of the order was before it drew the order of this epoch."""
@@ -78,7 +77,7 @@ class Trainer:
         tensors = self._tensors()
         if self.processes.first:
             with begin_folder(self.folder, self.plan) as folder:
-                logs = Logs(folder, self.plan.task.measures)
+                logs = Logs(folder, self.plan.task.metrics)
                 self.state.logs = logs.sync()
                 logs.close()
                 Checkpoints(folder / CHECKPOINTS).save(0, tensors, self.state.to_record())
@@ -86,11 +85,11 @@ class Trainer:
 
     def restore(self) -> None:
         """Go back to the last whole checkpoint."""
-        tensors, record = self.checkpoints.newest(self.watcher.notice if self.processes.first else lambda _: None)
+        tensors, record = self.checkpoints.newest(self.callback.on_message if self.processes.first else lambda _: None)
         self.processes.wait()
         if self.processes.first:
             self.checkpoints.drop_damaged()
-        self.state = State.from_record(record)
+        self.state = TrainingState.from_record(record)
         load_tensors(self.model, _below("model.", tensors), self.checkpoints.folder)
         # copies: a tensor out of a file may begin anywhere, and products are rounded by where their operands begin
         self.stepper.restore(
@@ -109,8 +108,8 @@ class Trainer:
         Returns:
             The run, with the weights of its best epoch.
         """
-        self.watcher.begin(self.plan.task.measures, self.settings, self.state.step)
-        logs = Logs(self.folder, self.plan.task.measures) if self.processes.first else None
+        self.callback.on_start(self.plan.task.metrics, self.settings, self.state.step)
+        logs = Logs(self.folder, self.plan.task.metrics) if self.processes.first else None
         try:
             if logs:
                 logs.cut(self.state.logs)
@@ -122,7 +121,7 @@ class Trainer:
         finally:
             if logs:
                 logs.close()
-            self.watcher.end()
+            self.callback.on_end()
 
     def _epoch(self) -> None:
         """Learn the training split once, then judge."""
@@ -144,7 +143,7 @@ class Trainer:
         steps = self.settings.steps or self.settings.epochs * batches
         return learning_rate(self.settings, step, steps, self.state.cuts)
 
-    def _step(self, batch: Any, batches: int) -> Learned:
+    def _step(self, batch: Any, batches: int) -> StepResult:
         """Learn one batch."""
         began = time.perf_counter()
         state, settings = self.state, self.settings
@@ -164,7 +163,7 @@ class Trainer:
             if self.logs:
                 self.logs.steps(state.step, state.epoch, *state.window.means, lr)
             state.window = Sums()
-        self.watcher.step(step)
+        self.callback.on_step(step)
         return learned
 
     def _judge(self, lr: float) -> None:
@@ -177,7 +176,7 @@ class Trainer:
             restore(drawn)
             self._stop()
         seconds = time.perf_counter() - began
-        best = not state.history or merit(task.measures, dev) > merit(task.measures, state.best_epoch.dev)
+        best = not state.history or merit(task.metrics, dev) > merit(task.metrics, state.best_epoch.dev)
         epoch = Epoch(state.epoch, state.step, *state.whole.means, lr, dev, best)
         if best and self.processes.first:
             state.best = self.checkpoints.save_best(self._best())
@@ -187,15 +186,15 @@ class Trainer:
         state.predictions += state.whole.predictions
         state.training += state.whole.seconds
         state.judging += seconds
-        self.watcher.epoch(epoch, state.best_epoch, state.whole.seconds + seconds)
+        self.callback.on_epoch(epoch, state.best_epoch, state.whole.seconds + seconds)
         state.epoch, state.batch, state.whole, self.carried = state.epoch + 1, 0, Sums(), ()
         self.drawn = self.order.get_state()
         self._save()
 
     def _measure(self, model: nn.Module, split: str) -> dict[str, float] | None:
         """Measure in the first process, and tell the others; none when it was asked to stop."""
-        measures = self.plan.task.measures
-        values = [0.0] * (len(measures) + 1)
+        metrics = self.plan.task.metrics
+        values = [0.0] * (len(metrics) + 1)
         if self.processes.first:
             try:
                 device = self.processes.device
@@ -206,7 +205,7 @@ class Trainer:
             except EvaluationStopped:
                 pass
         whole, *numbers = self.processes.told(values)
-        return {each.name: value for each, value in zip(measures, numbers, strict=True)} if whole else None
+        return {each.name: value for each, value in zip(metrics, numbers, strict=True)} if whole else None
 
     def _best(self) -> dict[str, Tensor]:
         """The weights in plain form; a normalised one stands still in eval mode."""

@@ -11,7 +11,7 @@ from unrolled.lab.training.callbacks import Epoch, Step
 from unrolled.lab.training.logs import from_record, to_record
 from unrolled.lab.training.settings import TrainingSettings
 
-__all__ = ["State", "Sums"]
+__all__ = ["Sums", "TrainingState"]
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Sums:
 
 
 @dataclass
-class State:
+class TrainingState:
     """Where a training stands, between two steps."""
 
     epoch: int = 1
@@ -121,7 +121,7 @@ class State:
         return {**asdict(self), "history": [to_record(epoch) for epoch in self.history]}
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> State:
+    def from_record(cls, record: Mapping[str, Any]) -> TrainingState:
         """Make a state of what :meth:`to_record` gave.
 
         Args:

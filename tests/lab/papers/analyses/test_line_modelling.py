@@ -12,13 +12,13 @@ from unrolled.lab.data.corpus import Stream
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.papers.analyses.line_modelling import EncodedLines, LineModelling
 from unrolled.lab.papers.framework.synthetic_corpora import characters
-from unrolled.lab.tasks.chars import CharacterModelling, CharacterPrediction
+from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
 
 CORPUS = characters((12, 6, 6))
 
 
 def made(kind=LineModelling):
-    task = kind(CharacterPrediction(hidden=5, embedding=4, dropout=0.0, bptt=1000), build_vocabulary(CORPUS.train))
+    task = kind(CharacterModelSettings(hidden=5, embedding=4, dropout=0.0, bptt=1000), build_vocabulary(CORPUS.train))
     torch.manual_seed(0)
     return task, task.build().double().eval()
 
@@ -26,7 +26,7 @@ def made(kind=LineModelling):
 def judged(task, model, lines, size=3):
     split = task.encode(Stream(lambda: iter(lines)))
     with torch.no_grad():
-        return task.measure(model, (split.select(which) for which in split.plan(size)))["bpc"]
+        return task.compute_metrics(model, (split.select(which) for which in split.plan(size)))["bpc"]
 
 
 def by_hand(task, model, lines):

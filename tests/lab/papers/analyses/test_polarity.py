@@ -37,7 +37,7 @@ def trained(tmp_path_factory):
 
 def says(run, phrase):
     """The model's own logit of "positive" less that of "negative", without the bias."""
-    reading = run.task.read(run.model, phrase)
+    reading = run.task.prepare(run.model, phrase)
     with torch.no_grad():
         logits = run.model(*reading.inputs)[0] - run.model.head.bias
     return float(logits[-1] - logits[0]) if len(logits) == 2 else float(logits[0])

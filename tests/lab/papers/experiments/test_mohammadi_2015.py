@@ -14,7 +14,7 @@ from unrolled.lab.papers.cs224d_notes_4.gradients import Gradients
 from unrolled.lab.papers.cs224d_notes_4.language import LanguageModels, different_grams
 from unrolled.lab.papers.cs224d_notes_4.translation import FiveExtensions
 from unrolled.lab.papers.framework.experiment import Bench, Trial
-from unrolled.lab.tasks.translate import Translating
+from unrolled.lab.tasks.translate import TranslateSettings
 
 
 @pytest.mark.parametrize(("w", "b"), [(5.0, -2.0), (4.2, -2.8), (6.5, -3.2)])
@@ -134,6 +134,6 @@ def test_each_extension_is_one_switch_and_the_base_has_none():
     assert changed["all five"] == [True] * 5
     assert len(models) == 7
     for trial in FiveExtensions().trials("cpu"):
-        Translating(**trial.settings["model"])  # such a model there is; IV without I is refused
+        TranslateSettings(**trial.settings["model"])  # such a model there is; IV without I is refused
     with pytest.raises(UsageError, match="bidirectional without separate"):
-        Translating(separate=False, bidirectional=True)
+        TranslateSettings(separate=False, bidirectional=True)

@@ -15,7 +15,7 @@ from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.second_order_rnns.dyck import DyckBrackets, gates
 from unrolled.lab.papers.second_order_rnns.language import _UNITS
 from unrolled.lab.papers.second_order_rnns.partial import PUBLISHED, PartialSentences
-from unrolled.lab.tasks.lm import LanguageModelling, WordPrediction
+from unrolled.lab.tasks.lm import LanguageModelling, WordModelSettings
 
 
 def a_bench(tmp_path):
@@ -84,7 +84,7 @@ def test_all_but_two_published_sizes_have_the_stated_number_of_parameters():
 
 @pytest.mark.parametrize("encoder", ["rnn", "lstm", "mmlstm"])
 def test_the_count_of_parameters_is_that_of_the_model_that_is_trained(encoder):
-    architecture = WordPrediction(encoder=encoder, hidden=7, embedding=5, layers=2, tied=False)
+    architecture = WordModelSettings(encoder=encoder, hidden=7, embedding=5, layers=2, tied=False)
     task = LanguageModelling.from_corpus(words((20, 5, 5)), architecture)
     cell = "elman" if encoder == "rnn" else encoder
     size = count_parameters(cell, 5, 7, 2, vocabulary=len(task.vocabulary))

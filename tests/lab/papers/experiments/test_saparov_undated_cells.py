@@ -14,7 +14,7 @@ from unrolled.lab.models.softmax import FullSoftmax
 from unrolled.lab.papers.cs577_lecture_5 import cells as module
 from unrolled.lab.papers.cs577_lecture_5.cells import TellingCells
 from unrolled.lab.papers.framework.experiment import Bench
-from unrolled.lab.tasks.chars import CharacterModelling, CharacterPrediction
+from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
 
 HIDDEN = 3
 OPEN, SHUT = 20.0, -20.0  # σ of it is 1, or 0, in float32
@@ -51,7 +51,7 @@ def bench(tmp_path):
 
 def test_cells_set_by_hand_are_found_and_measured(bench, monkeypatch):
     def network(corpus, *_):
-        task = CharacterModelling.from_corpus(corpus, CharacterPrediction(hidden=HIDDEN, embedding=3))
+        task = CharacterModelling.from_corpus(corpus, CharacterModelSettings(hidden=HIDDEN, embedding=3))
         return by_hand(task.vocabulary), task.vocabulary, 2.0
 
     monkeypatch.setattr(module, "_network", network)

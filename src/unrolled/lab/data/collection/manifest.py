@@ -12,21 +12,21 @@ from pydantic import Field
 from unrolled.errors import FileError, UnknownNameError
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.text_files import find_file
-from unrolled.lab.settings import Config
+from unrolled.lab.settings import Settings
 
 __all__ = ["DataFile", "Manifest", "Source", "ZipArchive", "is_complete", "read_manifest"]
 
 _Sha256 = Field(None, pattern="[0-9a-f]{64}")
 
 
-class ZipArchive(Config):
+class ZipArchive(Settings):
     """A zip file."""
 
     address: str
     sha256: str = Field(pattern="[0-9a-f]{64}")
 
 
-class DataFile(Config):
+class DataFile(Settings):
     """A file of a dataset, which may lie packed in the data folder."""
 
     bytes: int | None = None
@@ -48,7 +48,7 @@ class DataFile(Config):
         return self.address is not None or self.archive is not None
 
 
-class Source(Config):
+class Source(Settings):
     """What belongs to a dataset."""
 
     files: tuple[str, ...]
@@ -59,7 +59,7 @@ class Source(Config):
     """Where to ask for it, when it is not ours to fetch."""
 
 
-class Manifest(Config):
+class Manifest(Settings):
     """What is known of all datasets."""
 
     sources: dict[str, Source]

@@ -18,7 +18,7 @@ from unrolled.lab.data.batches.windows import WindowBatch
 from unrolled.lab.data.corpus import Stream
 from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.tasks.chars import CharacterModelling
-from unrolled.lab.training.task import Loss, State
+from unrolled.lab.training.task import HiddenState, Loss
 
 __all__ = ["EncodedLines", "LineModelling"]
 
@@ -47,7 +47,7 @@ class LineModelling(CharacterModelling):
         """Look up all characters."""
         return EncodedLines.encode([self.vocabulary.encode(line) for line in examples], self.line_end)
 
-    def loss(self, model: nn.Module, batch: WindowBatch, state: State) -> Loss:
+    def loss(self, model: nn.Module, batch: WindowBatch, state: HiddenState) -> Loss:
         """Compute the cross-entropy of the targets; the next batch starts from an empty state."""
         cost = super().loss(model, batch, ())
         return Loss(cost.total, cost.count)

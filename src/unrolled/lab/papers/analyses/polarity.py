@@ -25,7 +25,7 @@ from unrolled.errors import UsageError
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.run_encoder import run_encoder
 from unrolled.lab.training.run_folder import Run
-from unrolled.lab.training.text_tasks import WholeText
+from unrolled.lab.training.text_tasks import TextTask
 
 __all__ = ["context_scores", "context_vectors", "ngram_scores", "open_phrases", "polarity_weight", "triangle_scores"]
 
@@ -98,7 +98,7 @@ def _encoder(run: Run) -> nn.Module:
 @torch.no_grad()
 def _vectors(run: Run, phrases: Sequence[str]) -> tuple[Tensor, Tensor]:
     """Embed the phrases, shape (batch, time, input), and give their lengths, shape (batch,)."""
-    vocabulary = cast("WholeText", run.task).vocabulary  # type: ignore[type-arg]  # of any corpus
+    vocabulary = cast("TextTask", run.task).vocabulary  # type: ignore[type-arg]  # of any corpus
     rows = [torch.tensor(vocabulary.encode(phrase.split(" "))) for phrase in phrases]
     lengths = torch.tensor([len(row) for row in rows])
     return cast("Classifier", run.model).embedding(pad_sequence(rows, batch_first=True)), lengths

@@ -36,7 +36,7 @@ from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, 
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import learn_once
-from unrolled.lab.tasks.chars import CharacterModelling, CharacterPrediction
+from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
 from unrolled.lab.training.rng_state import seeded
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _network(
         assert isinstance(run.model, LanguageModel)
         assert isinstance(run.task, CharacterModelling)
         return run.model, run.task.vocabulary, float(run.metrics["test_bpc"])
-    task = CharacterModelling.from_corpus(corpus, CharacterPrediction(**model))
+    task = CharacterModelling.from_corpus(corpus, CharacterModelSettings(**model))
     with seeded(chosen["seed"]):  # as the engine does: what the trained network was before its first step
         built = task.build()
     return built.eval(), task.vocabulary, None

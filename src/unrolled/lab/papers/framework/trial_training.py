@@ -15,8 +15,8 @@ from unrolled.errors import DivergedError
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.papers.framework.experiment import Bench
 from unrolled.lab.tasks import TASKS
-from unrolled.lab.training.callbacks import Epoch, Watcher
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.callbacks import Callback, Epoch
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import Run, load_run
 from unrolled.lab.training.settings import TrainingSettings
@@ -25,13 +25,13 @@ from unrolled.lab.training.task import Task
 __all__ = ["figures", "learn", "learn_once", "learn_task", "what_broke"]
 
 
-class _Saying(Watcher):
+class _Saying(Callback):
     """Says one line an epoch."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
 
-    def epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
+    def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
         """Say how the epoch went."""
         dev = "  ".join(f"{name} {value:.4f}" for name, value in epoch.dev.items())
         mark = "  best so far" if epoch is best else ""
@@ -62,7 +62,11 @@ def learn(
     """
     kind = TASKS.get(task)
     return learn_task(
-        bench, kind.from_corpus(corpus, kind.Architecture(**model)), corpus, {**kind.training, **training}, name=name
+        bench,
+        kind.from_corpus(corpus, kind.Architecture(**model)),
+        corpus,
+        {**kind.training_defaults, **training},
+        name=name,
     )
 
 
@@ -81,11 +85,11 @@ def learn_task(
     Returns:
         The run, measured on dev and test.
     """
-    folder, watcher = bench.room / name, _Saying(bench)
+    folder, callback = bench.room / name, _Saying(bench)
     if folder.exists():
-        return resume(folder, corpus, kind=type(task), watcher=watcher)
+        return resume(folder, corpus, task_class=type(task), callback=callback)
     settings = TrainingSettings(**training)
-    return train(task, corpus, settings, folder, data=DataChoice(data=(corpus.name,)), watcher=watcher)
+    return train(task, corpus, settings, folder, data=DataSettings(data=(corpus.name,)), callback=callback)
 
 
 def learn_once(
@@ -108,7 +112,7 @@ def learn_once(
         "task": task,
         "corpus": [corpus.name, _content(corpus)],
         "architecture": kind.Architecture(**model).model_dump(mode="json"),
-        "training": TrainingSettings(**{**kind.training, **training}).model_dump(mode="json"),
+        "training": TrainingSettings(**{**kind.training_defaults, **training}).model_dump(mode="json"),
     }
     key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:16]
     place = bench.shelf / f"{task}-{key}"

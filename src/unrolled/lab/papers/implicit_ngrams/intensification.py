@@ -75,7 +75,7 @@ class Intensification(Experiment):
         """List the models, seed by seed."""
         sizes, task, trials = dict(_SIZES[scale]), TASKS.get("regress"), []
         for seed in range(sizes.pop("seeds")):
-            learned = {**task.training, **ADAGRAD, **_TRAINING[scale], "seed": seed}
+            learned = {**task.training_defaults, **ADAGRAD, **_TRAINING[scale], "seed": seed}
             training = TrainingSettings(**learned).model_dump(mode="json")
             for model, encoder in _MODELS.items():
                 settings = {

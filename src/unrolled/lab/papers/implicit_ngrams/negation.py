@@ -88,7 +88,7 @@ class Negation(Experiment):
         sizes, task = _SIZES[scale], TASKS.get("classify")
         trials = []
         for seed in range(sizes["seeds"]):
-            chosen = {**task.training, **ADAGRAD, **_TRAINING[scale], "seed": seed}
+            chosen = {**task.training_defaults, **ADAGRAD, **_TRAINING[scale], "seed": seed}
             training = TrainingSettings(**chosen).model_dump(mode="json")
             for model in _MODELS if scale != "smoke" else _SMOKE:
                 size = sizes["side"] ** 2 if model == "MM" else sizes["hidden"]

@@ -59,7 +59,7 @@ class TriangleOfScores(Experiment):
         task, size, trials = TASKS.get("classify"), _SIZES[scale], []
         for model, encoder in _MODELS.items():
             architecture = task.Architecture(encoder=encoder, hidden=size, embedding=size)
-            training = TrainingSettings(**{**task.training, **_TRAINING[scale]})
+            training = TrainingSettings(**{**task.training_defaults, **_TRAINING[scale]})
             settings = {
                 "data": "made-up negation" if scale == "smoke" else "sst2",
                 "name": model,
@@ -123,7 +123,7 @@ class TriangleOfScores(Experiment):
 @torch.no_grad()
 def _says(run: Run, sentence: str) -> tuple[float, float]:
     """The model's logit of "positive" less that of "negative", and what of it is the bias."""
-    reading = run.task.read(run.model, sentence)
+    reading = run.task.prepare(run.model, sentence)
     negative, positive = run.model(*reading.inputs)[0].tolist()
     low, high = cast("torch.nn.Linear", cast("Classifier", run.model).head).bias.tolist()
     return positive - negative, high - low

@@ -64,7 +64,7 @@ class MapOfContexts(Experiment):
         """List both models, seed by seed."""
         task, size, trials = TASKS.get("classify"), _SIZES[scale]["hidden"], []
         for seed in range(_SIZES[scale]["seeds"]):
-            training = TrainingSettings(**{**task.training, **ADAGRAD, **_TRAINING[scale], "seed": seed})
+            training = TrainingSettings(**{**task.training_defaults, **ADAGRAD, **_TRAINING[scale], "seed": seed})
             for model, encoder in _MODELS.items():
                 architecture = task.Architecture(encoder=encoder, hidden=size, embedding=size)
                 settings = {

@@ -83,7 +83,7 @@ class NegationRates(Experiment):
         for seed in range(_SIZES[scale]["seeds"]):
             for name in _NETWORKS:
                 model, training = _network(name, scale)
-                learned = TrainingSettings(**{**task.training, **training, "seed": seed})
+                learned = TrainingSettings(**{**task.training_defaults, **training, "seed": seed})
                 settings = {
                     "data": "made-up ratings" if scale == "smoke" else "sst2",
                     "network": name,

@@ -106,7 +106,9 @@ class PhraseAgreement(Experiment):
         small = {"hidden": 8, "embedding": 8} if smoke else {}
         trials = []
         for seed in range(seeds):
-            training = TrainingSettings(**{**task.training, **_TRAINING[scale], "seed": seed}).model_dump(mode="json")
+            training = TrainingSettings(**{**task.training_defaults, **_TRAINING[scale], "seed": seed}).model_dump(
+                mode="json"
+            )
             for group, methods in _GROUPS.items():
                 for encoder in _ENCODERS if group != "contextual decomposition" else ("lstm",):
                     settings = {

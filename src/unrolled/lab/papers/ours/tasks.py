@@ -72,7 +72,7 @@ class _Goal:
     def settings(self, seed: int = 0) -> dict[str, Any]:
         """All that decides the outcome, the task's own defaults among it: when they change it is run anew."""
         kind = TASKS.get(self.task)
-        training = TrainingSettings(**{**kind.training, **self.training, "seed": seed})
+        training = TrainingSettings(**{**kind.training_defaults, **self.training, "seed": seed})
         return {
             "command": self.command,
             "seed": seed,

@@ -31,7 +31,7 @@ from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn_task
 from unrolled.lab.papers.framework.truncated_text import cut_lines, first_lines
-from unrolled.lab.tasks.chars import CharacterPrediction
+from unrolled.lab.tasks.chars import CharacterModelSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,7 +91,7 @@ class PartialSentences(Experiment):
         encoder, layers = _MODELS[chosen["model"]]
         embedding, dropout = chosen["embedding"], chosen["dropout"]
         size = fit_parameters(encoder, chosen["budget"], embedding, layers, vocabulary=len(known)).nearest
-        architecture = CharacterPrediction(
+        architecture = CharacterModelSettings(
             encoder=encoder, hidden=size.hidden_size, layers=layers, embedding=embedding, dropout=dropout
         )
         run = learn_task(bench, LineModelling(architecture, known), partial, chosen["training"])

@@ -12,14 +12,14 @@ from unrolled.errors import FileError, UsageError
 from unrolled.lab.data.corpus import Corpus, Examples
 from unrolled.lab.data.load import is_dataset, load_dataset
 from unrolled.lab.data.text_files import without_compression
-from unrolled.lab.settings import Config
+from unrolled.lab.settings import Settings
 
-__all__ = ["DataChoice"]
+__all__ = ["DataSettings"]
 
 C = TypeVar("C", bound=Corpus[Any])
 
 
-class DataChoice(Config):
+class DataSettings(Settings):
     """A dataset by its name, or a user's own files."""
 
     data: tuple[str, ...] = Field(min_length=1)
@@ -39,7 +39,7 @@ class DataChoice(Config):
         name = self.data[0]
         return re.sub(r"\W+", "-", name).strip("-") if is_dataset(name) else without_compression(Path(name)).stem
 
-    def anywhere(self) -> DataChoice:
+    def anywhere(self) -> DataSettings:
         """Name files by their whole paths, so that they are found from any folder; other names stay as they are.
 
         Returns:

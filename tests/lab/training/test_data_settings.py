@@ -9,10 +9,10 @@ import pytest
 from toy_tasks import classify
 from unrolled.errors import FileError
 from unrolled.lab.data.corpus import Brackets, Classification
-from unrolled.lab.training.callbacks import Watcher
-from unrolled.lab.training.data_choice import DataChoice
+from unrolled.lab.training.callbacks import Callback
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import resume, train
-from unrolled.lab.training.run_folder import load_plan
+from unrolled.lab.training.run_folder import load_config
 
 SMALL = "dyck(3,2,seed=1,symbols=(300,100,100))"
 
@@ -28,36 +28,36 @@ def there(tmp_path, monkeypatch):
 
 
 def test_files_are_named_by_their_whole_paths_and_datasets_by_their_names(there, monkeypatch):
-    typed = DataChoice(data=("mine.tsv",), test=("../there/mine.tsv",), limit=5)
+    typed = DataSettings(data=("mine.tsv",), test=("../there/mine.tsv",), limit=5)
     found = typed.anywhere()
-    assert found == DataChoice(data=(str(there / "mine.tsv"),), test=(str(there / "mine.tsv"),), limit=5)
+    assert found == DataSettings(data=(str(there / "mine.tsv"),), test=(str(there / "mine.tsv"),), limit=5)
     monkeypatch.chdir(there.parent)
     assert len(found.read_again(Classification).train) == 5
     with pytest.raises(FileError):
         typed.read_again(Classification)
     for name in ("negation", SMALL, "told"):  # told is neither a dataset nor a file
-        assert DataChoice(data=(name,)).anywhere().data == (name,)
+        assert DataSettings(data=(name,)).anywhere().data == (name,)
 
 
 def test_a_dataset_stays_one_beside_a_file_of_its_name(there):
     (there / "negation").write_text("")
-    assert DataChoice(data=("negation",)).anywhere().data == ("negation",)
+    assert DataSettings(data=("negation",)).anywhere().data == ("negation",)
 
 
 def test_a_link_keeps_its_own_name_which_says_the_format(there):
     (there / "mine.tsv").rename(there / "blob")
     (there / "mine.tsv").symlink_to("blob")
-    assert DataChoice(data=("mine.tsv",)).anywhere().data == (str(there / "mine.tsv"),)
+    assert DataSettings(data=("mine.tsv",)).anywhere().data == (str(there / "mine.tsv"),)
 
 
 def test_a_file_that_has_moved_is_named_with_what_helps(there):
-    choice = DataChoice(data=("mine.tsv",)).anywhere()
+    choice = DataSettings(data=("mine.tsv",)).anywhere()
     (there / "mine.tsv").rename(there / "yours.tsv")
     said = r"mine\.tsv: no such file, and the run was begun with it; expected it there; .* evaluate RUN --data FILE"
     with pytest.raises(FileError, match=said):
         choice.read_again(Classification)
     with pytest.raises(FileError, match=r"gone\.tsv: no such file, and the run was begun with it"):
-        DataChoice(data=(str(there / "yours.tsv"),), dev=(str(there / "gone.tsv"),)).read_again(Classification)
+        DataSettings(data=(str(there / "yours.tsv"),), dev=(str(there / "gone.tsv"),)).read_again(Classification)
     with pytest.raises(FileError, match=r"mine\.tsv: cannot be read"):  # there is no run yet
         choice.read(Classification)
 
@@ -66,22 +66,22 @@ def test_a_file_that_has_moved_is_named_with_what_helps(there):
 def run(there, settings):
     """One that was stopped at its first step."""
 
-    class Impatient(Watcher):
-        def step(self, _step):
+    class Impatient(Callback):
+        def on_step(self, _step):
             raise InterruptedError
 
-    choice = DataChoice(data=("mine.tsv",))
+    choice = DataSettings(data=("mine.tsv",))
     corpus = choice.read(Classification)
     chosen = settings.model_copy(update={"epochs": 1})
     with pytest.raises(InterruptedError):
-        train(classify(corpus), corpus, chosen, there / "run", data=choice, watcher=Impatient())
+        train(classify(corpus), corpus, chosen, there / "run", data=choice, callback=Impatient())
     return there / "run"
 
 
 def test_a_run_is_gone_on_with_from_another_folder(run, there, monkeypatch):
     monkeypatch.chdir(there.parent)
-    plan = load_plan(run)
-    assert plan.data == DataChoice(data=(str(there / "mine.tsv"),))
+    plan = load_config(run)
+    assert plan.data == DataSettings(data=(str(there / "mine.tsv"),))
     done = resume(run, plan.data.read_again(plan.task.kind, None, plan.settings.seed))
     assert (done.data, done.metrics["epochs"]) == (plan.data, 1)
 
@@ -90,17 +90,17 @@ def test_a_run_of_before_that_names_files_as_typed_is_read_where_it_was_begun(ru
     path = run / "config.json"
     config = json.loads(path.read_text())
     path.write_text(json.dumps({**config, "data": {**config["data"], "data": ["mine.tsv"]}}))
-    assert len(load_plan(run).data.read_again(Classification).train) == 32
+    assert len(load_config(run).data.read_again(Classification).train) == 32
     monkeypatch.chdir(there.parent)
     with pytest.raises(FileError, match=r"^mine\.tsv: no such file.*; expected it below the folder where that was;"):
-        load_plan(run).data.read_again(Classification)
+        load_config(run).data.read_again(Classification)
 
 
 def test_a_dataset_with_settings_is_made_again_and_its_title_names_a_folder():
-    choice = DataChoice(data=(SMALL,))
-    again = DataChoice(**json.loads(choice.model_dump_json()))
+    choice = DataSettings(data=(SMALL,))
+    again = DataSettings(**json.loads(choice.model_dump_json()))
     assert again.read_again(Brackets) == choice.read(Brackets)
-    assert again.read_again(Brackets) != DataChoice(data=(SMALL.replace("seed=1", "seed=2"),)).read(Brackets)
-    assert DataChoice(data=("dyck(2,8,seed=3)",)).title == "dyck-2-8-seed-3"
-    assert DataChoice(data=("uci-yelp",)).title == "uci-yelp"
-    assert DataChoice(data=("of mine (1).tsv.gz",)).title == "of mine (1)"
+    assert again.read_again(Brackets) != DataSettings(data=(SMALL.replace("seed=1", "seed=2"),)).read(Brackets)
+    assert DataSettings(data=("dyck(2,8,seed=3)",)).title == "dyck-2-8-seed-3"
+    assert DataSettings(data=("uci-yelp",)).title == "uci-yelp"
+    assert DataSettings(data=("of mine (1).tsv.gz",)).title == "of mine (1)"
