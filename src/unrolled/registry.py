@@ -14,12 +14,12 @@ from typing import Generic, TypeVar
 
 from unrolled.errors import UnknownNameError
 
-__all__ = ["Zoo"]
+__all__ = ["Registry"]
 
 M = TypeVar("M")
 
 
-class Zoo(Generic[M]):
+class Registry(Generic[M]):
     """The concrete subclasses of ``base`` defined in the modules of ``package``, by their ``name``.
 
     A private one, which members of a module share, is none of them.

@@ -7,11 +7,11 @@ import torch
 from unrolled.cells.base import Cell
 from unrolled.cells.recurrent import Recurrent
 from unrolled.kernels.cuda_graphs import cuda_graphs
-from unrolled.registry import Zoo
+from unrolled.registry import Registry
 
 __all__ = ["CELLS", "cuda_graphs", "list", "recurrent"]
 
-CELLS: Zoo[Cell] = Zoo(__name__, Cell, "cell")  # type: ignore[type-abstract]  # members are concrete
+CELLS: Registry[Cell] = Registry(__name__, Cell, "cell")  # type: ignore[type-abstract]  # members are concrete
 
 
 def list() -> tuple[str, ...]:

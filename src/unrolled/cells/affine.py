@@ -20,7 +20,7 @@ from torch.func import functional_call
 
 from unrolled.cells.affine_ray import AffineRay
 from unrolled.cells.closed_form import ClosedCell
-from unrolled.cells.closed_form_ray import ClosedRay, ClosedTrace
+from unrolled.cells.closed_form_ray import ClosedRay, ClosedRun
 from unrolled.errors import UsageError
 from unrolled.kernels.affine_scan import AffineKernel, Pattern
 from unrolled.kernels.base import run_kernel
@@ -162,7 +162,7 @@ class AffineCell(ClosedCell):
         """Give A(x_t) itself: what the token does to the state is all the gating there is."""
         return ray.at(1.0)
 
-    def draw(self, trace: ClosedTrace, origin: Tensor) -> AffineRay:
+    def draw(self, trace: ClosedRun, origin: Tensor) -> AffineRay:
         """Draw the ray, whose products have no bias."""
         return AffineRay(trace, origin)
 
@@ -200,7 +200,7 @@ class AffineCell(ClosedCell):
         by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
         return run_kernel(AffineKernel(self.pattern, with_read), by_input, state, self.recurrent, *read.values())
 
-    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> ClosedTrace:
+    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> ClosedRun:
         """Retrace a run from its hidden outputs alone, all steps at once; only the carried part has a loop."""
         first = self.initial_state(inputs.shape[1]) if state is None else state
         by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
@@ -208,7 +208,7 @@ class AffineCell(ClosedCell):
         by_hidden = F.linear(before, self.recurrent)
         if len(self.carry) == 1:
             image = self.join(self.combine(by_input, by_hidden, before))
-            return ClosedTrace(self, inputs, first, image, by_input, by_hidden, before)
+            return ClosedRun(self, inputs, first, image, by_input, by_hidden, before)
         affine = self.expand(by_input)
         carried, images = first[..., : self.hidden_size], []
         cells = []
@@ -218,7 +218,7 @@ class AffineCell(ClosedCell):
             parts = self.pattern.confine(self.pattern.weigh(*now, products, carried))
             images.append(self.join(parts))
             carried = parts[0]
-        return ClosedTrace(self, inputs, first, torch.stack(images), by_input, by_hidden, torch.stack(cells))
+        return ClosedRun(self, inputs, first, torch.stack(images), by_input, by_hidden, torch.stack(cells))
 
 
 class _Expanding(nn.Module):

@@ -44,6 +44,6 @@ class AffineRay(ClosedRay):
         inputs = self.trace.by_input - self.start if self.moves else None
         return operator.combine(self.carried, self.trace.by_hidden, inputs)
 
-    def secant(self) -> Structured | None:
+    def mean_jacobian(self) -> Structured | None:
         """Average the Jacobian in closed form, where only the state moves."""
         return None if self.moves else self.at(0.5)

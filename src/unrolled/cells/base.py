@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from unrolled.cells.layer_run import Trace
+from unrolled.cells.layer_run import LayerRun
 from unrolled.errors import ShapeError
 from unrolled.sizes import checked_size
 
@@ -146,7 +146,7 @@ class Cell(nn.Module, ABC):
         states = self.unroll(inputs, state)[1:]
         return self.hidden(states), states[-1]
 
-    def run(self, inputs: Tensor, state: Tensor | None = None) -> Trace:
+    def run(self, inputs: Tensor, state: Tensor | None = None) -> LayerRun:
         """Run the cell over a sequence and keep what is needed to open it.
 
         Args:
@@ -157,9 +157,9 @@ class Cell(nn.Module, ABC):
             The trace.
         """
         states = self.unroll(inputs, state)
-        return Trace(self, inputs, states[0], states[1:])
+        return LayerRun(self, inputs, states[0], states[1:])
 
-    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> Trace:
+    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> LayerRun:
         """Retrace a run whose hidden outputs are known; in general they do not give the states, so it is run again.
 
         Args:

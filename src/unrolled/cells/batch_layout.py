@@ -17,9 +17,9 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from unrolled.errors import ShapeError, UsageError
 
-__all__ = ["Layout", "Lengths", "State", "checked_state", "flat_states", "read_batch", "reversal"]
+__all__ = ["InitialState", "Layout", "Lengths", "checked_state", "flat_states", "read_batch", "reversal"]
 
-State = Tensor | tuple[Tensor, Tensor] | None
+InitialState = Tensor | tuple[Tensor, Tensor] | None
 """A state as torch.nn takes it: h_0, or (h_0, c_0) with c_0 whatever of a state is not hidden output."""
 
 Lengths = Tensor | Sequence[int] | None
@@ -186,7 +186,7 @@ def _whole(lengths: Tensor | Sequence[int], batch: int) -> Tensor:
     return given.to(torch.int64)
 
 
-def checked_state(state: State, count: int, batch: int, hidden: int, rest: int) -> State:
+def checked_state(state: InitialState, count: int, batch: int, hidden: int, rest: int) -> InitialState:
     """Hold a state against the network that is to start from it, and give it a batch axis where it has none.
 
     Args:
@@ -222,7 +222,7 @@ def checked_state(state: State, count: int, batch: int, hidden: int, rest: int) 
     return (parts[0], parts[1]) if rest else parts[0]
 
 
-def flat_states(state: State, count: int) -> list[Tensor | None]:
+def flat_states(state: InitialState, count: int) -> list[Tensor | None]:
     """Lay out a checked state: one flat state for each layer and direction, hidden output last.
 
     Args:

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unrolled.cells.base import Cell
-from unrolled.cells.closed_form_ray import ClosedRay, ClosedTrace
+from unrolled.cells.closed_form_ray import ClosedRay, ClosedRun
 from unrolled.errors import ShapeError, UsageError
 from unrolled.linalg.operators import Structured, Term
 from unrolled.sizes import checked_size
@@ -177,7 +177,7 @@ class ClosedCell(Cell):
             A cell that shares this one's weights.
         """
 
-    def draw(self, trace: ClosedTrace, origin: Tensor) -> ClosedRay:
+    def draw(self, trace: ClosedRun, origin: Tensor) -> ClosedRay:
         """Draw the ray of a run; a cell that knows its mean slope in closed form draws its own kind.
 
         Args:
@@ -215,15 +215,15 @@ class ClosedCell(Cell):
             states.append(self.join(self.combine(by_input, by_hidden, states[-1][..., : self.hidden_size])))
         return torch.stack(states)
 
-    def run(self, inputs: Tensor, state: Tensor | None = None) -> ClosedTrace:
+    def run(self, inputs: Tensor, state: Tensor | None = None) -> ClosedRun:
         """Run the cell over a sequence and keep what is needed to open it."""
         states = self.unroll(inputs, state)
         return self.follow(inputs, self.hidden(states[1:]), states[0])
 
-    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> ClosedTrace:
+    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> ClosedRun:
         """Retrace a run from its hidden outputs alone, all steps at once: no loop over products.
 
-        Where the outputs are those of another implementation, :attr:`ClosedTrace.image` is what this cell makes of each
+        Where the outputs are those of another implementation, :attr:`ClosedRun.image` is what this cell makes of each
         of its states: comparing the two shows, step by step, whether it is the same network.
 
         Args:
@@ -240,7 +240,7 @@ class ClosedCell(Cell):
         by_hidden = F.linear(before, self.weight_hh, self.bias_hh)
         if len(self.carry) == 1:
             image = self.join(self.combine(by_input, by_hidden, before))
-            return ClosedTrace(self, inputs, first, image, by_input, by_hidden, before)
+            return ClosedRun(self, inputs, first, image, by_input, by_hidden, before)
         d = self.hidden_size
         carried = [first[:, :d]]
         squashed = []
@@ -250,4 +250,4 @@ class ClosedCell(Cell):
             squashed.append(hidden)
         cells = torch.stack(carried)
         image = self.join((cells[1:], torch.stack(squashed)))
-        return ClosedTrace(self, inputs, first, image, by_input, by_hidden, cells[:-1])
+        return ClosedRun(self, inputs, first, image, by_input, by_hidden, cells[:-1])

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unrolled.cells.layer_run import Trace
+from unrolled.cells.layer_run import LayerRun
 from unrolled.cells.ray import Ray
 from unrolled.linalg.operators import Structured
 from unrolled.linalg.quadrature import Rule
@@ -19,7 +19,7 @@ from unrolled.linalg.quadrature import Rule
 if TYPE_CHECKING:
     from unrolled.cells.closed_form import ClosedCell
 
-__all__ = ["ClosedRay", "ClosedTrace"]
+__all__ = ["ClosedRay", "ClosedRun"]
 
 ALL = slice(None)
 
@@ -28,7 +28,7 @@ CACHED = 24_576
 
 
 @dataclass(frozen=True)
-class ClosedTrace(Trace):
+class ClosedRun(LayerRun):
     """A closed cell's run, with its linear products: they are taken once, whatever is then made of them."""
 
     cell: ClosedCell
@@ -52,7 +52,7 @@ class ClosedRay(Ray[Structured]):
         origin: inputs at α = 0, shape (time, batch, input); ``trace.inputs`` itself where they do not move.
     """
 
-    def __init__(self, trace: ClosedTrace, origin: Tensor) -> None:
+    def __init__(self, trace: ClosedRun, origin: Tensor) -> None:
         cell = trace.cell
         super().__init__(trace.image)
         self.cell = cell

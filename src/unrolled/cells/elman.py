@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from unrolled.cells.closed_form import ClosedCell
-from unrolled.cells.closed_form_ray import ClosedRay, ClosedTrace
+from unrolled.cells.closed_form_ray import ClosedRay, ClosedRun
 from unrolled.errors import UnknownNameError
 from unrolled.kernels.base import run_kernel
 from unrolled.kernels.elementwise import ActivationUpdate
 from unrolled.kernels.gated import GatedKernel
 from unrolled.kernels.products import MatrixProduct
-from unrolled.linalg.activations import RELU, SIGMOID, TANH, Activation, secant
+from unrolled.linalg.activations import RELU, SIGMOID, TANH, Activation, mean_slope
 from unrolled.linalg.operators import Structured, Term
 
 __all__ = ["Elman"]
@@ -107,7 +107,7 @@ class Elman(ClosedCell):
         """Keep the ratio (φ(z) - φ(0))/z that the activation took: there is no gate, but a gain."""
         x, h, _ = ray.point(1.0)
         z = x + h
-        return ray.structured((secant(self.activation, z.new_zeros(()), z),))
+        return ray.structured((mean_slope(self.activation, z.new_zeros(()), z),))
 
     def first_order(self) -> Elman:
         """Replace φ by φ(0) + φ'(0)·x."""
@@ -115,7 +115,7 @@ class Elman(ClosedCell):
         surrogate.activation = self.activation.first_order()
         return surrogate
 
-    def draw(self, trace: ClosedTrace, origin: Tensor) -> ElmanRay:
+    def draw(self, trace: ClosedRun, origin: Tensor) -> ElmanRay:
         """Draw the ray, whose mean slope is known."""
         return ElmanRay(trace, origin)
 
@@ -125,7 +125,7 @@ class ElmanRay(ClosedRay):
 
     cell: Elman
 
-    def secant(self) -> Structured:
+    def mean_jacobian(self) -> Structured:
         """Average φ' in closed form."""
         (x0, h0, _), (x1, h1, _) = self.point(0.0), self.point(1.0)
-        return self.structured((secant(self.cell.activation, x0 + h0, x1 + h1),))
+        return self.structured((mean_slope(self.cell.activation, x0 + h0, x1 + h1),))

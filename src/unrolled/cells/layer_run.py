@@ -13,11 +13,11 @@ from unrolled.cells.ray import MatrixFreeRay, Ray
 if TYPE_CHECKING:
     from unrolled.cells.base import Cell
 
-__all__ = ["Trace"]
+__all__ = ["LayerRun"]
 
 
 @dataclass(frozen=True)
-class Trace:
+class LayerRun:
     """A cell's run over a batch of sequences."""
 
     cell: Cell

@@ -25,12 +25,12 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from unrolled.cells.closed_form import ClosedCell
-from unrolled.cells.closed_form_ray import ClosedRay, ClosedTrace
+from unrolled.cells.closed_form_ray import ClosedRay, ClosedRun
 from unrolled.kernels.base import run_fused, run_kernel
 from unrolled.kernels.elementwise import LSTMUpdate
 from unrolled.kernels.gated import GatedKernel
 from unrolled.kernels.products import MatrixProduct
-from unrolled.linalg.activations import SIGMOID, TANH, Activation, secant
+from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope
 from unrolled.linalg.operators import Structured, Term
 
 __all__ = ["LSTM"]
@@ -142,7 +142,7 @@ class LSTM(ClosedCell):
         hidden, last = run_fused(fast, plain, inputs, first, *weights)
         return hidden, last
 
-    def draw(self, trace: ClosedTrace, origin: Tensor) -> LSTMRay:
+    def draw(self, trace: ClosedRun, origin: Tensor) -> LSTMRay:
         """Draw the ray, whose points have a factored Jacobian."""
         return LSTMRay(trace, origin)
 
@@ -156,7 +156,7 @@ class LSTM(ClosedCell):
         d = self.hidden_size
         f, o = (self.gate(x[..., k * d : (k + 1) * d] + h[..., k * d : (k + 1) * d]) for k in (F_, O))
         cell = ray.end[..., :d]
-        ratio = o * secant(self.squash, cell.new_zeros(()), cell)
+        ratio = o * mean_slope(self.squash, cell.new_zeros(()), cell)
         return ray.diagonal((f, ratio * f))
 
     def first_order(self) -> LSTM:

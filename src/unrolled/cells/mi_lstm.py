@@ -20,7 +20,7 @@ from torch import Tensor
 from unrolled.cells.closed_form_ray import ClosedRay
 from unrolled.cells.multiplicative_integration import IntegratedCell
 from unrolled.kernels.elementwise import LSTMUpdate
-from unrolled.linalg.activations import SIGMOID, TANH, Activation, secant
+from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope
 from unrolled.linalg.operators import Structured, Term
 
 __all__ = ["MILSTM"]
@@ -90,7 +90,7 @@ class MILSTM(IntegratedCell):
         _, zf, _, zo = self.integrate(x, h).chunk(4, dim=-1)
         f = self.gate(zf)
         cell = ray.end[..., : self.hidden_size]
-        ratio = self.gate(zo) * secant(self.squash, torch.zeros_like(cell), cell)
+        ratio = self.gate(zo) * mean_slope(self.squash, torch.zeros_like(cell), cell)
         return ray.diagonal((f, ratio * f))
 
     def first_order(self) -> MILSTM:

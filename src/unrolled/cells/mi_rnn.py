@@ -16,7 +16,7 @@ from torch import Tensor
 from unrolled.cells.closed_form_ray import ClosedRay
 from unrolled.cells.multiplicative_integration import IntegratedCell
 from unrolled.kernels.elementwise import ActivationUpdate
-from unrolled.linalg.activations import TANH, Activation, secant
+from unrolled.linalg.activations import TANH, Activation, mean_slope
 from unrolled.linalg.operators import Structured, Term
 
 __all__ = ["MIRNN"]
@@ -59,7 +59,7 @@ class MIRNN(IntegratedCell):
         """Keep the input's hold on U h, and the ratio (φ(z) - φ(0))/z that the activation took."""
         x, h, _ = ray.point(1.0)
         z = self.integrate(x, h)
-        gain = secant(self.activation, torch.zeros_like(z), z)
+        gain = mean_slope(self.activation, torch.zeros_like(z), z)
         return ray.structured((gain * self.hidden_gain(x), gain * self.beta_input))
 
     def first_order(self) -> MIRNN:

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from unrolled.cells.affine import AffineCell
 from unrolled.cells.affine_ray import AffineRay
-from unrolled.cells.closed_form_ray import ClosedTrace
+from unrolled.cells.closed_form_ray import ClosedRun
 from unrolled.errors import UsageError
 from unrolled.kernels.affine_scan import Pattern
-from unrolled.linalg.activations import Activation, secant
+from unrolled.linalg.activations import Activation, mean_slope
 from unrolled.linalg.operators import Structured
 from unrolled.linalg.quadrature import gauss_legendre
 
@@ -89,7 +89,7 @@ class PolynomialCell(AffineCell):
         """Give the cell itself, which has no activation to expand."""
         return self
 
-    def draw(self, trace: ClosedTrace, origin: Tensor) -> PolynomialRay:
+    def draw(self, trace: ClosedRun, origin: Tensor) -> PolynomialRay:
         """Draw the ray, whose mean Jacobian is known."""
         return PolynomialRay(trace, origin)
 
@@ -99,7 +99,7 @@ class PolynomialRay(AffineRay):
 
     cell: PolynomialCell
 
-    def secant(self) -> Structured:
+    def mean_jacobian(self) -> Structured:
         """Average the Jacobian in closed form, also where the token moves and where the state is cut off."""
         cell = self.cell
 
@@ -110,6 +110,6 @@ class PolynomialRay(AffineRay):
                 return slopes
             ends = (self.point(alpha, steps) for alpha in (0.0, 1.0))
             start, stop = (cell.pattern.weigh(*cell.expand(x), h, c) for x, h, c in ends)
-            return cell.scaled(slopes, tuple(secant(cell.cut, a, b) for a, b in zip(start, stop, strict=True)))
+            return cell.scaled(slopes, tuple(mean_slope(cell.cut, a, b) for a, b in zip(start, stop, strict=True)))
 
         return self.structured(self.coefficients(few))

@@ -75,7 +75,7 @@ class Ray(ABC, Generic[O]):
             The image, shape (time, batch, state).
         """
 
-    def secant(self) -> O | None:
+    def mean_jacobian(self) -> O | None:
         """The mean of the Jacobian in closed form, where the cell has one; None where it must be integrated."""
         return None
 

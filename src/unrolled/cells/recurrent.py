@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.base import Cell
-from unrolled.cells.batch_layout import Lengths, State, checked_state, flat_states, read_batch
+from unrolled.cells.batch_layout import InitialState, Lengths, checked_state, flat_states, read_batch
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.sizes import checked_size
 
@@ -111,7 +111,7 @@ class Recurrent(nn.Module):
     def forward(
         self,
         input: Tensor | PackedSequence,  # torch.nn's own name
-        hx: State = None,
+        hx: InitialState = None,
         *,
         lengths: Lengths = None,
     ) -> tuple[Tensor | PackedSequence, Tensor | tuple[Tensor, Tensor]]:

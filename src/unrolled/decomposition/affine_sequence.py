@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.cells.layer_run import Trace
+from unrolled.cells.layer_run import LayerRun
 from unrolled.decomposition.eval_mode import plain_arithmetic
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator
@@ -29,7 +29,7 @@ class AffineSequence:
     """Shape (time, batch, state), all layers side by side."""
     operators: tuple[Operator, ...]
     """One for each layer, each holding every step."""
-    layers: tuple[Trace, ...]
+    layers: tuple[LayerRun, ...]
 
     @property
     def sizes(self) -> list[int]:
@@ -91,7 +91,7 @@ class AffineSequence:
 
 
 @plain_arithmetic()
-def expand(layers: Sequence[Trace], linearisation: Linearisation, tolerance: float) -> AffineSequence:
+def expand(layers: Sequence[LayerRun], linearisation: Linearisation, tolerance: float) -> AffineSequence:
     """Expand a trajectory, layer by layer from below.
 
     The ray of a layer begins at what the token alone made of the layer below: the hidden part of that layer's g.

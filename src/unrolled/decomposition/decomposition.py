@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.base import Cell
-from unrolled.cells.batch_layout import Lengths, State, reversal
+from unrolled.cells.batch_layout import InitialState, Lengths, reversal
 from unrolled.decomposition.affine_sequence import AffineSequence, expand
 from unrolled.decomposition.arguments import checked_direction, checked_order, checked_tolerance, readout_rows
 from unrolled.decomposition.eval_mode import plain_arithmetic, through_pre_hooks
@@ -261,7 +261,7 @@ def decompose(
     rnn: Network | Cell,
     inputs: Tensor | PackedSequence,
     lengths: Lengths = None,
-    state: State = None,
+    state: InitialState = None,
     *,
     expansion: str | Expansion = "path",
     max_order: int | None = None,

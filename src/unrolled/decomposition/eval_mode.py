@@ -18,7 +18,7 @@ from torch.nn.utils.parametrize import is_parametrized, type_before_parametrizat
 if TYPE_CHECKING:
     from torch.nn.utils.rnn import PackedSequence
 
-    from unrolled.cells.batch_layout import State
+    from unrolled.cells.batch_layout import InitialState
 
 __all__ = ["autocasting", "evaluating", "plain_arithmetic", "still", "through_pre_hooks"]
 
@@ -100,8 +100,8 @@ def _twin(module: nn.Module) -> nn.Module:
 
 
 def through_pre_hooks(
-    module: nn.Module, inputs: Tensor | PackedSequence, state: State
-) -> tuple[Tensor | PackedSequence, State]:
+    module: nn.Module, inputs: Tensor | PackedSequence, state: InitialState
+) -> tuple[Tensor | PackedSequence, InitialState]:
     """Run a module's forward pre-hooks, as a call of it would: they make its weights, or change what comes in.
 
     Args:
@@ -126,5 +126,5 @@ def through_pre_hooks(
                     args = changed if isinstance(changed, tuple) else (changed,)
     return (
         cast("Tensor | PackedSequence", named["input"] if "input" in named else args[0]),
-        cast("State", named.get("hx", args[1] if len(args) > 1 else None)),
+        cast("InitialState", named.get("hx", args[1] if len(args) > 1 else None)),
     )

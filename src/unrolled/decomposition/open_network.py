@@ -18,9 +18,9 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from unrolled.cells import CELLS
 from unrolled.cells.base import Cell
-from unrolled.cells.batch_layout import Layout, Lengths, State, checked_state, flat_states, read_batch
+from unrolled.cells.batch_layout import InitialState, Layout, Lengths, checked_state, flat_states, read_batch
 from unrolled.cells.closed_form import ClosedCell
-from unrolled.cells.layer_run import Trace
+from unrolled.cells.layer_run import LayerRun
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocasting, evaluating, plain_arithmetic, still
 from unrolled.errors import NonFiniteError, ParityError, UsageError
@@ -38,7 +38,7 @@ PARITY = {torch.float64: 1e-9, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.f
 class Opened:
     """A network as it ran on one batch: for each direction the layers that are decomposed."""
 
-    directions: tuple[tuple[Trace, ...], ...]
+    directions: tuple[tuple[LayerRun, ...], ...]
     """Forward and, for a bidirectional network, backward, the latter in the order it reads."""
     outputs: tuple[Tensor, ...]
     """The network's own hidden output in each direction, in token order, shape (time, batch, hidden)."""
@@ -73,7 +73,7 @@ def _finite(values: Tensor, what: str) -> None:
         raise NonFiniteError(f"{what} hold NaN or infinity; expected finite numbers")
 
 
-def _own_output(rnn: Network, x: Tensor, layout: Layout, state: State) -> Tensor:
+def _own_output(rnn: Network, x: Tensor, layout: Layout, state: InitialState) -> Tensor:
     """Run the module itself."""
     given: Tensor | PackedSequence = x.transpose(0, 1) if rnn.batch_first else x
     if layout.ragged:
@@ -134,7 +134,7 @@ def open_network(
     rnn: Network | Cell,
     inputs: Tensor | PackedSequence,
     lengths: Lengths = None,
-    state: State = None,
+    state: InitialState = None,
 ) -> Opened:
     """Run a network on a batch and keep every layer's states.
 
@@ -164,7 +164,9 @@ def open_network(
         return _open_layers(rnn, inputs, lengths, state, mixing)
 
 
-def _open_layers(rnn: Network, inputs: Tensor | PackedSequence, lengths: Lengths, state: State, mixing: bool) -> Opened:
+def _open_layers(
+    rnn: Network, inputs: Tensor | PackedSequence, lengths: Lengths, state: InitialState, mixing: bool
+) -> Opened:
     """Open a network layer by layer, and hold the top layer's states against the network's own."""
     x, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
     _finite(x, "inputs")
@@ -180,7 +182,7 @@ def _open_layers(rnn: Network, inputs: Tensor | PackedSequence, lengths: Lengths
         state = _state_part(state, "h_0", own_type, mixing)
     initial = [s if s is None else s.to(dtype) for s in flat_states(state, len(cells) * count)]
     tops = _own_output(rnn, x, layout, state).to(dtype).chunk(count, dim=-1)
-    layers: list[list[Trace]] = [[] for _ in range(count)]
+    layers: list[list[LayerRun]] = [[] for _ in range(count)]
     gaps: list[Tensor] = []
     below = x.to(dtype)
     for level, ways in enumerate(cells):
@@ -223,7 +225,9 @@ def _state_part(part: Tensor, label: str, dtype: torch.dtype, mixing: bool) -> T
     return _of_type(part, f"the numbers of {label}", dtype, mixing)
 
 
-def _open_cell(cell: Cell, inputs: Tensor | PackedSequence, lengths: Lengths, state: State, mixing: bool) -> Opened:
+def _open_cell(
+    cell: Cell, inputs: Tensor | PackedSequence, lengths: Lengths, state: InitialState, mixing: bool
+) -> Opened:
     """Open a single cell of ours: its own unrolling is the network."""
     if not (state is None or isinstance(state, Tensor)):
         kind = type(state).__name__

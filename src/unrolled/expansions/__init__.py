@@ -6,11 +6,11 @@ import re
 
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.expansions.base import Expansion
-from unrolled.registry import Zoo
+from unrolled.registry import Registry
 
 __all__ = ["EXPANSIONS", "UsageError", "resolve"]
 
-EXPANSIONS: Zoo[Expansion] = Zoo(__name__, Expansion, "expansion")  # type: ignore[type-abstract]  # a base
+EXPANSIONS: Registry[Expansion] = Registry(__name__, Expansion, "expansion")  # type: ignore[type-abstract]  # a base
 
 CALL = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?\s*")
 

@@ -49,7 +49,7 @@ class Path(Linearisation):
 
     def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
         """Take f(x, 0) and the mean Jacobian: in closed form if the cell has one, else by doubling nodes."""
-        closed = ray.secant()
+        closed = ray.mean_jacobian()
         if closed is not None:
             return ray.origin, closed
         rounding = torch.finfo(ray.end.dtype).eps

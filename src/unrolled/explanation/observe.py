@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.cells.batch_layout import Lengths, State
+from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.decomposition.open_network import Network, Opened, open_network
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.restore_state import copied
@@ -66,7 +66,7 @@ class Observation:
             del own["forward"]
             own.update(before)
 
-    def _results(self, states: tuple[Tensor, ...]) -> tuple[Tensor | PackedSequence, State]:
+    def _results(self, states: tuple[Tensor, ...]) -> tuple[Tensor | PackedSequence, InitialState]:
         """Lay states out as the network itself returns them."""
         rnn, lengths = self.rnn, self.opened.lengths
         dtype = self.final[0].dtype
@@ -148,7 +148,7 @@ def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: di
         raise UsageError(f"the recurrent network returned {what}; expected outputs and final states, as torch.nn's do")
     final = result[1]
     with torch.no_grad():
-        opened = open_network(rnn, inputs, cast("Lengths", named.get("lengths")), cast("State", state))
+        opened = open_network(rnn, inputs, cast("Lengths", named.get("lengths")), cast("InitialState", state))
     return Observation(
         model,
         rnn,

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unrolled.errors import UsageError
 
-__all__ = ["RELU", "SIGMOID", "TANH", "Activation", "secant"]
+__all__ = ["RELU", "SIGMOID", "TANH", "Activation", "mean_slope"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ TANH = Activation("tanh", torch.tanh, lambda _, y: 1 - y * y, (0.0, 1.0))
 RELU = Activation("relu", torch.relu, lambda x, _: (x > 0).to(x.dtype), None)
 
 
-def secant(activation: Activation, start: Tensor, stop: Tensor) -> Tensor:
+def mean_slope(activation: Activation, start: Tensor, stop: Tensor) -> Tensor:
     r"""Average the slope between two points: ∫₀¹ φ'(a + α(b-a)) dα = (φ(b) - φ(a)) / (b - a).
 
     Where the two points nearly coincide the quotient loses its digits; two Gauss nodes, off by (b-a)⁴φ⁗'/4320, then

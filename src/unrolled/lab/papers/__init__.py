@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unrolled.lab.papers.framework.experiment import Experiment
-from unrolled.registry import Zoo
+from unrolled.registry import Registry
 
 __all__ = ["EXPERIMENTS"]
 
-EXPERIMENTS: Zoo[Experiment] = Zoo(__name__, Experiment, "experiment")  # type: ignore[type-abstract]  # a base
+EXPERIMENTS: Registry[Experiment] = Registry(__name__, Experiment, "experiment")  # type: ignore[type-abstract]  # a base

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unrolled.lab.training.task import Task
-from unrolled.registry import Zoo
+from unrolled.registry import Registry
 
 __all__ = ["TASKS"]
 
-TASKS: Zoo[Task] = Zoo(__name__, Task, "task")  # type: ignore[type-abstract, type-arg]  # members are concrete
+TASKS: Registry[Task] = Registry(__name__, Task, "task")  # type: ignore[type-abstract, type-arg]  # members are concrete

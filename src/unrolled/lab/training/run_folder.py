@@ -42,7 +42,7 @@ from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.state_dicts import load_tensors
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.training_state import TrainingState
-from unrolled.registry import Zoo
+from unrolled.registry import Registry
 
 __all__ = [
     "CHECKPOINTS",
@@ -64,7 +64,7 @@ _TASK = "task.json"
 _WEIGHTS = "weights.safetensors"
 _METRICS = "metrics.json"
 _CARD = "README.md"
-_TASKS: Zoo[Task[Any, Any]] = Zoo("unrolled.lab.tasks", Task, "task")  # type: ignore[type-abstract]  # members are concrete
+_TASKS: Registry[Task[Any, Any]] = Registry("unrolled.lab.tasks", Task, "task")  # type: ignore[type-abstract]  # members are concrete
 C = TypeVar("C", bound=Settings)
 
 

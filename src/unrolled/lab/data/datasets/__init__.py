@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unrolled.lab.data.corpus import Dataset
-from unrolled.registry import Zoo
+from unrolled.registry import Registry
 
 __all__ = ["DATASETS"]
 
-DATASETS: Zoo[Dataset] = Zoo(__name__, Dataset, "dataset")  # type: ignore[type-abstract]  # a base
+DATASETS: Registry[Dataset] = Registry(__name__, Dataset, "dataset")  # type: ignore[type-abstract]  # a base

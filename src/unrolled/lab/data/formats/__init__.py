@@ -10,13 +10,13 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.formats.base import Files, Format
 from unrolled.lab.data.text_files import without_compression
-from unrolled.registry import Zoo
+from unrolled.registry import Registry
 
 __all__ = ["FORMATS", "read_files", "read_split"]
 
 C = TypeVar("C", bound=Corpus[Any])
 
-FORMATS: Zoo[Format] = Zoo(__name__, Format, "format")  # type: ignore[type-abstract]  # a base
+FORMATS: Registry[Format] = Registry(__name__, Format, "format")  # type: ignore[type-abstract]  # a base
 
 
 def read_files(
