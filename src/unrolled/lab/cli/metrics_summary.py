@@ -31,40 +31,19 @@ _OTHERWISE = "evaluate {run}"
 
 
 def in_words(measure: Metric, value: float) -> str:
-    """Write a figure with its unit.
-
-    Args:
-        measure: what is measured.
-        value: the figure.
-
-    Returns:
-        For example ``accuracy 85.17%``.
-    """
+    """Write a figure with its unit."""
     shown = f"{value:.2%}" if measure.unit == "share" else f"{value:.4g} {measure.unit}".rstrip()
     return f"{measure.name} {shown}"
 
 
 def all_in_words(metrics: Sequence[Metric], values: Mapping[str, Any], prefix: str = "") -> str:
-    """Write the figures of one split.
-
-    Args:
-        metrics: of the task.
-        values: by the measures' names, with the prefix before them.
-        prefix: ``test_``, for one.
-
-    Returns:
-        The figures that are there, in the order of the metrics.
-    """
+    """Write the figures of one split."""
     there = [(each, values[prefix + each.name]) for each in metrics if prefix + each.name in values]
     return ", ".join(in_words(each, value) for each, value in there)
 
 
 def show_run(run: Run) -> None:
-    """Say how good a run is, where it lies, and what to do next.
-
-    Args:
-        run: what has been trained.
-    """
+    """Say how good a run is, where it lies, and what to do next."""
     metrics = run.metrics
     typer.echo(f"test: {all_in_words(run.task.metrics, metrics, 'test_')}")
     typer.echo(

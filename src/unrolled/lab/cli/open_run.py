@@ -32,16 +32,7 @@ def open_run_folder(folder: Path, sentence: str, at: int | None = None) -> Case:
 
 
 def open_run(run: Run, sentence: str, at: int | None = None) -> Case:
-    """Prepare a trained model and a sentence to be explained.
-
-    Args:
-        run: The trained model.
-        sentence: Text as people type it. It is tokenised as the run's training text was.
-        at: A position, for a model with an output for every token.
-
-    Raises:
-        UsageError: If the sentence is empty, the position is not in it, or the run has no recurrent network.
-    """
+    """Prepare a trained model and a sentence to be explained."""
     from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 
     if not has_recurrent_network(run.model):

@@ -42,16 +42,7 @@ def _spread(words: Iterable[str], repeated: set[str]) -> Iterator[str]:
 
 
 def options(settings: type[BaseModel], panel: str, defaults: Mapping[str, Any]) -> list[inspect.Parameter]:
-    """Make a flag of every setting.
-
-    Args:
-        settings: the class whose fields they are.
-        panel: under which heading ``--help`` lists them.
-        defaults: where they differ from the class's own.
-
-    Returns:
-        One keyword parameter a field, None when the flag is not given.
-    """
+    """Make a flag of every setting."""
     return [_option(name, field, panel, defaults.get(name)) for name, field in settings.model_fields.items()]
 
 
@@ -94,17 +85,7 @@ def _plain(annotation: Any) -> Any:
 def with_parameters(
     function: Callable[..., None], parameters: Iterable[inspect.Parameter], name: str, help_text: str
 ) -> Callable[..., None]:
-    """Give a function the signature that the command line is made of.
-
-    Args:
-        function: called with keywords.
-        parameters: what it is to take.
-        name: what it is to be called.
-        help_text: its docstring.
-
-    Returns:
-        A function that calls it.
-    """
+    """Give a function the signature that the command line is made of."""
 
     def command(**given: Any) -> None:
         function(**given)
@@ -117,17 +98,7 @@ def with_parameters(
 
 
 def read_option(text: str) -> tuple[str, bool | int | float | str]:
-    """Read one of an encoder's own options.
-
-    Args:
-        text: as typed, NAME=VALUE.
-
-    Returns:
-        The name, and the value as what it looks like: a truth value, a number, else a word.
-
-    Raises:
-        UsageError: when there is no name or no value.
-    """
+    """Read one of an encoder's own options."""
     name, equals, value = text.partition("=")
     if not (name and equals and value):
         raise UsageError(f"--option is {text!r}; expected NAME=VALUE, such as choices=4")

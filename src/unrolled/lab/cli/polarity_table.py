@@ -32,47 +32,20 @@ NEGATIONS = ("", "not ", "not not ")
 
 
 def phrase_scores(run: Run, adjectives: Sequence[str], expansion: str) -> Tensor:
-    """Score each adjective alone, after one "not" and after two.
-
-    Args:
-        run: a classifier of "negative" and "positive" that reads its last state.
-        adjectives: words it knows.
-        expansion: how its states are rewritten.
-
-    Returns:
-        wᵀ v of the whole phrase, shape (adjectives, 3).
-    """
+    """Score each adjective alone, after one "not" and after two."""
     phrases = ([before + word for word in adjectives] for before in NEGATIONS)
     return torch.stack([ngram_scores(run, each, expansion) for each in phrases], dim=1)
 
 
 def flips(scores: Tensor) -> tuple[int, int]:
-    """Count the adjectives whose score changes sign when they are negated, and those that change back.
-
-    Args:
-        scores: those of :func:`phrase_scores`.
-
-    Returns:
-        How many flip with one "not"; and how many of these flip back with two.
-    """
+    """Count the adjectives whose score changes sign when they are negated, and those that change back."""
     alone, once, twice = scores.unbind(dim=1)
     flipped = alone * once < 0
     return int(flipped.sum()), int((flipped & (once * twice < 0)).sum())
 
 
 def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansions: Sequence[str]) -> Table:
-    """Lay the scores out beside the published ones, a row for each polarity and number of negations.
-
-    Args:
-        title: what is shown.
-        run: a classifier of "negative" and "positive" that reads its last state.
-        adjectives: by polarity.
-        expansions: one column each.
-
-    Returns:
-        The table: mean over the adjectives ± their standard deviation, how many change sign, and how far the
-        sum of all n-grams of a double negation is from the network's state.
-    """
+    """Lay the scores out beside the published ones, a row for each polarity and number of negations."""
     scores = {
         name: {polarity: phrase_scores(run, words, name) for polarity, words in adjectives.items()}
         for name in expansions

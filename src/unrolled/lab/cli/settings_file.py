@@ -33,46 +33,21 @@ class SettingsFile:
     lines: dict[str, int]
 
     def check(self, known: Iterable[str]) -> None:
-        """Refuse a key that is no setting.
-
-        Args:
-            known: the names of all settings.
-
-        Raises:
-            ConfigError: for the first that is not among them; the text offers the nearest.
-        """
+        """Refuse a key that is no setting."""
         names = tuple(known)
         for key, line in self.lines.items():
             if key not in names:
                 raise ConfigError(f"{self.path}:{line}: {UnknownNameError('setting', key, names)}")
 
     def blame(self, error: UnrolledError) -> ConfigError:
-        """Say that a value of this file is wrong.
-
-        Args:
-            error: what is wrong; its text begins with the key, or speaks of one value only.
-
-        Returns:
-            The error to raise, with the line where it can be told.
-        """
+        """Say that a value of this file is wrong."""
         key = next((key for key in self.lines if re.match(rf"(unknown )?{re.escape(key)}\b", str(error))), None)
         where = f"{self.path}:{self.lines[key]}" if key else f"{self.path}"
         return ConfigError(f"{where}: {error}")
 
 
 def read_settings(path: Path) -> SettingsFile:
-    """Read a file of settings.
-
-    Args:
-        path: YAML, with one ``key: value`` a line at its top level; a key may be written with - or _.
-
-    Returns:
-        Its keys and values.
-
-    Raises:
-        FileError: when it cannot be read.
-        ConfigError: when it is no such file; the text names the line.
-    """
+    """Read a file of settings."""
     import yaml
 
     try:

@@ -47,11 +47,6 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
     best epoch is that of the smallest loss: WCPA stays 0 until all but the last distance are learned. The learning rate
     is the Dyck-RNN's; other encoders want a tenth of it or less.
 
-    Args:
-        architecture: what the model is made of.
-        kinds: k.
-        depth: m.
-
     Source:
         Second-order RNNs, sections 4.2 and 5.2; Hewitt et al. (2020), arXiv:2010.07515, who judge wherever a bracket is
         open and average over distances. The first symbol of a string, which nothing foretells, is not predicted.
@@ -157,15 +152,7 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         }
 
     def distances(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[int, float]:
-        """Give the accuracy at each distance, of which WCPA is the smallest.
-
-        Args:
-            model: one that :meth:`build` made, in eval mode.
-            batches: a whole split.
-
-        Returns:
-            For each distance that occurs, the share of closing brackets that get more than 0.8.
-        """
+        """Give the accuracy at each distance, of which WCPA is the smallest."""
         asked = [self._closing(model(batch.brackets, batch.lengths), batch) for batch in batches]
         return accuracy_by_distance(*(torch.cat(each) for each in zip(*asked, strict=True)))
 

@@ -49,11 +49,6 @@ class Rank(Task[Selection, QuestionBatch]):
     each question weighs the same, however many wrong candidates it has, so nothing needs to be balanced. Questions
     that no candidate answers say nothing of the order, and are left out.
 
-    Args:
-        architecture: what the model is made of.
-        vocabulary: the words of the training questions and sentences, lower-cased.
-        overlap: how rare they are.
-
     Source:
         Cao et al. (2007), Learning to Rank: from pairwise to listwise, https://doi.org/10.1145/1273496.1273513, for
         the loss (ListNet's top one).

@@ -27,11 +27,6 @@ __all__ = ["Regress"]
 class Regress(TextTask[Regression]):
     """Rate a text: embedding, encoder, pooling, and a linear head with one output, which begins at the mean rating.
 
-    Args:
-        architecture: what the model is made of.
-        vocabulary: the words of the training texts.
-        mean: of the training texts' ratings.
-
     Source:
         Implicit n-grams, appendix E.1, for SST-5 as a regression.
     """
@@ -77,17 +72,7 @@ class Regress(TextTask[Regression]):
         return model
 
     def encode(self, examples: Sequence[RatedText]) -> EncodedTexts:
-        """Look up all words.
-
-        Args:
-            examples: the split.
-
-        Returns:
-            The same, in numbers.
-
-        Raises:
-            DataError: when it is empty, or a rating is not finite.
-        """
+        """Look up all words."""
         ratings = torch.tensor([example.rating for example in examples])
         if not ratings.isfinite().all():
             wrong = int((~ratings.isfinite()).nonzero()[0])

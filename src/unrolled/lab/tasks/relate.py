@@ -56,14 +56,7 @@ class Relate(TextClassification[Relations]):
     )
 
     def tokens(self, text: str) -> tuple[str, ...]:
-        """Cut a text, each marker a token of its own.
-
-        Args:
-            text: with ``<e1>…</e1>`` and ``<e2>…</e2>`` in it.
-
-        Returns:
-            The tokens.
-        """
+        """Cut a text, each marker a token of its own."""
         return tokenise_marked(text)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:

@@ -54,14 +54,7 @@ class TagSettings(EncoderSettings):
 
 
 class Tag(Task[Tagging, TaggedBatch]):
-    """Give each token of a sentence a tag: embedding, encoder, linear emissions, conditional random field.
-
-    Args:
-        architecture: what the model is made of.
-        vocabulary: the words of the training sentences.
-        tags: their tags, in the order of the emissions.
-        spans: whether tags spell entities.
-    """
+    """Give each token of a sentence a tag: embedding, encoder, linear emissions, conditional random field."""
 
     name = "tag"
     description = "a tag for each token: named entities, parts of speech"

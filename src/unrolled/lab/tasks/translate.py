@@ -76,13 +76,7 @@ class TranslateSettings(EncoderSettings):
 
 
 class Translate(Task[Translation, TranslationBatch]):
-    """Say a sentence in another language: an encoder, and a decoder that begins where it ended.
-
-    Args:
-        architecture: what the model is made of.
-        source: the words of the training sources, lower-cased.
-        target: the words of the training translations, as they are written, and ``<eos>``.
-    """
+    """Say a sentence in another language: an encoder, and a decoder that begins where it ended."""
 
     name = "translate"
     description = "translations of sentences"
@@ -171,27 +165,13 @@ class Translate(Task[Translation, TranslationBatch]):
         return EncodedPairs(tuple(self.look_up(pair.source) for pair in examples), tuple(targets))
 
     def cut(self, text: str) -> tuple[str, ...]:
-        """Cut a sentence at spaces, and what is no word of the training sources as treebanks do.
-
-        Args:
-            text: of the source's language, as people type it, or cut already.
-
-        Returns:
-            The tokens.
-        """
+        """Cut a sentence at spaces, and what is no word of the training sources as treebanks do."""
         return tuple(
             token for piece in text.split() for token in ([piece] if piece in self.source else tokenise(piece))
         )
 
     def look_up(self, words: Sequence[str]) -> Tensor:
-        """Look up the words of a source, in the order in which the model reads them.
-
-        Args:
-            words: its tokens.
-
-        Returns:
-            Their indices, shape (time,), int64.
-        """
+        """Look up the words of a source, in the order in which the model reads them."""
         return torch.tensor(self.source.encode(self._ordered(words)))
 
     def _ordered(self, words: Sequence[str]) -> Sequence[str]:
@@ -219,17 +199,7 @@ class Translate(Task[Translation, TranslationBatch]):
         return {"bleu": bleu(said, right), "loss": mean, "perplexity": math.exp(min(mean, 700.0))}
 
     def translate(self, model: nn.Module, source: Tensor, lengths: Tensor, beam: int = 1) -> list[TokenIds]:
-        """Translate sentences.
-
-        Args:
-            model: one that :meth:`build` made, in eval mode.
-            source: word indices, shape (batch, time), as :meth:`look_up` gives them.
-            lengths: how many words each sentence has, shape (batch,).
-            beam: how many beginnings are kept for each; 1 takes the likeliest word every time.
-
-        Returns:
-            For each sentence the indices of its translation's words, at most twice as many as the source has and ten.
-        """
+        """Translate sentences."""
         assert isinstance(model, SequenceToSequence)
 
         def step(words: Tensor, decoding: DecodingState) -> tuple[Tensor, DecodingState]:

@@ -53,15 +53,7 @@ class Epoch:
 
 
 def merit(metrics: Sequence[Metric], values: Mapping[str, float]) -> tuple[float, ...]:
-    """Rank what was measured: the first measure decides, among equals the next.
-
-    Args:
-        metrics: the task's.
-        values: one for each, by its name.
-
-    Returns:
-        What the best epoch has most of; what is no number has least.
-    """
+    """Rank what was measured: the first measure decides, among equals the next."""
     signed = [values[each.name] if each.higher_is_better else -values[each.name] for each in metrics]
     return tuple(-math.inf if math.isnan(value) else value for value in signed)
 
@@ -106,11 +98,7 @@ class Callback:
 
 
 class CallbackList(Callback):
-    """Several callbacks, told in turn.
-
-    Args:
-        *callbacks: the callbacks.
-    """
+    """Several callbacks, told in turn."""
 
     def __init__(self, *callbacks: Callback) -> None:
         self.callbacks = callbacks

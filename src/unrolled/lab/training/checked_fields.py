@@ -12,18 +12,7 @@ __all__ = ["count", "names", "number", "truth"]
 
 
 def names(fields: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Read a list of names.
-
-    Args:
-        fields: the file's content.
-        key: which of them.
-
-    Returns:
-        The names, at least one, in their order.
-
-    Raises:
-        DataError: when the key is missing, or its value is no list of different names.
-    """
+    """Read a list of names."""
     found = fields.get(key)
     if not isinstance(found, list) or not found or not all(isinstance(each, str) for each in found):
         raise DataError(f"{key} is {str(found)[:40]}; expected a list of names")
@@ -33,18 +22,7 @@ def names(fields: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def number(fields: Mapping[str, Any], key: str) -> float:
-    """Read a number.
-
-    Args:
-        fields: the file's content.
-        key: which of them.
-
-    Returns:
-        The number, finite.
-
-    Raises:
-        DataError: when the key is missing, or its value is no finite number.
-    """
+    """Read a number."""
     found = fields.get(key)
     if not isinstance(found, int | float) or isinstance(found, bool) or not math.isfinite(found):
         raise DataError(f"{key} is {str(found)[:40]}; expected a finite number")
@@ -52,18 +30,7 @@ def number(fields: Mapping[str, Any], key: str) -> float:
 
 
 def count(fields: Mapping[str, Any], key: str) -> int:
-    """Read a number of things.
-
-    Args:
-        fields: the file's content.
-        key: which of them.
-
-    Returns:
-        The number, at least 1.
-
-    Raises:
-        DataError: when the key is missing, or its value is no positive whole number.
-    """
+    """Read a number of things."""
     found = fields.get(key)
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise DataError(f"{key} is {str(found)[:40]}; expected a positive whole number")
@@ -71,18 +38,7 @@ def count(fields: Mapping[str, Any], key: str) -> int:
 
 
 def truth(fields: Mapping[str, Any], key: str) -> bool:
-    """Read whether something is so.
-
-    Args:
-        fields: the file's content.
-        key: which of them.
-
-    Returns:
-        True or false.
-
-    Raises:
-        DataError: when the key is missing, or its value is neither.
-    """
+    """Read whether something is so."""
     found = fields.get(key)
     if not isinstance(found, bool):
         raise DataError(f"{key} is {str(found)[:40]}; expected true or false")

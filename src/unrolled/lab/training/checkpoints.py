@@ -34,56 +34,26 @@ Checkpoint = tuple[dict[str, Tensor], dict[str, Any]]
 
 
 class Checkpoints:
-    """The checkpoints of one training.
-
-    Args:
-        folder: where they lie; it exists.
-    """
+    """The checkpoints of one training."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def save(self, step: int, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> None:
-        """Write a checkpoint, then drop what is older than the one before it.
-
-        Args:
-            step: how many steps have been made.
-            tensors: contiguous, each in memory of its own.
-            record: of JSON's types; ``best`` names the file of the best weights, if there is one.
-
-        Raises:
-            FileError: when it cannot be written; the ones before are whole then.
-        """
+        """Write a checkpoint, then drop what is older than the one before it."""
         content = save(dict(tensors), metadata={_RECORD: json.dumps(record)})
         atomic_write(self.folder / f"step-{step:09}-{_digest(content)}.safetensors", content, durable=True)
         self._prune(_KEPT)
 
     def save_best(self, tensors: Mapping[str, Tensor]) -> str:
-        """Write the best weights so far; those of earlier checkpoints stay.
-
-        Args:
-            tensors: contiguous, each in memory of its own.
-
-        Returns:
-            The file's name.
-        """
+        """Write the best weights so far; those of earlier checkpoints stay."""
         content = save(dict(tensors))
         name = f"best-{_digest(content)}.safetensors"
         atomic_write(self.folder / name, content, durable=True)
         return name
 
     def newest(self, notice: Callable[[str], None]) -> Checkpoint:
-        """Read the newest checkpoint that is whole.
-
-        Args:
-            notice: told of those that are not.
-
-        Returns:
-            The checkpoint.
-
-        Raises:
-            DataError: when there is none.
-        """
+        """Read the newest checkpoint that is whole."""
         for path in self._files():
             try:
                 return self._read(path)
@@ -100,14 +70,7 @@ class Checkpoints:
                 path.unlink()
 
     def load_best(self, name: str) -> dict[str, Tensor]:
-        """Read the best weights.
-
-        Args:
-            name: of their file.
-
-        Returns:
-            Names and tensors.
-        """
+        """Read the best weights."""
         return load(_verified(self.folder / name))
 
     def keep_last(self) -> None:

@@ -40,29 +40,13 @@ class DataSettings(Settings):
         return re.sub(r"\W+", "-", name).strip("-") if is_dataset(name) else without_compression(Path(name)).stem
 
     def anywhere(self) -> DataSettings:
-        """Name files by their whole paths, so that they are found from any folder; other names stay as they are.
-
-        Returns:
-            The same choice.
-        """
+        """Name files by their whole paths, so that they are found from any folder; other names stay as they are."""
         if is_dataset(self.data[0]):
             return self
         return self.model_copy(update={key: tuple(map(_whole, getattr(self, key))) for key in ("data", "dev", "test")})
 
     def read(self, kind: type[C], folder: Path | None = None, seed: int = 0) -> C:
-        """Read the corpus.
-
-        Args:
-            kind: the class of corpus wanted.
-            folder: where the datasets' folders lie; the environment variable ``UNROLLED_DATA`` when left out.
-            seed: draws the examples when there is a limit.
-
-        Returns:
-            The corpus.
-
-        Raises:
-            UsageError: when running text is to be limited, which has no examples to draw.
-        """
+        """Read the corpus."""
         dev, test = ([Path(name) for name in names] for names in (self.dev, self.test))
         corpus = load_dataset(self.data, kind, folder, dev=dev, test=test, format=self.format)
         if self.limit is None:
@@ -72,19 +56,7 @@ class DataSettings(Settings):
         return cast("C", corpus.sample(self.limit, seed))
 
     def read_again(self, kind: type[C], folder: Path | None = None, seed: int = 0) -> C:
-        """Read the corpus that an earlier run was begun with; see :meth:`read`.
-
-        Args:
-            kind: the class of corpus wanted.
-            folder: where the datasets' folders lie.
-            seed: draws the examples when there is a limit.
-
-        Returns:
-            The corpus.
-
-        Raises:
-            FileError: when a file is no longer where it was.
-        """
+        """Read the corpus that an earlier run was begun with; see :meth:`read`."""
         files = () if is_dataset(self.data[0]) else (*self.data, *self.dev, *self.test)
         for name in files:
             if not Path(name).exists():

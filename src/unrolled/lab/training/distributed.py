@@ -45,15 +45,7 @@ class ProcessGroup:
         return self.count == 1
 
     def share(self, batch: B) -> tuple[B, int]:
-        """Take this process's rows of a batch.
-
-        Args:
-            batch: the same in all processes.
-
-        Returns:
-            The rows, and what they weigh: 1, or 0 for the row of another process that is borrowed when there are fewer
-            rows than processes, since each of them has to compute a gradient.
-        """
+        """Take this process's rows of a batch."""
         if self.alone:
             return batch, 1
         if len(batch) <= self.rank:
@@ -61,14 +53,7 @@ class ProcessGroup:
         return batch.share(self.rank, self.count), 1
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """Add up numbers over all processes.
-
-        Args:
-            values: this process's.
-
-        Returns:
-            The sums, the same in all processes.
-        """
+        """Add up numbers over all processes."""
         if self.alone:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -76,25 +61,11 @@ class ProcessGroup:
         return tensor.tolist()
 
     def told(self, values: Sequence[float]) -> list[float]:
-        """Take over the first process's numbers.
-
-        Args:
-            values: what the first one says; the others give as many numbers.
-
-        Returns:
-            The first one's.
-        """
+        """Take over the first process's numbers."""
         return self.sum(values if self.first else [0.0] * len(values))
 
     def gather(self, tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
-        """Collect the tensors of all processes.
-
-        Args:
-            tensors: this process's, by name; names and shapes may differ between processes.
-
-        Returns:
-            Those of each process, by rank, in all processes.
-        """
+        """Collect the tensors of all processes."""
         if self.alone:
             return [dict(tensors)]
         # as one row of bytes each, since shapes differ: the rows of a batch rarely divide evenly
@@ -114,30 +85,13 @@ class ProcessGroup:
 
 
 def own(tensor: Tensor) -> Tensor:
-    """Copy a tensor to the CPU, into memory of its own.
-
-    Args:
-        tensor: any.
-
-    Returns:
-        The copy, contiguous.
-    """
+    """Copy a tensor to the CPU, into memory of its own."""
     return tensor.detach().to("cpu", copy=True).contiguous()
 
 
 @contextmanager
 def joined(device: str) -> Iterator[ProcessGroup]:
-    """Join the processes that ``torchrun`` started, by gloo on CPUs and by nccl on GPUs; all see one file system.
-
-    Args:
-        device: cpu, cuda, cuda:1; auto takes a GPU if there is one.
-
-    Yields:
-        This process among them.
-
-    Raises:
-        UsageError: when there is no such device.
-    """
+    """Join the processes that ``torchrun`` started, by gloo on CPUs and by nccl on GPUs; all see one file system."""
     local, count = (int(os.environ.get(name, "0")) for name in ("LOCAL_RANK", "WORLD_SIZE"))
     if distributed.is_initialized():  # by a program of the user's own, which ends it as well
         yield ProcessGroup(distributed.get_rank(), distributed.get_world_size(), _device(device, local))

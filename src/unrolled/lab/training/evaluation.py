@@ -56,17 +56,7 @@ def evaluate(
 
 @torch.no_grad()
 def details(task: Task[Any, Any], model: nn.Module, split: Split[Batch], device: torch.device) -> tuple[str, ...]:
-    """Say what there is to say of a model beyond its measures; its mode is put back afterwards.
-
-    Args:
-        task: whose details they are.
-        model: one that the task built.
-        split: what it is judged on.
-        device: where the model lies.
-
-    Returns:
-        Lines for people; for most tasks none.
-    """
+    """Say what there is to say of a model beyond its measures; its mode is put back afterwards."""
     with _judged(model):
         return task.details(model, _batches(task, split, device))
 

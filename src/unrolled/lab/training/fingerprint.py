@@ -16,15 +16,7 @@ _LOOKS = 16
 
 
 def fingerprint(size: int, *splits: Split[Batch]) -> str:
-    """Digest some splits: their sizes, and batches from the beginning to the end of each.
-
-    Args:
-        size: of a batch.
-        *splits: in numbers.
-
-    Returns:
-        The beginning of a SHA-256.
-    """
+    """Digest some splits: their sizes, and batches from the beginning to the end of each."""
     digest = hashlib.sha256()
     for split in splits:
         plan = split.plan(size)

@@ -17,18 +17,7 @@ __all__ = ["begin_with", "find_vectors"]
 
 
 def find_vectors(path: Path, folder: Path | None = None) -> Path:
-    """Find a file of vectors where it was named, or else in the data folder.
-
-    Args:
-        path: as it was typed; in the data folder it may be packed.
-        folder: the data folder; the environment variable ``UNROLLED_DATA`` when left out.
-
-    Returns:
-        The path of a file that exists.
-
-    Raises:
-        FileError: when there is no such file in either place.
-    """
+    """Find a file of vectors where it was named, or else in the data folder."""
     if path.is_file():
         return path
     try:
@@ -38,20 +27,7 @@ def find_vectors(path: Path, folder: Path | None = None) -> Path:
 
 
 def begin_with(path: Path, task: Task[Any, Any], model: nn.Module) -> str:
-    """Give a model the word vectors of a file; they are trained on like all others.
-
-    Args:
-        path: a text file of vectors, as GloVe's.
-        task: that built the model.
-        model: changed in place; a word that the file lacks keeps the vector that was drawn for it.
-
-    Returns:
-        How many words have been found, in a line.
-
-    Raises:
-        UsageError: when the task has no words, or none of them is in the file.
-        DataError: when the file has vectors of another size, or lines that are none.
-    """
+    """Give a model the word vectors of a file; they are trained on like all others."""
     embeddings = task.embeddings(model)
     if not embeddings:
         raise UsageError(f"vectors is {path}; expected none, as {task.name} has no words to give vectors to")

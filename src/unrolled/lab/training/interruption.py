@@ -44,15 +44,7 @@ class Interruption:
         self.heard = number
 
     def leave(self, text: str) -> NoReturn:
-        """End the training.
-
-        Args:
-            text: where it stands.
-
-        Raises:
-            KeyboardInterrupt: after Ctrl-C.
-            StoppedError: after SIGTERM, heard here or in another process.
-        """
+        """End the training."""
         if self.heard == signal.SIGINT:
             raise KeyboardInterrupt(text)
         raise StoppedError(text)

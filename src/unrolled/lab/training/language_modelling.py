@@ -43,18 +43,7 @@ class LanguageModelSettings(EncoderSettings):
 
 
 def make_language_model(architecture: LanguageModelSettings, words: int) -> LanguageModel:
-    """Build a language model; its weights come from torch's global generator.
-
-    Args:
-        architecture: what it is made of; a transformer is made causal where nothing is said.
-        words: of its vocabulary.
-
-    Returns:
-        The model, untrained, in training mode.
-
-    Raises:
-        UsageError: when the encoder sees what it is to predict.
-    """
+    """Build a language model; its weights come from torch's global generator."""
     if architecture.bidirectional:
         raise UsageError(
             "bidirectional is True; expected False: read from the end, a text shows what is to be predicted"
@@ -79,10 +68,6 @@ class LanguageTask(Task[Language, WindowBatch]):
     The text is read in columns, window by window (:mod:`unrolled.lab.data.batches.windows`). A recurrent network
     carries its state from window to window, in evaluation as in training, so that nothing it is judged by depends on
     the windows' width. Encoders without a state begin anew in each: give them wide ones.
-
-    Args:
-        architecture: what the model is made of.
-        vocabulary: the tokens of the training text.
     """
 
     never: ClassVar[tuple[int, ...]] = (PADDING,)
@@ -142,36 +127,15 @@ class LanguageTask(Task[Language, WindowBatch]):
 
     @abstractmethod
     def judge(self, loss: float) -> dict[str, float]:
-        """Say the loss in the units of this task.
-
-        Args:
-            loss: mean cross-entropy of a token, in nats.
-
-        Returns:
-            A number for each of ``measures``, by its name.
-        """
+        """Say the loss in the units of this task."""
 
     @abstractmethod
     def cut(self, text: str) -> tuple[str, ...]:
-        """Cut a text as people type it.
-
-        Args:
-            text: some lines of it.
-
-        Returns:
-            The tokens, what ends a line among them.
-        """
+        """Cut a text as people type it."""
 
     @abstractmethod
     def spell(self, tokens: Iterable[str]) -> Iterator[str]:
-        """Write tokens for people, as they come.
-
-        Args:
-            tokens: of this task's unit.
-
-        Yields:
-            What each adds to the text.
-        """
+        """Write tokens for people, as they come."""
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Put the beginning of a text before a trained model; it says what comes after the token ``at``."""

@@ -28,15 +28,7 @@ _DEV = "dev_"
 
 
 class Logs:
-    """The files, open for appending.
-
-    Args:
-        folder: where they lie.
-        metrics: of the task; each is a column.
-
-    Raises:
-        FileError: when a file cannot be opened.
-    """
+    """The files, open for appending."""
 
     def __init__(self, folder: Path, metrics: Sequence[Metric]) -> None:
         self._columns = (*_COMMON, *(_DEV + each.name for each in metrics), "best")
@@ -57,22 +49,11 @@ class Logs:
             os.close(self._open.popitem()[1])
 
     def positions(self) -> dict[str, int]:
-        """Say how long the files are.
-
-        Returns:
-            Bytes, by the file's name.
-        """
+        """Say how long the files are."""
         return {name: os.fstat(descriptor).st_size for name, descriptor in self._open.items()}
 
     def sync(self) -> dict[str, int]:
-        """Wait until all lines are on the disk.
-
-        Returns:
-            Where the files end.
-
-        Raises:
-            FileError: when the disk says no.
-        """
+        """Wait until all lines are on the disk."""
         for name, descriptor in self._open.items():
             try:
                 os.fsync(descriptor)
@@ -81,40 +62,18 @@ class Logs:
         return self.positions()
 
     def cut(self, positions: Mapping[str, int]) -> None:
-        """Drop the lines that were written after a checkpoint: they will be written again.
-
-        Args:
-            positions: where the files ended then.
-
-        Raises:
-            DataError: when a file is shorter than it was.
-        """
+        """Drop the lines that were written after a checkpoint: they will be written again."""
         for name, length in self.positions().items():
             if length < positions[name]:
                 raise DataError(f"{self._paths[name]} has {length} bytes; expected the {positions[name]} it had")
             os.ftruncate(self._open[name], positions[name])
 
     def steps(self, step: int, epoch: int, loss: float, norm: float, lr: float) -> None:
-        """Write the line of the steps since the last one.
-
-        Args:
-            step: the last of them.
-            epoch: where it lies.
-            loss: mean loss of their predictions.
-            norm: mean norm of their gradients.
-            lr: of the last.
-        """
+        """Write the line of the steps since the last one."""
         self._write(dict(zip(_COMMON, (step, epoch, loss, norm, lr), strict=True)))
 
     def epoch(self, epoch: Epoch, training: float, judging: float, predictions: int) -> None:
-        """Write the line of an epoch, and how long it took.
-
-        Args:
-            epoch: the one that is over.
-            training: seconds.
-            judging: seconds, on dev.
-            predictions: how many were learned.
-        """
+        """Write the line of an epoch, and how long it took."""
         self._write(to_record(epoch))
         rate = round(predictions / training, 1) if training else None
         times = {"epoch": epoch.number, "training": training, "judging": judging, "predictions_per_second": rate}
@@ -137,31 +96,14 @@ class Logs:
 
 
 def to_record(epoch: Epoch) -> dict[str, Any]:
-    """Give an epoch as its line in the log.
-
-    Args:
-        epoch: the epoch.
-
-    Returns:
-        JSON's types.
-    """
+    """Give an epoch as its line in the log."""
     common = zip(_COMMON, (epoch.step, epoch.number, epoch.loss, epoch.norm, epoch.lr), strict=True)
     dev = {_DEV + name: _finite(value) for name, value in epoch.dev.items()}
     return {**dict(common), **dev, "best": epoch.best}
 
 
 def from_record(record: Mapping[str, Any]) -> Epoch:
-    """Make an epoch of its line in the log.
-
-    Args:
-        record: what :func:`to_record` gave, read from a file.
-
-    Returns:
-        The epoch.
-
-    Raises:
-        DataError: when it is something else.
-    """
+    """Make an epoch of its line in the log."""
     try:
         step, number, loss, norm, lr = (record[name] for name in _COMMON)
         dev = {name.removeprefix(_DEV): _number(value) for name, value in record.items() if name.startswith(_DEV)}
@@ -171,18 +113,7 @@ def from_record(record: Mapping[str, Any]) -> Epoch:
 
 
 def read_history(path: Path, text: str) -> tuple[Epoch, ...]:
-    """Read the epochs out of a log.
-
-    Args:
-        path: its name, for the errors.
-        text: what it holds.
-
-    Returns:
-        The epochs.
-
-    Raises:
-        DataError: for a line that is not one of a log.
-    """
+    """Read the epochs out of a log."""
     history = []
     for number, line in enumerate(text.splitlines(), start=1):
         try:

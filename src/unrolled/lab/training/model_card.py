@@ -20,16 +20,7 @@ __all__ = ["command", "model_card"]
 
 
 def model_card(plan: RunConfig, metrics: Mapping[str, float], epochs: int) -> str:
-    """Write the card of a run.
-
-    Args:
-        plan: what was trained, how, on what.
-        metrics: how well it does.
-        epochs: how many there were.
-
-    Returns:
-        Markdown; what users have written in it is shown as they wrote it.
-    """
+    """Write the card of a run."""
     task = plan.task
     best = f"the epoch that was best on dev, {metrics['best_epoch']:.0f} of {epochs}"
     lines = [
@@ -83,14 +74,7 @@ def model_card(plan: RunConfig, metrics: Mapping[str, float], epochs: int) -> st
 
 
 def command(plan: RunConfig) -> str:
-    """Write the command line that trains a run again.
-
-    Args:
-        plan: of the run.
-
-    Returns:
-        One line, quoted for the shell; what is as the task's defaults are is left out.
-    """
+    """Write the command line that trains a run again."""
     words = ["unrolled", "train", plan.task.name]
     for settings, own in ((plan.data, {}), (plan.task.architecture, {}), (plan.settings, plan.task.training_defaults)):
         defaults = {

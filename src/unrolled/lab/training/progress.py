@@ -37,9 +37,6 @@ class TrainingProgress(Callback):
     """A callback that draws the epoch under way and writes one line for each that is over.
 
     Use it as a context manager.
-
-    Args:
-        console: where to; a bar is drawn only if it is a terminal.
     """
 
     def __init__(self, console: Console) -> None:
@@ -70,23 +67,13 @@ class TrainingProgress(Callback):
         self._progress.stop()
 
     def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
-        """Say where a training goes on that was interrupted.
-
-        Args:
-            metrics: what epochs are judged by.
-            settings: how it is trained.
-            step: how many steps were made before.
-        """
+        """Say where a training goes on that was interrupted."""
         self._measures, self._epochs = metrics, settings.epochs
         if step:
             self.on_message(f"going on after step {step:,}")
 
     def on_step(self, step: Step) -> None:
-        """Move the bar.
-
-        Args:
-            step: the step that is over.
-        """
+        """Move the bar."""
         description = f"epoch {step.epoch}/{self._epochs}  loss {step.loss:.4f}"
         self._progress.update(
             self._task,
@@ -97,13 +84,7 @@ class TrainingProgress(Callback):
         )
 
     def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
-        """Write the epoch's line.
-
-        Args:
-            epoch: the one that is over.
-            best: the best so far.
-            seconds: how long it took.
-        """
+        """Write the epoch's line."""
         width = len(str(self._epochs))
         dev = "".join(f"  dev {each.name} {each.format(epoch.dev[each.name])}" for each in self._measures)
         line = f"epoch {epoch.number:{width}}/{self._epochs}  train loss {epoch.loss:.4f}{dev}  {seconds:.1f} s"
@@ -111,9 +92,5 @@ class TrainingProgress(Callback):
         self._progress.reset(self._task)
 
     def on_message(self, text: str) -> None:
-        """Write a line.
-
-        Args:
-            text: the line.
-        """
+        """Write a line."""
         self._progress.console.print(text, highlight=False, soft_wrap=True, markup=False)

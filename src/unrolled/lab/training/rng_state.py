@@ -14,11 +14,7 @@ __all__ = ["capture", "restore", "seed_all", "seeded"]
 
 
 def seed_all(seed: int) -> None:
-    """Begin all generators anew.
-
-    Args:
-        seed: where.
-    """
+    """Begin all generators anew."""
     torch.manual_seed(seed)  # those of all GPUs as well
     random.seed(seed)
     np.random.seed(seed % 2**32)
@@ -26,14 +22,7 @@ def seed_all(seed: int) -> None:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Draw from fresh generators, and leave the caller's as they were.
-
-    Args:
-        seed: where to begin.
-
-    Yields:
-        Nothing.
-    """
+    """Draw from fresh generators, and leave the caller's as they were."""
     before = capture()
     try:
         seed_all(seed)
@@ -43,11 +32,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def capture() -> dict[str, Tensor]:
-    """Take down where the generators are.
-
-    Returns:
-        What :func:`restore` takes.
-    """
+    """Take down where the generators are."""
     version, words, gauss = random.getstate()
     drawn = np.random.get_state(legacy=False)
     assert isinstance(drawn, dict)
@@ -64,11 +49,7 @@ def capture() -> dict[str, Tensor]:
 
 
 def restore(states: Mapping[str, Tensor]) -> None:
-    """Put the generators where they were.
-
-    Args:
-        states: what :func:`capture` gave.
-    """
+    """Put the generators where they were."""
     torch.set_rng_state(states["torch"])
     version, *words = states["python"].tolist()
     random.setstate((version, tuple(words), *(states["python.gauss"].tolist() or [None])))

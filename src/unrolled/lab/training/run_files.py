@@ -17,30 +17,12 @@ __all__ = ["present", "read_metrics", "read_object", "read_text", "read_weights"
 
 
 def to_json(value: Mapping[str, Any]) -> bytes:
-    """Write names and values.
-
-    Args:
-        value: of JSON's types.
-
-    Returns:
-        A file's content.
-    """
+    """Write names and values."""
     return (json.dumps(dict(value), indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def present(folder: Path, name: str) -> Path:
-    """Find a file of a run folder.
-
-    Args:
-        folder: of the run.
-        name: of the file.
-
-    Returns:
-        Its path.
-
-    Raises:
-        DataError: when it is not there.
-    """
+    """Find a file of a run folder."""
     path = folder / name
     if not path.is_file():
         raise DataError(f"{folder}: the run folder lacks {name}; expected it beside config.json")
@@ -48,18 +30,7 @@ def present(folder: Path, name: str) -> Path:
 
 
 def read_text(path: Path) -> str:
-    """Read a file of text.
-
-    Args:
-        path: the file.
-
-    Returns:
-        What it holds.
-
-    Raises:
-        FileError: when it cannot be read.
-        DataError: when it is no UTF-8.
-    """
+    """Read a file of text."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -69,19 +40,7 @@ def read_text(path: Path) -> str:
 
 
 def read_object(folder: Path, name: str) -> dict[str, Any]:
-    """Read names and values.
-
-    Args:
-        folder: of the run.
-        name: of the file.
-
-    Returns:
-        What it holds.
-
-    Raises:
-        FileError: when it cannot be read.
-        DataError: when it is not there, or no whole JSON object.
-    """
+    """Read names and values."""
     path = present(folder, name)
     text = read_text(path)
     try:
@@ -94,17 +53,7 @@ def read_object(folder: Path, name: str) -> dict[str, Any]:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read tensors.
-
-    Args:
-        path: a safetensors file.
-
-    Returns:
-        The tensors by name.
-
-    Raises:
-        DataError: when it is truncated, or no such file.
-    """
+    """Read tensors."""
     try:
         return load_file(path)
     except SafetensorError as error:
@@ -112,18 +61,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def read_metrics(folder: Path, name: str) -> dict[str, float]:
-    """Read how well a run does.
-
-    Args:
-        folder: of the run.
-        name: of the file.
-
-    Returns:
-        Numbers by name; NaN where the file has none.
-
-    Raises:
-        DataError: when it is missing or damaged, or does not say how many epochs there were.
-    """
+    """Read how well a run does."""
     path = present(folder, name)
     metrics = read_object(folder, name)
     metrics = {key: float("nan") if value is None else value for key, value in metrics.items()}

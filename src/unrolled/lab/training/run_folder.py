@@ -102,16 +102,7 @@ class Run:
 
 
 def check_destination(folder: Path, force: bool = False) -> None:
-    """Make sure, before hours of work, that a run can be kept in ``folder``.
-
-    Args:
-        folder: a place where nothing is yet, or an earlier run.
-        force: whether an earlier run may be replaced.
-
-    Raises:
-        UsageError: when an earlier run stands there and is not to be replaced.
-        FileError: when something that is not a run stands there, or no folder can be made there.
-    """
+    """Make sure, before hours of work, that a run can be kept in ``folder``."""
     if folder.exists():
         if not _is_run(folder):
             raise FileError(f"{folder} exists and is no run folder; expected a new name, or an earlier run to replace")
@@ -124,18 +115,7 @@ def check_destination(folder: Path, force: bool = False) -> None:
 
 @contextmanager
 def begin_folder(folder: Path, plan: RunConfig) -> Iterator[Path]:
-    """Make a run folder; an earlier one of this name is replaced when the new one is whole.
-
-    Args:
-        folder: where; its parents are made.
-        plan: what is going to be trained.
-
-    Yields:
-        A folder beside it, with the plan and room for checkpoints in it, that takes its place at the end.
-
-    Raises:
-        FileError: when it cannot be written; nothing is left behind then.
-    """
+    """Make a run folder; an earlier one of this name is replaced when the new one is whole."""
     folder = folder.resolve()
     partial, replaced = (folder.with_name(f".{folder.name}.{state}") for state in ("partial", "replaced"))
     config = {
@@ -173,17 +153,7 @@ def begin_folder(folder: Path, plan: RunConfig) -> Iterator[Path]:
 
 
 def finish_folder(folder: Path, weights: Mapping[str, Tensor], card: str, metrics: Mapping[str, float]) -> None:
-    """Write what came of a training; the metrics come last, and say that it is over.
-
-    Args:
-        folder: of the run.
-        weights: of the best epoch.
-        card: the model card.
-        metrics: how well it does.
-
-    Raises:
-        FileError: when one of them cannot be written.
-    """
+    """Write what came of a training; the metrics come last, and say that it is over."""
     atomic_write(folder / _WEIGHTS, to_bytes(dict(weights)), durable=True)
     atomic_write(folder / _CARD, card.encode(), durable=True)
     finite = {name: value if isfinite(value) else None for name, value in metrics.items()}
@@ -191,31 +161,12 @@ def finish_folder(folder: Path, weights: Mapping[str, Tensor], card: str, metric
 
 
 def is_finished(folder: Path) -> bool:
-    """Say whether the training of a run is over.
-
-    Args:
-        folder: of the run.
-
-    Returns:
-        Whether it has its metrics.
-    """
+    """Say whether the training of a run is over."""
     return (folder / _METRICS).is_file()
 
 
 def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> RunConfig:
-    """Read what a run folder was begun with.
-
-    Args:
-        folder: where it lies.
-        task_class: the class of its task; found by its name in ``unrolled.lab.tasks`` when left out.
-
-    Returns:
-        The plan.
-
-    Raises:
-        FileError: when there is no such folder, or a file cannot be read.
-        DataError: when it is no run of ours, or a file is missing or damaged.
-    """
+    """Read what a run folder was begun with."""
     if not folder.exists():
         raise FileError(f"no run folder {folder}; expected one that `unrolled train` wrote")
     config = _read_config(folder)

@@ -66,17 +66,7 @@ class SpectralBlocks(nn.Module):
 
 
 def normalise_spectrum(module: nn.Module) -> nn.Module:
-    """Normalise every recurrent weight, ``weight_hh``, of the cells and encoders in a module.
-
-    Args:
-        module: changed in place: its ``weight_hh`` are computed from the weights that are trained.
-
-    Returns:
-        The module itself.
-
-    Raises:
-        UsageError: when it holds no such weight.
-    """
+    """Normalise every recurrent weight, ``weight_hh``, of the cells and encoders in a module."""
     found = [each for each in module.modules() if "weight_hh" in dict(each.named_parameters(recurse=False))]
     if not found:
         raise UsageError(f"no weight_hh in {type(module).__name__}; expected a module with a recurrent weight")

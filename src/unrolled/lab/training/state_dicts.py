@@ -16,26 +16,12 @@ __all__ = ["all_tensors", "load_tensors", "plain_tensors"]
 
 
 def all_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Copy the tensors of a model, as it is trained.
-
-    Args:
-        model: any; a tensor that has two names, as tied embeddings do, is given by the first.
-
-    Returns:
-        Names and tensors, on the CPU.
-    """
+    """Copy the tensors of a model, as it is trained."""
     return {name: own(value) for name, value in _unique(model).items()}
 
 
 def plain_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Copy the tensors of a model as they are used: a normalised weight as the weight that came of it.
-
-    Args:
-        model: in eval mode, where asking for a normalised weight changes nothing.
-
-    Returns:
-        Names and tensors, on the CPU; those of the model that the task builds, whatever trained it.
-    """
+    """Copy the tensors of a model as they are used: a normalised weight as the weight that came of it."""
     plain = {name: value for name, value in _unique(model).items() if "parametrizations." not in name}
     for prefix, module in model.named_modules():
         if parametrize.is_parametrized(module):
@@ -45,16 +31,7 @@ def plain_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_tensors(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Give a model its weights, once they are known to be those of this model.
-
-    Args:
-        model: changed in place.
-        tensors: names and tensors.
-        path: where they come from, for the errors.
-
-    Raises:
-        DataError: when they are not the model's, or not finite.
-    """
+    """Give a model its weights, once they are known to be those of this model."""
     expected = _unique(model)
     if missing := sorted(expected.keys() - tensors.keys()):
         raise DataError(f"{path}: lacks {', '.join(missing)}; expected all weights of this model")

@@ -52,17 +52,7 @@ class StepResult(NamedTuple):
 
 
 class Stepper:
-    """What moves the weights of a model.
-
-    Args:
-        task: whose loss is learned.
-        model: on the device of the processes, in training mode.
-        settings: how.
-        processes: this one and its fellows.
-
-    Raises:
-        UsageError: when the precision needs a GPU and there is none.
-    """
+    """What moves the weights of a model."""
 
     def __init__(
         self, task: Task[Any, Any], model: nn.Module, settings: TrainingSettings, processes: ProcessGroup
@@ -83,20 +73,7 @@ class Stepper:
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.type is torch.float16)
 
     def __call__(self, batch: Batch, carried: HiddenState, lr: float, asked: bool) -> StepResult:
-        """Learn one batch.
-
-        Args:
-            batch: the same in all processes.
-            carried: what this process's share of the batch before left.
-            lr: the learning rate.
-            asked: whether this process was asked to stop.
-
-        Returns:
-            What the step came to.
-
-        Raises:
-            DivergedError: when a number is not finite; the text names the tensor, and the weights have not moved.
-        """
+        """Learn one batch."""
         for group in self.optimiser.param_groups:
             group["lr"] = lr
         share, weight = self.processes.share(batch)
@@ -141,12 +118,7 @@ class Stepper:
         return "the norm of the gradient is not finite"
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Take down where the optimiser is.
-
-        Returns:
-            Its tensors, by ``parameter's number.name``; and all else of it and of the scaler, of JSON's types. The
-            learning rate is not among it: it is a function of the step.
-        """
+        """Take down where the optimiser is."""
         state = self.optimiser.state_dict()["state"]
         tensors = {
             f"{number}.{name}": value
@@ -157,12 +129,7 @@ class Stepper:
         return tensors, self.scaler.state_dict()
 
     def restore(self, tensors: dict[str, Tensor], scaler: dict[str, Any]) -> None:
-        """Put the optimiser where it was.
-
-        Args:
-            tensors: what :meth:`state` gave.
-            scaler: likewise.
-        """
+        """Put the optimiser where it was."""
         whole = self.optimiser.state_dict()
         whole["state"] = {}
         for key, value in tensors.items():
@@ -173,14 +140,7 @@ class Stepper:
 
 
 def refuse_non_finite(model: nn.Module) -> None:
-    """Make sure that a model is worth a checkpoint.
-
-    Args:
-        model: any.
-
-    Raises:
-        DivergedError: when a parameter is not finite; the text names it.
-    """
+    """Make sure that a model is worth a checkpoint."""
     if broken := _first_broken(model):
         raise DivergedError(f"the parameter {broken} is not finite")
 

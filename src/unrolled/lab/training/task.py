@@ -52,14 +52,7 @@ class Metric:
     """Loads the package that computes it; a UsageError, which names the extra, when that is not installed."""
 
     def format(self, value: float) -> str:
-        """Write a value for people.
-
-        Args:
-            value: of this measure.
-
-        Returns:
-            A share in per cent, anything else with four digits after the point.
-        """
+        """Write a value for people."""
         return f"{value:.2%}" if self.unit == "share" else f"{value:.4f} {self.unit}".rstrip()
 
 

@@ -15,14 +15,7 @@ __all__ = ["TensorBoard"]
 
 
 class TensorBoard(Callback):
-    """A callback that writes what it sees to a folder for TensorBoard.
-
-    Args:
-        folder: where to.
-
-    Raises:
-        UsageError: when TensorBoard is not installed.
-    """
+    """A callback that writes what it sees to a folder for TensorBoard."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -37,22 +30,12 @@ class TensorBoard(Callback):
         self._every = 1
 
     def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
-        """Open the folder; what an interrupted training wrote after its last checkpoint is hidden.
-
-        Args:
-            metrics: what epochs are judged by.
-            settings: how it is trained.
-            step: how many steps were made before.
-        """
+        """Open the folder; what an interrupted training wrote after its last checkpoint is hidden."""
         self._every = settings.log_every
         self._writer = self._open(str(self._folder), purge_step=step + 1 if step else None)
 
     def on_step(self, step: Step) -> None:
-        """Write a step, as often as the log does.
-
-        Args:
-            step: the step.
-        """
+        """Write a step, as often as the log does."""
         if step.number % self._every:
             return
         self._writer.add_scalar("train/loss", step.loss, step.number)
@@ -61,13 +44,7 @@ class TensorBoard(Callback):
             self._writer.add_scalar("train/norm", step.norm, step.number)
 
     def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:  # the base class's signature
-        """Write what was measured on dev.
-
-        Args:
-            epoch: the one that is over.
-            best: the best so far.
-            seconds: how long it took.
-        """
+        """Write what was measured on dev."""
         for name, value in epoch.dev.items():
             self._writer.add_scalar(f"dev/{name}", value, epoch.step)
 

@@ -27,12 +27,7 @@ D = TypeVar("D", bound=Classification)
 
 
 class TextTask(Task[C, TextBatch]):
-    """Read words into one vector.
-
-    Args:
-        architecture: what the model is made of.
-        vocabulary: the words of the training texts.
-    """
+    """Read words into one vector."""
 
     Architecture = PooledSettings
 
@@ -51,14 +46,7 @@ class TextTask(Task[C, TextBatch]):
         """What the model's outputs are called."""
 
     def tokens(self, text: str) -> tuple[str, ...]:
-        """Cut a text as people type it.
-
-        Args:
-            text: with spaces between its words.
-
-        Returns:
-            The tokens.
-        """
+        """Cut a text as people type it."""
         return tuple(tokenise(text))
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
@@ -73,13 +61,7 @@ class TextTask(Task[C, TextBatch]):
 
 
 class TextClassification(TextTask[D]):
-    """Say which of some classes a text belongs to.
-
-    Args:
-        architecture: what the model is made of.
-        vocabulary: the words of the training texts.
-        labels: the classes' names, in the order of the logits.
-    """
+    """Say which of some classes a text belongs to."""
 
     def __init__(self, architecture: PooledSettings, vocabulary: Vocabulary, labels: Sequence[str]) -> None:
         super().__init__(architecture, vocabulary)
@@ -115,17 +97,7 @@ class TextClassification(TextTask[D]):
         return make_classifier(self.architecture, len(self.vocabulary), len(self.labels))
 
     def encode(self, examples: Sequence[Example]) -> EncodedTexts:
-        """Look up all words.
-
-        Args:
-            examples: the split.
-
-        Returns:
-            The same, in numbers.
-
-        Raises:
-            DataError: when it is empty, or a label is none of those that training knew.
-        """
+        """Look up all words."""
         for number, example in enumerate(examples, 1):
             if not 0 <= example.label < len(self.labels):
                 raise DataError(

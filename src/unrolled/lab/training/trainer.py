@@ -35,16 +35,7 @@ _IN_A_ROW = 16  # batches put together at once: few enough for their memory to b
 
 
 class Trainer:
-    """One training, between its first step and its last.
-
-    Args:
-        plan: what is trained, and how.
-        model: as the task built it.
-        splits: train, dev and test, in numbers.
-        folder: of the run.
-        processes: this one and its fellows.
-        callback: sees it go by.
-    """
+    """One training, between its first step and its last."""
 
     def __init__(
         self,
@@ -103,11 +94,7 @@ class Trainer:
         self.carried = tuple(carried[str(k)].clone().to(self.processes.device) for k in range(len(carried)))
 
     def run(self) -> Run:
-        """Train until it is over.
-
-        Returns:
-            The run, with the weights of its best epoch.
-        """
+        """Train until it is over."""
         self.callback.on_start(self.plan.task.metrics, self.settings, self.state.step)
         logs = Logs(self.folder, self.plan.task.metrics) if self.processes.first else None
         try:

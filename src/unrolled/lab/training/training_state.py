@@ -26,12 +26,7 @@ class Sums:
     seconds: float = 0.0
 
     def add(self, step: Step, seconds: float) -> None:
-        """Take one more step in.
-
-        Args:
-            step: the step.
-            seconds: how long it took.
-        """
+        """Take one more step in."""
         self.loss += step.loss * step.predictions
         self.predictions += step.predictions
         if step.norm is not None:
@@ -84,14 +79,7 @@ class TrainingState:
         return sum(not epoch.best for epoch in self.history)
 
     def over(self, settings: TrainingSettings) -> bool:
-        """Say whether the training has come to its end.
-
-        Args:
-            settings: which say how long it is.
-
-        Returns:
-            True after the last epoch, the last step, or the last of the patience.
-        """
+        """Say whether the training has come to its end."""
         if not self.history:
             return False
         last = self.history[-1]
@@ -102,37 +90,16 @@ class TrainingState:
         )
 
     def exhausted(self, settings: TrainingSettings) -> bool:
-        """Say whether all steps that are allowed have been made.
-
-        Args:
-            settings: which say how many.
-
-        Returns:
-            Whether there is no other.
-        """
+        """Say whether all steps that are allowed have been made."""
         return settings.steps is not None and self.step >= settings.steps
 
     def to_record(self) -> dict[str, Any]:
-        """Give the state in JSON's types, which keep every digit of a float.
-
-        Returns:
-            What :meth:`from_record` takes back.
-        """
+        """Give the state in JSON's types, which keep every digit of a float."""
         return {**asdict(self), "history": [to_record(epoch) for epoch in self.history]}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TrainingState:
-        """Make a state of what :meth:`to_record` gave.
-
-        Args:
-            record: out of a checkpoint.
-
-        Returns:
-            The state.
-
-        Raises:
-            DataError: when it is of another version.
-        """
+        """Make a state of what :meth:`to_record` gave."""
         try:
             values = dict(record)
             window, whole = Sums(**values.pop("window")), Sums(**values.pop("whole"))
