@@ -21,7 +21,7 @@ def test_a_gallery_of_an_empty_archive_is_a_page_without_figures(unrolled: Comma
 
 def test_a_gallery_without_a_folder_for_its_figures_is_refused(unrolled: Command, tmp_path: Path) -> None:
     page = tmp_path / "gallery.md"
-    unrolled("reproduce", "--gallery", page).assert_refused(2, "no folder for the figures", "expected --figures")
+    unrolled("reproduce", "--gallery", page).assert_refused(2, "no folder for the figures", "pass --figures")
     assert not page.exists()
 
 
@@ -45,3 +45,27 @@ def test_an_unknown_item_is_answered_with_every_name_once(unrolled: Command) -> 
     names = refused.err.strip().partition("expected one of: ")[2].split(", ")
     assert "sequence-level-features" in names
     assert len(names) == len(set(names))
+
+
+def test_results_are_imported_and_a_folder_that_is_none_is_refused(unrolled: Command, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    done = unrolled("reproduce", "--import-results", tmp_path / "old", "--results", tmp_path / "results")
+    assert (done.status, done.out) == (0, "imported: 0 results\n")
+    refused = unrolled("reproduce", "--import-results", tmp_path / "nosuch")
+    refused.assert_refused(2, "nosuch is not a folder", "--import-results")
+
+
+def test_an_item_without_trials_at_a_scale_says_so(unrolled: Command, tmp_path: Path) -> None:
+    item = ("reproduce", "cs224d-notes-4/clipping-surface", "--scale", "day", "--results", tmp_path)
+    done = unrolled(*item)
+    assert done.status == 0
+    assert "cs224d-notes-4/clipping-surface: no trials at scale day" in done.err
+    assert "  –    " in unrolled(*item, "--list").out
+
+
+def test_pages_of_no_results_are_a_summary_that_says_so(unrolled: Command, tmp_path: Path) -> None:
+    done = unrolled("reproduce", "--write", tmp_path / "pages", "--results", tmp_path / "results")
+    assert (done.status, done.out) == (0, f"page: {tmp_path / 'pages' / 'README.md'}\n")
+    assert "| not run |" in (tmp_path / "pages" / "README.md").read_text()
+    done = unrolled("reproduce", "--write", tmp_path / "page.md", "--results", tmp_path / "results")
+    assert (done.status, done.out) == (0, f"page: {tmp_path / 'page.md'}\n")

@@ -1,4 +1,4 @@
-"""``unrolled reproduce``: run the papers' tables and figures, and lay ours beside theirs."""
+"""``unrolled reproduce``: run the papers' tables and figures, and compare ours with theirs."""
 
 from __future__ import annotations
 
@@ -15,63 +15,80 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unrolled.lab.papers.framework.experiment import Experiment, Report, Scale, Trial
-    from unrolled.lab.papers.framework.result_store import Archive
+    from unrolled.lab.papers.framework.result_store import ResultStore
 
 __all__ = ["reproduce"]
 
 
 class _Lines:
-    """Says which trial is under way."""
+    """Prints a line for each trial."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
 
     def trial(self, trial: Trial, number: int, total: int, found: bool) -> None:
-        """Write the trial's line."""
-        done = "  (in the archive)" if found else ""
-        self.console.print(f"{number:>3}/{total}  {trial.label}{done}", highlight=False, markup=False, soft_wrap=True)
+        """Print the trial's line."""
+        done = "  (result found)" if found else ""
+        self._print(f"{number:>3}/{total}  {trial.label}{done}")
 
     def say(self, line: str) -> None:
-        """Write what a trial says of itself."""
-        self.console.print(f"        {line}", highlight=False, markup=False, soft_wrap=True)
+        """Print a line of the trial's own."""
+        self._print(f"        {line}")
+
+    def _print(self, line: str) -> None:
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def reproduce(
     items: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PAPER/ITEM]...", help="Which; a paper's name stands for all its items."),
+        typer.Argument(metavar="[PAPER/ITEM]...", help="Items to run; a paper's name selects all its items."),
     ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List these items, or all.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Run all items.")] = False,
     scale: Annotated[
-        str, typer.Option(help="smoke (made-up data, seconds), cpu (two cores, minutes) or paper (a GPU).")
+        str,
+        typer.Option(
+            help="smoke (made-up data, seconds), cpu (two cores, minutes), day (two cores, hours) or paper (a GPU)."
+        ),
     ] = "cpu",
-    results: Annotated[Path, typer.Option(help="Where results are kept; what lies there is not run again.")] = Path(
+    results: Annotated[Path, typer.Option(help="Folder of the results; trials found there are not run again.")] = Path(
         "results"
     ),
     figures: Annotated[
-        Path | None, typer.Option(help="Draw the figures into this folder, as PNG and SVG.", show_default=False)
+        Path | None, typer.Option(help="Draw the figures into this folder, as PNG.", show_default=False)
     ] = None,
+    svg: Annotated[bool, typer.Option("--svg", help="With --figures: draw them as SVG too.")] = False,
     write: Annotated[
         Path | None,
         typer.Option(
-            help="Write the page of all results, RESULTS.md for one; alone, it runs nothing.", show_default=False
+            help="Write the pages of all results into this folder; or, to a name that ends in .md, one page without "
+            "figures. Without items it runs nothing.",
+            show_default=False,
         ),
     ] = None,
     gallery: Annotated[
         Path | None,
         typer.Option(
-            help="Write the page of all figures, which --figures says where to draw; alone, it runs nothing.",
+            help="Write a page of all figures, drawn into the folder of --figures. Without items it runs nothing.",
+            show_default=False,
+        ),
+    ] = None,
+    import_results: Annotated[
+        Path | None,
+        typer.Option(
+            help="Add the results of this folder to those of --results; it may hold one JSON file for each trial, as "
+            "earlier versions wrote them. Without items it runs nothing.",
             show_default=False,
         ),
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Folder that holds the datasets; else the variable UNROLLED_DATA.")
+        Path | None, typer.Option(help="Folder of the datasets; by default the variable UNROLLED_DATA.")
     ] = None,
 ) -> None:
     """Run tables and figures of the papers, and print ours beside theirs.
 
-    Every trial is kept as soon as it has been run: stop at any time and start again, and it goes on where it was.
+    Each result is stored as soon as its trial ends. Stop at any time and run the command again to continue.
 
         unrolled reproduce --list
         unrolled reproduce cs577-lecture-5/memorising --scale smoke
@@ -80,39 +97,35 @@ def reproduce(
 
     from unrolled.lab.papers import EXPERIMENTS
     from unrolled.lab.papers.framework.experiment import SCALES
-    from unrolled.lab.papers.framework.result_store import Archive
+    from unrolled.lab.papers.framework.result_store import ResultStore
 
     if scale not in SCALES:
         raise UnknownNameError("scale", scale, SCALES)
     chosen_scale: Scale = scale
     members = [member() for member in EXPERIMENTS.members.values()]
-    archive = Archive(results)
+    store = ResultStore(results)
     chosen = members if everything else _choose(members, items or [])
+    if import_results is not None:
+        if not import_results.is_dir():
+            raise UsageError(f"{import_results} is not a folder: pass a folder of results to --import-results")
+        typer.echo(f"imported: {store.import_from(import_results)} results")
     if list_them:
-        _list(chosen or members, chosen_scale, archive)
+        _list(chosen or members, chosen_scale, store)
         return
-    if not chosen and write is None and gallery is None:
-        raise UsageError("no item came; expected PAPER/ITEM, --all or --list")
+    if not (chosen or write or gallery or import_results):
+        raise UsageError("nothing to run: pass PAPER/ITEM, --all or --list")
     if gallery is not None and figures is None:
-        raise UsageError(f"no folder for the figures of {gallery}; expected --figures")
+        raise UsageError(f"no folder for the figures of {gallery}: pass --figures")
     command = shlex.join(["unrolled", "reproduce", *sys.argv[2:]])
-    progress = Console(stderr=True)
+    progress = _Lines(Console(stderr=True))
     for experiment in chosen:
-        _run(experiment, chosen_scale, archive, _Lines(progress), command, data_dir, figures)
-    if write is not None:
-        from unrolled.atomic_write import atomic_write
-        from unrolled.lab.papers.framework.summary import summarise
-
-        atomic_write(write, summarise(members, archive, ["cpu", "paper"]).encode())
-        typer.echo(f"page: {write}")
-    if gallery is not None and figures is not None:
-        from unrolled.atomic_write import atomic_write
-        from unrolled.lab.papers.framework.gallery import draw_gallery
-
-        numbers = write or Path("RESULTS.md")
-        page = draw_gallery(members, archive, ["cpu", "paper"], gallery, figures, numbers)
-        atomic_write(gallery, page.encode())
-        typer.echo(f"page: {gallery}")
+        if not experiment.at(chosen_scale):
+            progress.console.print(f"{experiment.name}: no trials at scale {chosen_scale}", highlight=False)
+            continue
+        _run(experiment, chosen_scale, store, progress, command, data_dir)
+        if figures is not None:
+            _draw(experiment, chosen_scale, store, figures, svg)
+    _write_pages(members, store, figures, write, gallery)
 
 
 def _choose(members: list[Experiment], wanted: list[str]) -> list[Experiment]:
@@ -125,41 +138,36 @@ def _choose(members: list[Experiment], wanted: list[str]) -> list[Experiment]:
     return chosen
 
 
-def _list(members: list[Experiment], scale: Scale, archive: Archive) -> None:
+def _list(members: list[Experiment], scale: Scale, store: ResultStore) -> None:
     from unrolled.lab.papers.framework.runner import collect
 
     width = max((len(each.name) for each in members), default=0)
     for each in members:
-        done, total = len(collect(each, scale, archive)), len(each.trials(scale))
-        typer.echo(f"{each.name:<{width}}  {done:>3}/{total:<3}  {each.title}")
-    typer.echo(f"\nbehind each name: how many of its trials at scale {scale} are in {archive.folder}")
+        done, total = len(collect(each, scale, store)), len(each.at(scale))
+        count = f"{done:>3}/{total:<3}" if total else "  –    "
+        typer.echo(f"{each.name:<{width}}  {count}  {each.title}")
+    typer.echo(f"\nbehind each name: how many of its trials at scale {scale} have a result in {store.folder}")
 
 
 def _run(
-    experiment: Experiment,
-    scale: Scale,
-    archive: Archive,
-    lines: _Lines,
-    command: str,
-    data: Path | None,
-    figures: Path | None,
+    experiment: Experiment, scale: Scale, store: ResultStore, lines: _Lines, command: str, data: Path | None
 ) -> None:
     from unrolled.lab.papers.framework.findings import current_findings
     from unrolled.lab.papers.framework.runner import run_experiment
 
     lines.console.print(f"{experiment.name}: {experiment.title}", style="bold", highlight=False)
-    found = run_experiment(experiment, scale, archive, command=command, data=data, onlooker=lines)
+    found = run_experiment(experiment, scale, store, command=command, data=data, progress=lines)
     report = experiment.report(found, scale)
     _print(report)
-    if findings := current_findings(archive.folder, experiment, scale, found):
+    if findings := current_findings(store.folder, experiment, scale, found):
         typer.echo(findings)
-    if figures is not None:
-        _draw(report, figures)
 
 
 def _print(report: Report) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from unrolled.lab.papers.framework.verdict import compare, verdict
 
     console = Console()
     for each in report.tables:
@@ -168,11 +176,31 @@ def _print(report: Report) -> None:
             table.add_row(*row)
         console.print(each.title, style="bold", markup=False, highlight=False, soft_wrap=True)
         console.print(table, markup=False, highlight=False)
+    if comparisons := compare(report):
+        agreeing = sum(each.agrees for each in comparisons)
+        typer.echo(f"verdict: {verdict(comparisons)}; {agreeing} of {len(comparisons)} comparisons agree")
 
 
-def _draw(report: Report, folder: Path) -> None:
+def _draw(experiment: Experiment, scale: Scale, store: ResultStore, folder: Path, svg: bool) -> None:
     from unrolled.lab.papers.framework.figure_style import save
+    from unrolled.lab.papers.framework.runner import collect
 
-    for name, draw in report.figures.items():
-        for path in save(draw, folder, name):
+    for name, draw in experiment.report(collect(experiment, scale, store), scale).figures.items():
+        for path in save(draw, folder, name, svg=svg):
             typer.echo(f"figure: {path}")
+
+
+def _write_pages(
+    members: list[Experiment], store: ResultStore, figures: Path | None, write: Path | None, gallery: Path | None
+) -> None:
+    from unrolled.atomic_write import atomic_write
+    from unrolled.lab.papers.framework.pages import gallery_page, single_page, write_pages
+
+    if write is not None and write.suffix:
+        atomic_write(write, single_page(members, store).encode())
+        typer.echo(f"page: {write}")
+    elif write is not None:
+        typer.echo(f"page: {write_pages(members, store, write, figures or write / 'figures')}")
+    if gallery is not None and figures is not None:
+        atomic_write(gallery, gallery_page(members, store, gallery, figures).encode())
+        typer.echo(f"page: {gallery}")

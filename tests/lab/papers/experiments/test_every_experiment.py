@@ -9,9 +9,9 @@ import pytest
 from unrolled.lab.papers import EXPERIMENTS
 from unrolled.lab.papers.framework.experiment import SCALES
 from unrolled.lab.papers.framework.figure_style import save
-from unrolled.lab.papers.framework.result_store import Archive
+from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect, run_experiment
-from unrolled.lab.papers.framework.summary import summarise
+from unrolled.lab.papers.framework.verdict import compare
 
 NAMES = EXPERIMENTS.names()
 
@@ -19,14 +19,14 @@ NAMES = EXPERIMENTS.names()
 @pytest.fixture(scope="module")
 def smoked(tmp_path_factory):
     """Run each experiment once at scale smoke, when it is first asked for."""
-    archive = Archive(tmp_path_factory.mktemp("results"))
+    store = ResultStore(tmp_path_factory.mktemp("results"))
     seen = {}
 
     def run(name):
         if name not in seen:
             experiment = EXPERIMENTS.get(name)()
-            seen[name] = experiment, run_experiment(experiment, "smoke", archive, command="a test")
-        return *seen[name], archive
+            seen[name] = experiment, run_experiment(experiment, "smoke", store, command="a test")
+        return *seen[name], store
 
     return run
 
@@ -49,8 +49,15 @@ def test_each_says_what_it_is(name):
         assert "\n" not in text
 
 
-@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", NAMES)
+def test_each_has_trials_at_the_scales_that_it_names_and_none_at_another(name):
+    experiment = EXPERIMENTS.get(name)()
+    assert {"smoke", "cpu", "paper"} <= set(experiment.scales) <= set(SCALES)
+    for scale in SCALES:
+        assert bool(experiment.at(scale)) == (scale in experiment.scales)
+
+
+@pytest.mark.parametrize(("name", "scale"), [(name, scale) for name in NAMES for scale in EXPERIMENTS.get(name).scales])
 def test_trials_are_listed_at_every_scale_without_running_and_no_two_are_alike(name, scale):
     experiment = EXPERIMENTS.get(name)()
     trials = experiment.trials(scale)
@@ -66,7 +73,7 @@ def test_trials_are_listed_at_every_scale_without_running_and_no_two_are_alike(n
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_smoke_run_has_tables_with_rows_and_is_found_again(name, smoked):
-    experiment, results, archive = smoked(name)
+    experiment, results, store = smoked(name)
     assert len(results) == len(experiment.trials("smoke"))
     report = experiment.report(results, "smoke")
     assert report.tables
@@ -75,9 +82,9 @@ def test_a_smoke_run_has_tables_with_rows_and_is_found_again(name, smoked):
         assert all(cell for row in table.cells() for cell in row)
     assert all(isinstance(holds, bool) for holds in report.claims.values())
 
-    found = collect(experiment, "smoke", archive)
+    found = collect(experiment, "smoke", store)
     assert [each.values for each in found] == [json.loads(json.dumps(each.values)) for each in results]
-    assert f"`{name}`" in summarise([experiment], archive, ["smoke"])
+    assert all(isinstance(each.agrees, bool) for each in compare(report))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -85,7 +92,7 @@ def test_figures_can_be_drawn(name, smoked, tmp_path):
     pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     experiment, results, _ = smoked(name)
     for file, draw in experiment.report(results, "smoke").figures.items():
-        png, svg = save(draw, tmp_path, file)
+        png, svg = save(draw, tmp_path, file, svg=True)
         assert png.read_bytes().startswith(b"\x89PNG")
         assert "<svg" in svg.read_text()
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from unrolled.cells import CELLS
 from unrolled.lab.papers.framework.experiment import Result
-from unrolled.lab.papers.ours.errors import AccumulatedErrors, cells
+from unrolled.lab.papers.ours.errors import CELL_NAMES, AccumulatedErrors
 
 
 def test_every_cell_that_is_not_affine_is_asked():
-    assert set(cells()) == {
+    assert set(CELL_NAMES) == {
         "elman", "gru", "lstm", "gru_before", "mrnn", "mlstm", "mi_rnn", "mi_gru", "mi_lstm", "mmrnn", "mmlstm",
         "tensor_rnn",
     }  # fmt: skip
-    assert all(CELLS.get(name).linear for name in set(CELLS.names()) - set(cells()))
+    assert all(CELLS.get(name).linear for name in set(CELLS.names()) - set(CELL_NAMES))
     asked = {(trial.settings["cell"], trial.settings["weight_decay"]) for trial in AccumulatedErrors().trials("cpu")}
-    assert asked == {(cell, decay) for cell in cells() for decay in (0.0, 1e-5, 1e-4, 3e-4)}
+    assert asked == {(cell, decay) for cell in CELL_NAMES for decay in (0.0, 1e-5, 1e-4, 3e-4)}
 
 
 def results(**curves):

@@ -8,12 +8,12 @@ import pytest
 
 from unrolled.lab.papers.cs577_lecture_5 import hyperparameters as module
 from unrolled.lab.papers.cs577_lecture_5.hyperparameters import Hyperparameters
-from unrolled.lab.papers.framework.experiment import SCALES, Bench, Result
+from unrolled.lab.papers.framework.experiment import Bench, Result
 
 MOVED = ("lr", "hidden", "batch")
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", Hyperparameters.scales)
 def test_one_setting_is_moved_at_a_time_and_the_middle_comes_first(scale):
     trials = [trial.settings for trial in Hyperparameters().trials(scale) if trial.settings["seed"] == 0]
     first = trials[:6]

@@ -1,23 +1,62 @@
-"""The committed results: every findings file speaks of exactly the results beside it."""
+"""The committed results: each belongs to a listed trial, and the findings speak of exactly the results beside them."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from unrolled.cells import CELLS
+from unrolled.expansions import EXPANSIONS
 from unrolled.lab.papers import EXPERIMENTS
+from unrolled.lab.papers.framework.experiment import SCALES
 from unrolled.lab.papers.framework.findings import fingerprint, read_findings
-from unrolled.lab.papers.framework.result_store import Archive
+from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect
 
 RESULTS = Path(__file__).parents[4] / "results"
+FILES = sorted(RESULTS.glob("*/*.jsonl"))
+
+
+def test_there_are_results():
+    assert len(FILES) >= 30
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS.names())
 def test_findings_speak_of_the_committed_results(name):
-    experiment, archive = EXPERIMENTS.get(name)(), Archive(RESULTS)
-    for scale, (digits, text) in read_findings(RESULTS, experiment).items():
-        assert text, f"{name}.md has no findings at scale {scale}"
-        found = fingerprint(experiment, collect(experiment, scale, archive))
-        assert digits == found, f"stale findings: rewrite results/{name}.md for the fingerprint {scale} {found}"
+    experiment, store = EXPERIMENTS.get(name)(), ResultStore(RESULTS)
+    written = read_findings(RESULTS, experiment)
+    for scale in ("cpu", "day", "paper"):
+        results = collect(experiment, scale, store)
+        digits, text = written.get(scale, (None, ""))
+        assert bool(results) == bool(text), f"results/{name}.md: findings and results at scale {scale} go together"
+        if results:
+            found = fingerprint(experiment, results)
+            assert digits == found, f"stale findings: rewrite results/{name}.md for the fingerprint {scale} {found}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_result_belongs_to_a_listed_trial_or_is_marked_as_history(path):
+    experiment = EXPERIMENTS.get(f"{path.parent.name}/{path.stem}")()
+    listed = {
+        (scale, each.key(experiment.name, experiment.version)) for scale in SCALES for each in experiment.at(scale)
+    }
+    for key, record in ResultStore(RESULTS).records(experiment.name).items():
+        assert key in listed or record.get("history"), (
+            f'{record["label"]}, scale {key[0]}: the experiment lists no such trial; list it, or add "history": true'
+        )
+    assert path.read_text().count("\n") == len(ResultStore(RESULTS).records(experiment.name))  # no trial twice
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS.names())
+def test_a_new_cell_or_expansion_adds_no_trial(name, monkeypatch):
+    def listed():
+        experiment = EXPERIMENTS.get(name)()
+        return [json.dumps(dict(trial.settings)) for scale in SCALES for trial in experiment.at(scale)]
+
+    before = listed()
+    for zoo, like in ((CELLS, "gru"), (EXPANSIONS, "path")):
+        monkeypatch.setitem(zoo.__dict__, "members", {**zoo.members, "a_new_member": zoo.get(like)})
+    assert "a_new_member" in CELLS.names()
+    assert listed() == before

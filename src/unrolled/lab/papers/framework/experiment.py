@@ -1,7 +1,7 @@
-"""What an experiment is: trials to run, and what is to be said of their results.
+"""An experiment: the trials of one published table or figure, and a report of their results.
 
-A published table or figure is one file that holds the published numbers. Its trials are independent of each other and
-each is kept as soon as it has been run, so an experiment can be stopped at any time and goes on where it was.
+The trials are independent of each other. Each result is stored as soon as its trial ends, so an experiment can be
+stopped at any time and continues where it was.
 """
 
 from __future__ import annotations
@@ -22,95 +22,86 @@ if TYPE_CHECKING:
 
 __all__ = ["SCALES", "Bench", "Experiment", "Report", "Result", "Scale", "Trial", "where"]
 
-Scale = Literal["smoke", "cpu", "paper"]
+Scale = Literal["smoke", "cpu", "day", "paper"]
 SCALES: dict[Scale, str] = {
-    "smoke": "made-up data, seconds: does every line of it run?",
-    "cpu": "real data where the item is not of generated ones; some forty minutes of one core at most, but for tasks",
+    "smoke": "made-up data, seconds: checks that the code runs",
+    "cpu": "real data where the item needs it; at most about forty minutes of one core, except for `tasks`",
+    "day": "hours on two cores; the papers' own models and data as far as they are available",
     "paper": "the paper's own sizes, for a GPU",
 }
-"""How large an experiment is to be."""
+"""How large an experiment is, from the smallest scale to the largest."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of an experiment, with all that decides its outcome."""
+    """One run of an experiment: everything that decides its outcome."""
 
     label: str
-    """What a progress line calls it."""
+    """Shown while it runs."""
     settings: Mapping[str, Any]
-    """JSON's types alone; the seed is among them where there is one."""
+    """JSON types only; includes the seed where there is one."""
 
     def key(self, experiment: str, version: int) -> str:
-        """Name the trial by what decides its outcome.
-
-        Args:
-            experiment: whose trial it is.
-            version: of the experiment's code.
-
-        Returns:
-            Sixteen hexadecimal digits, the same for the same settings in any order.
-        """
+        """Digest what decides the outcome: the experiment, its version and the settings in any order."""
         decisive = json.dumps([experiment, version, dict(self.settings)], sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(decisive.encode()).hexdigest()[:16]
+
+    @property
+    def seed(self) -> object:
+        """The seed among the settings, or among those of the training; None where there is none."""
+        return self.settings.get("seed", self.settings.get("training", {}).get("seed"))
 
 
 @dataclass(frozen=True)
 class Result:
-    """A trial that has been run."""
+    """A trial that has run."""
 
     trial: Trial
     values: Mapping[str, Any]
-    """What was measured; JSON's types alone."""
+    """What was measured; JSON types only."""
     seconds: float
     when: str
     """The day, ISO 8601."""
     command: str
     machine: str
     versions: Mapping[str, str]
+    """Of Python and the packages; ``commit`` is that of this code."""
 
     def __getitem__(self, name: str) -> Any:
-        """Give one of the values."""
+        """Return one of the values."""
         return self.values[name]
 
 
 def where(results: Iterable[Result], **settings: Any) -> list[Result]:
-    """Pick results by the settings of their trials.
-
-    Args:
-        results: some.
-        **settings: what the trials' settings are to be.
-
-    Returns:
-        Those whose trials have all of them, in their order.
-    """
-    asked = settings.items()
-    return [result for result in results if all(result.trial.settings[name] == value for name, value in asked)]
+    """Select the results whose trials have these settings."""
+    wanted = settings.items()
+    return [result for result in results if all(result.trial.settings[name] == value for name, value in wanted)]
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where a trial works."""
+    """The folders that a trial uses."""
 
     room: Path
-    """A folder of its own, kept for a trial that was stopped: a training goes on from its checkpoint there."""
+    """A folder for this trial alone. It survives an interruption, so a training continues from its checkpoint."""
     data: Path | None
-    """Where the datasets' folders lie; the environment variable ``UNROLLED_DATA`` when None."""
+    """The folder of the datasets; when None, the environment variable ``UNROLLED_DATA``."""
     shelf: Path
-    """A folder of trained networks that several trials open; see ``learning.learn_once``."""
+    """A folder of trained networks that several trials share; see ``trial_training.learn_once``."""
     say: Callable[[str], object] = field(default=str)
-    """Shows a line of progress; by default nobody sees it."""
+    """Shows a line of progress; the default shows nothing."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What is to be said of an experiment."""
+    """What the results of an experiment show."""
 
     tables: Sequence[Table]
-    """The first of them is compared with the published numbers, unless there are ``claims``."""
+    """The published numbers of the first one decide the verdict, unless there are ``claims``."""
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
-    """How to draw each figure, by the name of its file without a suffix."""
+    """How to draw each figure, by its file name without a suffix."""
     claims: Mapping[str, bool] = field(default_factory=dict)
-    """What the source states, in words, and whether it holds here; the verdict is theirs if there are any."""
+    """Statements of the source, and whether the results agree with each; if there are any, they decide the verdict."""
 
 
 class Experiment(ABC):
@@ -120,40 +111,36 @@ class Experiment(ABC):
     """PAPER/ITEM, as ``unrolled reproduce`` takes it."""
     title: ClassVar[str]
     source: ClassVar[str]
-    """Which table or figure of which paper; or that the question is ours."""
+    """The table or figure of a paper; or a note that the question is our own."""
     version: ClassVar[int] = 1
-    """Raised whenever the same settings would no longer give the same result."""
+    """Raise it whenever the same settings no longer give the same result."""
+    scales: ClassVar[tuple[Scale, ...]] = ("smoke", "cpu", "paper")
+    """The scales at which it has trials."""
+    headline: ClassVar[tuple[str, str] | None] = None
+    """Row and column, in the first table, of the number that the summary shows; by default the first comparison."""
 
     @abstractmethod
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List what is to be run.
+        """List the trials of one of :attr:`scales`, the most informative first: an experiment may be stopped.
 
-        Args:
-            scale: how large.
-
-        Returns:
-            The trials, the most telling first: an experiment may be stopped.
+        The list is frozen: what is added to the library later must not add trials to a recorded experiment.
         """
+
+    def at(self, scale: Scale) -> Sequence[Trial]:
+        """List the trials of any scale: none where the scale is not one of :attr:`scales`."""
+        return self.trials(scale) if scale in self.scales else ()
 
     @abstractmethod
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Run one trial.
-
-        Args:
-            trial: one of :meth:`trials`.
-            bench: where it works.
-
-        Returns:
-            What was measured, in JSON's types.
-        """
+        """Run one trial and return what was measured, in JSON types."""
 
     @abstractmethod
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Lay the results beside what was published.
+        """Compare the results with what was published.
 
         Args:
-            results: of the trials that have been run, in the order of :meth:`trials`; some may be missing.
-            scale: theirs.
+            results: of the trials that have run, in the order of :meth:`trials`; some may be missing.
+            scale: at which they ran.
 
         Returns:
             Tables, figures and claims.

@@ -1,7 +1,7 @@
-"""One style for all figures of experiments: no clutter, and told apart without colour too.
+"""One style for all figures of experiments.
 
-Colours are those of Okabe and Ito, which people with any common colour blindness tell apart; lines differ in their
-markers as well. Figures are made without pyplot, so no global state is read or changed.
+The colours are those of Okabe and Ito, which people with any common colour blindness can distinguish; lines differ in
+their markers too. Figures are made without pyplot, so no global state is read or changed.
 
 Source:
     Okabe and Ito (2008), Color Universal Design.
@@ -43,13 +43,13 @@ _STYLE: Any = {
 def grid(
     rows: int = 1, columns: int = 1, width: float = 4.2, height: float = 3.0, projection: str | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """Make an empty figure of panels; it looks as it should when drawn by :func:`save`.
+    """Make an empty figure of panels, which :func:`save` draws in the common style.
 
     Args:
         rows: of panels.
         columns: of panels.
-        width: of a panel, inches.
-        height: of a panel, inches.
+        width: of a panel in inches.
+        height: of a panel in inches.
         projection: ``"3d"`` for surfaces.
 
     Returns:
@@ -63,30 +63,25 @@ def grid(
 
 
 def legend_below(figure: Figure, panel: Axes, columns: int) -> None:
-    """Write one legend for all panels, below them.
-
-    Args:
-        figure: theirs.
-        panel: in which every line is.
-        columns: of the legend.
-    """
+    """Draw one legend for all panels below them; ``panel`` must hold every line."""
     handles, labels = panel.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
-def save(draw: Callable[[], Figure], folder: Path, name: str) -> tuple[Path, Path]:
-    """Draw a figure in the common style and write it as PNG and as SVG.
+def save(draw: Callable[[], Figure], folder: Path, name: str, *, svg: bool = False) -> list[Path]:
+    """Draw a figure in the common style and write it as PNG, and as SVG if asked.
 
     Args:
-        draw: makes the figure with :func:`grid` and draws upon it.
-        folder: where to; made if need be.
+        draw: makes the figure with :func:`grid` and draws on it.
+        folder: made if it does not exist.
         name: of the files, without a suffix.
+        svg: whether to write an SVG too.
 
     Returns:
-        Both paths.
+        The paths, the PNG first.
 
     Raises:
-        FileError: when they cannot be written.
+        FileError: when a file cannot be written.
         UsageError: when matplotlib is missing.
     """
     try:
@@ -96,12 +91,12 @@ def save(draw: Callable[[], Figure], folder: Path, name: str) -> tuple[Path, Pat
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{folder}: cannot be made: {error.strerror or error}") from None
-    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-    with rc_context(_STYLE):  # while it is drawn: matplotlib looks at its settings whenever something is added
+        raise FileError(f"cannot make the folder {folder}: {error.strerror or error}") from None
+    formats: dict[str, dict[str, Any]] = {"png": {"dpi": 200}, **({"svg": {"metadata": {"Date": None}}} if svg else {})}
+    with rc_context(_STYLE):  # while it is drawn: matplotlib reads its settings whenever something is added
         figure = draw()
-        for path, options in ((png, {"dpi": 200}), (svg, {"metadata": {"Date": None}})):
+        for suffix, options in formats.items():
             content = io.BytesIO()
-            figure.savefig(content, format=path.suffix[1:], **options)
-            atomic_write(path, content.getvalue())
-    return png, svg
+            figure.savefig(content, format=suffix, **options)
+            atomic_write(folder / f"{name}.{suffix}", content.getvalue())
+    return [folder / f"{name}.{suffix}" for suffix in formats]

@@ -1,25 +1,22 @@
-"""Saying where a figure comes from: the machine and the versions."""
+"""Where a result comes from: the machine, the versions of the packages and the commit of this code."""
 
 from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
 
-__all__ = ["describe_machine", "describe_processor", "versions"]
+__all__ = ["describe_machine", "describe_processor", "find_commit", "versions"]
 
 _PACKAGES = ("unrolled", "torch", "numpy", "scikit-learn", "nltk", "seqeval", "sacrebleu", "pytorch-crf", "captum")
 
 
 def describe_processor() -> str:
-    """Name the processor, its vector instructions, its cores and, if there is one, the GPU.
-
-    Returns:
-        One line, without the machine's own name.
-    """
+    """Name the processor, its vector instructions, its cores and the GPU if there is one; not the machine's name."""
     model = platform.processor() or platform.machine()
     table = Path("/proc/cpuinfo")
     if table.is_file():
@@ -30,21 +27,32 @@ def describe_processor() -> str:
 
 
 def describe_machine() -> str:
-    """Name the processor, and how many threads torch uses.
-
-    Returns:
-        One line, without the machine's own name.
-    """
+    """Name the processor and the number of threads that torch uses."""
     return f"{describe_processor()}; {torch.get_num_threads()} thread(s)"
 
 
-def versions() -> dict[str, str]:
-    """List the versions of Python and of the packages that a figure may depend on.
+def find_commit() -> str | None:
+    """Return the commit of this code in twelve digits, with a plus where files differ from it; None outside git."""
+    here = Path(__file__).parent
 
-    Returns:
-        Those that are installed, by name.
-    """
+    def ask(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True)  # noqa: S603, S607
+        return done.stdout.strip()
+
+    try:
+        if not ask("ls-files", "--", __file__):
+            return None  # installed below a checkout of something else
+        commit = ask("rev-parse", "--short=12", "HEAD")
+        return f"{commit}+" if ask("status", "--porcelain", "--untracked-files=no", "--", "../../..") else commit
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def versions() -> dict[str, str]:
+    """List the versions of Python and of the installed packages that a result may depend on, and our own commit."""
     found = {"python": platform.python_version()}
+    if commit := find_commit():
+        found["commit"] = commit
     for name in _PACKAGES:
         try:
             found[name] = version(name)

@@ -1,4 +1,4 @@
-"""Running an experiment: the trials that the archive lacks, one after the other."""
+"""Run the trials of an experiment that have no result yet, one after the other."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Protocol
 
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Result, Scale, Trial
 from unrolled.lab.papers.framework.provenance import describe_machine, versions
-from unrolled.lab.papers.framework.result_store import Archive
+from unrolled.lab.papers.framework.result_store import ResultStore
 
-__all__ = ["Onlooker", "collect", "run_experiment"]
+__all__ = ["Progress", "collect", "run_experiment", "run_trial"]
 
 
-class Onlooker(Protocol):
-    """Whoever wants to see an experiment while it runs."""
+class Progress(Protocol):
+    """Shows what an experiment does while it runs."""
 
     def trial(self, trial: Trial, number: int, total: int, found: bool) -> None:
-        """Learn that a trial begins, or that it was found in the archive."""
+        """Show that a trial begins, or that its result was found."""
 
     def say(self, line: str) -> None:
-        """Learn what a trial says of itself."""
+        """Show a line of the trial's own."""
 
 
 class _Silent:
@@ -34,65 +34,69 @@ class _Silent:
         pass
 
 
-def collect(experiment: Experiment, scale: Scale, archive: Archive) -> list[Result]:
-    """Gather the results that are there.
-
-    Args:
-        experiment: whose.
-        scale: at which they were run.
-        archive: where they lie.
-
-    Returns:
-        Those of the trials that have been run, in the order of the trials.
-    """
-    found = (archive.find(experiment, scale, trial) for trial in experiment.trials(scale))
+def collect(experiment: Experiment, scale: Scale, store: ResultStore) -> list[Result]:
+    """Return the stored results of an experiment, in the order of its trials."""
+    found = (store.find(experiment, scale, trial) for trial in experiment.at(scale))
     return [result for result in found if result is not None]
 
 
 def run_experiment(
     experiment: Experiment,
     scale: Scale,
-    archive: Archive,
+    store: ResultStore,
     *,
     command: str,
     data: Path | None = None,
-    onlooker: Onlooker | None = None,
+    progress: Progress | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Sequence[Result]:
-    """Run what has not been run yet; every result is kept as soon as it is there.
+    """Run the trials that have no result, store each result at once, and return the results of all trials.
 
     Args:
-        experiment: what to run.
+        experiment: to run.
         scale: how large.
-        archive: where results are kept and looked for.
-        command: the command line that the results are to carry.
-        data: where the datasets lie.
-        onlooker: told of every trial.
-        clock: counts seconds.
-
-    Returns:
-        The results of all trials.
+        store: where results are looked for and kept.
+        command: the command line that new results record.
+        data: the folder of the datasets.
+        progress: is told of every trial.
+        clock: returns seconds.
     """
-    watching, results = onlooker or _Silent(), []
-    trials = experiment.trials(scale)
+    shown, results = progress or _Silent(), []
+    trials = experiment.at(scale)
     for number, trial in enumerate(trials, start=1):
-        found = archive.find(experiment, scale, trial)
-        watching.trial(trial, number, len(trials), found is not None)
+        found = store.find(experiment, scale, trial)
+        shown.trial(trial, number, len(trials), found is not None)
         if found is None:
-            room = archive.path(experiment, scale, trial).with_suffix(".work")
-            room.mkdir(parents=True, exist_ok=True)
-            began = clock()
-            values = experiment.run(trial, Bench(room, data, archive.networks, watching.say))
-            found = Result(
-                trial=trial,
-                values=values,
-                seconds=clock() - began,
-                when=datetime.now(UTC).date().isoformat(),
-                command=command,
-                machine=describe_machine(),
-                versions=versions(),
-            )
-            archive.keep(experiment, scale, found)
-            shutil.rmtree(room, ignore_errors=True)  # its checkpoints are of no use any more
+            found = run_trial(experiment, scale, trial, store, command=command, data=data, say=shown.say, clock=clock)
         results.append(found)
     return results
+
+
+def run_trial(
+    experiment: Experiment,
+    scale: Scale,
+    trial: Trial,
+    store: ResultStore,
+    *,
+    command: str,
+    data: Path | None = None,
+    say: Callable[[str], object] = str,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Result:
+    """Run one trial, or continue it where it was interrupted, and store its result."""
+    folder = store.work_folder(experiment, scale, trial)
+    folder.mkdir(parents=True, exist_ok=True)
+    began = clock()
+    values = experiment.run(trial, Bench(folder, data, store.networks, say))
+    result = Result(
+        trial=trial,
+        values=values,
+        seconds=clock() - began,
+        when=datetime.now(UTC).date().isoformat(),
+        command=command,
+        machine=describe_machine(),
+        versions=versions(),
+    )
+    store.keep(experiment, scale, result)
+    shutil.rmtree(folder, ignore_errors=True)
+    return result

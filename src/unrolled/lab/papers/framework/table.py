@@ -1,120 +1,125 @@
-"""Tables in which our figures stand beside the published ones.
+"""Tables that show our numbers beside the published ones.
 
-A figure of ours is a mean over seeds with its standard deviation; one seed is one number, and says so by having none.
-A published number that the text at hand does not give is a dash.
+Each of our numbers is a mean over seeds with its standard deviation; with one seed it has no deviation. A dash stands
+for a number that is not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from unrolled.errors import UsageError
 
-__all__ = ["Number", "Table", "compare"]
+__all__ = ["MISSING", "POINTS", "SHARE", "Number", "Table", "cell", "markdown_table"]
 
 MISSING = "–"
+POINTS, SHARE = 1.5, 0.08
+"""A number agrees with the published one within 1.5 percentage points, or within 8 % where it is no percentage."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A figure of ours and, if there is one, theirs.
-
-    Args:
-        ours: one value for each seed; none when the trial has not been run.
-        theirs: the published value.
-        digits: behind the point.
-        percent: whether shares are shown as percentages.
-    """
+    """Our number and, if there is one, the published number."""
 
     ours: Sequence[float] = ()
+    """One value for each seed; empty where no trial has run, or none ended well."""
     theirs: float | None = None
     digits: int = 2
+    """After the decimal point."""
     percent: bool = False
+    """Whether the values are shares, shown in percent."""
+    diverged: bool = False
+    """Whether trainings ran and none ended well."""
+    bracketed: bool = False
+    """Whether a missing published number is shown, as a dash in brackets."""
 
     def _show(self, value: float) -> str:
         return f"{100 * value if self.percent else value:.{self.digits}f}"
 
+    @property
+    def shown_ours(self) -> str:
+        """Our number as text: ``mean ± deviation``."""
+        if not self.ours:
+            return "diverged" if self.diverged else MISSING
+        mean = self._show(fmean(self.ours))
+        return mean if len(self.ours) == 1 else f"{mean} ± {self._show(stdev(self.ours))}"
+
+    @property
+    def shown_theirs(self) -> str:
+        """The published number as text."""
+        return MISSING if self.theirs is None else self._show(self.theirs)
+
     def __str__(self) -> str:
         """Write ``ours ± deviation (theirs)``."""
-        if not self.ours:
-            mine = MISSING
-        elif len(self.ours) == 1:
-            mine = self._show(self.ours[0])
-        else:
-            mine = f"{self._show(fmean(self.ours))} ± {self._show(stdev(self.ours))}"
-        return mine if self.theirs is None else f"{mine} ({self._show(self.theirs)})"
+        hidden = self.theirs is None and not self.bracketed
+        return self.shown_ours if hidden else f"{self.shown_ours} ({self.shown_theirs})"
 
     @property
     def difference(self) -> float | None:
-        """Ours less theirs, in the unit shown; None where one of them is missing."""
+        """Ours minus theirs, in the unit shown; None where one of them is missing."""
         if not self.ours or self.theirs is None:
             return None
         return (fmean(self.ours) - self.theirs) * (100 if self.percent else 1)
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether ours is within the tolerance of theirs; None where there is nothing to compare."""
+        if self.theirs is None or not (self.ours or self.diverged):
+            return None
+        tolerance = POINTS if self.percent else SHARE * abs(self.theirs)
+        return self.difference is not None and abs(self.difference) <= tolerance + 1e-9  # rounding
+
+
+def cell(number: Number, *, ran: bool) -> Number:
+    """Mark the number of trainings that may fail: diverged if they ran without a value; show a missing theirs too."""
+    return replace(number, diverged=ran and not number.ours, bracketed=True)
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows of cells under a heading.
 
-    Args:
-        title: what the table shows; its units.
-        columns: the heading, the rows' own names first.
-        rows: for each a name and its cells.
-
     Raises:
         UsageError: when a row has not as many cells as there are columns.
     """
 
     title: str
+    """What the table shows, with units."""
     columns: Sequence[str]
+    """The first is the heading of the rows' names."""
     rows: Sequence[Sequence[str | Number]]
+    """Each is a name and its cells."""
 
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise UsageError(f"a row of {self.title!r} has {len(row)} cells; expected {len(self.columns)}")
 
-    def cells(self) -> list[list[str]]:
-        """Write every cell.
+    def numbers(self) -> Iterator[tuple[str, str, Number]]:
+        """Give every number with the name of its row, which is all text before the first number, and its column."""
+        for row in self.rows:
+            name = ", ".join(itertools.takewhile(lambda each: isinstance(each, str), row))  # type: ignore[arg-type]
+            for column, number in zip(self.columns, row, strict=True):
+                if isinstance(number, Number):
+                    yield name, column, number
 
-        Returns:
-            The rows as text.
-        """
-        return [[str(cell) for cell in row] for row in self.rows]
+    def cells(self) -> list[list[str]]:
+        """Write every cell as text."""
+        return [[str(each) for each in row] for row in self.rows]
 
     def markdown(self) -> str:
-        """Write the table as Markdown.
-
-        Returns:
-            Lines, the title first; what looks like a column's border is escaped.
-        """
-
-        def line(cells: Sequence[str]) -> str:
-            return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-
-        border = "| --- |" + " ---: |" * (len(self.columns) - 1)
-        return "\n".join([f"**{self.title}**", "", line(self.columns), border, *map(line, self.cells())])
+        """Write the title and the table as Markdown."""
+        return f"**{self.title}**\n\n{markdown_table(self.columns, self.cells())}"
 
 
-def compare(what: str, number: Number, unit: str, *, higher: bool, close: float) -> str:
-    """Say in plain words how our figure differs from theirs.
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a Markdown table: the first column to the left, the others to the right; bars in cells are escaped."""
 
-    Args:
-        what: whose figure it is.
-        number: both figures.
-        unit: of the figure as it is shown: ``points``, ``nats``.
-        higher: whether more is better.
-        close: the difference, in that unit, below which the two agree.
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(each.replace("|", "\\|").replace("\n", " ") for each in cells) + " |"
 
-    Returns:
-        A sentence.
-    """
-    difference = number.difference
-    if difference is None:
-        return f"{what}: {'not run at this scale' if not number.ours else 'no published figure'}."
-    size = f"{abs(difference):.{number.digits}f} {unit}"
-    if abs(difference) <= close:
-        return f"{what}: as published, within {size}."
-    return f"{what}: {'better' if (difference > 0) == higher else 'worse'} than published by {size}."
+    border = "| --- |" + " ---: |" * (len(columns) - 1)
+    return "\n".join([line(columns), border, *map(line, rows)])

@@ -25,9 +25,8 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.datasets.imdb import Imdb
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.lab.papers.framework.rank_agreement import cell
 from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
-from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.table import Number, Table, cell
 from unrolled.lab.papers.framework.trial_training import figures, learn, what_broke
 
 __all__ = ["CORPORA", "PUBLISHED", "Sentiment", "without_long"]

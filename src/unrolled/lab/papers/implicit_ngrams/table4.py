@@ -23,9 +23,8 @@ from unrolled.errors import DivergedError
 from unrolled.lab.data.corpus import Example, Relations, Tagging
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.lab.papers.framework.rank_agreement import cell
 from unrolled.lab.papers.framework.synthetic_corpora import entities, relations
-from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.table import Number, Table, cell
 from unrolled.lab.papers.framework.trial_training import figures, learn, what_broke
 
 __all__ = ["COLUMNS", "PUBLISHED", "RelationsAndNames", "without_directions"]

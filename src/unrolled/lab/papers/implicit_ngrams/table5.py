@@ -23,9 +23,8 @@ from unrolled.errors import DivergedError
 from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.lab.papers.framework.rank_agreement import cell
 from unrolled.lab.papers.framework.synthetic_corpora import words
-from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.table import Number, Table, cell
 from unrolled.lab.papers.framework.trial_training import figures, learn, what_broke
 
 __all__ = ["CORPORA", "PUBLISHED", "Perplexities"]

@@ -20,7 +20,6 @@ from math import inf, nan
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
-from unrolled.cells import CELLS
 from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
@@ -36,7 +35,13 @@ if TYPE_CHECKING:
 
     from unrolled.lab.data.batches.texts import EncodedTexts
 
-__all__ = ["AccumulatedErrors", "cells"]
+__all__ = ["CELL_NAMES", "AccumulatedErrors"]
+
+CELL_NAMES = (
+    "lstm", "gru", "elman", "gru_before", "mi_gru", "mi_lstm", "mi_rnn", "mlstm", "mmlstm", "mmrnn", "mrnn",
+    "tensor_rnn",
+)  # fmt: skip
+"""The cells that are not affine in the state, so that expansions of them differ; a frozen list."""
 
 _EXACT = ("operating", "path", "gates")
 _EXPANSIONS = ("zero", "taylor(2)", "taylor(3)", "activation", *_EXACT)
@@ -53,17 +58,6 @@ _SHORTER = {"tensor_rnn": 4}
 _LENGTHS = (2, 5, 10, 20)
 
 
-def cells() -> tuple[str, ...]:
-    """List the cells that words can be read with and whose expansions differ.
-
-    Returns:
-        Names of the zoo's members; those that everybody knows first.
-    """
-    fit = [name for name, cell in CELLS.members.items() if not cell.linear]
-    known = ("lstm", "gru", "elman")
-    return (*known, *(name for name in fit if name not in known))
-
-
 class AccumulatedErrors(Experiment):
     """One training a trial, opened by every expansion."""
 
@@ -74,7 +68,7 @@ class AccumulatedErrors(Experiment):
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the cells, without weight decay first, then with the strongest."""
         sizes, trials = _SIZES[scale], []
-        for seed, decay, cell in product(range(_SEEDS[scale]), _DECAYS, cells()):
+        for seed, decay, cell in product(range(_SEEDS[scale]), _DECAYS, CELL_NAMES):
             if scale == "smoke" and decay and (cell, decay) != ("elman", _DECAYS[1]):
                 continue  # seconds: one of them will do
             corpus = "made-up" if scale == "smoke" else "sst2-sentences"
@@ -153,7 +147,7 @@ def _there(results: Sequence[Result], decay: float | None = None) -> list[str]:
     """List the cells that were run."""
     chosen = (each.trial.settings for each in results)
     found = {each["cell"] for each in chosen if decay is None or each["weight_decay"] == decay}
-    return [cell for cell in cells() if cell in found]
+    return [cell for cell in CELL_NAMES if cell in found]
 
 
 def _tables(results: Sequence[Result]) -> Iterator[Table]:

@@ -1,0 +1,210 @@
+"""The pages about results: one for each item and a summary of all, written from the stored results alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from unrolled.atomic_write import atomic_write
+from unrolled.errors import FileError
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale
+from unrolled.lab.papers.framework.figure_style import save
+from unrolled.lab.papers.framework.findings import current_findings
+from unrolled.lab.papers.framework.result_store import ResultStore
+from unrolled.lab.papers.framework.runner import collect
+from unrolled.lab.papers.framework.table import MISSING, markdown_table
+from unrolled.lab.papers.framework.verdict import RULES, Comparison, compare, headline, verdict
+
+__all__ = ["gallery_page", "single_page", "write_pages"]
+
+_REPORTED: tuple[Scale, ...] = ("cpu", "day", "paper")
+_READING = """\
+Our number stands first, the published one in brackets. ± is the standard deviation over seeds; a number without it is
+of one seed, unless its table says otherwise. Epochs and settings were chosen on dev; test data was measured once."""
+_COLUMNS = ("item", "scale", "trials", "seeds", "number", "published", "ours", "agree", "verdict")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What an experiment gave at one scale."""
+
+    experiment: Experiment
+    scale: Scale
+    results: Sequence[Result]
+    report: Report
+    comparisons: Sequence[Comparison]
+
+    @property
+    def trials(self) -> str:
+        total = len(self.experiment.at(self.scale))
+        return f"{len(self.results)}" if len(self.results) == total else f"{len(self.results)} of {total}"
+
+    @property
+    def agree(self) -> str:
+        return f"{sum(each.agrees for each in self.comparisons)} of {len(self.comparisons)}"
+
+    @property
+    def seeds(self) -> str:
+        return str(len({result.trial.seed for result in self.results} - {None}) or MISSING)
+
+
+def write_pages(experiments: Iterable[Experiment], store: ResultStore, folder: Path, figures: Path) -> Path:
+    """Write a page for each item that has been run, and the summary; return the summary's path.
+
+    Args:
+        experiments: in the order of the summary.
+        store: holds their results.
+        folder: of the pages.
+        figures: the folder in which the figures are drawn.
+    """
+    experiments = list(experiments)
+    runs = _runs(experiments, store)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make the folder {folder}: {error.strerror or error}") from None
+    for experiment in experiments:
+        if mine := [run for run in runs if run.experiment is experiment]:
+            links = [{name: _link(path, folder) for name, path in _draw(run, figures).items()} for run in mine]
+            _write(folder / _file(experiment), ["# " + experiment.title, *_item(mine, store, links)])
+    summary = folder / "README.md"
+    _write(summary, ["# Results", *_summary(experiments, runs)])
+    return summary
+
+
+def single_page(experiments: Iterable[Experiment], store: ResultStore) -> str:
+    """Return one page with all items and no figures."""
+    experiments = list(experiments)
+    runs, parts = _runs(experiments, store), ["# Results", _READING]
+    for experiment in experiments:
+        if mine := [run for run in runs if run.experiment is experiment]:
+            parts += [f"## {experiment.title}", *_item(mine, store, [{}] * len(mine))]
+    return _join([*parts, *_not_run(experiments, runs)])
+
+
+def gallery_page(experiments: Iterable[Experiment], store: ResultStore, page: Path, figures: Path) -> str:
+    """Draw the figures of each item at its largest scale, and return a page that shows them.
+
+    Args:
+        experiments: in the order of the page.
+        store: holds their results.
+        page: where the page is going to lie: its links start there.
+        figures: the folder in which the figures are drawn.
+    """
+    parts = ["# Gallery"]
+    last = {run.experiment.name: run for run in _runs(experiments, store)}
+    for run in last.values():
+        if run.report.figures:
+            parts.append(f"## {run.experiment.title}")
+            parts += [_image(run, name, _link(path, page.parent)) for name, path in _draw(run, figures).items()]
+            parts.append(f"`unrolled reproduce {run.experiment.name} --scale {run.scale} --figures {figures}`")
+    return _join(parts)
+
+
+def _runs(experiments: Iterable[Experiment], store: ResultStore) -> list[_Run]:
+    """Report every experiment at every scale above smoke at which it has results."""
+    runs = []
+    for experiment in experiments:
+        for scale in _REPORTED:
+            if results := collect(experiment, scale, store):
+                report = experiment.report(results, scale)
+                runs.append(_Run(experiment, scale, results, report, compare(report)))
+    return runs
+
+
+def _summary(experiments: Sequence[Experiment], runs: Sequence[_Run]) -> Iterator[str]:
+    yield "Written by `unrolled reproduce --write docs/results`; no number here is typed by hand. " + _READING
+    yield "Scales: " + "; ".join(f"*{scale}*: {SCALES[scale]}" for scale in _REPORTED) + "."
+    ran = {run.experiment.name for run in runs}
+    none = [[f"{each.name}: {each.title}", *[MISSING] * 7, "not run"] for each in experiments if each.name not in ran]
+    yield markdown_table(_COLUMNS, [*(_summary_row(run) for run in runs), *none])
+    yield "## How a verdict is found"
+    yield RULES
+    yield from _not_run(experiments, runs)
+
+
+def _summary_row(run: _Run) -> list[str]:
+    name, found = run.experiment.name, headline(run.experiment, run.report)
+    what, theirs, ours = (MISSING,) * 3 if found is None else (found[0], found[1].shown_theirs, found[1].shown_ours)
+    link = f"[{name}]({_file(run.experiment)}): {run.experiment.title}"
+    agree = run.agree if run.comparisons else MISSING
+    return [link, run.scale, run.trials, run.seeds, what, theirs, ours, agree, verdict(run.comparisons)]
+
+
+def _not_run(experiments: Sequence[Experiment], runs: Sequence[_Run]) -> Iterator[str]:
+    """List the scales of each item at which nothing, or not everything, has been run."""
+    rows = []
+    for experiment in experiments:
+        mine = {run.scale: run for run in runs if run.experiment is experiment}
+        missing = [scale for scale in _REPORTED if scale in experiment.scales and scale not in mine]
+        partial = [f"{run.scale} ({run.trials} trials)" for run in mine.values() if "of" in run.trials]
+        if missing or partial:
+            rows.append([f"`{experiment.name}`", ", ".join(missing) or MISSING, ", ".join(partial) or MISSING])
+    yield "## What has not been run"
+    yield markdown_table(("item", "no trial at scale", "not all trials at scale"), rows)
+
+
+def _item(runs: Sequence[_Run], store: ResultStore, links: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    experiment = runs[0].experiment
+    yield f"`{experiment.name}`: {experiment.source}."
+    for run, figures in zip(runs, links, strict=True):
+        yield f"## Scale {run.scale}"
+        judged = (
+            f" ({run.agree} comparisons agree; [rules](README.md#how-a-verdict-is-found))" if run.comparisons else ""
+        )
+        yield f"Verdict: **{verdict(run.comparisons)}**{judged}."
+        if run.report.claims:
+            yield "\n".join(
+                f"- {'agrees' if holds else 'differs'}: {each}" for each, holds in run.report.claims.items()
+            )
+        if findings := current_findings(store.folder, experiment, run.scale, run.results):
+            yield findings
+        yield from (table.markdown() for table in run.report.tables)
+        yield from (_image(run, name, link) for name, link in figures.items())
+        yield _provenance(run)
+
+
+def _provenance(run: _Run) -> str:
+    """State commands, trials, seeds, hours, days, machines and versions."""
+    results = run.results
+    days = sorted({result.when for result in results})
+    commits = {result.versions["commit"] for result in results if "commit" in result.versions}
+    rows = {
+        "command": ", ".join(f"`{each}`" for each in dict.fromkeys(result.command for result in results)),
+        "trials": f"{run.trials}, {run.seeds} seed(s)",
+        "time": f"{sum(result.seconds for result in results) / 3600:.2f} hours",
+        "when": days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}",
+        "machine": "; ".join(dict.fromkeys(result.machine for result in results)),
+        "versions": ", ".join(dict.fromkeys(f"torch {result.versions.get('torch', '?')}" for result in results)),
+        **({"commit": ", ".join(sorted(commits))} if commits else {}),
+    }
+    return markdown_table(("", "how it was run"), [list(row) for row in rows.items()]).replace("---:", "---")
+
+
+def _draw(run: _Run, folder: Path) -> dict[str, Path]:
+    """Draw the figures of a run; beyond scale cpu a file's name ends in the scale."""
+    ending = "" if run.scale == "cpu" else f"-{run.scale}"
+    return {name: save(draw, folder, name + ending)[0] for name, draw in run.report.figures.items()}
+
+
+def _image(run: _Run, name: str, link: str) -> str:
+    return f"![{run.experiment.title}: {name}]({link})"
+
+
+def _file(experiment: Experiment) -> str:
+    return experiment.name.replace("/", "-") + ".md"
+
+
+def _link(target: Path, folder: Path) -> str:
+    """Return the path from a page's folder to a file."""
+    return Path(os.path.relpath(target, folder)).as_posix()
+
+
+def _join(parts: Iterable[str]) -> str:
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _write(path: Path, parts: Iterable[str]) -> None:
+    atomic_write(path, _join(parts).encode())
