@@ -33,8 +33,8 @@ __all__ = [
 
 if _typing.TYPE_CHECKING:
     from unrolled import cells
+    from unrolled.decomposition.attribution import Ledger
     from unrolled.decomposition.decomposition import Decomposition, decompose
-    from unrolled.decomposition.ledger import Ledger
     from unrolled.errors import (
         ConfigError,
         DataError,
@@ -56,7 +56,7 @@ else:
     _MODULES = {
         "Decomposition": "unrolled.decomposition.decomposition",
         "Explanation": "unrolled.explanation.explanation",
-        "Ledger": "unrolled.decomposition.ledger",
+        "Ledger": "unrolled.decomposition.attribution",
         "decompose": "unrolled.decomposition.decomposition",
         "explain": "unrolled.explanation.api",
         "load": "unrolled.extras",

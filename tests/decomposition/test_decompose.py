@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import unrolled
 from reference import affine, ngrams, relative, run, stack_step
-from unrolled.decomposition.sweeps import blocks
+from unrolled.decomposition.sweeps import forward_sweep
 
 B, T, E, D = 3, 6, 4, 5
 LENGTHS = torch.tensor([6, 2, 4])
@@ -246,7 +246,7 @@ def test_terms_that_have_died_away_are_let_go_and_not_missed(kind):
     rnn = build(kind, {}, {"bidirectional": True}, torch.float32, scale=0.2, batch_first=True)
     x, weight = torch.randn(1, 300, E), torch.randn(2, D)
     found = unrolled.decompose(rnn, x, expansion="operating")
-    assert [block.first for block in blocks(found.sequences[0][0])][-1] > 100
+    assert [block.first for block in forward_sweep(found.sequences[0][0])][-1] > 100
     judge = unrolled.decompose(rnn.double(), x.double(), expansion="operating")
     for d in (0, 1):
         torch.testing.assert_close(

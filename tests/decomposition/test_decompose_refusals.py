@@ -85,7 +85,7 @@ BAD = [
     (lambda r: unrolled.decompose(r, X).vectors("backward"), UsageError, "direction is 'backward'; expected 0 to 0"),
     (lambda r: unrolled.decompose(r, X).scores("not"), UsageError, r"weight is a str; expected numbers of shape"),
     (lambda r: unrolled.decompose(r, X).scores(torch.ones(D) * 1j), UsageError, "weight is torch.complex64"),
-    (lambda _: unrolled.decompose(lambda x: x, X), UsageError, "function came; expected torch.nn.RNN"),
+    (lambda _: unrolled.decompose(lambda x: x, X), UsageError, "the network is a function; expected torch.nn.RNN"),
     (lambda r: unrolled.decompose(r, X, expansion="opperating"), UnrolledError, "did you mean 'operating'"),
     (lambda r: unrolled.decompose(r, X, expansion=None), UsageError, "the expansion is a NoneType; expected a name"),
     (lambda r: unrolled.decompose(r, X, max_order=0), UsageError, "max_order is 0"),
@@ -107,7 +107,7 @@ BAD = [
         NonFiniteError,
         "weight holds NaN or infinity",
     ),
-    (lambda _: unrolled.decompose(nn.Linear(2, 2), X), UsageError, "Linear came; expected torch.nn.RNN"),
+    (lambda _: unrolled.decompose(nn.Linear(2, 2), X), UsageError, "the network is a Linear; expected torch.nn.RNN"),
     (
         lambda r: unrolled.decompose(r, pack_padded_sequence(X, [6, 6, 6], batch_first=True), [6, 6, 6]),
         UsageError,

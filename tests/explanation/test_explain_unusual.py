@@ -11,7 +11,7 @@ import unrolled
 from toy_models import C, D, E, Model, T, V
 from unrolled.cells import recurrent
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
-from unrolled.explanation.labels import label
+from unrolled.explanation.token_names import label
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 
 TOKENS = torch.randint(0, V, (2, T), generator=torch.Generator().manual_seed(0))

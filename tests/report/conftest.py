@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 
-from unrolled.decomposition.ledger import Account, Ledger, Triangle
+from unrolled.decomposition.attribution import Attribution, Ledger, Triangle
 
 HOSTILE = {
     "script": "<script>document.title='owned'</script>",
@@ -31,7 +31,7 @@ HOSTILE = {
     "long": "x" * 5000,
 }
 
-Build = Callable[..., Account]
+Build = Callable[..., Attribution]
 
 
 def _build(
@@ -43,7 +43,7 @@ def _build(
     mean: bool = False,
     scale: float = 1.0,
     **fields: object,
-) -> Account:
+) -> Attribution:
     """Read s_t = g_t + a_t s_{t-1} in each direction, at its last state or at the mean of all."""
     time = len(tokens)
     put_in = torch.tensor([(-1.5, 0.25, 0.75, -0.5)[k % 4] * scale for k in range(time)], dtype=torch.float64)
@@ -73,7 +73,7 @@ def _build(
         "residual": 4e-16 if exact else 1.75,
         "parity": 2.5e-7,
     }
-    return Account(**(whole | fields))
+    return Attribution(**(whole | fields))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from unrolled.decomposition.ledger import Triangle
+from unrolled.decomposition.attribution import Triangle
 from unrolled.errors import NonFiniteError, UsageError
 from unrolled.report.colour import SCALE, STEPS, colour, ink, luminance, shared_limit, step
 

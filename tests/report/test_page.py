@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
-from unrolled.decomposition.ledger import Ledger, Triangle
+from unrolled.decomposition.attribution import Ledger, Triangle
 from unrolled.errors import FileError, NonFiniteError, UsageError
 from unrolled.report.formatting import minus, signed, size, visible
 from unrolled.report.page import render_fragment, render_page, save_page
@@ -112,7 +112,7 @@ def test_the_ledger_is_written_out_and_sums(build):
     for value in ledger.values():
         assert minus(signed(value)) in text
     assert ledger.ngrams + ledger.initial + ledger.bias + ledger.remainder == ledger.logit
-    assert f"The remainder is {minus(size(account.closes))} of the logit" in text
+    assert f"The remainder is {minus(size(account.relative_remainder))} of the logit" in text
 
 
 def test_expansions_stand_side_by_side_with_what_they_miss(build):

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from unrolled.errors import DataError, FileError, NonFiniteError, UsageError
-from unrolled.weights.from_state_dict import load_bare
+from unrolled.weights.from_state_dict import load_classifier
 
 WORDS, SIZE, UNITS, CLASSES = 11, 5, 6, 3
 CONFIGURATIONS = {
@@ -51,7 +51,7 @@ def saved(tmp_path: Path, model: nn.Module, **changes: Tensor | None) -> Path:
 
 def assert_same(owner: Owner, path: Path, **arguments: str) -> None:
     tokens = torch.randint(WORDS, (4, 7))
-    model = load_bare(path, words=WORDS, **arguments).model
+    model = load_classifier(path, words=WORDS, **arguments).model
     torch.testing.assert_close(model(tokens), owner(tokens))
 
 
@@ -82,7 +82,7 @@ def test_relu_is_not_tanh(tmp_path: Path) -> None:
 def test_a_head_without_bias_and_float64_are_kept(tmp_path: Path) -> None:
     owner = Owner(nn.GRU).double()
     nn.init.zeros_(owner.out.bias)
-    network = load_bare(saved(tmp_path, owner, out__bias=None), words=WORDS)
+    network = load_classifier(saved(tmp_path, owner, out__bias=None), words=WORDS)
     assert network.model.head.bias is None
     tokens = torch.randint(WORDS, (2, 5))
     torch.testing.assert_close(network.model(tokens), owner(tokens), rtol=1e-14, atol=1e-14)
@@ -95,7 +95,7 @@ def test_half_precision_is_read_as_float32(tmp_path: Path) -> None:
 
 
 def test_it_comes_in_evaluation_mode_and_leaves_nothing_out(tmp_path: Path) -> None:
-    network = load_bare(saved(tmp_path, Owner(nn.GRU)), words=WORDS)
+    network = load_classifier(saved(tmp_path, Owner(nn.GRU)), words=WORDS)
     assert not network.model.training
     assert network.unused == ()
 
@@ -103,32 +103,32 @@ def test_it_comes_in_evaluation_mode_and_leaves_nothing_out(tmp_path: Path) -> N
 def test_an_elman_network_does_not_say_its_nonlinearity(tmp_path: Path) -> None:
     path = saved(tmp_path, Owner(nn.RNN))
     with pytest.raises(UsageError, match="--nonlinearity tanh or --nonlinearity relu"):
-        load_bare(path, words=WORDS)
+        load_classifier(path, words=WORDS)
     with pytest.raises(UsageError, match="'gelu'; expected tanh or relu"):
-        load_bare(path, words=WORDS, nonlinearity="gelu")
+        load_classifier(path, words=WORDS, nonlinearity="gelu")
 
 
 def test_a_nonlinearity_is_of_no_use_to_a_gru(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="those of a GRU"):
-        load_bare(saved(tmp_path, Owner(nn.GRU)), words=WORDS, nonlinearity="relu")
+        load_classifier(saved(tmp_path, Owner(nn.GRU)), words=WORDS, nonlinearity="relu")
 
 
 def test_a_choice_of_heads_is_asked_for_not_made(tmp_path: Path) -> None:
     owner = Owner(nn.GRU)
     path = saved(tmp_path, owner, other__weight=torch.randn(2, UNITS))
     with pytest.raises(UsageError, match=r"out.weight \[3, 6\].*--head"):
-        load_bare(path, words=WORDS)
+        load_classifier(path, words=WORDS)
     assert_same(owner, path, head="out.weight")
-    assert load_bare(path, words=WORDS, head="out.weight").unused == ("other.weight",)
+    assert load_classifier(path, words=WORDS, head="out.weight").unused == ("other.weight",)
     with pytest.raises(UsageError, match="--head nothing: no such tensor"):
-        load_bare(path, words=WORDS, head="nothing")
+        load_classifier(path, words=WORDS, head="nothing")
 
 
 def test_a_choice_of_embeddings_is_asked_for_not_made(tmp_path: Path) -> None:
     owner = Owner(nn.GRU)
     path = saved(tmp_path, owner, second__weight=torch.randn(WORDS, SIZE))
     with pytest.raises(UsageError, match=r"second\.weight, words\.weight; name one with --embedding"):
-        load_bare(path, words=WORDS)
+        load_classifier(path, words=WORDS)
     assert_same(owner, path, embedding="words.weight", head="out.weight")
 
 
@@ -137,9 +137,9 @@ def test_a_choice_of_recurrent_networks_is_asked_for_not_made(tmp_path: Path) ->
     second = {f"second__{name}": value for name, value in nn.GRU(SIZE, UNITS).state_dict().items()}
     path = saved(tmp_path, owner, **second)
     with pytest.raises(UsageError, match=r"several recurrent networks.*'body.core', 'second'.*--rnn"):
-        load_bare(path, words=WORDS)
+        load_classifier(path, words=WORDS)
     with pytest.raises(UsageError, match="no recurrent network 'third'"):
-        load_bare(path, words=WORDS, rnn="third")
+        load_classifier(path, words=WORDS, rnn="third")
     assert_same(owner, path, rnn="body.core", head="out.weight")
 
 
@@ -147,8 +147,8 @@ def test_a_part_that_would_be_left_out_is_named(tmp_path: Path) -> None:
     owner = Owner(nn.GRU)
     path = saved(tmp_path, owner, attention__weight=torch.randn(9, 9))
     with pytest.raises(UsageError, match=r"attention.weight \[9, 9\].*--head out.weight"):
-        load_bare(path, words=WORDS)
-    assert load_bare(path, words=WORDS, head="out.weight").unused == ("attention.weight",)
+        load_classifier(path, words=WORDS)
+    assert load_classifier(path, words=WORDS, head="out.weight").unused == ("attention.weight",)
 
 
 @pytest.mark.parametrize(
@@ -169,19 +169,19 @@ def test_a_part_that_would_be_left_out_is_named(tmp_path: Path) -> None:
 )
 def test_tensors_that_do_not_fit_are_named(tmp_path: Path, changes: dict[str, Tensor | None], expected: str) -> None:
     with pytest.raises(DataError, match=expected):
-        load_bare(saved(tmp_path, Owner(nn.GRU), **changes), words=WORDS)
+        load_classifier(saved(tmp_path, Owner(nn.GRU), **changes), words=WORDS)
 
 
 def test_a_vocabulary_of_another_size_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"the vocabulary has 10 words.*words.weight \[11, 5\]"):
-        load_bare(saved(tmp_path, Owner(nn.GRU)), words=10)
+        load_classifier(saved(tmp_path, Owner(nn.GRU)), words=10)
 
 
 def test_a_file_without_a_recurrent_network_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "linear.safetensors"
     save_file(nn.Linear(3, 2).state_dict(), path)
     with pytest.raises(DataError, match=r"no recurrent network among the tensors.*weight \[2, 3\]"):
-        load_bare(path, words=WORDS)
+        load_classifier(path, words=WORDS)
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
@@ -189,7 +189,7 @@ def test_numbers_that_are_none_are_refused(tmp_path: Path, value: float) -> None
     owner = Owner(nn.LSTM)
     owner.out.weight.data[1, 2] = value
     with pytest.raises(NonFiniteError, match=r"out\.weight holds NaN or infinity"):
-        load_bare(saved(tmp_path, owner), words=WORDS)
+        load_classifier(saved(tmp_path, owner), words=WORDS)
 
 
 def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
@@ -198,16 +198,16 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     for length in (0, 4, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
         with pytest.raises(DataError, match="no safetensors file, or is cut short"):
-            load_bare(path, words=WORDS)
+            load_classifier(path, words=WORDS)
 
 
 def test_a_pickle_is_not_read_but_the_way_to_convert_it_is_named(tmp_path: Path) -> None:
     path = tmp_path / "model.pt"
     torch.save(Owner(nn.GRU).state_dict(), path)
     with pytest.raises(DataError, match="unrolled convert"):
-        load_bare(path, words=WORDS)
+        load_classifier(path, words=WORDS)
 
 
 def test_a_file_that_is_not_there_is_another_matter(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"cannot read .*none\.safetensors"):
-        load_bare(tmp_path / "none.safetensors", words=WORDS)
+        load_classifier(tmp_path / "none.safetensors", words=WORDS)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unrolled.cli.open_weights import BareOptions, open_bare
-from unrolled.cli.question import Case, Question
+from unrolled.cli.open_weights import WeightsOptions, open_weights
+from unrolled.cli.prepared_input import ChosenTarget, PreparedInput
 from unrolled.errors import UsageError
 from unrolled.extras import open_run
 
@@ -95,23 +95,23 @@ def explain(
 
 def _open(
     words: Sequence[str], weights: Path | None, vocab: Path | None, hints: dict[str, str | None], at: int | None
-) -> Case:
+) -> PreparedInput:
     if weights is not None:
         if vocab is None:
             raise UsageError("--weights needs --vocab; expected the file of the network's words")
         if at is not None:
             raise UsageError(f"--at is {at} beside --weights; expected none: a bare network reads out its last state")
-        return open_bare(BareOptions(weights, vocab, **hints), " ".join(words))
+        return open_weights(WeightsOptions(weights, vocab, **hints), " ".join(words))
     given = [f"--{name}" for name, value in {"vocab": vocab, **hints}.items() if value is not None]
     if given:
         raise UsageError(f"{given[0]} describes a bare network; expected --weights FILE beside it")
     if len(words) < 2:
         raise UsageError(f"only {words[0]!r} came; expected a run folder and a sentence")
-    case: Case = open_run(Path(words[0]), " ".join(words[1:]), at)
+    case: PreparedInput = open_run(Path(words[0]), " ".join(words[1:]), at)
     return case
 
 
-def _show(question: Question, explanation: Explanation, top: int) -> None:
+def _show(question: ChosenTarget, explanation: Explanation, top: int) -> None:
     from rich.console import Console
 
     from unrolled.report.formatting import signed, visible

@@ -6,17 +6,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from unrolled.cli.question import Case
+from unrolled.cli.prepared_input import PreparedInput
 from unrolled.errors import UsageError
 
-__all__ = ["BareOptions", "mark_unknown", "note_unknown", "open_bare"]
+__all__ = ["WeightsOptions", "mark_unknown", "note_unknown", "open_weights"]
 
 UNKNOWN_MARK = "‹unk›"
 """Stands behind a word that the network does not know and reads as another."""
 
 
 @dataclass(frozen=True)
-class BareOptions:
+class WeightsOptions:
     """What the command line says of a network that is only a file of weights."""
 
     weights: Path
@@ -28,7 +28,7 @@ class BareOptions:
     nonlinearity: str | None = None
 
 
-def open_bare(options: BareOptions, sentence: str) -> Case:
+def open_weights(options: WeightsOptions, sentence: str) -> PreparedInput:
     """Open a file of weights with a vocabulary beside it.
 
     Args:
@@ -43,11 +43,11 @@ def open_bare(options: BareOptions, sentence: str) -> Case:
     """
     import torch
 
-    from unrolled.weights.from_state_dict import load_bare
+    from unrolled.weights.from_state_dict import load_classifier
     from unrolled.weights.word_list import WordList
 
     words = WordList.load(options.vocab, options.unk)
-    network = load_bare(
+    network = load_classifier(
         options.weights,
         words=len(words),
         rnn=options.rnn,
@@ -58,7 +58,7 @@ def open_bare(options: BareOptions, sentence: str) -> Case:
     tokens = _at_least_one(sentence.split())
     unknown = words.unknown(tokens)
     unused = (f"not used, as --head says: {', '.join(network.unused)}",) if network.unused else ()
-    return Case(
+    return PreparedInput(
         model=network.model,
         inputs=(torch.tensor([words.encode(tokens)]),),
         tokens=mark_unknown(tokens, unknown),

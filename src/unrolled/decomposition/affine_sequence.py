@@ -1,7 +1,7 @@
-r"""The affine recurrence s_t = g_t + A_t s_{t-1} that an expansion makes of it.
+r"""The affine recurrence s_t = g_t + A_t s_{t-1} that an expansion computes for a stack of layers.
 
-A stack of uni-directional layers is one recurrence whose state is all layers' states side by side. Its operator is
-block lower triangular: what a layer's state contributes goes up through the layers above within the same step.
+The state concatenates the states of all layers. The operator A_t is block lower triangular: within one step, a layer's
+state also changes the states of the layers above it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.layer_run import LayerRun
-from unrolled.decomposition.eval_mode import plain_arithmetic
+from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator
 from unrolled.linalg.workspace import Workspace
 
-__all__ = ["AffineSequence", "expand"]
+__all__ = ["AffineSequence", "expand_layers"]
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class AffineSequence:
     g: Tensor
     """Shape (time, batch, state), all layers side by side."""
     operators: tuple[Operator, ...]
-    """One for each layer, each holding every step."""
+    """One for each layer, with all steps."""
     layers: tuple[LayerRun, ...]
 
     @property
     def sizes(self) -> list[int]:
-        """The length of each layer's state."""
+        """Size of each layer's state."""
         return [layer.cell.state_size for layer in self.layers]
 
     @property
@@ -43,22 +43,12 @@ class AffineSequence:
 
     @property
     def hidden(self) -> slice:
-        """Where the top layer's hidden output lies in the state."""
+        """Position of the top layer's hidden output in the state."""
         total = sum(self.sizes)
         return slice(total - self.layers[-1].cell.output_size, total)
 
     def apply(self, time: int, block: Tensor, out: Tensor, workspace: Workspace) -> Tensor:
-        """Compute A_t V.
-
-        Args:
-            time: t, from 0.
-            block: V, shape (columns, batch, state).
-            out: where to put the images; must not overlap with ``block``.
-            workspace: memory for what is computed on the way.
-
-        Returns:
-            ``out``.
-        """
+        """Compute A_t V for V of shape (columns, batch, state) into ``out``, which must not overlap with V."""
         below: Tensor | None = None
         parts = zip(block.split(self.sizes, dim=-1), out.split(self.sizes, dim=-1), strict=True)
         for layer, operator, (part, image) in zip(self.layers, self.operators, parts, strict=True):
@@ -67,17 +57,7 @@ class AffineSequence:
         return out
 
     def apply_transpose(self, time: int, block: Tensor, out: Tensor, workspace: Workspace) -> Tensor:
-        """Compute A_tᵀ U.
-
-        Args:
-            time: t, from 0.
-            block: U, shape (columns, batch, state).
-            out: where to put the images; must not overlap with ``block``.
-            workspace: memory for what is computed on the way.
-
-        Returns:
-            ``out``.
-        """
+        """Compute A_tᵀ U for U of shape (columns, batch, state) into ``out``, which must not overlap with U."""
         from_above: Tensor | None = None
         parts, images = block.split(self.sizes, dim=-1), out.split(self.sizes, dim=-1)
         for index in reversed(range(len(self.layers))):
@@ -90,19 +70,12 @@ class AffineSequence:
         return out
 
 
-@plain_arithmetic()
-def expand(layers: Sequence[LayerRun], linearisation: Linearisation, tolerance: float) -> AffineSequence:
-    """Expand a trajectory, layer by layer from below.
+@without_grad_and_autocast()
+def expand_layers(layers: Sequence[LayerRun], linearisation: Linearisation, tolerance: float) -> AffineSequence:
+    """Linearise a run of a stack, lowest layer first.
 
-    The ray of a layer begins at what the token alone made of the layer below: the hidden part of that layer's g.
-
-    Args:
-        layers: the trajectory, lowest layer first.
-        linearisation: the rule.
-        tolerance: relative error over the whole sequence that a rule with an error control aims at.
-
-    Returns:
-        The affine recurrence.
+    The line of a layer starts at what the current token alone makes of the layer below: the hidden part of that
+    layer's g. ``tolerance`` is the relative error over the whole sequence; each step gets an equal share.
     """
     per_step = tolerance / max(1, layers[0].inputs.shape[0])
     terms: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""What a user gives by hand, held against what it can be: an order, a tolerance, a direction, a readout's weight."""
+"""Checks of the arguments of :func:`unrolled.decompose` and of the methods of its result."""
 
 from __future__ import annotations
 
@@ -10,83 +10,38 @@ from torch import Tensor
 
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
 
-__all__ = ["checked_direction", "checked_order", "checked_tolerance", "readout_rows"]
+__all__ = ["checked_direction", "checked_order", "checked_tolerance", "checked_weight"]
 
 
 def checked_order(order: object) -> int | None:
-    """Hold the order of the longest n-gram against what it can be.
-
-    Args:
-        order: what came.
-
-    Returns:
-        It, or None for all n-grams.
-
-    Raises:
-        UsageError: when it is no whole number of 1 or more.
-    """
+    """Return the validated length of the longest n-gram, or None for no limit."""
     if order is None:
         return None
     try:
-        whole = operator.index(order)  # type: ignore[arg-type]  # it says of anything whether it is one
+        whole = operator.index(order)  # type: ignore[arg-type]  # raises TypeError for anything that is no integer
     except (TypeError, ValueError):
         whole = 0
     if whole < 1:
-        raise UsageError(f"max_order is {order!r}; expected a whole number, 1 or more, or None for all")
+        raise UsageError(f"max_order is {order!r}; expected a whole number, 1 or more, or None for no limit")
     return whole
 
 
 def checked_tolerance(tolerance: object) -> float:
-    """Hold a relative error against what it can be.
-
-    Args:
-        tolerance: what came.
-
-    Returns:
-        It.
-
-    Raises:
-        UsageError: when it is no positive number.
-    """
+    """Return the validated relative error."""
     if not isinstance(tolerance, Real) or not float(tolerance) > 0:
         raise UsageError(f"tolerance is {tolerance!r}; expected a positive number")
     return float(tolerance)
 
 
 def checked_direction(direction: object, count: int) -> int:
-    """Hold a direction against those that a network reads in.
-
-    Args:
-        direction: what came.
-        count: how many there are.
-
-    Returns:
-        It.
-
-    Raises:
-        UsageError: when there is none of that number.
-    """
+    """Return the validated direction of a network that has ``count`` of them."""
     if not isinstance(direction, int) or not 0 <= direction < count:
         raise UsageError(f"direction is {direction!r}; expected 0 to {count - 1}: 0 is forward, 1 backward")
     return direction
 
 
-def readout_rows(weight: object, hidden: int, like: Tensor) -> Tensor:
-    """Bring the weight of a linear readout to one row a class.
-
-    Args:
-        weight: w of each class, shape (classes, hidden) or (hidden,) for one: a tensor, an array or a list.
-        hidden: the length of the hidden output.
-        like: a tensor of the type and on the device that are wanted.
-
-    Returns:
-        Shape (classes, hidden), without a gradient.
-
-    Raises:
-        ShapeError: when it does not fit the hidden output.
-        UsageError: when it does not consist of real numbers.
-        NonFiniteError: when it is NaN or infinite.
-    """
+def checked_weight(weight: object, hidden: int, like: Tensor) -> Tensor:
+    """Return a readout's weight as (classes, hidden), without gradient, with dtype and device of ``like``."""
     try:
         given = torch.as_tensor(weight).detach()
     except (TypeError, ValueError, RuntimeError):

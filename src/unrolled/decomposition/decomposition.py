@@ -1,4 +1,4 @@
-r"""The states of a recurrent network as sums of n-gram terms.
+r"""Decompose the states of a recurrent network into sums of n-gram terms.
 
 .. math:: h_t = \sum_{i \le t} v_{i:t} + A_t … A_1 s_0, \qquad v_{i:t} = A_t … A_{i+1} g_i
 """
@@ -14,11 +14,11 @@ from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.base import Cell
 from unrolled.cells.batch_layout import InitialState, Lengths, reversal
-from unrolled.decomposition.affine_sequence import AffineSequence, expand
-from unrolled.decomposition.arguments import checked_direction, checked_order, checked_tolerance, readout_rows
-from unrolled.decomposition.eval_mode import plain_arithmetic, through_pre_hooks
-from unrolled.decomposition.open_network import Network, Opened, open_network
-from unrolled.decomposition.sweeps import Block, adjoint, blocks, running, scores
+from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
+from unrolled.decomposition.arguments import checked_direction, checked_order, checked_tolerance, checked_weight
+from unrolled.decomposition.eval_mode import run_pre_hooks, without_grad_and_autocast
+from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
+from unrolled.decomposition.sweeps import TermBlock, adjoint_sweep, forward_sweep, running_sum, scores
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.linalg.relative_error import relative_error
@@ -28,38 +28,50 @@ __all__ = ["Decomposition", "decompose"]
 
 @dataclass(frozen=True, repr=False)
 class Decomposition:
-    """What :func:`decompose` returns: the affine recurrences, from which terms, sums and scores are read.
+    """The decomposition of a batch, as :func:`unrolled.decompose` returns it.
 
-    Positions are those of the tokens in both directions: in the backward one (``direction=1``) a term that entered at
-    token ``start`` is read at ``end <= start``. Whatever lies beyond a sequence's length is zero. Nothing is computed
-    before it is asked for, of weights shared with the network, and no result carries a gradient.
+    Positions are those of the tokens, in both directions. In the backward direction (``direction=1``) a term that
+    enters at token ``start`` is read at ``end <= start``. Values beyond a sequence's length are zero.
+
+    Terms, sums and scores are computed when they are asked for, from weights that are shared with the network: read
+    them before you train the network further. No result carries a gradient. Every method raises a ``UsageError`` if
+    the network does not have the ``direction``: 0 is forward, 1 backward.
+
+    Example:
+        >>> import torch, unrolled
+        >>> rnn = torch.nn.LSTM(8, 16, bidirectional=True, batch_first=True)
+        >>> found = unrolled.decompose(rnn, torch.randn(2, 5, 8))
+        >>> found.scores(torch.randn(3, 16), direction=1).shape  # (batch, end, start, classes)
+        torch.Size([2, 5, 5, 3])
+        >>> bool(torch.allclose(found.context(), found.states(), atol=1e-5))
+        True
     """
 
     expansion: Expansion
-    opened: Opened
+    opened: OpenedNetwork
     sequences: tuple[tuple[AffineSequence, ...], ...]
-    """For each direction the affine recurrences whose terms are averaged: one, but for a mean."""
+    """For each direction the affine recurrences whose terms are averaged: one, or several for a mean."""
     max_order: int | None
-    """How many tokens the longest n-gram spans, at most the padded length; None for all."""
+    """Length of the longest n-gram in tokens, at most the padded length; None for no limit."""
 
     @property
     def parity(self) -> float:
-        """The largest difference between our states and the network's own."""
+        """The largest difference between the recomputed states and the network's own."""
         return self.opened.parity
 
     @property
     def lengths(self) -> Tensor:
-        """How many tokens each sequence has, shape (batch,)."""
+        """Number of tokens of each sequence, shape (batch,)."""
         return self.opened.lengths
 
     @property
     def scope(self) -> str:
-        """What the n-grams are n-grams of: ``"tokens"``, or the inputs of a bidirectional stack's top layer."""
+        """What the n-grams consist of: ``"tokens"``, or the inputs of the top layer of a bidirectional stack."""
         return self.opened.scope
 
     @property
     def directions(self) -> int:
-        """How many directions the network reads in: 1 or 2."""
+        """Number of directions: 1, or 2 for a bidirectional network."""
         return len(self.sequences)
 
     def __repr__(self) -> str:
@@ -68,38 +80,35 @@ class Decomposition:
         return f"Decomposition({self.expansion}: {sizes}, max_order={self.max_order}, parity={self.parity:.2g})"
 
     def vectors(self, direction: int = 0) -> Tensor:
-        """Give every n-gram's term v_{start:end}, the hidden part.
+        """Return the term v_{start:end} of every n-gram, its hidden part.
 
-        It holds batch · time² · hidden numbers; :meth:`scores` does not.
-
-        Args:
-            direction: 0 forward, 1 backward.
+        This needs memory for batch · time² · hidden numbers; :meth:`scores` does not.
 
         Returns:
-            Shape (batch, end, start, hidden). With ``max_order=N`` the third axis has N columns (never more than time)
-            counted from the end: the last is the unigram, the one before it the bigram.
+            Shape (batch, end, start, hidden). With ``max_order=N`` the third axis has N columns (at most time), counted
+            from the end: the last column is the unigram, the one before it the bigram.
         """
         return self._collect(direction, lambda hidden: hidden)
 
-    @plain_arithmetic()
+    @without_grad_and_autocast()
     def scores(self, weight: Tensor, direction: int = 0) -> Tensor:
-        """Score every n-gram at every position without holding its vector: wᵀ v_{start:end}.
+        """Return the score wᵀ v_{start:end} of every n-gram, without storing the vectors.
 
         Args:
-            weight: w of each class, shape (classes, hidden) or (hidden,) for one.
+            weight: w of each class, shape (classes, hidden), or (hidden,) for one class.
             direction: 0 forward, 1 backward.
 
         Returns:
             Shape (batch, end, start, classes); the third axis as in :meth:`vectors`.
 
         Raises:
-            ShapeError: when the weight does not fit the hidden output.
-            NonFiniteError: when the weight is NaN or infinite.
+            ShapeError: If the weight does not fit the hidden output.
+            NonFiniteError: If the weight holds NaN or infinity.
         """
-        weight = self._weight(weight, direction)
+        weight = self._checked_weight(weight, direction)
         if self.max_order is not None:
             return self._collect(direction, lambda hidden: hidden @ weight.T)
-        members = self._sequences(direction)
+        members = self._members(direction)
         total: Tensor | None = None
         for sequence in members:
             whole = weight.new_zeros(weight.shape[0], sequence.g.shape[-1])
@@ -109,117 +118,86 @@ class Decomposition:
         assert total is not None
         return self._to_tokens(total.permute(3, 0, 1, 2), direction, (1, 2))
 
-    @plain_arithmetic()
+    @without_grad_and_autocast()
     def final_scores(self, weight: Tensor, direction: int = 0) -> Tensor:
-        """Score the n-grams that end where the network stops reading, by one adjoint sweep.
+        """Return the scores of the n-grams that end where the network stops reading, by one backward sweep.
 
-        It is the last row of :meth:`scores` (the first position's, backward) at the price of a backward pass.
+        It is the last row of :meth:`scores` (the first row for the backward direction) at the cost of a backward pass.
 
         Args:
-            weight: w of each class, shape (classes, hidden) or (hidden,) for one.
+            weight: w of each class, shape (classes, hidden), or (hidden,) for one class.
             direction: 0 forward, 1 backward.
 
         Returns:
             Shape (batch, start, classes).
 
         Raises:
-            ShapeError: when the weight does not fit the hidden output.
-            NonFiniteError: when the weight is NaN or infinite.
+            ShapeError: If the weight does not fit the hidden output.
+            NonFiniteError: If the weight holds NaN or infinity.
         """
-        weight = self._weight(weight, direction)
+        weight = self._checked_weight(weight, direction)
         lengths = self.lengths
         total: Tensor | None = None
-        for sequence in self._sequences(direction):
+        for sequence in self._members(direction):
             time, batch, size = sequence.g.shape
             readout = sequence.g.new_zeros(time, weight.shape[0], batch, size)
             last = torch.zeros_like(readout[0])
             last[..., sequence.hidden] = weight[:, None]
             readout[lengths - 1, :, torch.arange(batch)] = last.transpose(0, 1)
-            starts, _ = adjoint(sequence, readout)
+            starts, _ = adjoint_sweep(sequence, readout)
             total = starts if total is None else total + starts
         assert total is not None
-        return self._to_tokens(total.permute(2, 0, 1) / len(self._sequences(direction)), direction, (1,))
+        return self._to_tokens(total.permute(2, 0, 1) / len(self._members(direction)), direction, (1,))
 
-    @plain_arithmetic()
+    @without_grad_and_autocast()
     def context(self, direction: int = 0) -> Tensor:
-        """Sum everything that ends at each position: the hidden state as the expansion has it.
+        """Return the sum of all terms at each position, the initial state's among them: (batch, time, hidden).
 
-        Args:
-            direction: 0 forward, 1 backward.
-
-        Returns:
-            Σ_i v_{i:t} and what is left of the initial state, shape (batch, time, hidden).
+        For an exact expansion it equals :meth:`states` up to rounding.
         """
-        members = self._sequences(direction)
-        total = sum(running(s)[..., s.hidden] for s in members) / len(members)
+        members = self._members(direction)
+        total = sum(running_sum(s)[..., s.hidden] for s in members) / len(members)
         assert isinstance(total, Tensor)
         return self._to_tokens(total.transpose(0, 1), direction, (1,))
 
     def initial(self, direction: int = 0) -> Tensor:
-        """Give what is left of the initial state at each position: the hidden part of A_t … A_1 s_0.
-
-        Args:
-            direction: 0 forward, 1 backward.
-
-        Returns:
-            Shape (batch, time, hidden).
-        """
+        """Return the initial state's term at each position, the hidden part of A_t … A_1 s_0: (batch, time, hidden)."""
         return self._carried(direction, lambda block: block.initial)
 
     def older(self, direction: int = 0) -> Tensor:
-        """Give the sum of the n-grams longer than ``max_order``, so that nothing is lost by the window.
-
-        Args:
-            direction: 0 forward, 1 backward.
-
-        Returns:
-            Shape (batch, time, hidden); zero without ``max_order``.
-        """
+        """Return the sum of the n-grams longer than ``max_order``, shape (batch, time, hidden); zero without one."""
         return self._carried(direction, lambda block: block.older)
 
     def states(self, direction: int = 0) -> Tensor:
-        """Give the network's own hidden output.
-
-        Args:
-            direction: 0 forward, 1 backward.
-
-        Returns:
-            Shape (batch, time, hidden).
-        """
-        self._sequences(direction)
+        """Return the network's own hidden output, shape (batch, time, hidden)."""
+        self._members(direction)
         return self.opened.layout.blank(self.opened.outputs[direction]).transpose(0, 1).clone()
 
     def residual(self, direction: int = 0) -> Tensor:
-        """Measure how far the sum is from the network's own state: ‖context - h‖ / ‖h‖.
+        """Return the relative error of the sum against the network's own state, ‖context - h‖ / ‖h‖: (batch, time).
 
-        Rounding grows with the largest term. A long, strongly growing network has terms many orders above their sum,
-        which cancel: where an exact expansion leaves more than 1e-3, float64 is needed, or the sum cannot be had.
-
-        Args:
-            direction: 0 forward, 1 backward.
-
-        Returns:
-            Relative error, shape (batch, time).
+        Rounding grows with the largest term. In a long network whose states grow strongly, terms that are many orders
+        of magnitude larger than their sum cancel. If an exact expansion leaves more than 1e-3, use float64.
         """
         own = self.states(direction)
         return relative_error(self.context(direction) - own, own)
 
-    def _sequences(self, direction: int) -> tuple[AffineSequence, ...]:
+    def _members(self, direction: int) -> tuple[AffineSequence, ...]:
         return self.sequences[checked_direction(direction, self.directions)]
 
-    def _weight(self, weight: Tensor, direction: int) -> Tensor:
-        first = self._sequences(direction)[0]
-        return readout_rows(weight, first.layers[-1].cell.output_size, first.g)
+    def _checked_weight(self, weight: Tensor, direction: int) -> Tensor:
+        first = self._members(direction)[0]
+        return checked_weight(weight, first.layers[-1].cell.output_size, first.g)
 
-    def _blocks(self, direction: int) -> Iterator[tuple[AffineSequence, Block]]:
-        for sequence in self._sequences(direction):
-            for block in blocks(sequence, self.max_order):
+    def _blocks(self, direction: int) -> Iterator[tuple[AffineSequence, TermBlock]]:
+        for sequence in self._members(direction):
+            for block in forward_sweep(sequence, self.max_order):
                 yield sequence, block
 
-    @plain_arithmetic()
+    @without_grad_and_autocast()
     def _collect(self, direction: int, read: Callable[[Tensor], Tensor]) -> Tensor:
-        """Fill (batch, end, start, …) with what ``read`` makes of each block's hidden part."""
-        members = self._sequences(direction)
+        """Fill (batch, end, start, …) with ``read`` of each block's hidden part."""
+        members = self._members(direction)
         time, batch, _ = members[0].g.shape
         columns = time if self.max_order is None else self.max_order
         result: Tensor | None = None
@@ -233,9 +211,9 @@ class Decomposition:
         assert result is not None
         return self._to_tokens(result, direction, (1, 2) if self.max_order is None else (1,))
 
-    @plain_arithmetic()
-    def _carried(self, direction: int, read: Callable[[Block], Tensor]) -> Tensor:
-        members = self._sequences(direction)
+    @without_grad_and_autocast()
+    def _carried(self, direction: int, read: Callable[[TermBlock], Tensor]) -> Tensor:
+        members = self._members(direction)
         time, batch, _ = members[0].g.shape
         total = members[0].g.new_zeros(batch, time, members[0].layers[-1].cell.output_size)
         for sequence, block in self._blocks(direction):
@@ -243,7 +221,7 @@ class Decomposition:
         return self._to_tokens(total, direction, (1,))
 
     def _to_tokens(self, values: Tensor, direction: int, axes: tuple[int, ...]) -> Tensor:
-        """Turn reading order into token order and blank the padding, along the given time axes."""
+        """Put the time axes into token order and set padding to zero."""
         time = values.shape[1]
         if direction == 0 and int(self.lengths.min()) == time:
             return values
@@ -267,54 +245,59 @@ def decompose(
     max_order: int | None = None,
     tolerance: float = 1e-6,
 ) -> Decomposition:
-    r"""Rewrite every hidden state of a recurrent network as a sum of n-gram terms.
+    r"""Decompose every hidden state of a recurrent network into n-gram terms.
 
     .. math:: h_t = \sum_{i \le t} A_t … A_{i+1} g_i + A_t … A_1 s_0
 
     A uni-directional stack is decomposed down to its inputs; a bidirectional stack over the inputs of its top layer,
-    and ``scope`` says so. The network is opened in evaluation mode and left as it was; of its hooks those alone are run
-    that come before its forward pass. Terms sum but for rounding, which grows with the largest of them: where terms
-    outgrow their sum, in a long, strongly growing network, :meth:`Decomposition.residual` says so.
+    and ``scope`` says so. The network is run in evaluation mode without autocast, and is left as it was. Its forward
+    pre-hooks are run, its other hooks are not. Half-precision networks are decomposed in float32.
 
     Args:
-        rnn: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, a network of :func:`unrolled.cells.recurrent`, or one cell.
-        inputs: token vectors, as one would give them to the network: padded, unbatched or packed.
-        lengths: of the sequences in a padded batch, shape (batch,).
-        state: the initial state, as the network takes it; for a cell, flat, shape (batch, state).
-        expansion: ``"path"``, ``"operating"``, ``"gates"`` or a mean of them for terms that sum to the state;
-            ``"zero"`` or ``"activation"`` for terms that depend on their own tokens alone.
-        max_order: the longest n-gram to keep apart, None for all; longer are summed up in :meth:`Decomposition.older`.
-        tolerance: relative error over the sequence that ``path`` integrates to.
+        rnn: A ``torch.nn.RNN``, ``GRU`` or ``LSTM``, a network of :func:`unrolled.cells.recurrent`, or one cell.
+        inputs: Token vectors as the network takes them: padded, unbatched or packed.
+        lengths: Lengths of the sequences in a padded batch, shape (batch,).
+        state: The initial state as the network takes it; for a cell, flat, shape (batch, state).
+        expansion: ``"path"``, ``"operating"``, ``"gates"`` or a mean of them, such as ``"mean(operating,path)"``, for
+            terms that sum to the state; ``"zero"`` or ``"activation"`` for terms that depend on their own tokens
+            alone, which do not sum to it; ``"taylor(K)"`` for neither.
+        max_order: Length of the longest n-gram to keep separate; None for no limit. Longer ones are summed up in
+            :meth:`Decomposition.older`.
+        tolerance: Relative error over the sequence that ``path`` integrates to.
 
     Returns:
-        The decomposition. Half-precision networks are decomposed in float32, and autocast is off meanwhile.
+        The decomposition, whose terms are computed when they are asked for.
 
     Raises:
-        ShapeError: when inputs, lengths or state do not fit the network.
-        UnknownNameError: when there is no such expansion.
-        NonFiniteError: when a weight or an input is NaN or infinite.
-        ParityError: when our states differ from the network's by more than rounding.
-        UsageError: when an argument is out of its range.
+        ShapeError: If inputs, lengths or state do not fit the network.
+        UnknownNameError: If there is no such expansion.
+        NonFiniteError: If a weight or an input is NaN or infinite.
+        ParityError: If the recomputed states differ from the network's own by more than rounding.
+        UsageError: If ``rnn`` is no recurrent network, a type does not fit, or an argument is out of its range.
 
     Example:
         >>> import torch, unrolled
-        >>> rnn = torch.nn.GRU(8, 16, batch_first=True)
-        >>> found = unrolled.decompose(rnn, torch.randn(2, 5, 8))
-        >>> found.vectors().shape
+        >>> rnn, inputs = torch.nn.GRU(8, 16, batch_first=True), torch.randn(2, 5, 8)
+        >>> found = unrolled.decompose(rnn, inputs)
+        >>> found.vectors().shape  # (batch, end, start, hidden)
         torch.Size([2, 5, 5, 16])
-        >>> bool(torch.allclose(found.vectors().sum(2), rnn(torch.randn(2, 5, 8))[0], atol=1e-5))
-        False
+        >>> bool(torch.allclose(found.vectors().sum(dim=2), rnn(inputs)[0], atol=1e-5))
+        True
         >>> bool(found.residual().max() < 1e-5)
         True
+
+    Source:
+        Expansions at zero and of the activations: Sun and Lu 2020 and 2022 (arXiv:2205.02724). Gates: Murdoch and
+        Szlam 2017 (arXiv:1702.02540). Path: ours, after Sundararajan et al. 2017 (arXiv:1703.01365).
     """
     chosen = resolve(expansion)
     order, per_sequence = checked_order(max_order), checked_tolerance(tolerance)
     if isinstance(rnn, Network):
-        inputs, state = through_pre_hooks(rnn, inputs, state)
+        inputs, state = run_pre_hooks(rnn, inputs, state)
     opened = open_network(rnn, inputs, lengths, state)
     sequences = tuple(
-        tuple(expand(layers, member, per_sequence) for member in chosen.members()) for layers in opened.directions
+        tuple(expand_layers(layers, member, per_sequence) for member in chosen.members())
+        for layers in opened.directions
     )
-    # no n-gram is longer than the sequences: a window wider than that would only hold zeros
-    held = order if order is None else min(order, opened.layout.time)
-    return Decomposition(chosen, opened, sequences, held)
+    # no n-gram is longer than the sequences: a wider window would only hold zeros
+    return Decomposition(chosen, opened, sequences, order if order is None else min(order, opened.layout.time))

@@ -1,8 +1,8 @@
-"""A network held still while it is read: in evaluation mode, without autocast, its weights as a call would have them.
+"""Read a network as it computes in evaluation mode, and leave it as it was.
 
-Some weights are made when they are asked for: by a parametrisation, which in training may move with every look, or by
-a hook that runs before the forward pass. And a cell that is opened by differentiation is stepped long after it was
-opened. So whatever is opened is read in evaluation mode, and a cell of ours through a twin that stays in it.
+Some weights are computed when they are read: by a parametrisation, which may change at every read in training mode, or
+by a hook before the forward pass. And a decomposition reads a cell's weights long after the network was opened. So a
+network is opened in evaluation mode, and its cells are read through copies that stay in that mode.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from unrolled.cells.batch_layout import InitialState
 
-__all__ = ["autocasting", "evaluating", "plain_arithmetic", "still", "through_pre_hooks"]
+__all__ = ["autocast_enabled", "eval_copy", "eval_mode", "run_pre_hooks", "without_grad_and_autocast"]
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -28,37 +28,26 @@ DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 
 @contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
-    """Put a module and all inside it into evaluation mode, and back into the mode each was in.
-
-    Args:
-        module: the module. Its ``train`` is not called: a user's own may do more than set the mode.
-
-    Yields:
-        Nothing.
-    """
+def eval_mode(module: nn.Module) -> Iterator[None]:
+    """Put a module and its submodules into evaluation mode, and restore each one's own mode at the end."""
     modes = {each: each.training for each in module.modules()}
     try:
         for each in modes:
-            each.training = False
+            each.training = False  # not each.train(): a user's own may do more than set the mode
         yield
     finally:
         for each, mode in modes.items():
             each.training = mode
 
 
-def autocasting() -> bool:
-    """Say whether the caller lets torch choose types of lower precision."""
+def autocast_enabled() -> bool:
+    """Tell whether autocast is on for any device."""
     return any(torch.is_autocast_enabled(device) for device in DEVICES)
 
 
 @contextmanager
-def plain_arithmetic() -> Iterator[None]:
-    """Compute without gradients, and without autocast: terms rounded to bfloat16 would not add up.
-
-    Yields:
-        Nothing.
-    """
+def without_grad_and_autocast() -> Iterator[None]:
+    """Compute without gradients and without autocast: terms rounded to bfloat16 would not add up."""
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         for device in DEVICES:
@@ -67,27 +56,23 @@ def plain_arithmetic() -> Iterator[None]:
         yield
 
 
-def still(module: M) -> M:
-    """Make a twin of a module that stays in evaluation mode, whatever becomes of the module's own.
+def eval_copy(module: M) -> M:
+    """Copy a module so that the copy stays in evaluation mode.
 
-    Args:
-        module: the module; it is not changed.
-
-    Returns:
-        The twin. It shares parameters and buffers; what a parametrisation computes is its own, as it was now.
+    The copy shares parameters and buffers. A parametrised weight is copied with its value in evaluation mode.
     """
-    with evaluating(module):
-        return cast("M", _twin(module))
+    with eval_mode(module):
+        return cast("M", _copy_module(module))
 
 
-def _twin(module: nn.Module) -> nn.Module:
+def _copy_module(module: nn.Module) -> nn.Module:
     kind = type_before_parametrizations(module)
-    twin: nn.Module = object.__new__(kind)
+    copied: nn.Module = object.__new__(kind)
     own = module.__dict__
     # nn.Module's own records: a parametrised module refuses copy.copy, and a copy would share its children
-    twin.__dict__.update(own, _parameters=dict(own["_parameters"]), _buffers=dict(own["_buffers"]))
-    twin.__dict__["_modules"] = {
-        name: None if child is None else _twin(child)
+    copied.__dict__.update(own, _parameters=dict(own["_parameters"]), _buffers=dict(own["_buffers"]))
+    copied.__dict__["_modules"] = {
+        name: None if child is None else _copy_module(child)
         for name, child in own["_modules"].items()
         if not (name == "parametrizations" and is_parametrized(module))
     }
@@ -95,27 +80,21 @@ def _twin(module: nn.Module) -> nn.Module:
         assert isinstance(module.parametrizations, nn.ModuleDict)
         for name in module.parametrizations:
             value = getattr(module, name).detach()
-            twin.__dict__["_parameters"][name] = nn.Parameter(value, requires_grad=False)
-    return twin
+            copied.__dict__["_parameters"][name] = nn.Parameter(value, requires_grad=False)
+    return copied
 
 
-def through_pre_hooks(
+def run_pre_hooks(
     module: nn.Module, inputs: Tensor | PackedSequence, state: InitialState
 ) -> tuple[Tensor | PackedSequence, InitialState]:
-    """Run a module's forward pre-hooks, as a call of it would: they make its weights, or change what comes in.
+    """Run a module's forward pre-hooks, as a call would, and return the inputs and the state as they leave them.
 
-    Args:
-        module: the module; old-style weight and spectral norms live in such hooks.
-        inputs: what one would call it with.
-        state: the initial state, if it gets one.
-
-    Returns:
-        The inputs and the state as the hooks leave them.
+    Old-style weight and spectral norms compute their weights in such hooks.
     """
     args: tuple[object, ...] = (inputs,) if state is None else (inputs, state)
     named: dict[str, object] = {}
     # with gradients, so that the weights which a hook leaves in the module can be trained
-    with evaluating(module), torch.enable_grad():
+    with eval_mode(module), torch.enable_grad():
         for key, hook in module._forward_pre_hooks.items():
             if key in module._forward_pre_hooks_with_kwargs:
                 changed = hook(module, args, named)

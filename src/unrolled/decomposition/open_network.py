@@ -1,10 +1,8 @@
-r"""Opening a network: its layers as cells, its states step by step, the proof that it is the same network.
+r"""Open a network: its layers as cells, its states step by step, and the check that it is the same network.
 
-Any ``torch.nn.RNN``, ``GRU`` or ``LSTM``, and any network of our own cells, is opened as it is: several
-layers, bidirectional, projected, batch first or not, packed or padded. Our states are computed by our
-cells from the module's own weights and held against the module's own output; a difference above rounding
-means that it is not the network we took it for, and it is refused. The module runs as in evaluation, and without
-autocast, whatever its caller does.
+A ``torch.nn.RNN``, ``GRU`` or ``LSTM`` and any network of our own cells is opened as it is: several layers,
+bidirectional, projected, batch first or not, packed or padded. Our cells recompute the states from the module's
+weights. If they differ from the module's own output by more than rounding, the module is refused.
 """
 
 from __future__ import annotations
@@ -22,111 +20,95 @@ from unrolled.cells.batch_layout import InitialState, Layout, Lengths, checked_s
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.layer_run import LayerRun
 from unrolled.cells.recurrent import Recurrent
-from unrolled.decomposition.eval_mode import autocasting, evaluating, plain_arithmetic, still
+from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_mode, without_grad_and_autocast
 from unrolled.errors import NonFiniteError, ParityError, UsageError
 
-__all__ = ["Network", "Opened", "cell_of", "cells_of", "open_network"]
+__all__ = ["Network", "OpenedNetwork", "build_cells", "cell_type", "open_network"]
 
 Network = nn.RNNBase | Recurrent
-"""What can be opened: the two have the same interface."""
+"""The networks that can be opened; the two classes have the same interface."""
 
-# How far our states may lie from the network's: rounding of a few hundred steps in the type it computed in.
+# Largest allowed difference of the states, by the type the network computes in: rounding of a few hundred steps.
 PARITY = {torch.float64: 1e-9, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A network as it ran on one batch: for each direction the layers that are decomposed."""
+class OpenedNetwork:
+    """The run of a network on one batch."""
 
     directions: tuple[tuple[LayerRun, ...], ...]
-    """Forward and, for a bidirectional network, backward, the latter in the order it reads."""
+    """The layers that are decomposed, forward and, if bidirectional, backward (in the order in which it reads)."""
     outputs: tuple[Tensor, ...]
     """The network's own hidden output in each direction, in token order, shape (time, batch, hidden)."""
     layout: Layout
-    """How the batch came, its lengths among it."""
+    """The batch's form, with its lengths."""
     parity: float
-    """The largest difference between our states and the network's."""
+    """The largest difference between the recomputed states and the network's own."""
     scope: str
+    """What the n-grams consist of: ``"tokens"``, or the inputs of a layer."""
 
     @property
     def lengths(self) -> Tensor:
-        """How many tokens each sequence has, shape (batch,)."""
+        """Number of tokens of each sequence, shape (batch,)."""
         return self.layout.lengths
 
 
 HALVES = (torch.bfloat16, torch.float16)
 
 
-def _of_type(values: Tensor, what: str, dtype: torch.dtype, mixing: bool) -> Tensor:
-    """Bring values to the type of the weights, where torch would: half as single, and any under autocast."""
+def _converted(values: Tensor, what: str, dtype: torch.dtype, autocast: bool) -> Tensor:
+    """Convert values to the type of the weights where torch would: half to single, and any type under autocast."""
     if values.dtype == dtype:
         return values
     lossless = values.dtype in HALVES and dtype in (torch.float32, torch.float64)
-    if lossless or (mixing and values.is_floating_point()):
+    if lossless or (autocast and values.is_floating_point()):
         return values.to(dtype)
     raise UsageError(f"{what} are {values.dtype}; expected {dtype}, the type of the weights")
 
 
-def _finite(values: Tensor, what: str) -> None:
-    # One pass: a sum is finite only if all its terms are. If it is not, it may only have overflowed.
+def _check_finite(values: Tensor, what: str) -> None:
+    # A sum is finite only if all its terms are; if it is not, it may have overflowed.
     if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
         raise NonFiniteError(f"{what} hold NaN or infinity; expected finite numbers")
 
 
 def _own_output(rnn: Network, x: Tensor, layout: Layout, state: InitialState) -> Tensor:
-    """Run the module itself."""
+    """Run the module and return its output, shape (time, batch, features)."""
     given: Tensor | PackedSequence = x.transpose(0, 1) if rnn.batch_first else x
     if layout.ragged:
         given = pack_padded_sequence(x, layout.lengths.cpu(), enforce_sorted=False)
-    # not rnn(...): a user's forward hooks are no business of ours
+    # not rnn(...), which would run the user's forward hooks
     output, _ = rnn.forward(given, state)
     if isinstance(output, PackedSequence):
         return pad_packed_sequence(output, total_length=layout.time)[0]
     return output.transpose(0, 1) if rnn.batch_first else output
 
 
-def cell_of(rnn: nn.RNNBase) -> type[ClosedCell]:
-    """Find the cell that a module of torch.nn is made of.
-
-    Args:
-        rnn: the module.
-
-    Returns:
-        The class.
-
-    Raises:
-        UsageError: when it is none of torch.nn's recurrent networks.
-    """
+def cell_type(rnn: nn.RNNBase) -> type[ClosedCell]:
+    """Return the cell class that a network of torch.nn consists of."""
     for cell in CELLS.members.values():
         if issubclass(cell, ClosedCell) and cell.torch_type and isinstance(rnn, cell.torch_type):
             return cell
-    raise UsageError(f"{type(rnn).__name__} came; expected torch.nn.RNN, GRU or LSTM, or a cell of unrolled.cells")
+    raise UsageError(
+        f"the network is a {type(rnn).__name__}; expected torch.nn.RNN, GRU or LSTM, or a cell of unrolled.cells"
+    )
 
 
-def cells_of(rnn: Network, dtype: torch.dtype) -> list[tuple[Cell, ...]]:
-    """Take a network apart.
+def build_cells(rnn: Network, dtype: torch.dtype) -> list[tuple[Cell, ...]]:
+    """Build the cells of each layer, lowest first: forward and, if bidirectional, backward.
 
-    Args:
-        rnn: the network; its weights are shared, not copied, where they are in the type already.
-        dtype: what to compute in.
-
-    Returns:
-        The cells of each layer, lowest first: forward and, for a bidirectional network, backward. They stay in
-        evaluation mode, whatever becomes of the network's own.
-
-    Raises:
-        UsageError: when it is no recurrent network we know.
+    They share the network's weights where those have ``dtype`` already, and stay in evaluation mode.
     """
     ways = range(2 if rnn.bidirectional else 1)
     if isinstance(rnn, Recurrent):
-        return [tuple(_still_cell(rnn.cell(level, way), dtype) for way in ways) for level in range(rnn.num_layers)]
-    kind = cell_of(rnn)
-    with evaluating(rnn):
+        return [tuple(_eval_cell(rnn.cell(level, way), dtype) for way in ways) for level in range(rnn.num_layers)]
+    kind = cell_type(rnn)
+    with eval_mode(rnn):
         return [tuple(kind.from_torch(rnn, level, way == 1, dtype) for way in ways) for level in range(rnn.num_layers)]
 
 
-def _still_cell(cell: Cell, dtype: torch.dtype) -> Cell:
-    twin = still(cell)
+def _eval_cell(cell: Cell, dtype: torch.dtype) -> Cell:
+    twin = eval_copy(cell)
     return twin if all(p.dtype == dtype for p in twin.parameters()) else copy.deepcopy(twin).to(dtype)
 
 
@@ -135,51 +117,35 @@ def open_network(
     inputs: Tensor | PackedSequence,
     lengths: Lengths = None,
     state: InitialState = None,
-) -> Opened:
-    """Run a network on a batch and keep every layer's states.
-
-    Args:
-        rnn: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, a network of our cells, or one of the cells.
-        inputs: what one would give to it: padded, unbatched or packed.
-        lengths: of the sequences in a padded batch, shape (batch,).
-        state: the initial state, as the network takes it; for a cell, flat, shape (batch, state).
-
-    Returns:
-        The layers to decompose, with their states, and the parity.
-
-    Raises:
-        ShapeError: when inputs, lengths or state do not fit the network.
-        NonFiniteError: when a weight or an input is NaN or infinite.
-        ParityError: when our states differ from the network's by more than rounding.
-        UsageError: when it is no recurrent network we know, or inputs or state are of another type than its weights.
-    """
+) -> OpenedNetwork:
+    """Run a network on a batch and record every layer's states; the arguments are those of :func:`decompose`."""
     if not isinstance(rnn, Cell | Recurrent):
-        cell_of(rnn)  # refuses what is none
-    mixing = autocasting()
-    with plain_arithmetic(), evaluating(rnn):
+        cell_type(rnn)  # refuses any other module
+    autocast = autocast_enabled()
+    with without_grad_and_autocast(), eval_mode(rnn):
         for name, weight in rnn.named_parameters():
-            _finite(weight, f"weights {name}")
+            _check_finite(weight, f"weights {name}")
         if isinstance(rnn, Cell):
-            return _open_cell(rnn, inputs, lengths, state, mixing)
-        return _open_layers(rnn, inputs, lengths, state, mixing)
+            return _open_cell(rnn, inputs, lengths, state, autocast)
+        return _open_layers(rnn, inputs, lengths, state, autocast)
 
 
 def _open_layers(
-    rnn: Network, inputs: Tensor | PackedSequence, lengths: Lengths, state: InitialState, mixing: bool
-) -> Opened:
-    """Open a network layer by layer, and hold the top layer's states against the network's own."""
+    rnn: Network, inputs: Tensor | PackedSequence, lengths: Lengths, state: InitialState, autocast: bool
+) -> OpenedNetwork:
+    """Run a network layer by layer, and compare the top layer's states with the network's own."""
     x, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
-    _finite(x, "inputs")
+    _check_finite(x, "inputs")
     own_type = next((p.dtype for p in rnn.parameters()), x.dtype)
-    x = _of_type(x, "inputs", own_type, mixing)
+    x = _converted(x, "inputs", own_type, autocast)
     dtype = torch.float32 if own_type in HALVES else own_type
-    cells = cells_of(rnn, dtype)
+    cells = build_cells(rnn, dtype)
     count, top = len(cells[0]), cells[-1][0]
     state = checked_state(state, len(cells) * count, x.shape[1], top.output_size, top.state_size - top.output_size)
     if isinstance(state, tuple):
-        state = (_state_part(state[0], "h_0", own_type, mixing), _state_part(state[1], "c_0", own_type, mixing))
+        state = (_state_part(state[0], "h_0", own_type, autocast), _state_part(state[1], "c_0", own_type, autocast))
     elif state is not None:
-        state = _state_part(state, "h_0", own_type, mixing)
+        state = _state_part(state, "h_0", own_type, autocast)
     initial = [s if s is None else s.to(dtype) for s in flat_states(state, len(cells) * count)]
     tops = _own_output(rnn, x, layout, state).to(dtype).chunk(count, dim=-1)
     layers: list[list[LayerRun]] = [[] for _ in range(count)]
@@ -193,7 +159,7 @@ def _open_layers(
             if level < len(cells) - 1:
                 trace = cell.run(read, start)
             else:
-                # Only the top layer's states come from outside; all our states below lead up to them.
+                # The top layer follows the network's own output; the layers below it are recomputed.
                 own = layout.reverse(tops[direction]) if direction else tops[direction]
                 trace = cell.follow(read, own, start)
                 gaps.append(layout.blank((cell.hidden(trace.image) - own).abs()).max())
@@ -202,7 +168,7 @@ def _open_layers(
             outputs.append(layout.reverse(hidden) if direction else hidden)
         below = outputs[0] if count == 1 else torch.cat(outputs, dim=-1)
     parity = float(torch.stack(gaps).max())
-    # States of squashing cells stay below 1; those of relu and affine cells may grow, and their rounding with them.
+    # The states of relu and affine cells may grow beyond 1, and their rounding with them.
     allowed = PARITY[x.dtype] * max(1.0, *(float(layout.blank(top).abs().max()) for top in tops))
     if not parity <= allowed:
         home = "unrolled" if isinstance(rnn, Recurrent) else "torch.nn"
@@ -211,7 +177,7 @@ def _open_layers(
             f"{allowed:g} in {x.dtype}: is its forward the one of {home}?"
         )
     nested = rnn.bidirectional and rnn.num_layers > 1
-    return Opened(
+    return OpenedNetwork(
         directions=tuple(tuple(stack[-1:] if rnn.bidirectional else stack) for stack in layers),
         outputs=tops,
         layout=layout,
@@ -220,29 +186,29 @@ def _open_layers(
     )
 
 
-def _state_part(part: Tensor, label: str, dtype: torch.dtype, mixing: bool) -> Tensor:
-    _finite(part, label)
-    return _of_type(part, f"the numbers of {label}", dtype, mixing)
+def _state_part(part: Tensor, label: str, dtype: torch.dtype, autocast: bool) -> Tensor:
+    _check_finite(part, label)
+    return _converted(part, f"the numbers of {label}", dtype, autocast)
 
 
 def _open_cell(
-    cell: Cell, inputs: Tensor | PackedSequence, lengths: Lengths, state: InitialState, mixing: bool
-) -> Opened:
-    """Open a single cell of ours: its own unrolling is the network."""
+    cell: Cell, inputs: Tensor | PackedSequence, lengths: Lengths, state: InitialState, autocast: bool
+) -> OpenedNetwork:
+    """Run a single cell of ours; no other implementation exists to compare it with."""
     if not (state is None or isinstance(state, Tensor)):
         kind = type(state).__name__
         raise UsageError(f"the state is a {kind}; expected a flat one for a cell, shape (batch, state)")
     x, layout = read_batch(inputs, cell.input_size, False, lengths)
-    _finite(x, "inputs")
+    _check_finite(x, "inputs")
     own_type = next((p.dtype for p in cell.parameters()), x.dtype)
     dtype = torch.float32 if own_type in HALVES else own_type
-    x = _of_type(x, "inputs", own_type, mixing).to(dtype)
+    x = _converted(x, "inputs", own_type, autocast).to(dtype)
     if state is not None:
-        state = _state_part(state, "the state", own_type, mixing).to(dtype)
-    cell = _still_cell(cell, dtype)
+        state = _state_part(state, "the state", own_type, autocast).to(dtype)
+    cell = _eval_cell(cell, dtype)
     trace = cell.run(x, state)
-    _finite(trace.image, "states")
-    return Opened(
+    _check_finite(trace.image, "states")
+    return OpenedNetwork(
         directions=((trace,),),
         outputs=(cell.hidden(trace.image),),
         layout=layout,

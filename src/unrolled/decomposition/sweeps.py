@@ -1,15 +1,15 @@
-r"""The sweeps over an affine recurrence: forward blocks give every term, one adjoint sweep gives one account.
+r"""Sweeps over an affine recurrence: forward for every term, backward for one readout.
 
-Forward, the block V_t = [A_t V_{t-1}, g_t] holds every n-gram that ends at t: T(T-1)/2 applications of an operator for
-the whole triangle, as products over (starts x batch). Backward, u_t = w_t + A_{t+1}ᵀ u_{t+1} collects what every
-start contributes to Σ_t w_tᵀ s_t in T applications: the price of a backward pass.
+Forward, the block V_t = [A_t V_{t-1}, g_t] holds every n-gram that ends at t. The whole triangle takes T(T-1)/2
+applications of an operator, done as products over (starts x batch). Backward, u_t = w_t + A_{t+1}ᵀ u_{t+1} collects the
+contribution of every start to Σ_t w_tᵀ s_t in T applications: the cost of a backward pass.
 
-Scores alone come cheaper than vectors: cut the sentence in two, sweep the left part forward and the right part
-backward, and let the two meet. Every score across the cut is then one inner product, d multiplications instead of d²,
-and for one class half the applications are saved.
+Scores are cheaper than vectors. Cut the sentence in two, sweep the left part forward and the right part backward: every
+score across the cut is then one inner product, d multiplications instead of d². For one class this saves half of the
+applications.
 
-A term that has died away, some twelve orders of magnitude below rounding, is let go: its numbers would soon be
-subnormal, which processors multiply a hundred times more slowly, and a long document is mostly such terms.
+A term about twelve orders of magnitude below rounding is dropped. Its numbers would soon be subnormal, which processors
+multiply about a hundred times more slowly, and most terms of a long document are that small.
 """
 
 from __future__ import annotations
@@ -24,53 +24,46 @@ from torch import Tensor
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.linalg.workspace import Workspace
 
-__all__ = ["Block", "adjoint", "blocks", "running", "scores"]
+__all__ = ["TermBlock", "adjoint_sweep", "forward_sweep", "running_sum", "scores"]
+
+# Steps between two checks for negligible terms.
+CHECK_EVERY = 16
 
 
-# How many steps pass between two looks at what has died away.
-PATIENCE = 16
-
-
-def _dead(block: Tensor, scale: float) -> Tensor:
-    """Say of every column whether it has died away: smaller than the root of the least normal number, times a scale."""
+def _negligible(block: Tensor, scale: float) -> Tensor:
+    """Flag the columns smaller than the root of the least normal number, times a scale."""
     return block.abs().amax(dim=(1, 2)) < scale * torch.finfo(block.dtype).tiny ** 0.5
 
 
-def _leading(flags: Tensor) -> int:
-    """Count how many flags are set before the first that is not."""
+def _count_leading(flags: Tensor) -> int:
+    """Count the flags before the first that is not set."""
     return int(flags.long().cumprod(dim=0).sum())
 
 
 @dataclass(frozen=True)
-class Block:
-    """Everything that ends at one position."""
+class TermBlock:
+    """All terms that end at one position."""
 
     time: int
     initial: Tensor
-    """What is left of the initial state, shape (batch, state)."""
+    """The initial state's term, shape (batch, state)."""
     older: Tensor
-    """The sum of the n-grams that the window has dropped, shape (batch, state)."""
+    """Sum of the n-grams longer than the window, shape (batch, state)."""
     terms: Tensor
-    """v_{i:t} for the starts i still held, shape (starts, batch, state); the last one is the unigram g_t. Starts before
-    them have left the window or died away."""
+    """v_{i:t} for the starts i from ``first`` to t, shape (starts, batch, state). Earlier starts are outside the window
+    or negligible."""
     first: int
-    """The start of the first of them."""
 
 
-def blocks(sequence: AffineSequence, window: int | None = None) -> Iterator[Block]:
-    """Sweep forward over all n-grams.
+def forward_sweep(sequence: AffineSequence, window: int | None = None) -> Iterator[TermBlock]:
+    """Sweep forward over all n-grams of at most ``window`` tokens; all if None.
 
-    Args:
-        sequence: the affine recurrence.
-        window: how many starts to hold; all when None. What falls out is kept as one sum, so nothing is lost.
-
-    Yields:
-        A block a position. Its tensors are views, overwritten by the steps that follow.
+    Each step yields a block whose tensors are views, which later steps overwrite.
     """
     time, batch, size = sequence.g.shape
     held = time if window is None else min(window, time)
     initial = sequence.initial
-    # Up to two lines ride along in front of the terms, where they are needed: the initial state, and what fell out.
+    # In front of the terms: the initial state's, and the sum of those outside the window, where they are needed.
     carries, drops = bool(initial.any()), held < time
     head = int(carries) + int(drops)
     lines, spare = sequence.g.new_zeros(2, head + held, batch, size)
@@ -91,13 +84,13 @@ def blocks(sequence: AffineSequence, window: int | None = None) -> Iterator[Bloc
             lines, spare = spare, lines
         lines[head + count] = sequence.g[t]
         count += 1
-        if t % PATIENCE == PATIENCE - 1:
-            gone = _leading(_dead(lines[head : head + count], scale))
+        if t % CHECK_EVERY == CHECK_EVERY - 1:
+            gone = _count_leading(_negligible(lines[head : head + count], scale))
             if gone:
                 spare[:head], spare[head : head + count - gone] = lines[:head], lines[head + gone : head + count]
                 lines, spare = spare, lines
                 count -= gone
-        yield Block(
+        yield TermBlock(
             t,
             lines[0] if carries else none,
             lines[head - 1] if drops else none,
@@ -106,15 +99,8 @@ def blocks(sequence: AffineSequence, window: int | None = None) -> Iterator[Bloc
         )
 
 
-def running(sequence: AffineSequence) -> Tensor:
-    """Sum all terms at every position: the state as the expansion has it.
-
-    Args:
-        sequence: the affine recurrence.
-
-    Returns:
-        Σ_i v_{i:t} + A_t … A_1 s_0, shape (time, batch, state).
-    """
+def running_sum(sequence: AffineSequence) -> Tensor:
+    """Sum all terms at every position, the initial state's among them, shape (time, batch, state)."""
     states = torch.empty_like(sequence.g)
     current, workspace = sequence.initial, Workspace()
     for t, g in enumerate(sequence.g):
@@ -123,11 +109,11 @@ def running(sequence: AffineSequence) -> Tensor:
     return states
 
 
-def adjoint(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Tensor]:
-    """Sweep backward: what every start, and the initial state, contributes to Σ_t w_tᵀ s_t.
+def adjoint_sweep(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Tensor]:
+    """Sweep backward for the contributions of every start and of the initial state to Σ_t w_tᵀ s_t.
 
     Args:
-        sequence: the affine recurrence.
+        sequence: The affine recurrence.
         readout: w_t, shape (time, classes, batch, state).
 
     Returns:
@@ -144,21 +130,17 @@ def adjoint(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scores(sequence: AffineSequence, weight: Tensor) -> Tensor:
-    """Score every n-gram without keeping its vector: wᵀ A_t … A_{i+1} g_i for all i <= t.
+    """Score every n-gram, wᵀ A_t … A_{i+1} g_i, without storing its vector.
 
-    Args:
-        sequence: the affine recurrence.
-        weight: w of each class, shape (classes, state).
-
-    Returns:
-        Shape (end, start, classes, batch); zero where start > end.
+    ``weight`` is w of each class, shape (classes, state). The result has shape (end, start, classes, batch); it is
+    zero where start > end.
     """
     time, batch, size = sequence.g.shape
     classes = weight.shape[0]
     result = sequence.g.new_zeros(time, time, classes, batch)
     # A column to the left of the cut is a start, one to the right an end of one class: the cut balances the two.
     cut = max(1, round(time * classes / (classes + 1)))
-    for block in islice(blocks(sequence), cut):
+    for block in islice(forward_sweep(sequence), cut):
         result[block.time, block.first : block.time + 1] = (block.terms @ weight.T).transpose(1, 2)
     starts, born = block.terms, block.first
     ends, spare = sequence.g.new_empty(2, (time - cut) * classes, batch, size)
@@ -169,8 +151,8 @@ def scores(sequence: AffineSequence, weight: Tensor) -> Tensor:
         result[t:last, t] = torch.einsum("nbs,bs->nb", ends[here], sequence.g[t]).view(-1, classes, batch)
         sequence.apply_transpose(t, ends[here], spare[here], workspace)
         ends, spare = spare, ends
-        if t % PATIENCE == 0:
-            last -= _leading(_dead(ends[here], scale).view(-1, classes).all(dim=1).flip(0))
+        if t % CHECK_EVERY == 0:
+            last -= _count_leading(_negligible(ends[here], scale).view(-1, classes).all(dim=1).flip(0))
     ends = ends.view(time - cut, classes, batch, size)[: last - cut]
     result[cut:last, born:cut] = torch.einsum("ecbs,ibs->eicb", ends, starts)
     return result

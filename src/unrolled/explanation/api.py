@@ -5,18 +5,18 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from unrolled.decomposition.affine_sequence import expand
-from unrolled.decomposition.ledger import Ledger, Triangle
-from unrolled.decomposition.triangle import read
+from unrolled.decomposition.affine_sequence import expand_layers
+from unrolled.decomposition.attribution import Ledger, Triangle
+from unrolled.decomposition.score_ngrams import score_ngrams
 from unrolled.errors import UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.explanation import Explanation
-from unrolled.explanation.find_network import find_recurrent
-from unrolled.explanation.labels import Tokens, label
-from unrolled.explanation.observe import observe
+from unrolled.explanation.find_network import find_network
+from unrolled.explanation.preserve_model import borrowed
 from unrolled.explanation.readout import Target, readout
-from unrolled.explanation.restore_state import borrowed
+from unrolled.explanation.record_forward import observe
+from unrolled.explanation.token_names import Tokens, label
 
 __all__ = ["explain"]
 
@@ -44,7 +44,7 @@ def explain(
     rnn: str | nn.Module | None = None,
     **kwargs: object,
 ) -> Explanation | list[Explanation]:
-    r"""Account for one logit of any model that has a recurrent network in it.
+    r"""Attribution for one logit of any model that has a recurrent network in it.
 
     .. math:: F(H) = \sum_t \sum_i w_t^\top v_{i:t} + \text{initial state} + F(0) + \text{remainder}
 
@@ -77,16 +77,17 @@ def explain(
     if not isinstance(model, nn.Module):
         raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module")
     chosen = resolve(expansion)
-    _, network = find_recurrent(model, rnn)
+    _, network = find_network(model, rnn)
     with borrowed(model):
         observation = observe(model, network, args, kwargs)
         found = readout(observation, target)
         opened = observation.opened
         with torch.no_grad():
             sequences = tuple(
-                tuple(expand(layers, member, TOLERANCE) for member in chosen.members()) for layers in opened.directions
+                tuple(expand_layers(layers, member, TOLERANCE) for member in chosen.members())
+                for layers in opened.directions
             )
-            reading = read(opened, sequences, found.weights)
+            ngram_scores = score_ngrams(opened, sequences, found.weights)
     lengths, time = opened.lengths[found.order].tolist(), opened.outputs[0].shape[0]
     labels = label(tokens, lengths, time, (*args, *kwargs.values()), network.batch_first)
     name = f"output {target}"
@@ -96,10 +97,10 @@ def explain(
     explanations = []
     for b, (words, row) in enumerate(zip(labels, found.order.tolist(), strict=True)):
         n = len(words)
-        triangle = Triangle(reading.scores[row, :, :n, :n], reading.contributions[row, :, :n, :n])
+        triangle = Triangle(ngram_scores.scores[row, :, :n, :n], ngram_scores.contributions[row, :, :n, :n])
         logit, bias = float(found.logit[b]), float(found.bias[b])
-        residual = float(reading.residual[row])
-        ngrams, initial = float(triangle.contributions.sum()), float(reading.initial[row])
+        residual = float(ngram_scores.residual[row])
+        ngrams, initial = float(triangle.contributions.sum()), float(ngram_scores.initial[row])
         explanations.append(
             Explanation(
                 tokens=words,

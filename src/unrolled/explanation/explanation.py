@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unrolled.decomposition.ledger import Account
+from unrolled.decomposition.attribution import Attribution
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +17,7 @@ __all__ = ["Explanation"]
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(Account):
+class Explanation(Attribution):
     """Where one logit of one sequence came from, and the ways to look at it.
 
     Example:
@@ -51,7 +51,7 @@ class Explanation(Account):
 
         return triangle_figure(self, quantity, limit)
 
-    def save_html(self, path: str | Path, *others: Account) -> Path:
+    def save_html(self, path: str | Path, *others: Attribution) -> Path:
         """Write one self-contained page: the sentence, the triangle, the ledger.
 
         Args:

@@ -7,10 +7,10 @@ from torch import nn
 from unrolled.decomposition.open_network import Network
 from unrolled.errors import UnknownNameError, UsageError
 
-__all__ = ["find_recurrent"]
+__all__ = ["find_network"]
 
 
-def find_recurrent(model: nn.Module, rnn: str | nn.Module | None = None) -> tuple[str, Network]:
+def find_network(model: nn.Module, rnn: str | nn.Module | None = None) -> tuple[str, Network]:
     """Find the recurrent network inside a model.
 
     Args:

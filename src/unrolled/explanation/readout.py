@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
-from unrolled.explanation.observe import Observation
+from unrolled.explanation.record_forward import RecordedForward
 from unrolled.linalg.adaptive_quadrature import partition
 
 __all__ = ["Readout", "Target", "read_target", "readout"]
@@ -100,7 +100,7 @@ def read_target(answer: object, target: Target, batch: int) -> Tensor:
     return answer[:, index]
 
 
-def readout(observation: Observation, target: Target) -> Readout:
+def readout(observation: RecordedForward, target: Target) -> Readout:
     """Average the readout of a target along the ray from zero to the states.
 
     Args:
@@ -235,7 +235,7 @@ def _probes(states: tuple[Tensor, ...]) -> Iterator[tuple[Tensor, ...]]:
         yield tuple(torch.randn(s.shape, generator=generator).to(s) * s.abs().amax() for s in states)
 
 
-def _notes(observation: Observation) -> tuple[str, ...]:
+def _notes(observation: RecordedForward) -> tuple[str, ...]:
     """Say what stands in the bias beside the model's own constants."""
     rnn = observation.rnn
     if rnn.bidirectional and rnn.num_layers > 1:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.ledger import Account
+from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import NonFiniteError, UsageError
 
 if TYPE_CHECKING:
@@ -136,13 +136,13 @@ def ink(background: str) -> str:
     return _DARK if on_dark >= on_light else _LIGHT
 
 
-def _shown(account: Account, quantity: Quantity) -> list[Tensor]:
+def _shown(account: Attribution, quantity: Quantity) -> list[Tensor]:
     if quantity == "score":
         return [account.triangle.scores, account.token_scores]
     return [account.triangle.contributions]
 
 
-def shared_limit(accounts: Sequence[Account], quantity: Quantity = "score") -> float:
+def shared_limit(accounts: Sequence[Attribution], quantity: Quantity = "score") -> float:
     """Find the one limit for accounts that are shown side by side.
 
     It is set by the exact expansions among them: an inexact one can be off by any factor, and would bleach

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unrolled.atomic_write import atomic_write
-from unrolled.decomposition.ledger import Account
+from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.extras import require_extra
 from unrolled.report.colour import Quantity, colour, colour_map, ink, shared_limit
@@ -35,7 +35,7 @@ _HEAD = 0.85
 """Inches above the triangles, for the heading."""
 
 
-def triangle_figure(account: Account, quantity: Quantity = "score", limit: float | None = None) -> Figure:
+def triangle_figure(account: Attribution, quantity: Quantity = "score", limit: float | None = None) -> Figure:
     """Draw the triangle of n-grams, one panel a direction, above the ledger in one line.
 
     A row holds the n-grams of one length, each centred over its tokens; the top is the whole sentence.
@@ -95,7 +95,7 @@ def triangle_figure(account: Account, quantity: Quantity = "score", limit: float
     return figure
 
 
-def _draw_cells(axes: Axes, account: Account, d: int, quantity: Quantity, ends: float) -> None:
+def _draw_cells(axes: Axes, account: Attribution, d: int, quantity: Quantity, ends: float) -> None:
     from matplotlib.collections import PolyCollection
 
     count = len(account)
@@ -122,7 +122,7 @@ def _draw_cells(axes: Axes, account: Account, d: int, quantity: Quantity, ends: 
             )
 
 
-def _write_tokens(axes: Axes, account: Account, cell: float, flat: bool) -> None:
+def _write_tokens(axes: Axes, account: Attribution, cell: float, flat: bool) -> None:
     """Write the sentence under its triangle: upright where all its words fit, else aslant."""
     every = -(-len(account) // _LABELLED)
     for k, token in enumerate(account.tokens):
@@ -158,7 +158,7 @@ def _draw_scale(
     bar.set_label(_UNIT[quantity], fontsize=8, color=_INK)
 
 
-def _write_heading(figure: Figure, account: Account, left: float, tall: float) -> None:
+def _write_heading(figure: Figure, account: Attribution, left: float, tall: float) -> None:
     ledger = account.ledger
     sum_line = " + ".join(
         f"{name} {minus(signed(value))}"
@@ -180,7 +180,7 @@ def _write_heading(figure: Figure, account: Account, left: float, tall: float) -
 
 
 def save_figure(
-    path: str | os.PathLike[str], account: Account, quantity: Quantity = "score", limit: float | None = None
+    path: str | os.PathLike[str], account: Attribution, quantity: Quantity = "score", limit: float | None = None
 ) -> None:
     """Save the figure of :func:`triangle_figure`, whole or not at all.
 

@@ -23,13 +23,13 @@ import os
 from collections.abc import Sequence
 
 from unrolled.atomic_write import atomic_write
-from unrolled.decomposition.ledger import Account
+from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import NonFiniteError
 
 __all__ = ["save_json", "to_json"]
 
 
-def _record(account: Account) -> dict[str, object]:
+def _record(account: Attribution) -> dict[str, object]:
     return {
         "target": account.target,
         "expansion": account.expansion,
@@ -47,7 +47,7 @@ def _record(account: Account) -> dict[str, object]:
     }
 
 
-def to_json(accounts: Sequence[Account]) -> str:
+def to_json(accounts: Sequence[Attribution]) -> str:
     """Write accounts as JSON, by the schema above.
 
     Args:
@@ -70,7 +70,7 @@ def to_json(accounts: Sequence[Account]) -> str:
         raise NonFiniteError("an account holds NaN or infinity, which JSON cannot write; expected numbers") from error
 
 
-def save_json(path: str | os.PathLike[str], accounts: Sequence[Account]) -> None:
+def save_json(path: str | os.PathLike[str], accounts: Sequence[Attribution]) -> None:
     """Write accounts to a JSON file, whole or not at all.
 
     Args:

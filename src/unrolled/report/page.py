@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from unrolled.atomic_write import atomic_write
-from unrolled.decomposition.ledger import Account, NGram
+from unrolled.decomposition.attribution import Attribution, NGram
 from unrolled.errors import UsageError
 from unrolled.report.colour import SCALE, STEPS, ink, shared_limit, step
 from unrolled.report.formatting import clip, minus, signed, size, visible
@@ -35,7 +35,7 @@ def _phrase(ngram: NGram) -> str:
     return clip(visible(ngram.text), 120)
 
 
-def _largest(account: Account, count: int) -> list[NGram]:
+def _largest(account: Attribution, count: int) -> list[NGram]:
     """List the n-grams that contributed most, without those that the model never reads."""
     return [ngram for ngram in account.top(count) if ngram.contribution != 0]
 
@@ -94,7 +94,7 @@ def _json(data: object) -> Markup:
     return _trusted(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def render_page(accounts: Sequence[Account], title: str | None = None) -> str:
+def render_page(accounts: Sequence[Attribution], title: str | None = None) -> str:
     """Draw accounts of one output, by different expansions, as one self-contained HTML page.
 
     The triangle holds at most :data:`~unrolled.report.page_view.CELLS` cells: of more than 109 tokens, only
@@ -145,7 +145,7 @@ def render_page(accounts: Sequence[Account], title: str | None = None) -> str:
     )
 
 
-def save_page(path: str | os.PathLike[str], accounts: Sequence[Account], title: str | None = None) -> None:
+def save_page(path: str | os.PathLike[str], accounts: Sequence[Attribution], title: str | None = None) -> None:
     """Write the page of :func:`render_page` to a file, whole or not at all.
 
     Args:
@@ -161,7 +161,7 @@ def save_page(path: str | os.PathLike[str], accounts: Sequence[Account], title: 
     atomic_write(path, render_page(accounts, title).encode())
 
 
-def render_fragment(account: Account) -> str:
+def render_fragment(account: Attribution) -> str:
     """Draw an account as a piece of HTML for a notebook: static, escaped, without script or style sheet.
 
     Args:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.ledger import Account, Ledger
+from unrolled.decomposition.attribution import Attribution, Ledger
 from unrolled.errors import UsageError
 from unrolled.report.formatting import clip, visible
 
@@ -73,7 +73,7 @@ def waterfall(ledger: Ledger) -> list[Bar]:
     ]
 
 
-def labels(accounts: Sequence[Account]) -> list[str]:
+def labels(accounts: Sequence[Attribution]) -> list[str]:
     """Name each account by what sets it apart: its expansion, then its target, then its place in the list.
 
     Args:
@@ -87,7 +87,7 @@ def labels(accounts: Sequence[Account]) -> list[str]:
     return [f"{name} ({k + 1})" if plain.count(name) > 1 else name for k, name in enumerate(plain)]
 
 
-def longest_shown(account: Account) -> int:
+def longest_shown(account: Attribution) -> int:
     """Give the length of the longest n-grams that the page's triangle holds.
 
     Args:
@@ -123,7 +123,7 @@ def _short(numbers: list[list[float]]) -> list[list[float]]:
     return [[float(f"{x:.6g}") for x in row] for row in numbers]
 
 
-def payload(account: Account, label: str) -> dict[str, object]:
+def payload(account: Attribution, label: str) -> dict[str, object]:
     """Collect what the page's script draws the triangles from.
 
     Args:

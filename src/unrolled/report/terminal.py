@@ -15,7 +15,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from unrolled.decomposition.ledger import Account
+from unrolled.decomposition.attribution import Attribution
 from unrolled.report.colour import colour, ink, shared_limit
 from unrolled.report.formatting import brief, clip, signed, size, visible
 from unrolled.report.page_view import rows
@@ -40,7 +40,7 @@ def _fit(text: str, width: int) -> str:
     return set_cell_size(" " * before + text, width)
 
 
-def _heading(account: Account) -> Text:
+def _heading(account: Attribution) -> Text:
     exact = "exact" if account.exact else "not exact"
     local = "local" if account.local else "not local"
     return Text.assemble(
@@ -54,7 +54,7 @@ def _heading(account: Account) -> Text:
 class _Sentence:
     """Each token over its total, as many to a line as fit."""
 
-    account: Account
+    account: Attribution
     limit: float
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -74,7 +74,7 @@ class _Sentence:
 class _Pyramid:
     """The triangle of scores, where the terminal is wide enough for it."""
 
-    account: Account
+    account: Attribution
     d: int
     limit: float
 
@@ -94,7 +94,7 @@ class _Pyramid:
         yield Text("".join(_fit(visible(token), _CELL - 1) + " " for token in account.tokens))
 
 
-def _ledger(account: Account) -> Table:
+def _ledger(account: Attribution) -> Table:
     ledger = account.ledger
     table = Table.grid(padding=(0, 2))
     table.add_column()
@@ -111,7 +111,7 @@ def _ledger(account: Account) -> Table:
     return table
 
 
-def _top(account: Account, limit: float, count: int) -> Table:
+def _top(account: Attribution, limit: float, count: int) -> Table:
     both = len(account.directions) > 1
     table = Table(box=None, padding=(0, 2, 0, 0), header_style=_FAINT, pad_edge=False)
     # Only the words give way where the terminal is narrow.
@@ -130,9 +130,9 @@ def _top(account: Account, limit: float, count: int) -> Table:
     return table
 
 
-def _small_print(account: Account) -> Text:
+def _small_print(account: Attribution) -> Text:
     lines = [
-        f"remainder {size(account.closes)} of the logit, residual {size(account.residual)}, "
+        f"remainder {size(account.relative_remainder)} of the logit, residual {size(account.residual)}, "
         f"parity {size(account.parity)}"
     ]
     if account.scope != "tokens":
@@ -141,7 +141,7 @@ def _small_print(account: Account) -> Text:
     return Text("\n".join(lines), style=_FAINT)
 
 
-def render(account: Account, limit: float | None = None, top: int = _TOP) -> RenderableType:
+def render(account: Attribution, limit: float | None = None, top: int = _TOP) -> RenderableType:
     """Draw an account for a terminal.
 
     Args:
@@ -164,7 +164,7 @@ def render(account: Account, limit: float | None = None, top: int = _TOP) -> Ren
     return Group(*[part for block in blocks for part in (block, Text())][:-1])
 
 
-def to_text(account: Account, width: int = 100, colour: bool = False, top: int = _TOP) -> str:
+def to_text(account: Attribution, width: int = 100, colour: bool = False, top: int = _TOP) -> str:
     """Write an account as text.
 
     Args:

@@ -19,11 +19,11 @@ from unrolled.errors import DataError, FileError, NonFiniteError, UsageError
 from unrolled.weights.classifier import LastStateClassifier
 from unrolled.weights.recurrent_weights import RecurrentWeights, describe
 
-__all__ = ["BareNetwork", "load_bare", "read_tensors"]
+__all__ = ["LoadedClassifier", "load_classifier", "read_tensors"]
 
 
 @dataclass(frozen=True)
-class BareNetwork:
+class LoadedClassifier:
     """What was made of a file of weights."""
 
     model: LastStateClassifier
@@ -69,7 +69,7 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     return tensors
 
 
-def load_bare(
+def load_classifier(
     path: str | os.PathLike[str],
     *,
     words: int,
@@ -77,7 +77,7 @@ def load_bare(
     embedding: str | None = None,
     head: str | None = None,
     nonlinearity: str | None = None,
-) -> BareNetwork:
+) -> LoadedClassifier:
     """Build a classifier out of a file of weights.
 
     Args:
@@ -119,7 +119,7 @@ def load_bare(
             f"{_bias_name(name)} does not fit {name}: expected {len(matrix)} numbers, one a class"
         ) from None
     model = LastStateClassifier(nn.Embedding.from_pretrained(table), network, readout)
-    return BareNetwork(model.eval(), tuple(rest))
+    return LoadedClassifier(model.eval(), tuple(rest))
 
 
 def _matrices(tensors: Mapping[str, Tensor], columns: int) -> dict[str, Tensor]:

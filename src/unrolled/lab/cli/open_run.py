@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unrolled.cli.open_weights import mark_unknown, note_unknown
-from unrolled.cli.question import Case
+from unrolled.cli.prepared_input import PreparedInput
 from unrolled.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ def has_recurrent_network(model: nn.Module) -> bool:
     return any(isinstance(part, Network) for part in model.modules())
 
 
-def open_run_folder(folder: Path, sentence: str, at: int | None = None) -> Case:
+def open_run_folder(folder: Path, sentence: str, at: int | None = None) -> PreparedInput:
     """Load a run folder and open it; see :func:`open_run`."""
     from unrolled.lab.training.run_folder import load_run
 
     return open_run(load_run(folder), sentence, at)
 
 
-def open_run(run: Run, sentence: str, at: int | None = None) -> Case:
+def open_run(run: Run, sentence: str, at: int | None = None) -> PreparedInput:
     """Prepare a trained model and a sentence to be explained."""
     from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 
@@ -40,12 +40,12 @@ def open_run(run: Run, sentence: str, at: int | None = None) -> Case:
             f"{run.folder} was trained with {run.task.architecture.encoder}, which is no recurrent network; "
             "expected a run of rnn, gru, lstm or a recurrent cell"
         )
-    reading = run.task.prepare(run.model, sentence, at)
-    return Case(
-        model=reading.model,
-        inputs=reading.inputs,
-        tokens=mark_unknown(reading.tokens, reading.unknown),
-        labels=reading.outputs,
-        notes=note_unknown(reading.unknown, UNKNOWN_WORD),
-        rnn=reading.rnn,
+    prepared = run.task.prepare(run.model, sentence, at)
+    return PreparedInput(
+        model=prepared.model,
+        inputs=prepared.inputs,
+        tokens=mark_unknown(prepared.tokens, prepared.unknown),
+        labels=prepared.outputs,
+        notes=note_unknown(prepared.unknown, UNKNOWN_WORD),
+        rnn=prepared.rnn,
     )

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.open_network import cells_of
+from unrolled.decomposition.open_network import build_cells
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.language_model import LanguageModel
 
@@ -27,7 +27,7 @@ def unit_values(model: LanguageModel, vocabulary: Vocabulary, text: str, columns
     (time, columns, units).
     """
     assert isinstance(model.encoder, nn.RNNBase)
-    ((cell,),) = cells_of(model.encoder, torch.float32)
+    ((cell,),) = build_cells(model.encoder, torch.float32)
     tokens = torch.tensor(vocabulary.encode(text)).view(columns, -1)
     return cell.unroll(model.embedding(tokens).transpose(0, 1))[1:]
 

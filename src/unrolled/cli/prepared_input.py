@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from unrolled.explanation.explanation import Explanation
 
-__all__ = ["Case", "Question"]
+__all__ = ["ChosenTarget", "PreparedInput"]
 
 
 @dataclass(frozen=True)
-class Case:
+class PreparedInput:
     """A model about to be asked about one sentence."""
 
     model: nn.Module
@@ -74,7 +74,7 @@ class Case:
             raise UsageError(f"class {wanted} is out of range; expected 0 to {classes - 1}")
         return int(wanted)
 
-    def ask(self, target: str | None = None, against: str | None = None) -> Question:
+    def ask(self, target: str | None = None, against: str | None = None) -> ChosenTarget:
         """Decide which number is to be explained.
 
         Args:
@@ -95,14 +95,14 @@ class Case:
         other = None if against is None else self.find(against, len(logits))
         if chosen == other:
             raise UsageError(f"{self.name(chosen)} against itself; expected two different classes")
-        return Question(self, tuple(logits), chosen, other)
+        return ChosenTarget(self, tuple(logits), chosen, other)
 
 
 @dataclass(frozen=True)
-class Question:
+class ChosenTarget:
     """A case and the number to be explained: a logit, or the difference of two."""
 
-    case: Case
+    case: PreparedInput
     logits: tuple[float, ...]
     target: int
     against: int | None

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.decomposition.eval_mode import evaluating
+from unrolled.decomposition.eval_mode import eval_mode
 
 __all__ = ["borrowed", "copied"]
 
@@ -31,7 +31,7 @@ def borrowed(model: nn.Module) -> Iterator[None]:
     kept = [(space, dict(space)) for space in spaces if type(space) is dict]  # a scripted module has its own kind
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     try:
-        with evaluating(model):
+        with eval_mode(model):
             yield
     finally:
         with torch.no_grad():

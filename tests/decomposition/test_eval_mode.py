@@ -15,7 +15,7 @@ import unrolled
 from unrolled.cells import CELLS, recurrent
 from unrolled.cells.base import Cell
 from unrolled.cells.recurrent import Recurrent
-from unrolled.decomposition.eval_mode import evaluating, still
+from unrolled.decomposition.eval_mode import eval_copy, eval_mode
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 
 B, T, E, D = 2, 5, 3, 4
@@ -92,7 +92,7 @@ def test_every_module_gets_its_own_mode_back_even_after_an_error():
     modes = [each.training for each in network.modules()]
 
     def fail():
-        with evaluating(network):
+        with eval_mode(network):
             assert not any(each.training for each in network.modules())
             raise KeyError
 
@@ -105,7 +105,7 @@ def test_every_module_gets_its_own_mode_back_even_after_an_error():
 @pytest.mark.parametrize("name", CELLS.names())
 def test_a_twin_shares_its_weights_and_nothing_of_its_mode(name):
     cell = CELLS.get(name)(E, 2 * E)
-    twin = still(cell)
+    twin = eval_copy(cell)
     assert type(twin) is type(cell)
     assert [id(p) for p in twin.parameters()] == [id(p) for p in cell.parameters()]
     assert not any(each.training for each in twin.modules())

@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.batch_layout import InitialState, Lengths
-from unrolled.decomposition.open_network import Network, Opened, open_network
+from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
 from unrolled.errors import ShapeError, UsageError
-from unrolled.explanation.restore_state import copied
+from unrolled.explanation.preserve_model import copied
 
-__all__ = ["Observation", "observe"]
+__all__ = ["RecordedForward", "observe"]
 
 
 @dataclass(frozen=True)
-class Observation:
+class RecordedForward:
     """What one forward pass of the model showed of its recurrent network."""
 
     model: nn.Module
@@ -33,7 +33,7 @@ class Observation:
     """Runs the model again on the same arguments."""
     answer: object
     """What the model returned."""
-    opened: Opened
+    opened: OpenedNetwork
     final: tuple[Tensor, ...]
     """The network's final states: (h_n,), or (h_n, c_n) with all that is not hidden output."""
 
@@ -90,7 +90,7 @@ class Observation:
         return self.opened.layout.restore(torch.cat(tops, dim=-1)), final
 
 
-def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]) -> Observation:
+def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]) -> RecordedForward:
     """Run a model once and open the recurrent network inside it on what it was given there.
 
     Args:
@@ -149,7 +149,7 @@ def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: di
     final = result[1]
     with torch.no_grad():
         opened = open_network(rnn, inputs, cast("Lengths", named.get("lengths")), cast("InitialState", state))
-    return Observation(
+    return RecordedForward(
         model,
         rnn,
         run,

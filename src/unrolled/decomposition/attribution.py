@@ -1,0 +1,245 @@
+"""The attribution of one output: what each n-gram contributed, and what is left over.
+
+For a target logit F(H), read from the states H of a recurrent network, with H_t = Σ_i v_{i:t} + initial state,
+
+    logit = Σ_t Σ_i w_tᵀ v_{i:t}  +  initial state  +  bias F(0)  +  remainder
+
+where w_t is the gradient of the logit by the state at position t, averaged along the line from 0 to H. Every n-gram
+has two numbers, both in units of the logit:
+
+- its **contribution** w_tᵀ v_{i:t}: its part of this logit. All contributions add up to ``ledger["ngrams"]``.
+  If the model reads only its last state, only n-grams that end there contribute.
+- its **score** rᵀ v_{i:t} with r = Σ_t w_t: what it would contribute if the model read the position where it ends.
+  For a linear readout of the last or of the mean state, r is the class weight, and this is the papers' polarity score.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+
+from torch import Tensor
+
+from unrolled.errors import UsageError
+
+__all__ = ["Attribution", "Ledger", "NGram", "Triangle"]
+
+
+@dataclass(frozen=True)
+class Ledger(Mapping[str, float]):
+    """The parts of a logit: logit = ngrams + initial + bias + remainder.
+
+    A read-only mapping as well: ``ledger["bias"]``, ``dict(ledger)``.
+
+    Example:
+        >>> from unrolled import Ledger
+        >>> ledger = Ledger(ngrams=1.5, initial=0.0, bias=0.25, remainder=0.0, logit=1.75)
+        >>> ledger.bias == ledger["bias"]
+        True
+    """
+
+    ngrams: float
+    """Sum of the contributions of all n-grams."""
+    initial: float
+    """Contribution of the initial state, carried through the whole sequence."""
+    bias: float
+    """F(0): the logit that the model gives when the recurrent states it reads are zero."""
+    remainder: float
+    """What the first three leave over: the error of the expansion, of the quadrature and of rounding."""
+    logit: float
+    """The output of the model."""
+
+    def __getitem__(self, key: str) -> float:
+        if key not in self.__dataclass_fields__:
+            raise KeyError(key)
+        return float(getattr(self, key))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__dataclass_fields__)
+
+    def __len__(self) -> int:
+        return len(self.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class NGram:
+    """One n-gram of a sentence, the tokens ``[start, stop)``, as one direction of the network reads it."""
+
+    start: int
+    stop: int
+    text: str
+    direction: str
+    score: float
+    contribution: float
+
+    @property
+    def order(self) -> int:
+        """Number of tokens."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """The two numbers of every n-gram, by direction, position read and position entered.
+
+    ``scores[d, t, i]`` belongs to the n-gram that enters at token i and is read at token t. Forward it spans
+    ``[i, t + 1)`` with i <= t; backward it spans ``[t, i + 1)`` with i >= t. All other entries are zero.
+    """
+
+    scores: Tensor
+    """Shape (directions, time, time)."""
+    contributions: Tensor
+    """Shape (directions, time, time)."""
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The n-grams and the ledger of one logit of one sequence. All tensors are float64 on the CPU."""
+
+    tokens: tuple[str, ...]
+    directions: tuple[str, ...]
+    """``("forward",)`` or ``("forward", "backward")``."""
+    triangle: Triangle
+    ledger: Ledger
+    target: str
+    """Name of the logit: ``"output 1"``, or a class."""
+    expansion: str
+    exact: bool
+    """Whether the n-grams of this expansion sum to the state."""
+    local: bool
+    """Whether an n-gram's term depends on its own tokens alone."""
+    residual: float
+    """Largest relative error, over positions, of the sum of the n-grams against the network's own state."""
+    parity: float
+    """Largest difference between the recomputed states and the network's own."""
+    scope: str = "tokens"
+    """What the n-grams consist of: the tokens, or the inputs of the top layer of a bidirectional stack."""
+    notes: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def score(self, start: int, stop: int, direction: str | None = None) -> float:
+        """Return the score of one n-gram: what it would contribute if the model read the position where it ends.
+
+        Args:
+            start: Index of its first token, from 0.
+            stop: Index after its last token.
+            direction: ``"forward"`` or ``"backward"``; None adds the two.
+
+        Raises:
+            UsageError: If the span is empty or outside the sentence, or the direction is unknown.
+        """
+        return self._sum_directions(self.triangle.scores, start, stop, direction)
+
+    def contribution(self, start: int, stop: int, direction: str | None = None) -> float:
+        """Return the contribution of one n-gram: its part of the logit.
+
+        Args:
+            start: Index of its first token, from 0.
+            stop: Index after its last token.
+            direction: ``"forward"`` or ``"backward"``; None adds the two.
+
+        Raises:
+            UsageError: If the span is empty or outside the sentence, or the direction is unknown.
+        """
+        return self._sum_directions(self.triangle.contributions, start, stop, direction)
+
+    def phrase_score(self, start: int, stop: int, direction: str | None = None) -> float:
+        """Return the score of a phrase: the sum of the scores of all n-grams inside it that end at its end.
+
+        In the forward direction the end is the last token; in the backward direction it is the first token.
+
+        Args:
+            start: Index of its first token, from 0.
+            stop: Index after its last token.
+            direction: ``"forward"`` or ``"backward"``; None adds the two.
+
+        Raises:
+            UsageError: If the span is empty or outside the sentence, or the direction is unknown.
+        """
+        self._check_span(start, stop)
+        total = 0.0
+        for d in self._direction_indices(direction):
+            read = stop - 1 if self.directions[d] == "forward" else start
+            total += float(self.triangle.scores[d, read, start:stop].sum())
+        return total
+
+    @cached_property
+    def token_scores(self) -> Tensor:
+        """Contributions of all n-grams that enter at each token, shape (time,).
+
+        They add up to ``ledger["ngrams"]``.
+        """
+        return self.triangle.contributions.sum(dim=(0, 1))
+
+    def ngrams(self) -> Iterator[NGram]:
+        """Iterate over the n-grams of every direction, by start and length."""
+        for d in range(len(self.directions)):
+            for start in range(len(self)):
+                for stop in range(start + 1, len(self) + 1):
+                    yield self._ngram(d, start, stop)
+
+    def top(self, k: int = 10) -> list[NGram]:
+        """Return the k n-grams with the largest absolute contribution, the largest first.
+
+        N-grams that contribute nothing are left out.
+
+        Raises:
+            UsageError: If k is negative.
+        """
+        if k < 0:
+            raise UsageError(f"k is {k}; expected 0 or more")
+        sizes = self.triangle.contributions.abs().flatten()
+        largest = sizes.topk(min(k, sizes.numel()))
+        time = len(self)
+        found = []
+        for size, place in zip(largest.values.tolist(), largest.indices.tolist(), strict=True):
+            if size > 0:
+                d, read, entered = place // time**2, place // time % time, place % time
+                found.append(self._ngram(d, min(read, entered), max(read, entered) + 1))
+        return found
+
+    def to_records(self) -> list[dict[str, object]]:
+        """Return every n-gram as a dictionary, for JSON, CSV or a data frame."""
+        return [{"start": n.start, "stop": n.stop, "order": n.order, **asdict(n)} for n in self.ngrams()]
+
+    @property
+    def relative_remainder(self) -> float:
+        """The remainder relative to the logit, |remainder| / |logit|; infinite if the logit is 0."""
+        logit = abs(self.ledger.logit)
+        return abs(self.ledger.remainder) / logit if logit > 0 else math.inf
+
+    def _check_span(self, start: int, stop: int) -> None:
+        if not 0 <= start < stop <= len(self):
+            raise UsageError(
+                f"no tokens in [{start}, {stop}); expected 0 <= start < stop <= {len(self)}, the sentence's length"
+            )
+
+    def _direction_indices(self, direction: str | None) -> list[int]:
+        if direction is None:
+            return list(range(len(self.directions)))
+        if direction not in self.directions:
+            raise UsageError(f"unknown direction {direction!r}; expected one of: {', '.join(self.directions)}")
+        return [self.directions.index(direction)]
+
+    def _sum_directions(self, matrix: Tensor, start: int, stop: int, direction: str | None) -> float:
+        self._check_span(start, stop)
+        return sum(self._entry(matrix, d, start, stop) for d in self._direction_indices(direction))
+
+    def _entry(self, matrix: Tensor, d: int, start: int, stop: int) -> float:
+        """The entry of the n-gram [start, stop): read at its last token forward, at its first backward."""
+        read, entered = (stop - 1, start) if self.directions[d] == "forward" else (start, stop - 1)
+        return float(matrix[d, read, entered])
+
+    def _ngram(self, d: int, start: int, stop: int) -> NGram:
+        return NGram(
+            start=start,
+            stop=stop,
+            text=" ".join(self.tokens[start:stop]),
+            direction=self.directions[d],
+            score=self._entry(self.triangle.scores, d, start, stop),
+            contribution=self._entry(self.triangle.contributions, d, start, stop),
+        )

@@ -1,0 +1,79 @@
+"""The score and the contribution of every n-gram under a readout, by one forward sweep for each direction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unrolled.cells.batch_layout import reversal
+from unrolled.decomposition.affine_sequence import AffineSequence
+from unrolled.decomposition.eval_mode import without_grad_and_autocast
+from unrolled.decomposition.open_network import OpenedNetwork
+from unrolled.decomposition.sweeps import forward_sweep
+from unrolled.linalg.relative_error import relative_error
+
+__all__ = ["NGramScores", "score_ngrams"]
+
+
+@dataclass(frozen=True)
+class NGramScores:
+    """The n-gram scores of a batch, in float64 on the CPU."""
+
+    scores: Tensor
+    """rᵀ v with r = Σ_t w_t, shape (batch, directions, time read, time entered)."""
+    contributions: Tensor
+    """w_tᵀ v, the same shape."""
+    initial: Tensor
+    """Contribution of the initial state, Σ_t w_tᵀ A_t … A_1 s_0, shape (batch,)."""
+    residual: Tensor
+    """Largest relative error of the sum against the network's own state, shape (batch,)."""
+
+
+@without_grad_and_autocast()
+def score_ngrams(
+    opened: OpenedNetwork, sequences: tuple[tuple[AffineSequence, ...], ...], weights: tuple[Tensor, ...]
+) -> NGramScores:
+    """Score every n-gram of every direction.
+
+    ``sequences`` holds for each direction the recurrences whose terms are averaged; ``weights`` holds for each
+    direction w_t in token order, shape (time, batch, state).
+    """
+    lengths = opened.lengths
+    time, batch = opened.outputs[0].shape[:2]
+    index = reversal(lengths, time)
+    inside = torch.arange(time, device=lengths.device)[:, None] < lengths
+    scores = torch.zeros(batch, len(sequences), time, time, dtype=torch.float64, device=lengths.device)
+    contributions = torch.zeros_like(scores)
+    initial = torch.zeros(batch, dtype=torch.float64, device=lengths.device)
+    residual = torch.zeros_like(initial)
+    for d, (members, given) in enumerate(zip(sequences, weights, strict=True)):
+        weight = torch.where(inside[..., None], given, torch.zeros_like(given))
+        own = opened.outputs[d]
+        if d == 1:
+            weight = weight.gather(0, index[..., None].expand(weight.shape))
+            own = own.gather(0, index[..., None].expand(own.shape))
+        total_weight = weight.sum(dim=0)
+        error = torch.zeros_like(own)
+        share = 1 / len(members)
+        for sequence in members:
+            for block in forward_sweep(sequence):
+                t = block.time
+                both = torch.stack((total_weight, weight[t])).transpose(0, 1)  # (batch, 2, state)
+                values = torch.einsum("mbs,bks->kbm", block.terms, both).double()
+                scores[:, d, t, block.first : t + 1] += share * values[0]
+                contributions[:, d, t, block.first : t + 1] += share * values[1]
+                initial += share * (weight[t] * block.initial).sum(dim=-1).double()
+                total = block.terms.sum(dim=0) + block.initial
+                error[t] += share * (total[..., sequence.hidden] - own[t])
+        relative = relative_error(error, own)
+        residual = torch.maximum(residual, torch.where(inside, relative, 0.0).amax(dim=0).double())
+    for matrix in (scores, contributions):
+        if len(sequences) == 2:  # back to token order
+            rows, columns = index.T[:, :, None], index.T[:, None, :]
+            matrix[:, 1] = (
+                matrix[:, 1].gather(1, rows.expand(batch, time, time)).gather(2, columns.expand(batch, time, time))
+            )
+        matrix.mul_(inside.T[:, None, :, None] & inside.T[:, None, None, :])
+    return NGramScores(scores.cpu(), contributions.cpu(), initial.cpu(), residual.cpu())
