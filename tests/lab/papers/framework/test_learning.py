@@ -6,7 +6,7 @@ import torch
 from unrolled.errors import DivergedError
 from unrolled.lab.papers.framework.experiment import Bench
 from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
-from unrolled.lab.papers.framework.trial_training import learn, learn_once, what_broke
+from unrolled.lab.papers.framework.trial_training import learn, learn_and_measure, learn_once
 
 SMALL = {"hidden": 4, "embedding": 4}
 SHORT = {"epochs": 1, "batch": 16}
@@ -71,6 +71,8 @@ def test_of_a_training_that_diverged_the_step_is_kept_and_not_where_it_lies(tmp_
     with pytest.raises(DivergedError) as caught:
         learn(make_bench(tmp_path, "one", []), "classify", topics(), SMALL, wild)
     assert str(tmp_path) in str(caught.value)
-    assert what_broke(caught.value).startswith("step ")
-    assert "expected finite numbers" not in what_broke(caught.value)
-    assert str(tmp_path) not in what_broke(caught.value)
+    found = learn_and_measure(make_bench(tmp_path, "two", []), "classify", topics(), SMALL, wild)
+    assert found.keys() == {"diverged"}
+    assert found["diverged"].startswith("step ")
+    assert "expected finite numbers" not in found["diverged"]
+    assert str(tmp_path) not in found["diverged"]

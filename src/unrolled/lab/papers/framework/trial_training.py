@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from unrolled.errors import DivergedError
@@ -22,7 +22,7 @@ from unrolled.lab.training.run_folder import Run, load_run
 from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Task
 
-__all__ = ["figures", "learn", "learn_once", "learn_task", "what_broke"]
+__all__ = ["figures", "full_settings", "learn", "learn_and_measure", "learn_once", "learn_task"]
 
 
 class _Saying(Callback):
@@ -148,13 +148,25 @@ def figures(run: Run) -> dict[str, float]:
     return {name: float(value) for name, value in run.metrics.items()}
 
 
-def what_broke(error: DivergedError) -> str:
-    """Say of a training that diverged what is kept of it: neither the advice, nor where the run lies.
+def learn_and_measure(
+    bench: Bench,
+    task: str,
+    corpus: Corpus[Any],
+    model: Mapping[str, Any],
+    training: Mapping[str, Any],
+    measure: Callable[[Run], dict[str, Any]] = figures,
+) -> dict[str, Any]:
+    """Train a model as :func:`learn` does and measure the run; if it diverges, the result says why, and no more."""
+    try:
+        return measure(learn(bench, task, corpus, model, training))
+    except DivergedError as error:
+        return {"diverged": str(error).partition(";")[0]}  # without the advice and the path of the run
 
-    Args:
-        error: the engine's.
 
-    Returns:
-        The step, and what was not finite.
-    """
-    return str(error).partition(";")[0]
+def full_settings(task: str, model: Mapping[str, Any], training: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Give all settings of ``model`` and ``training`` in JSON types, the task's defaults included."""
+    kind = TASKS.get(task)
+    return {
+        "model": kind.Architecture(**model).model_dump(mode="json"),
+        "training": TrainingSettings(**{**kind.training_defaults, **training}).model_dump(mode="json"),
+    }

@@ -1,12 +1,12 @@
-"""Intensification: what "very" and "not" do to polarity scores in models that learned how strong a sentiment is.
+"""Intensification: how "very" and "not" change polarity scores, in models of how strong a sentiment is.
 
-Models that rate SST-5's phrases from -2 to 2 by the mean of their contexts, and the scores of adjectives alone, after
-"not" and after "very": of the context at the phrase's end, as in the paper's figures, and of the bigram's own term.
-GRU and LSTM networks are opened at zero, as in the paper; beside that stands what their states themselves say.
+Models learn to rate SST-5's phrases from -2 to 2 by the mean of their contexts. They score adjectives alone, after
+"not" and after "very": by the context at the phrase's end, as the paper's figures do, and by the bigram's own term.
+GRU and LSTM networks are expanded at zero, as in the paper; the tables also show the scores of their own states.
 
-The paper counts 4,601 "not" and 1,729 "very" in its training set; all phrases of the training trees have 4,495 and
-1,709, so those are what it learned from. Its word vectors are GloVe's and fixed; here they begin as GloVe's of 50
-numbers, and learn. At scale cpu models have 64 units (the paper: 300) and learn for 2 epochs.
+The paper counts 4,601 "not" and 1,729 "very" in its training set. All phrases of the training trees have 4,495 and
+1,709, so we assume that it trained on those. Its word vectors are GloVe's and fixed; ours start as GloVe's of 50
+dimensions and are trained. At scale cpu, models have 64 units (the paper: 300) and train for 2 epochs.
 
 Source:
     Sun and Lu (2022), Implicit n-grams, figures 3 and 5, section 5.2, appendices B.1 and E.1.
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Regression
 from unrolled.lab.data.text_files import find_file
-from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.papers.analyses.polar_adjectives import (
     PolarAdjectives,
     polar_adjectives,
@@ -31,13 +30,14 @@ from unrolled.lab.papers.analyses.polar_adjectives import (
 )
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD, GLOVE
+from unrolled.lab.papers.framework.averages import average
+from unrolled.lab.papers.framework.box_plots import draw_boxes
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import ratings
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import learn_once
-from unrolled.lab.tasks import TASKS
-from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,39 +53,36 @@ _KINDS = {"context": "context", "ngram": "n-gram", "state": "state"}
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "hidden": 8, "embedding": 8},
     "cpu": {"seeds": 3, "hidden": 64, "embedding": 50},
-    "paper": {"seeds": 3, "hidden": 300, "embedding": 50},  # vectors of 300 numbers are not at hand
+    "paper": {"seeds": 3, "hidden": 300, "embedding": 50},  # GloVe's vectors of 300 dimensions are not included
 }
-# The paper does not say: the rate, the batch, how long. Large batches, as most of the phrases are a word or two.
+# The paper does not state rate, batch size and epochs. Batches are large because most phrases have one or two words.
 _TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 3, "batch": 16},
     "cpu": {"epochs": 2, "batch": 256},
     "paper": {"epochs": 30, "batch": 256},
 }
-_RATIO = 1.2  # in the made-up corpus of scale smoke, where every adjective is often negated
+_RATIO = 1.2  # for the generated corpus of scale smoke, which often negates every adjective
 
 
 class Intensification(Experiment):
-    """One model a trial."""
+    """A trial is one model."""
 
     name = "implicit-ngrams/intensification"
     title = 'Intensification: scores of adjectives, and of the same after "not" and "very"'
-    source = "Sun and Lu (2022), Implicit n-grams, figures 3 and 5; box plots, no figures are printed"
+    source = "Sun and Lu (2022), Implicit n-grams, figures 3 and 5; box plots without printed numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, seed by seed."""
-        sizes, task, trials = dict(_SIZES[scale]), TASKS.get("regress"), []
-        for seed in range(sizes.pop("seeds")):
-            learned = {**task.training_defaults, **ADAGRAD, **_TRAINING[scale], "seed": seed}
-            training = TrainingSettings(**learned).model_dump(mode="json")
-            for model, encoder in _MODELS.items():
-                settings = {
-                    "data": "made-up ratings" if scale == "smoke" else "sst-regression",
-                    "begins with": None if scale == "smoke" else GLOVE,
-                    "name": model,
-                    "model": PooledSettings(encoder=encoder, pooling="mean", **sizes).model_dump(mode="json"),
-                    "training": training,
-                }
-                trials.append(Trial(f"{model}, seed {seed}", settings))
+        sizes, trials = dict(_SIZES[scale]), []
+        for seed, (model, encoder) in product(range(sizes.pop("seeds")), _MODELS.items()):
+            architecture = {"encoder": encoder, "pooling": "mean", **sizes}
+            settings = {
+                "data": "made-up ratings" if scale == "smoke" else "sst-regression",
+                "begins with": None if scale == "smoke" else GLOVE,
+                "name": model,
+                **full_settings("regress", architecture, {**ADAGRAD, **_TRAINING[scale], "seed": seed}),
+            }
+            trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
@@ -111,7 +108,7 @@ class Intensification(Experiment):
         return {**measures, "scores": found}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Put the box plots into numbers, and draw them."""
+        """Summarise the box plots in numbers, and draw them."""
         figures = {
             f"implicit-ngrams-intensification-{model.lower()}": partial(_draw, mine)
             for model in _MODELS
@@ -122,22 +119,17 @@ class Intensification(Experiment):
 
 def _read(data: str, bench: Bench) -> tuple[Regression, PolarAdjectives]:
     if data == "sst-regression":
-        adjectives = sst2_adjectives(bench.data)  # read first: one corpus is kept at a time
+        adjectives = sst2_adjectives(bench.data)  # first, because only the last corpus stays in memory
         return load_once(data, Regression, bench.data), adjectives
     corpus = ratings()
     return corpus, polar_adjectives(rating_signs(corpus.train), _RATIO)
 
 
-def moved(scores: Mapping[str, Sequence[float]], polarity: str, word: str) -> float:
-    """Count the adjectives whose score a word moves in the adjectives' own direction.
+def strengthened(scores: Mapping[str, Sequence[float]], polarity: str, word: str) -> float:
+    """Give the share of adjectives whose score moves further in the adjectives' own direction after a word.
 
-    Args:
-        scores: by group, ``"positive"`` and ``"very positive"`` for example.
-        polarity: of the adjectives.
-        word: the one before them.
-
-    Returns:
-        Their share: strengthened by "very", if it is large; weakened by "not", if it is small.
+    ``scores`` has lists by group, such as ``"positive"`` and ``"very positive"``. A large share after "very" means
+    that it strengthens; a small one after "not" that it weakens.
     """
     pairs = zip(scores[polarity], scores[f"{word} {polarity}"], strict=True)
     return fmean(float(_SIGNS[polarity] * (after - alone) > 0) for alone, after in pairs)
@@ -155,7 +147,7 @@ def _medians(results: Sequence[Result]) -> Table:
     rows: list[Sequence[str | Number]] = []
     for model, kind, mine in _rows(results):
         medians = ([median(result["scores"][kind][group]) for result in mine] for group in groups)
-        rows.append((model, _KINDS[kind], *map(Number, medians), Number([result["pearson"] for result in mine])))
+        rows.append((model, _KINDS[kind], *map(Number, medians), average(mine, "pearson")))
     columns = ("model", "score of", *groups, "Pearson of ratings, test")
     return Table("Median scores of adjectives, in units of the rating", columns, rows)
 
@@ -165,35 +157,24 @@ def _shares(results: Sequence[Result]) -> Table:
     for model, kind, mine in _rows(results):
         cells = []
         for polarity in _SIGNS:
-            very = [moved(result["scores"][kind], polarity, "very") for result in mine]
-            weaker = [1 - moved(result["scores"][kind], polarity, "not") for result in mine]
+            very = [strengthened(result["scores"][kind], polarity, "very") for result in mine]
+            weaker = [1 - strengthened(result["scores"][kind], polarity, "not") for result in mine]
             cells += [Number(values, digits=0, percent=True) for values in (very, weaker)]
         rows.append((model, _KINDS[kind], *cells))
     columns = (
         "model", "score of", "positive: stronger after very, %", "weaker after not, %",
         "negative: stronger after very, %", "weaker after not, %",
     )  # fmt: skip
-    return Table("Share of adjectives whose score moves as the word says", columns, rows)
+    return Table("Share of adjectives whose score becomes stronger after very, and weaker after not", columns, rows)
 
 
 def _draw(mine: Sequence[Result]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, grid
-
     scores = mine[0]["scores"]
     figure, panels = grid(len(scores), 2, width=2.6, height=2.3)
     for panel, (kind, polarity) in zip(panels, product(scores, _SIGNS), strict=True):
-        drawn = panel.boxplot(
-            [scores[kind][f"{word} {polarity}".strip()] for word in _WORDS],
-            tick_labels=[f"{word} adj".strip() for word in _WORDS],
-            patch_artist=True,
-            widths=0.6,
-            medianprops={"color": "black"},
-            flierprops={"marker": "o", "markersize": 2, "markeredgecolor": "#888888"},
-        )
-        for number, box in enumerate(drawn["boxes"]):
-            box.set(facecolor=COLOURS[number], alpha=0.75)
-        panel.axhline(0, color="#888888", linestyle="--", linewidth=1)
+        groups = {f"{word} adj".strip(): scores[kind][f"{word} {polarity}".strip()] for word in _WORDS}
+        draw_boxes(panel, groups, [(COLOURS[number], 0.75) for number in range(len(_WORDS))])
         panel.set_title(f"{mine[0].trial.settings['name']}, {_KINDS[kind]}: {polarity}", fontsize=9)
     for panel in panels[::2]:
-        panel.set_ylabel("polarity score, rating")
+        panel.set_ylabel("polarity score (rating)")
     return figure

@@ -1,11 +1,11 @@
-"""Negation: what "not" does to the polarity scores of adjectives, in n-gram models and in opened networks.
+"""Negation: how "not" changes the polarity scores of adjectives, in n-gram models and in decomposed networks.
 
-Box plots are all that the paper has; a table here says in numbers what they show. The score of "not bad" is that of
-the one n-gram that is both words. N-grams of VA-W and VA-EW know of one token only, and a Transformer has none, so
-theirs are the scores of the context, as in the paper; GRU, LSTM and Elman networks are opened at zero, as there.
+The paper shows box plots without numbers; the table here states the same in numbers. The score of "not bad" is that
+of the bigram alone. VA-W and VA-EW have n-grams of one token only, and a Transformer has none, so their scores are
+those of the context, as in the paper. GRU, LSTM and Elman networks are expanded at zero, as in the paper.
 
-The models are trained on all phrases of SST-2: whole sentences have a sixth as many "not". At scale cpu they have 64
-units (MM 16 x 16 matrices) and learn for 2 epochs; in the paper 300 units (32 x 32), it does not say how long.
+The models learn all phrases of SST-2; whole sentences contain a sixth as many "not". At scale cpu they have 64 units
+(MM 16 x 16 matrices) and train for 2 epochs; in the paper 300 units (32 x 32), for an unstated number of epochs.
 
 Source:
     Sun and Lu (2022), Implicit n-grams, figures 2 and 4, section 5.2, appendix E.1.
@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Classification
-from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.papers.analyses.polar_adjectives import (
     PAPER_ADJECTIVES,
     PAPER_COUNTS,
@@ -29,16 +29,16 @@ from unrolled.lab.papers.analyses.polar_adjectives import (
 )
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
+from unrolled.lab.papers.framework.averages import average
+from unrolled.lab.papers.framework.box_plots import draw_boxes
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.figure_style import COLOURS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import learn_once
-from unrolled.lab.tasks import TASKS
-from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["LEARNS", "Negation"]
@@ -51,7 +51,7 @@ _MODELS = (
     "GRU", "MVMA-G", "LSTM", "MVMA-L", "VA-W", "MVM-G", "MVM-L", "MVMA-ME", "MVMA-E", "Transformer", "VA-EW", "MM",
     "Elman",
 )  # fmt: skip
-"""Those of both figures, the most telling first, and the Elman network, which the paper speaks of but does not show."""
+"""Those of both figures, the most informative first, and the Elman network, which the paper only mentions."""
 _SMOKE = ("GRU", "MVMA-G", "VA-W", "MVMA-ME", "MVMA-E", "Transformer", "MM")
 _ENCODERS = {**{model: model.lower().replace("-", "_") for model in _MODELS}, "Elman": "rnn"}
 _BY_CONTEXT = ("VA-W", "VA-EW", "Transformer")
@@ -59,13 +59,13 @@ LEARNS: Mapping[str, bool] = {
     "GRU": True, "MVMA-G": True, "MVM-G": True, "MVMA-ME": True, "LSTM": True, "MVMA-L": True, "MVM-L": True,
     "MVMA-E": False, "MM": False, "VA-W": False, "VA-EW": False, "Transformer": False,
 }  # fmt: skip
-"""Whether the text says that negated negative adjectives become positive; positive ones all models turn."""
+"""Whether, in the paper, negated negative adjectives become positive; all models reverse positive ones."""
 _GROUPS = ("positive", "not positive", "negative", "not negative")
 
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "hidden": 8, "side": 3, "window": 5},
     "cpu": {"seeds": 1, "hidden": 64, "side": 16, "window": 5},
-    # the paper does not say how far VA-W reaches: the longest phrase here
+    # the paper does not state the window of VA-W; here it is the longest phrase
     "paper": {"seeds": 3, "hidden": 300, "side": 32, "window": 54},
 }
 _TRAINING: dict[Scale, dict[str, Any]] = {
@@ -73,39 +73,34 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
     "cpu": {"epochs": 2},
     "paper": {"epochs": 30},
 }
-_RATIO = 1.5  # in the made-up corpus of scale smoke negated adjectives are too frequent for 3
+_RATIO = 1.5  # for the generated corpus of scale smoke, whose negated adjectives are too frequent for 3
 
 
 class Negation(Experiment):
-    """One model a trial."""
+    """A trial is one model."""
 
     name = "implicit-ngrams/negation"
     title = 'Negation: scores of adjectives and of the same after "not"'
-    source = "Sun and Lu (2022), Implicit n-grams, figures 2 and 4; box plots, no figures are printed"
+    source = "Sun and Lu (2022), Implicit n-grams, figures 2 and 4; box plots without printed numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, seed by seed."""
-        sizes, task = _SIZES[scale], TASKS.get("classify")
-        trials = []
-        for seed in range(sizes["seeds"]):
-            chosen = {**task.training_defaults, **ADAGRAD, **_TRAINING[scale], "seed": seed}
-            training = TrainingSettings(**chosen).model_dump(mode="json")
-            for model in _MODELS if scale != "smoke" else _SMOKE:
-                size = sizes["side"] ** 2 if model == "MM" else sizes["hidden"]
-                architecture = PooledSettings(
-                    encoder=_ENCODERS[model],
-                    hidden=size,
-                    embedding=size,
-                    pooling="mean" if model == "Transformer" else "last",
-                    options={"window": sizes["window"]} if model == "VA-W" else {},
-                )
-                settings = {
-                    "data": "made-up negation" if scale == "smoke" else "sst2",
-                    "name": model,
-                    "model": architecture.model_dump(mode="json"),
-                    "training": training,
-                }
-                trials.append(Trial(f"{model}, seed {seed}", settings))
+        sizes, trials = _SIZES[scale], []
+        for seed, model in product(range(sizes["seeds"]), _MODELS if scale != "smoke" else _SMOKE):
+            size = sizes["side"] ** 2 if model == "MM" else sizes["hidden"]
+            architecture = {
+                "encoder": _ENCODERS[model],
+                "hidden": size,
+                "embedding": size,
+                "pooling": "mean" if model == "Transformer" else "last",
+                "options": {"window": sizes["window"]} if model == "VA-W" else {},
+            }
+            settings = {
+                "data": "made-up negation" if scale == "smoke" else "sst2",
+                "name": model,
+                **full_settings("classify", architecture, {**ADAGRAD, **_TRAINING[scale], "seed": seed}),
+            }
+            trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
@@ -132,7 +127,7 @@ class Negation(Experiment):
         }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Put the box plots into numbers, and draw them."""
+        """Summarise the box plots in numbers, and draw them."""
         return Report(
             [_adjectives(results), _table(results)],
             {
@@ -144,7 +139,7 @@ class Negation(Experiment):
 
 
 def _printed(adjectives: PolarAdjectives) -> list[int]:
-    """Count those that the paper prints among ours, positive and negative."""
+    """Count the adjectives printed in the paper that ours include, positive and negative."""
     return [
         len(set(adjectives.positive) & set(PAPER_ADJECTIVES.positive)),
         len(set(adjectives.negative) & set(PAPER_ADJECTIVES.negative)),
@@ -156,15 +151,7 @@ def _of(results: Sequence[Result], *models: str) -> list[Result]:
 
 
 def flipped(alone: Sequence[float], negated: Sequence[float]) -> float:
-    """Count the adjectives whose score has the other sign after "not".
-
-    Args:
-        alone: scores of adjectives.
-        negated: of the same after "not".
-
-    Returns:
-        Their share.
-    """
+    """Give the share of adjectives whose score has the other sign after "not"."""
     return fmean(float(one * other < 0) for one, other in zip(alone, negated, strict=True))
 
 
@@ -178,7 +165,7 @@ def _adjectives(results: Sequence[Result]) -> Table:
         found, theirs = len(results[0]["scores"][polarity]), getattr(PAPER_ADJECTIVES, polarity)
         number = Number([found], PAPER_COUNTS[polarity], digits=0)
         rows.append((polarity, number, f"{results[0]['printed'][place]} of {len(theirs)}"))
-    columns = ("adjectives", "found (the paper's)", "of those that it prints")
+    columns = ("adjectives", "found", "printed adjectives among them")
     return Table("Polar adjectives of the training texts", columns, rows)
 
 
@@ -196,45 +183,29 @@ def _table(results: Sequence[Result]) -> Table:
             medians = [[median(each[group]) for each in scores] for group in _GROUPS]
             rows.append((
                 f"{model}, context" if model in _BY_CONTEXT else model,
-                Number([result["test_accuracy"] for result in mine], digits=1, percent=True),
+                average(mine, "test_accuracy", digits=1, percent=True),
                 *(Number(values, digits=0, percent=True) for values in shares),
                 *(Number(values) for values in medians),
             ))  # fmt: skip
     columns = (
-        "model", "test accuracy, %", "positive: right alone, %", "sign flips after not, %", "negative: right alone, %",
-        "sign flips after not, %", *(f"median: {group}" for group in _GROUPS),
+        "model", "test accuracy, %", "positive: correct alone, %", "flips after not, %", "negative: correct alone, %",
+        "flips after not, %", *(f"median: {group}" for group in _GROUPS),
     )  # fmt: skip
     return Table("Scores of adjectives, alone and after not: shares and medians", columns, rows)
 
 
 def _draw(results: Sequence[Result], models: Sequence[str]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import grid
-
     shown = [model for model in models if _of(results, model)]
     columns = min(4, len(shown))
     figure, panels = grid(-(-len(shown) // columns), columns, width=2.4, height=2.5)
     for panel, model in zip(panels, shown, strict=False):
-        _boxes(panel, _of(results, model)[0]["scores"])
+        groups = zip(("p-adj", "[-]p-adj", "n-adj", "[-]n-adj"), _GROUPS, strict=True)
+        scores = {label: _of(results, model)[0]["scores"][group] for label, group in groups}
+        draw_boxes(panel, scores, [(COLOURS[number // 2], 0.3 if number % 2 else 0.75) for number in range(4)])
+        panel.tick_params(axis="x", labelsize=7)
         panel.set_title(f"{model}, context" if model in _BY_CONTEXT else model)
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
     for panel in panels[::columns]:
-        panel.set_ylabel("polarity score, logits")
+        panel.set_ylabel("polarity score (logits)")
     return figure
-
-
-def _boxes(panel: Axes, scores: Mapping[str, Sequence[float]]) -> None:
-    from unrolled.lab.papers.framework.figure_style import COLOURS
-
-    drawn = panel.boxplot(
-        [scores[group] for group in _GROUPS],
-        tick_labels=["p-adj", "[-]p-adj", "n-adj", "[-]n-adj"],
-        patch_artist=True,
-        widths=0.6,
-        medianprops={"color": "black"},
-        flierprops={"marker": "o", "markersize": 2, "markeredgecolor": "#888888"},
-    )
-    for number, box in enumerate(drawn["boxes"]):
-        box.set(facecolor=COLOURS[number // 2], alpha=0.75 if number % 2 == 0 else 0.3)
-    panel.axhline(0, color="#888888", linestyle="--", linewidth=1)
-    panel.tick_params(axis="x", labelsize=7)

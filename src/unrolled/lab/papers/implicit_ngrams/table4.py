@@ -1,10 +1,9 @@
-"""Relations between marked nominals, and names in news: n-gram models and recurrent networks as encoders.
+"""Relations between marked nominals, and named entities: n-gram models and recurrent networks as encoders.
 
-Relations (SemEval-2010 Task 8): the last context is classified. Names (CoNLL-2003): contexts of both directions at
-every token, and a conditional random field over what a linear layer makes of them. All models learn equally long at
-the same rate, from word vectors that begin at random. At scale cpu vectors have 64 numbers (the paper: 300, and 200
-for hidden states of names; MM's matrices are 16 x 16, not 32 x 32), the passes are few, and names are learned from
-5,000 of 14,041 sentences.
+Relations (SemEval-2010 Task 8): a linear layer classifies the last context. Named entities (CoNLL-2003): a conditional
+random field over a linear layer of the contexts of both directions. All models train equally long at the same rate,
+from random word vectors. At scale cpu, vectors have 64 dimensions (the paper: 300, and 200 for hidden states of the
+tagger; MM's matrices are 16 x 16, not 32 x 32), epochs are few, and the tagger learns 5,000 of 14,041 sentences.
 
 Source:
     Sun and Lu (2022), Implicit n-grams, table 4, section 5.1, appendices E.2 and E.3.
@@ -19,13 +18,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from unrolled.errors import DivergedError
 from unrolled.lab.data.corpus import Example, Relations, Tagging
+from unrolled.lab.papers.framework.averages import dev_test_rows
 from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.lab.papers.framework.synthetic_corpora import entities, relations
-from unrolled.lab.papers.framework.table import Number, Table, cell
-from unrolled.lab.papers.framework.trial_training import figures, learn, what_broke
+from unrolled.lab.papers.framework.table import Table
+from unrolled.lab.papers.framework.trial_training import learn_and_measure
 
 __all__ = ["COLUMNS", "PUBLISHED", "RelationsAndNames", "without_directions"]
 
@@ -46,10 +45,10 @@ PUBLISHED: Mapping[str, tuple[float | None, ...]] = {
     "LSTM": (65.2, 61.3, 76.3, 68.1),
     "Elman": (27.8, 25.6, 67.1, 58.6),
 }
-"""F1 in per cent on dev and test of each task, in the order of ``COLUMNS``; None: it failed to converge."""
+"""F1 in percent on dev and test of each task, in the order of ``COLUMNS``; None: it failed to converge."""
 
 _ENCODERS = {**{name: name.lower().replace("-", "_") for name in PUBLISHED}, "Elman": "rnn"}
-_TELLING = ("MVMA-G", "MVM-G", "GRU", "MVMA-L", "MVM-L", "LSTM")
+_FIRST = ("MVMA-G", "MVM-G", "GRU", "MVMA-L", "MVM-L", "LSTM")
 _SPLITS = ("dev", "test")
 _SIZES: dict[Scale, dict[str, dict[str, int]]] = {
     "smoke": {
@@ -60,17 +59,17 @@ _SIZES: dict[Scale, dict[str, dict[str, int]]] = {
         "relations": {"hidden": 64, "embedding": 64, "side": 16, "epochs": 5, "window": 20, "batch": 32},
         "names": {"hidden": 64, "embedding": 64, "side": 16, "epochs": 3, "window": 5, "batch": 16, "examples": 5000},
     },
-    # The paper does not say: how long it trained, in batches of what size, nor how many tokens the window of VA-W has.
+    # The paper does not state epochs, batch size and the window of VA-W.
     "paper": {
         "relations": {"hidden": 300, "embedding": 300, "side": 32, "epochs": 30, "window": 91, "batch": 64},
         "names": {"hidden": 200, "embedding": 300, "side": 32, "epochs": 50, "window": 5, "batch": 16},
     },
 }
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 3}
-# The paper names the optimisers, and dropout for relations. It does not say: the rates and momentum (at these the GRU
-# learns well on dev at scale cpu), the shares dropped, whether word vectors began at random here too (as they did for
-# sentiment), how the two nominals are marked (by words, here), and what of a word's shape the tagger sees (nothing
-# here: words are lower-cased, as the authors' files are).
+# The paper names the optimisers, and dropout for relations. It does not state rates and momentum (ours give the GRU
+# a good dev score at scale cpu), nor dropout rates. It does not say whether word vectors start at random here too (as
+# for sentiment), how nominals are marked (here by words), and whether the tagger sees the shapes of words (here it does
+# not: words are in lower case, as in the authors' files).
 _MODEL: dict[str, dict[str, Any]] = {
     "relations": {"dropout": 0.5, "word_dropout": 0.1, "bidirectional": False, "pooling": "last"},
     "names": {"dropout": 0.5, "word_dropout": 0.1, "bidirectional": True, "crf": True, "shapes": 0},
@@ -85,7 +84,7 @@ _DIRECTION = re.compile(r"\((?:e1,e2|e2,e1)\)$")
 
 
 class RelationsAndNames(Experiment):
-    """One training a trial."""
+    """A trial is one training."""
 
     name = "implicit-ngrams/table4"
     title = "F1 on relations and on named entities of n-gram models and recurrent networks"
@@ -94,15 +93,15 @@ class RelationsAndNames(Experiment):
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, task by task."""
         listed = []
-        models = (*_TELLING, *(model for model in PUBLISHED if model not in _TELLING))
+        models = (*_FIRST, *(model for model in PUBLISHED if model not in _FIRST))
         for seed, (column, sizes), model in product(range(_SEEDS[scale]), _SIZES[scale].items(), models):
             if scale == "smoke" and column != COLUMNS[0] and model not in models[:2]:
-                continue  # that each model trains, the first task has shown
+                continue  # the first task shows that each model trains
             chosen: dict[str, Any] = {**sizes, **_MODEL[column], **_TRAINING[column]}
             if model != "VA-W":
                 del chosen["window"]
             if model == "MM":
-                chosen["dropout"] = 0.0  # a product of matrices with holes is soon nothing, or very large
+                chosen["dropout"] = 0.0  # products of matrices with dropped entries vanish or explode
             made_up = {"made_up": True} if scale == "smoke" else {}
             settings = {"model": model, "column": column, **made_up, **chosen, "seed": seed}
             listed.append(Trial(f"{model} on {column}, seed {seed}", settings))
@@ -120,19 +119,13 @@ class RelationsAndNames(Experiment):
         model["encoder"] = _ENCODERS[chosen["model"]]
         model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
         training = {name: chosen[name] for name in ("epochs", "batch", *_TRAINING[column], "seed")}
-        try:
-            return figures(learn(bench, _TASKS[column], corpus, model, training))
-        except DivergedError as error:  # products of many matrices may well: that it fails is a result
-            return {"diverged": what_broke(error)}
+        return learn_and_measure(bench, _TASKS[column], corpus, model, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Lay F1 beside the published one."""
-        rows: list[Sequence[str | Number]] = []
-        for model in PUBLISHED:
-            if any(result.trial.settings["model"] == model for result in results):
-                rows.append((model, *(_cell(results, model, *place) for place in product(COLUMNS, _SPLITS))))
+        """Compare F1 with the published one."""
+        rows = dev_test_rows(results, PUBLISHED, {"column": COLUMNS}, "f1", percent=True)
         columns = [f"{column}, {split}" for column, split in product(COLUMNS, _SPLITS)]
-        title = "F1, %: macro-averaged over nine relations, and of entities; (–): published as failed to converge"
+        title = "F1, %: macro-averaged over nine relations, and of entities; (–): the paper reports no convergence"
         return Report([Table(title, ("model", *columns), rows)])
 
 
@@ -143,14 +136,7 @@ def _read(column: str, made_up: bool, folder: Path | None) -> Relations | Taggin
 
 
 def without_directions(corpus: Relations) -> Relations:
-    """Make one class of a relation and its reverse: the paper counts ten classes (table 6), not nineteen.
-
-    Args:
-        corpus: whose relations have directions.
-
-    Returns:
-        The same sentences, of fewer classes.
-    """
+    """Merge a relation and its reverse into one class: the paper counts ten classes (table 6), not nineteen."""
     merged = [_DIRECTION.sub("", label) for label in corpus.labels]
     labels = tuple(dict.fromkeys(merged))
     train, dev, test = (
@@ -158,15 +144,3 @@ def without_directions(corpus: Relations) -> Relations:
         for split in (corpus.train, corpus.dev, corpus.test)
     )
     return replace(corpus, labels=labels, train=train, dev=dev, test=test)
-
-
-def _number(results: Sequence[Result], model: str, column: str, split: str) -> Number:
-    """The F1 of the trainings that came to an end."""
-    ended = (result for result in where(results, model=model, column=column) if "diverged" not in result.values)
-    theirs = PUBLISHED[model][2 * COLUMNS.index(column) + _SPLITS.index(split)]
-    published = None if theirs is None else theirs / 100
-    return Number([result[f"{split}_f1"] for result in ended], published, digits=1, percent=True)
-
-
-def _cell(results: Sequence[Result], model: str, column: str, split: str) -> str | Number:
-    return cell(_number(results, model, column, split), ran=bool(where(results, model=model, column=column)))

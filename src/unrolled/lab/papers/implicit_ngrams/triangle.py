@@ -1,8 +1,8 @@
-"""The triangle: the score of every n-gram of a sentence, in MVMA-G as the paper shows it, and in a GRU exactly.
+"""The score of every n-gram of a sentence: in MVMA-G as in the paper, and in a GRU by an exact expansion.
 
-Both models learned SST-2's phrases (they are those of implicit-ngrams/negation). MVMA-G's n-grams are its own; the
-GRU is opened by the path expansion, so that in both the scores that end at the last word and the bias add up to what
-the model says of the sentence. The paper's two sentences are the dataset's; these are ours.
+Both models learn SST-2's phrases; they are those of implicit-ngrams/negation. MVMA-G has n-grams of its own, and the
+GRU is opened by the path expansion. So in both models the scores that end at the last word and the bias add up to the
+logit of the sentence. The paper's two sentences are the dataset's; these are our own.
 
 Source:
     Sun and Lu (2022), Implicit n-grams, figure 6 and appendix B.1.
@@ -22,12 +22,11 @@ from unrolled.lab.papers.analyses.polarity import triangle_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import learn_once
-from unrolled.lab.tasks import TASKS
+from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
 from unrolled.lab.training.run_folder import Run
-from unrolled.lab.training.settings import TrainingSettings
 from unrolled.report.colour import colour_map
 
 if TYPE_CHECKING:
@@ -36,10 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["SENTENCES", "TriangleOfScores"]
 
 SENTENCES = ("the film never loses its charm", "it is not a bad story , but it moves too slowly")
-"""Like the paper's first: a word that turns what follows it."""
+"""As in the paper's first sentence, a word reverses what follows it."""
 _MODELS = {"MVMA-G": "mvma_g", "GRU": "gru"}
 _SIZES: dict[Scale, int] = {"smoke": 8, "cpu": 64, "paper": 300}
-# As implicit-ngrams/negation has it, so that the networks are trained once.
+# As in implicit-ngrams/negation, so that both share their networks.
 _TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 2, "batch": 16},
     "cpu": {**ADAGRAD, "epochs": 2},
@@ -48,30 +47,28 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
 
 
 class TriangleOfScores(Experiment):
-    """One model a trial, both sentences."""
+    """A trial is one model, with both sentences."""
 
     name = "implicit-ngrams/triangle"
     title = "Polarity scores of every n-gram of a sentence"
-    source = "Sun and Lu (2022), Implicit n-grams, figure 6: pictures, no figures are printed"
+    source = "Sun and Lu (2022), Implicit n-grams, figure 6: pictures without printed numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List both models."""
-        task, size, trials = TASKS.get("classify"), _SIZES[scale], []
+        trials = []
         for model, encoder in _MODELS.items():
-            architecture = task.Architecture(encoder=encoder, hidden=size, embedding=size)
-            training = TrainingSettings(**{**task.training_defaults, **_TRAINING[scale]})
+            architecture = {"encoder": encoder, "hidden": _SIZES[scale], "embedding": _SIZES[scale]}
             settings = {
                 "data": "made-up negation" if scale == "smoke" else "sst2",
                 "name": model,
-                "model": architecture.model_dump(mode="json"),
-                "training": training.model_dump(mode="json"),
+                **full_settings("classify", architecture, _TRAINING[scale]),
                 "sentences": list(SENTENCES),
             }
             trials.append(Trial(model, settings))
         return trials
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Train, unless it has been, and score every n-gram."""
+        """Train, or load the shared network, and score every n-gram."""
         chosen = trial.settings
         if chosen["data"] == "sst2":
             corpus = load_once("sst2", Classification, bench.data)
@@ -81,7 +78,7 @@ class TriangleOfScores(Experiment):
         found = []
         for sentence in chosen["sentences"]:
             triangle = triangle_scores(run, sentence, "path")
-            logit, bias = _says(run, sentence)
+            logit, bias = _logit_and_bias(run, sentence)
             found.append({
                 "scores": [[round(score, 4) for score in row] for row in triangle.tolist()],
                 "bias": bias,
@@ -110,10 +107,10 @@ class TriangleOfScores(Experiment):
                 *extremes,
             ))  # fmt: skip
         columns = (
-            "model", "sentence", "n-grams that end with it", "bias", "logit", "difference", "most positive n-gram",
+            "model", "sentence", "n-grams at its end", "bias", "logit", "difference", "most positive n-gram",
             "most negative n-gram",
         )  # fmt: skip
-        title = 'Scores of n-grams add up to what the model says ("positive" less "negative", logits)'
+        title = 'Scores of n-grams add up to the logit ("positive" minus "negative")'
         return Report(
             [Table(title, columns, rows)],
             {"implicit-ngrams-triangle": lambda: _draw(results)},
@@ -121,8 +118,8 @@ class TriangleOfScores(Experiment):
 
 
 @torch.no_grad()
-def _says(run: Run, sentence: str) -> tuple[float, float]:
-    """The model's logit of "positive" less that of "negative", and what of it is the bias."""
+def _logit_and_bias(run: Run, sentence: str) -> tuple[float, float]:
+    """Give the logit of "positive" minus that of "negative", and the part of it that is the bias."""
     reading = run.task.prepare(run.model, sentence)
     negative, positive = run.model(*reading.inputs)[0].tolist()
     low, high = cast("torch.nn.Linear", cast("Classifier", run.model).head).bias.tolist()
@@ -130,13 +127,11 @@ def _says(run: Run, sentence: str) -> tuple[float, float]:
 
 
 def _draw(results: Sequence[Result]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import grid
-
     figure, panels = grid(len(SENTENCES), len(results), width=4.6, height=3.7)
     for place, sentence in enumerate(SENTENCES):
         words = sentence.split()
         row = panels[place * len(results) : (place + 1) * len(results)]
-        # one scale for both models: colours can be compared
+        # one scale for both models, so that colours can be compared
         most = max(abs(score) for result in results for line in result["sentences"][place]["scores"] for score in line)
         for panel, result in zip(row, results, strict=True):
             scores = result["sentences"][place]["scores"]
@@ -148,5 +143,5 @@ def _draw(results: Sequence[Result]) -> Figure:
             panel.set(xlabel="n-gram begins at", ylabel="n-gram ends at")
             panel.grid(visible=False)
             panel.set_title(f"{result.trial.settings['name']}, logit {result['sentences'][place]['says']:+.2f}")
-        figure.colorbar(image, ax=row, label="polarity score, logits", shrink=0.8)
+        figure.colorbar(image, ax=row, label="polarity score (logits)", shrink=0.8)
     return figure

@@ -1,12 +1,11 @@
-"""Contexts on a map: t-SNE of the contexts of short news, and how well topics are apart, on the map and before it.
+"""A map of contexts: t-SNE of the contexts of short news texts, and how well it separates topics.
 
-The paper has the pictures of MVMA-G and MVM-G. Here stand beside them the share of texts whose topic most of their
-nearest ten neighbours have, each text judged by the others, and the silhouette; both on the map and in the space of the
-contexts, where no projection has had a hand in it.
+The paper shows pictures of MVMA-G and MVM-G. This item adds two numbers, for the map and for the space of the contexts
+before the projection. One is the share of texts whose topic is that of most of their ten nearest neighbours (each text
+is classified by the others), the other the silhouette.
 
-The paper does not say how its 2,188 phrases of fewer than 30 tokens were extracted: here they are the test texts
-that are so short, of our part of AG News, 807. At scale cpu the models have 64 units (the paper: 300) and learn for 4
-epochs.
+The paper does not say how it extracted its 2,188 phrases of fewer than 30 tokens. Here they are the 807 test texts of
+that length in our part of AG News. At scale cpu the models have 64 units (the paper: 300) and train for 4 epochs.
 
 Source:
     Sun and Lu (2022), Implicit n-grams, figure 7 and appendix C; van der Maaten and Hinton (2008), t-SNE.
@@ -15,6 +14,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,13 +24,13 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.papers.analyses.polarity import context_vectors
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
+from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import topics
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import learn_once
-from unrolled.lab.tasks import TASKS
-from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +40,7 @@ __all__ = ["MapOfContexts", "neighbours_agree"]
 _MODELS = {"MVMA-G": "mvma_g", "MVM-G": "mvm_g"}
 _LONGEST = 29
 _NEIGHBOURS = 10
-_PERPLEXITY = 30.0  # the paper does not say: t-SNE's usual one
+_PERPLEXITY = 30.0  # the paper does not state it; the usual value of t-SNE
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "hidden": 8},
     "cpu": {"seeds": 3, "hidden": 64},
@@ -54,33 +54,30 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
 
 
 class MapOfContexts(Experiment):
-    """One model a trial."""
+    """A trial is one model."""
 
     name = "implicit-ngrams/tsne"
-    title = "Contexts of short news by topic: a map, and how far topics are apart"
-    source = "Sun and Lu (2022), Implicit n-grams, figure 7: pictures, no figures are printed"
+    title = "Contexts of short news texts: a map, and the separation of topics"
+    source = "Sun and Lu (2022), Implicit n-grams, figure 7: pictures without printed numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List both models, seed by seed."""
-        task, size, trials = TASKS.get("classify"), _SIZES[scale]["hidden"], []
-        for seed in range(_SIZES[scale]["seeds"]):
-            training = TrainingSettings(**{**task.training_defaults, **ADAGRAD, **_TRAINING[scale], "seed": seed})
-            for model, encoder in _MODELS.items():
-                architecture = task.Architecture(encoder=encoder, hidden=size, embedding=size)
-                settings = {
-                    "data": {"smoke": "made-up topics", "cpu": "ag_news", "paper": "ag_news_extended"}[scale],
-                    "name": model,
-                    "model": architecture.model_dump(mode="json"),
-                    "training": training.model_dump(mode="json"),
-                    "longest": _LONGEST,
-                    "neighbours": _NEIGHBOURS,
-                    "perplexity": _PERPLEXITY,
-                }
-                trials.append(Trial(f"{model}, seed {seed}", settings))
+        size, trials = _SIZES[scale]["hidden"], []
+        for seed, (model, encoder) in product(range(_SIZES[scale]["seeds"]), _MODELS.items()):
+            architecture = {"encoder": encoder, "hidden": size, "embedding": size}
+            settings = {
+                "data": {"smoke": "made-up topics", "cpu": "ag_news", "paper": "ag_news_extended"}[scale],
+                "name": model,
+                **full_settings("classify", architecture, {**ADAGRAD, **_TRAINING[scale], "seed": seed}),
+                "longest": _LONGEST,
+                "neighbours": _NEIGHBOURS,
+                "perplexity": _PERPLEXITY,
+            }
+            trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Train, and lay the contexts of short texts on a map."""
+        """Train, and project the contexts of short texts to two dimensions."""
         chosen = trial.settings
         smoke = chosen["data"] == "made-up topics"
         corpus = topics((120, 16, 40)) if smoke else load_once(chosen["data"], Classification, bench.data)
@@ -88,23 +85,23 @@ class MapOfContexts(Experiment):
         short = [example for example in corpus.test if len(example.tokens) <= chosen["longest"]]
         labels = torch.tensor([example.label for example in short])
         contexts = context_vectors(run, [" ".join(example.tokens) for example in short])
-        map_ = _embed(contexts, min(chosen["perplexity"], (len(short) - 1) / 3), chosen["training"]["seed"])
-        apart = {}
-        for name, points in (("contexts", contexts), ("map", map_)):
+        projected = _embed(contexts, min(chosen["perplexity"], (len(short) - 1) / 3), chosen["training"]["seed"])
+        separation = {}
+        for name, points in (("contexts", contexts), ("map", projected)):
             agree = neighbours_agree(points, labels, min(chosen["neighbours"], len(short) - 1))
-            apart[name] = {"neighbours": agree, "silhouette": _silhouette(points, labels)}
+            separation[name] = {"neighbours": agree, "silhouette": _silhouette(points, labels)}
         return {
             "test_accuracy": run.metrics["test_accuracy"],
             "topics": list(corpus.labels),
             "largest": labels.bincount().max().item() / len(labels),
             "labels": labels.tolist(),
-            "x": [round(value, 2) for value in map_[:, 0].tolist()],
-            "y": [round(value, 2) for value in map_[:, 1].tolist()],
-            **apart,
+            "x": [round(value, 2) for value in projected[:, 0].tolist()],
+            "y": [round(value, 2) for value in projected[:, 1].tolist()],
+            **separation,
         }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Say in numbers how far topics are apart, and draw the maps."""
+        """Tabulate the separation of topics, and draw the maps."""
         rows: list[Sequence[str | Number]] = []
         for model in _MODELS:
             if mine := where(results, name=model):
@@ -112,12 +109,12 @@ class MapOfContexts(Experiment):
                 silhouettes = ([result[space]["silhouette"] for result in mine] for space in ("contexts", "map"))
                 rows.append((
                     model,
-                    Number([result["test_accuracy"] for result in mine], digits=1, percent=True),
+                    average(mine, "test_accuracy", digits=1, percent=True),
                     *(Number(values, digits=1, percent=True) for values in shares),
                     *(Number(values) for values in silhouettes),
                 ))  # fmt: skip
         columns = (
-            "model", "test accuracy, %", f"{_NEIGHBOURS} neighbours have the topic, %", "on the map, %", "silhouette",
+            "model", "test accuracy, %", f"topic of {_NEIGHBOURS} neighbours, %", "on the map, %", "silhouette",
             "on the map",
         )  # fmt: skip
         first = results[0]
@@ -132,16 +129,9 @@ class MapOfContexts(Experiment):
 
 
 def neighbours_agree(points: Tensor, labels: Tensor, count: int) -> float:
-    """Count the points whose label most of their nearest neighbours have.
+    """Give the share of points whose label is that of most of their ``count`` nearest neighbours.
 
-    Args:
-        points: shape (n, dimensions).
-        labels: shape (n,), int64.
-        count: of neighbours, the point itself not among them; of labels that are equally frequent among them the
-            smallest counts.
-
-    Returns:
-        Their share.
+    ``points`` has the shape (n, dimensions), ``labels`` (n,). Of labels that are equally frequent, the smallest counts.
     """
     distances = torch.cdist(points.double(), points.double()).fill_diagonal_(torch.inf)
     near = labels[distances.topk(count, largest=False).indices]
@@ -156,7 +146,7 @@ def _silhouette(points: Tensor, labels: Tensor) -> float:
 
 
 def _embed(points: Tensor, perplexity: float, seed: int) -> Tensor:
-    """Lay points on a map by t-SNE, shape (n, 2)."""
+    """Project points to two dimensions by t-SNE, shape (n, 2)."""
     try:
         from sklearn.manifold import TSNE  # type: ignore[import-untyped]  # no stubs
     except ImportError as error:
@@ -165,8 +155,6 @@ def _embed(points: Tensor, perplexity: float, seed: int) -> Tensor:
 
 
 def _draw(results: Sequence[Result]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
-
     shown = [mine[0] for model in _MODELS if (mine := where(results, name=model))]
     figure, panels = grid(1, len(shown), width=3.8, height=3.6)
     for panel, result in zip(panels, shown, strict=True):

@@ -1,10 +1,10 @@
-"""Language models whose GRU or LSTM is replaced by its first-order approximation: table 3, figures 6 and 7, A.4.
+"""Language models with first-order approximations of a GRU or LSTM: table 3, figures 6 and 7, appendix A.4.
 
-A perplexity for each cell and corpus; "simplified" is the approximation without what a token does to the state, so
-without sequence-level features, and the variants are cells of the authors' own making (appendix A.4). All cells learn
-equally long at the same rate. At scale cpu it is the Penn Treebank, hidden size 128 as in the paper, but two passes
-over the text and an adaptive softmax: to be compared with each other, not with the paper's perplexities. WikiText-103
-takes its files at scale paper; they do not come with the others.
+"Simplified" is the approximation without the matrices of the tokens, so without sequence-level features; a "variant"
+is a cell that the authors propose (appendix A.4). All cells train equally long at the same rate. At scale cpu the text
+is the Penn Treebank and the hidden size 128, as in the paper, but the text is read twice and the softmax is adaptive.
+So perplexities can be compared with each other, not with the paper's. WikiText-103 is used at scale paper only; its
+files are not included.
 
 Source:
     Sun and Lu, Sequence-level features (2020), section 5.2, table 3, appendices A.3 and A.4.
@@ -16,14 +16,15 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from unrolled.errors import DivergedError
 from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.load import load_dataset
+from unrolled.lab.papers.framework.averages import training_cell
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.loss_curves import curves
 from unrolled.lab.papers.framework.synthetic_corpora import words
-from unrolled.lab.papers.framework.table import Number, Table, cell
-from unrolled.lab.papers.framework.trial_training import figures, learn, what_broke
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_training import figures, learn_and_measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +43,7 @@ PUBLISHED: Mapping[str, Published] = {
     "simplified_lstm": {"ptb": (101.06, 85.64), "wikitext2": (105.67, 92.13), "wikitext103": (143.80, 138.97)},
     "lstm_variant": {"ptb": (None, 76.63), "wikitext2": (None, 80.95)},
 }
-"""Perplexities on the validation and the test text; of the variants they give those on the test text alone."""
+"""Perplexities on dev and test; the paper gives those of the variants on test only."""
 
 _TYPES = ("gru", "lstm")
 _VARIANTS = {"standard": "{}", "approx": "approx_{}", "simplified": "simplified_{}", "variant": "{}_variant"}
@@ -55,27 +56,27 @@ _AT: dict[Scale, tuple[str, ...]] = {
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"seeds": 1, "epochs": 2, "hidden": 8, "adaptive": "off", "batch": 8, "log_every": 5},
     "cpu": {"seeds": 1, "epochs": 2, "hidden": 128, "adaptive": "on", "batch": 20, "log_every": 50},
-    # The paper does not say: epochs, batch, rate, dropout and whether the word vectors predict as well (here they do,
-    # but for WikiText-103). These are our task's own but for dropout, and enough epochs for all curves to be flat.
+    # The paper does not state epochs, batch size, rate and dropout, nor whether word vectors are tied to the softmax
+    # (here they are, except for WikiText-103). All but dropout are our task's own; the epochs let all curves flatten.
     "paper": {"seeds": 3, "epochs": 40, "hidden": 128, "adaptive": "auto", "batch": 20, "log_every": 1000},
 }
-_DROPOUT = 0.2  # the paper does not say: less than our language models' own 0.4, for networks half as wide
+_DROPOUT = 0.2  # the paper does not state it; less than our language models' 0.4, because networks are half as wide
 _CLAMP = 1.5  # appendix A.4: on WikiText-103 alone
 
 
 class Perplexities(Experiment):
-    """One training a trial."""
+    """A trial is one training."""
 
     name = "sequence-level-features/table3"
     title = "Language models with approximate, simplified and varied cells"
     source = "Sun and Lu, Sequence-level features (2020), table 3, figures 6 and 7, appendix A.4"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the cells, corpus by corpus; a further seed comes when each has had one."""
+        """List the cells, corpus by corpus, seed by seed."""
         sizes = dict(_SIZES[scale])
         listed = []
         for seed, corpus in product(range(sizes.pop("seeds")), _AT[scale]):
-            for encoder in _encoders():
+            for encoder in PUBLISHED:
                 large = corpus == "wikitext103"
                 clamped = large and encoder not in _TYPES
                 chosen = {
@@ -91,34 +92,40 @@ class Perplexities(Experiment):
         return listed
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Train, measure on dev and test, keep the curves."""
+        """Train, measure on dev and test, and keep the learning curves."""
         chosen = trial.settings
         corpus = words() if chosen["corpus"] == "made-up" else load_dataset(chosen["corpus"], Words, bench.data)
         model = {name: chosen[name] for name in ("encoder", "hidden", "dropout", "adaptive", "options")}
         training = {name: chosen[name] for name in ("epochs", "batch", "log_every", "seed")}
-        try:
-            run = learn(bench, "lm", corpus, {**model, "embedding": chosen["hidden"]}, training)
-        except DivergedError as error:  # nothing bounds these states: that it fails is a result
-            return {"diverged": what_broke(error)}
-        return {**figures(run), "curves": curves(run)}
+        return learn_and_measure(
+            bench,
+            "lm",
+            corpus,
+            {**model, "embedding": chosen["hidden"]},
+            training,
+            lambda run: {**figures(run), "curves": curves(run)},
+        )
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Lay perplexities beside the published ones."""
+        """Compare perplexities with the published ones."""
         corpora = [corpus for corpus in _AT[scale] if where(results, corpus=corpus)]
         rows: list[Sequence[str | Number]] = []
-        for encoder in _encoders():
+        for encoder in PUBLISHED:
             if where(results, encoder=encoder):
+                published = PUBLISHED[encoder]
                 cells = [
-                    cell(
-                        _number(results, encoder, corpus, split),
-                        ran=bool(where(results, encoder=encoder, corpus=corpus)),
+                    training_cell(
+                        where(results, encoder=encoder, corpus=corpus),
+                        f"{split}_perplexity",
+                        published.get(corpus, (None, None))[place],
+                        digits=2,
                     )
                     for corpus in corpora
-                    for split in _SPLITS
+                    for place, split in enumerate(("dev", "test"))
                 ]
                 rows.append((encoder.replace("_", " "), *cells))
-        columns = [f"{_CORPORA[corpus]}, {split}" for corpus in corpora for split in _SPLITS]
-        table = Table("Perplexity of a word; <eos> is one", ("cell", *columns), rows)
+        columns = [f"{_CORPORA[corpus]}, {split}" for corpus in corpora for split in ("dev", "test")]
+        table = Table("Perplexity of a word, counting <eos>", ("cell", *columns), rows)
         drawn = {
             f"sequence-level-features-curves-{corpus}": lambda corpus=corpus: _draw(results, corpus)
             for corpus in corpora
@@ -126,45 +133,22 @@ class Perplexities(Experiment):
         return Report([table], drawn)
 
 
-_SPLITS = ("dev", "test")
-
-
-def _encoders() -> list[str]:
-    return [pattern.format(kind) for kind in _TYPES for pattern in _VARIANTS.values()]
-
-
-def _of(results: Sequence[Result], corpus: str, encoder: str | None = None) -> list[Result]:
-    """Give the trainings that came to an end."""
-    chosen = where(results, corpus=corpus)
-    return [
-        result
-        for result in chosen
-        if "diverged" not in result.values and encoder in (None, result.trial.settings["encoder"])
-    ]
-
-
-def _number(results: Sequence[Result], encoder: str, corpus: str, split: str) -> Number:
-    ours = [float(result[f"{split}_perplexity"]) for result in _of(results, corpus, encoder)]
-    return Number(ours, PUBLISHED[encoder].get(corpus, (None, None))[_SPLITS.index(split)])
-
-
 def _draw(results: Sequence[Result], corpus: str) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
-
     figure, panels = grid(1, len(_TYPES), width=4.4)
     for panel, kind in zip(panels, _TYPES, strict=True):
         lines: list[Sequence[float]] = []
         for number, (name, pattern) in enumerate(_VARIANTS.items()):
-            for result in _of(results, corpus, pattern.format(kind))[:1]:  # a seed tells the shape
+            ran = where(results, corpus=corpus, encoder=pattern.format(kind))
+            for result in [each for each in ran if "curves" in each.values][:1]:  # one seed shows the shape
                 found, colour, marker = result["curves"], COLOURS[number], MARKERS[number]
                 lines += [found["losses"][1:], found["dev"]]
                 panel.plot(found["steps"], found["losses"], color=colour, linewidth=1, alpha=0.6)
                 panel.plot(found["epochs"], found["dev"], color=colour, marker=marker, linestyle="--", label=name)
-        panel.set(title=f"{kind.upper()}, {_CORPORA[corpus]}", xlabel="batches learned")
+        panel.set(title=f"{kind.upper()}, {_CORPORA[corpus]}", xlabel="batches")
         if any(lines):
-            # what nothing bounds may begin hundreds of times higher: its first mean stands above the panel
+            # the first loss of unbounded cells may be hundreds of times higher; it stays outside the panel
             values = [value for line in lines for value in line]
             panel.set_ylim(0.98 * min(values), 1.02 * max(values))
-    panels[0].set_ylabel("nats a word: training (solid)\nand validation (dashed)")
+    panels[0].set_ylabel("nats per word: training (solid)\nand dev (dashed)")
     legend_below(figure, max(panels, key=lambda panel: len(panel.lines)), len(_VARIANTS))
     return figure

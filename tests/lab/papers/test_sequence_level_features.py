@@ -1,4 +1,4 @@
-"""Sun and Lu, sequence-level features: what was transcribed, and what is measured."""
+"""Sequence-level features: the printed numbers, and what each item measures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from unrolled.lab.papers.framework import trial_training
 from unrolled.lab.papers.framework.experiment import Bench, Result
 from unrolled.lab.papers.sequence_level_features import bidirectional as bidirectional
 from unrolled.lab.papers.sequence_level_features import negation as negation
@@ -44,7 +45,7 @@ def test_a_language_model_that_diverges_is_a_result_and_no_failure(tmp_path, mon
     def diverge(*_, **__):
         raise DivergedError("the loss is nan")
 
-    monkeypatch.setattr(table3, "learn", diverge)
+    monkeypatch.setattr(trial_training, "learn", diverge)
     experiment = table3.Perplexities()
     trial = experiment.trials("smoke")[0]
     values = experiment.run(trial, bench(tmp_path))

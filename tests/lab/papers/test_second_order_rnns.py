@@ -1,4 +1,4 @@
-"""Second-order RNNs: what is published, what is measured."""
+"""Second-order RNNs: the printed numbers, and what each item measures."""
 
 from __future__ import annotations
 

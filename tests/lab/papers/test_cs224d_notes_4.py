@@ -1,4 +1,4 @@
-"""CS 224D, lecture notes IV: what its experiments measure."""
+"""CS 224D, lecture notes IV: what each item measures."""
 
 from __future__ import annotations
 

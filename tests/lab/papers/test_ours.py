@@ -1,0 +1,183 @@
+"""Our own questions: trials, measurements and reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from unrolled.lab.papers.analyses.word_operators import SIDES
+from unrolled.lab.papers.framework.experiment import Bench, Result
+from unrolled.lab.papers.framework.synthetic_corpora import negation
+from unrolled.lab.papers.ours import operators as operators
+from unrolled.lab.papers.ours.errors import CELL_NAMES, AccumulatedErrors
+from unrolled.lab.papers.ours.operators import Operators, _ranked
+from unrolled.lab.papers.ours.phrases import FIRST, PhraseAgreement
+from unrolled.lab.papers.ours.tasks import TaskFigures
+from unrolled.lab.tasks import TASKS
+
+
+def test_every_listed_cell_has_a_trial_for_every_weight_decay():
+    assert set(CELL_NAMES) == {
+        "elman", "gru", "lstm", "gru_before", "mrnn", "mlstm", "mi_rnn", "mi_gru", "mi_lstm", "mmrnn", "mmlstm",
+        "tensor_rnn",
+    }  # fmt: skip
+    asked = {(trial.settings["cell"], trial.settings["weight_decay"]) for trial in AccumulatedErrors().trials("cpu")}
+    assert asked == {(cell, decay) for cell in CELL_NAMES for decay in (0.0, 1e-5, 1e-4, 3e-4)}
+
+
+def error_results(**curves):
+    """Results of three cells; each of the curves is what it says, the others are small and flat."""
+    found = []
+    for trial in AccumulatedErrors().trials("cpu"):
+        cell, decay = trial.settings["cell"], trial.settings["weight_decay"]
+        if cell not in ("lstm", "gru", "mlstm"):
+            continue
+        errors = {}
+        for name in trial.settings["expansions"]:
+            if cell == "mlstm" and name in ("gates", "activation"):
+                continue
+            values = curves.get(f"{cell}_{name}" if decay == 0 else f"{cell}_{name}_decayed", [0.5] * 25)
+            errors[name] = {"median": values, "ninetieth": values}
+        found.append(Result(trial, {"accuracy": 0.8, "errors": errors}, 1.0, "2026-01-01", "a test", "a machine", {}))
+    return found
+
+
+def test_what_is_past_all_bounds_and_what_a_cell_has_not_are_told_apart():
+    table, *_ = AccumulatedErrors().report(error_results(lstm_zero=[0.1] * 4 + [None] * 21), "cpu").tables
+    rows = {row[0]: row for row in table.CELL_NAMES}
+    assert rows["lstm"][1] == "past all bounds / past all bounds"
+    assert rows["mlstm"][table.columns.index("gates")] == "–"
+    assert rows["gru"][1] == "50 / 50"
+
+
+def test_shorter_sentences_shorten_what_is_compared():
+    report = AccumulatedErrors().report(error_results(gru_zero=[0.2] * 12), "cpu")
+    assert "after 12 words" in report.tables[0].title
+    assert report.tables[1].columns == ("cell", "2 words", "5 words", "10 words")
+
+
+def test_the_earlier_figures_are_all_there():
+    assert {encoder: len(figures) for encoder, figures in FIRST.items()} == {"lstm": 8, "gru": 7}
+    assert sum(FIRST["lstm"].values()) == pytest.approx(4.045)
+    assert sum(FIRST["gru"].values()) == pytest.approx(3.852)
+
+
+def test_what_needs_an_optional_library_comes_last_and_networks_are_shared_with_other_items():
+    trials = PhraseAgreement().trials("cpu")
+    groups = [trial.settings["group"] for trial in trials]
+    assert groups.count("integrated gradients") == 2
+    assert set(groups[-2:]) == {"integrated gradients"}
+    assert groups[:2] == ["expansions"] * 2
+    by_encoder = {trial.settings["model"]["encoder"]: trial.settings for trial in trials}
+    for settings in by_encoder.values():
+        assert settings["model"]["hidden"] == 128
+        assert (settings["training"]["epochs"], settings["training"]["seed"]) == (3, 0)
+    assert [trial.settings["model"]["encoder"] for trial in trials if "decomposition" in trial.label] == ["lstm"]
+
+
+OPERATOR_SETTINGS = {"training": {"epochs": 6, "batch": 16, "lr": 0.01}, "hidden": 32, "embedding": 32}
+
+
+@pytest.fixture(scope="module")
+def operators_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("operators")
+    corpus = negation((1500, 100, 100))
+
+    def operators_run(network):
+        trials = Operators().trials("smoke")
+        (trial,) = (
+            each for each in trials if each.settings["network"] == network and each.settings["encoder"] == "gru"
+        )
+        trial = replace(trial, settings={**trial.settings, **OPERATOR_SETTINGS})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(operators, "negation", lambda: corpus)
+            values = Operators().run(trial, Bench(folder / "room", None, folder / "shelf"))
+        return Result(trial, values, 0.0, "", "", "", {})
+
+    return operators_run
+
+
+def slope(result, word, side, expansion="zero"):
+    return next(each for each in _ranked(result, expansion, side).words if each.word == word)
+
+
+def test_not_is_found_to_turn_both_of_its_neighbours_once_that_was_learned(operators_run):
+    trained, untrained = operators_run("trained"), operators_run("untrained")
+    assert trained["accuracy"] > 0.9
+    assert untrained["accuracy"] is None
+    for side in SIDES:
+        assert "not" in [each.word for each in _ranked(trained, "zero", side).reversing]
+        assert not any(_ranked(untrained, expansion, side).reversing for expansion in ("path", "operating", "zero"))
+        assert slope(untrained, "not", side).slope > 0.3
+    lowest = [each.word for each in _ranked(trained, "path", "after").words[:5]]
+    assert "not" in lowest  # of 34
+    low, high = trained["zero, after"]["chance"]
+    assert slope(trained, "not", "after").slope < low < high
+
+
+def test_words_that_read_with_the_vectors_of_others_do_something_else(operators_run):
+    trained, shuffled = operators_run("trained"), operators_run("vectors shuffled")
+    assert trained["words"] == shuffled["words"]
+    assert trained["path, after"]["slopes"] != shuffled["path, after"]["slopes"]
+    assert shuffled["accuracy"] is None
+
+
+GOOD = {
+    "accuracy": 0.9,
+    "f1": 0.9,
+    "mrr": 0.9,
+    "bleu": 30.0,
+    "perplexity": 90.0,
+    "bpc": 1.4,
+    "pearson": 0.5,
+    "wcpa": 1.0,
+}
+
+
+def missed(seconds=60.0, **changes):
+    values = {f"test_{name}": value for name, value in {**GOOD, **changes}.items()}
+    results = [
+        Result(trial, {**values, "seconds": seconds, "parameters": 5.0}, 1.0, "2026-01-01", "a test", "a machine", {})
+        for trial in TaskFigures().trials("cpu")
+    ]
+    return [claim for claim, holds in TaskFigures().report(results, "cpu").claims.items() if not holds]
+
+
+def test_every_task_has_a_row():
+    commands = {trial.label.split()[2] for trial in TaskFigures().trials("cpu")}
+    assert commands == set(TASKS.names())
+
+
+def test_every_goal_that_is_reached_holds():
+    assert missed() == missed(pearson=-1.0) == []  # no goal is set for the correlation
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"perplexity": 116.0}, "--dropout 0.3 --epochs 6`: test perplexity at most 115"),
+        ({"bleu": 19.9}, "--data multi30k`: test bleu at least 20"),
+        ({"wcpa": 0.99}, "--data dyck`: test wcpa at least 1"),
+    ],
+)
+def test_a_figure_that_is_missed_is_named(changes, said):
+    (found,) = missed(**changes)
+    assert found.endswith(said)
+
+
+def test_a_time_that_is_missed_is_named_where_one_was_set():
+    late = missed(seconds=60.0 * 31)
+    assert [each.rpartition(": ")[2] for each in late] == [
+        f"at most {minutes} minutes of training" for minutes in (15, 15, 30)
+    ]
+
+
+def test_what_an_account_leaves_over_is_held_against_what_it_may():
+    trial = TaskFigures().trials("cpu")[0]
+    values = {"test_accuracy": 0.9, "seconds": 60.0, "parameters": 5.0}
+    for left, holds in ((3e-7, True), (2e-4, False)):
+        result = Result(trial, {**values, "remainder": left}, 1.0, "2026-01-01", "a test", "a machine", {})
+        report = TaskFigures().report([result], "cpu")
+        assert report.tables[0].CELL_NAMES[0][-1] == f"{left:.1e}"
+        assert [kept for claim, kept in report.claims.items() if "remainder of the logit" in claim] == [holds]
