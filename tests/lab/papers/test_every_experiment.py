@@ -1,8 +1,9 @@
-"""What holds for every experiment of the zoo: a new one is tested from its first day."""
+"""Every experiment: its trials, a report of the committed results, and a run at scale smoke (most of them slow)."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,10 @@ from unrolled.lab.papers.framework.runner import collect, run_experiment
 from unrolled.lab.papers.framework.verdict import compare
 
 NAMES = EXPERIMENTS.names()
+RESULTS = Path(__file__).parents[3] / "results"
+QUICK = {"cs577-lecture-5/memorising", "implicit-ngrams/triangle"}
+"""Experiments that run at scale smoke in the fast suite: one without training, one that trains and decomposes."""
+SMOKE = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in NAMES]
 
 
 @pytest.fixture(scope="module")
@@ -71,24 +76,40 @@ def test_trials_are_listed_at_every_scale_without_running_and_no_two_are_alike(n
     assert [trial.settings for trial in again] == [trial.settings for trial in trials]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_smoke_run_has_tables_with_rows_and_is_found_again(name, smoked):
-    experiment, results, store = smoked(name)
-    assert len(results) == len(experiment.trials("smoke"))
-    report = experiment.report(results, "smoke")
+def check_report(report):
     assert report.tables
     for table in report.tables:
         assert table.rows
         assert all(cell for row in table.cells() for cell in row)
     assert all(isinstance(holds, bool) for holds in report.claims.values())
-
-    found = collect(experiment, "smoke", store)
-    assert [each.values for each in found] == [json.loads(json.dumps(each.values)) for each in results]
     assert all(isinstance(each.agrees, bool) for each in compare(report))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_figures_can_be_drawn(name, smoked, tmp_path):
+def test_the_committed_results_are_reported_and_drawn_and_so_are_a_part_of_them(name):
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
+    experiment, store = EXPERIMENTS.get(name)(), ResultStore(RESULTS)
+    for scale in ("cpu", "day", "paper"):
+        if results := collect(experiment, scale, store):
+            report = experiment.report(results, scale)
+            check_report(report)
+            for draw in report.figures.values():
+                assert draw().axes
+            for some in (results[:1], results[-1:]):
+                assert any(table.rows for table in experiment.report(some, scale).tables)
+
+
+@pytest.mark.parametrize("name", SMOKE)
+def test_a_smoke_run_has_tables_with_rows_and_is_found_again(name, smoked):
+    experiment, results, store = smoked(name)
+    assert len(results) == len(experiment.trials("smoke"))
+    check_report(experiment.report(results, "smoke"))
+    found = collect(experiment, "smoke", store)
+    assert [each.values for each in found] == [json.loads(json.dumps(each.values)) for each in results]
+
+
+@pytest.mark.parametrize("name", SMOKE)
+def test_figures_of_a_smoke_run_can_be_drawn(name, smoked, tmp_path):
     pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     experiment, results, _ = smoked(name)
     for file, draw in experiment.report(results, "smoke").figures.items():
@@ -97,7 +118,7 @@ def test_figures_can_be_drawn(name, smoked, tmp_path):
         assert "<svg" in svg.read_text()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SMOKE)
 def test_what_has_been_run_is_reported_though_the_rest_has_not(name, smoked):
     pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     experiment, results, _ = smoked(name)

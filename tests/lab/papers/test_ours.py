@@ -45,7 +45,7 @@ def error_results(**curves):
 
 def test_what_is_past_all_bounds_and_what_a_cell_has_not_are_told_apart():
     table, *_ = AccumulatedErrors().report(error_results(lstm_zero=[0.1] * 4 + [None] * 21), "cpu").tables
-    rows = {row[0]: row for row in table.CELL_NAMES}
+    rows = {row[0]: row for row in table.cells()}
     assert rows["lstm"][1] == "past all bounds / past all bounds"
     assert rows["mlstm"][table.columns.index("gates")] == "–"
     assert rows["gru"][1] == "50 / 50"
@@ -179,5 +179,5 @@ def test_what_an_account_leaves_over_is_held_against_what_it_may():
     for left, holds in ((3e-7, True), (2e-4, False)):
         result = Result(trial, {**values, "remainder": left}, 1.0, "2026-01-01", "a test", "a machine", {})
         report = TaskFigures().report([result], "cpu")
-        assert report.tables[0].CELL_NAMES[0][-1] == f"{left:.1e}"
+        assert report.tables[0].cells()[0][-1] == f"{left:.1e}"
         assert [kept for claim, kept in report.claims.items() if "remainder of the logit" in claim] == [holds]
