@@ -62,7 +62,7 @@ def test_the_signature_is_sacrebleus_own():
 
 
 def test_what_cannot_be_compared_is_refused():
-    with pytest.raises(ShapeError, match="2 translations and 1 references came"):
+    with pytest.raises(ShapeError, match="there are 2 translations and 1 references"):
         bleu([["a"], ["b"]], [["a"]])
     with pytest.raises(ShapeError, match="0 translations"):
         bleu([], [])

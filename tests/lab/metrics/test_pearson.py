@@ -1,8 +1,7 @@
-"""Pearson's correlation, against NumPy's."""
+"""Pearson's correlation, against its formula."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -10,11 +9,13 @@ from unrolled.lab.metrics.pearson import pearson
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_it_is_numpys(offset):
+def test_it_is_the_covariance_over_the_standard_deviations(offset):
     draw = torch.Generator().manual_seed(0)
     one = torch.randn(50, dtype=torch.float64, generator=draw)
     other = one + torch.randn(50, dtype=torch.float64, generator=draw) + offset
-    assert pearson(one, other) == pytest.approx(np.corrcoef(one, other)[0, 1], abs=1e-9)
+    a, b = one - one.mean(), other - other.mean()
+    expected = ((a * b).sum() / (a.square().sum() * b.square().sum()).sqrt()).item()
+    assert pearson(one, other) == pytest.approx(expected, abs=1e-9)
     assert pearson(one, -other) == pytest.approx(-pearson(one, other))
     assert abs(pearson(one, other)) < 0.9 < pearson(one, 3 * one + 1)
 

@@ -59,9 +59,9 @@ def test_by_hand():
 @pytest.mark.parametrize(
     ("scores", "right", "message"),
     [
-        ([[0.1]], [], "scores of 1 questions and answers of 0 came"),
+        ([[0.1]], [], "scores of 1 questions and labels of 0; expected the same"),
         ([[0.1], [0.1, 0.2]], [[True], [True]], "question 1 has 2 scores for 1 candidates"),
-        ([[0.1], [0.2]], [[False], [False]], "none of 2 questions has a right candidate"),
+        ([[0.1], [0.2]], [[False], [False]], "none of 2 questions has a correct candidate"),
         ([], [], "none of 0 questions"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_relation_without_direction_stands_for_itself():
 @pytest.mark.parametrize(
     ("truths", "answers", "message"),
     [
-        (["owns"], [], "0 answers came for 1 examples"),
+        (["owns"], [], "there are 0 predictions for 1 examples"),
         (["Other"], ["owns"], "no example has a relation other than 'Other'"),
     ],
 )

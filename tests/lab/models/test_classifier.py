@@ -107,8 +107,8 @@ def test_dropout_acts_in_training_only():
         (torch.zeros(3, dtype=torch.int64), None, ShapeError, r"shape \(3,\); expected \(batch, time\)"),
         (torch.zeros(2, 0, dtype=torch.int64), None, ShapeError, r"shape \(2, 0\)"),
         (tokens(), torch.tensor([3, 2]), ShapeError, r"shape \(2,\); expected \(4,\), one for each sequence"),
-        (tokens(), torch.tensor([3, 2, 0, 6]), UsageError, "lengths lie between 0 and 6; expected 1 to 6"),
-        (tokens(), torch.tensor([3, 2, 1, 7]), UsageError, "lengths lie between 1 and 7; expected 1 to 6"),
+        (tokens(), torch.tensor([3, 2, 0, 6]), UsageError, "lengths are between 0 and 6; expected 1 to 6"),
+        (tokens(), torch.tensor([3, 2, 1, 7]), UsageError, "lengths are between 1 and 7; expected 1 to 6"),
     ],
 )
 def test_inputs_that_cannot_be_are_refused(rows, lengths, error, message):

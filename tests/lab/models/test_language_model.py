@@ -100,7 +100,7 @@ def test_encoders_without_a_state_begin_anew_in_every_window():
 @pytest.mark.parametrize(
     ("encoder", "message"),
     [
-        (lambda: nn.GRU(4, 4, bidirectional=True, batch_first=True), r"GRU\) sees the token that it is to predict"),
+        (lambda: nn.GRU(4, 4, bidirectional=True, batch_first=True), r"GRU\) sees the token that it must predict"),
         (lambda: recurrent("gru", 4, 4, bidirectional=True, batch_first=True), "Recurrent.* sees the token"),
         (lambda: BidirectionalEncoder(MVMAGEncoder(4, 4), MVMAGEncoder(4, 4)), "BidirectionalEncoder.* sees the token"),
         (lambda: TransformerEncoder(4, 4), "Transformer.* expected .* causal=true"),

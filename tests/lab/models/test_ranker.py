@@ -92,9 +92,9 @@ def test_it_may_do_without_counts_and_says_when_they_are_missing():
     model = made(counts=0)
     assert model.overlap is None
     assert model(QUESTIONS, LENGTHS, CANDIDATES, SIZES).shape == (2, 3)
-    with pytest.raises(ShapeError, match="some counts of shared words came; expected the contrary"):
+    with pytest.raises(ShapeError, match="counts of shared words are passed; this ranker expects them to be omitted"):
         model(QUESTIONS, LENGTHS, CANDIDATES, SIZES, SHARED)
-    with pytest.raises(ShapeError, match="no counts of shared words came"):
+    with pytest.raises(ShapeError, match="counts of shared words are missing; this ranker expects them to be passed"):
         made()(QUESTIONS, LENGTHS, CANDIDATES, SIZES)
 
 
@@ -146,7 +146,7 @@ def test_settling_a_side_leaves_the_ranker_as_it_was():
     one, other = (FixedQuestionScorer(model, QUESTIONS[:1], SHARED[0, :1]) for _ in range(2))
     assert model.training
     assert model.dropout.training
-    assert torch.equal(one.settled, other.settled)
+    assert torch.equal(one.fixed, other.fixed)
     assert torch.equal(before, torch.get_rng_state())
 
 

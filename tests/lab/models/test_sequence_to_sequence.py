@@ -249,9 +249,18 @@ def test_a_padded_batch_is_opened_sentence_by_sentence():
     [
         ((nn.GRU(E, H), None), "the encoder has batch_first=False; expected True"),
         ((nn.GRU(E, H, batch_first=True), nn.GRU(E + H, H)), "the decoder has batch_first=False; expected True"),
-        ((nn.GRU(E, H, bidirectional=True, batch_first=True), None), "reads both ways and has no decoder"),
-        ((network("gru", E), network("gru", E + H, bidirectional=True)), "1 layers and reads both ways; expected 1"),
-        ((network("gru", E, 2), network("gru", E + H)), "has 1 layers and reads one way; expected 2"),
+        (
+            (nn.GRU(E, H, bidirectional=True, batch_first=True), None),
+            "the encoder is bidirectional and there is no decoder",
+        ),
+        (
+            (network("gru", E), network("gru", E + H, bidirectional=True)),
+            "the decoder is bidirectional with num_layers=1; expected .* num_layers=1",
+        ),
+        (
+            (network("gru", E, 2), network("gru", E + H)),
+            "the decoder is one-directional with num_layers=1; expected .* num_layers=2",
+        ),
     ],
 )
 def test_networks_that_do_not_fit_are_refused(networks, message):
@@ -264,8 +273,8 @@ def test_networks_that_do_not_fit_are_refused(networks, message):
     [
         (SOURCES[0], PREVIOUS[:6], None, ShapeError, r"expected \(6, positions\), one row for each source"),
         (SOURCES, PREVIOUS[:3], None, ShapeError, r"shape \(3, 5\); expected \(4, positions\)"),
-        (SOURCES[:, :0], PREVIOUS, None, ShapeError, r"the source has shape \(4, 0\)"),
-        (SOURCES, PREVIOUS, torch.tensor([6, 6, 0, 6]), UsageError, "lengths lie between 0 and 6; expected 1 to 6"),
+        (SOURCES[:, :0], PREVIOUS, None, ShapeError, r"source words have shape \(4, 0\)"),
+        (SOURCES, PREVIOUS, torch.tensor([6, 6, 0, 6]), UsageError, "lengths are between 0 and 6; expected 1 to 6"),
     ],
 )
 def test_inputs_that_cannot_be_are_refused(source, previous, lengths, error, message):

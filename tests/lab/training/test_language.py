@@ -48,7 +48,7 @@ def test_read_from_both_ends_every_one_of_them_is_refused(name):
 def test_a_transformer_is_made_causal_and_one_that_is_not_to_be_is_refused():
     assert made("transformer").encoder.causal
     with pytest.raises(
-        UsageError, match=r"TransformerEncoder\) sees the token that it is to predict; expected .* causal=true"
+        UsageError, match=r"TransformerEncoder\) sees the token that it must predict; expected .* causal=true"
     ):
         made("transformer", options={"causal": False})
 

@@ -1,1 +1,1 @@
-"""What trained models are judged by, where counting right answers is not enough: one measure a file."""
+"""Metrics beyond accuracy, one a file."""

@@ -23,43 +23,41 @@ def _signature() -> str:
 
 
 BLEU_SIGNATURE = _signature()
-"""How it is computed, in sacrebleu's own words: one reference, case kept, no tokenisation (``tok:none``), for
-sentences come as the corpus cut them."""
+"""sacrebleu's own signature of the settings: one reference, case kept, no tokenisation (``tok:none``), because the
+corpus is already tokenised."""
 
 
 def bleu_scorer() -> BLEU:
-    """Load what computes it.
-
-    Returns:
-        sacrebleu's scorer, which takes tokens as they are.
+    """Load sacrebleu's scorer, which takes tokens as they are.
 
     Raises:
-        UsageError: when sacrebleu is not installed.
+        UsageError: sacrebleu is not installed.
     """
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError:
-        raise UsageError("BLEU needs sacrebleu; expected it from: pip install 'unrolled[tasks]'") from None
+        raise UsageError("BLEU needs sacrebleu; install it with: pip install 'unrolled[tasks]'") from None
     return BLEU(tokenize="none")
 
 
-def bleu(said: Sequence[Sequence[object]], right: Sequence[Sequence[object]]) -> float:
-    r"""Compare translations with others of the same sentences, over the whole corpus.
+def bleu(translations: Sequence[Sequence[object]], references: Sequence[Sequence[object]]) -> float:
+    r"""Compare translations with one reference each, over the whole corpus.
 
     .. math:: 100 \cdot \min(1, e^{1 - r/c}) \prod_{n=1}^{4} p_n^{1/4}
 
-    with p_n the share of the n-grams that occur in the reference too, c and r the numbers of tokens.
+    with p_n the share of the translations' n-grams that occur in the reference, and c and r the total numbers of tokens
+    of translations and references.
 
     Args:
-        said: the tokens of each translation: words, or numbers that stand for them.
-        right: the tokens of each reference.
+        translations: The tokens of each translation, as words or indices.
+        references: The tokens of each reference.
 
     Returns:
         From 0 to 100.
 
     Raises:
-        ShapeError: when there are not as many references as translations, or none.
-        UsageError: when sacrebleu is not installed.
+        ShapeError: There are no translations, or not one reference for each.
+        UsageError: sacrebleu is not installed.
 
     Source:
         Papineni et al. (2002), https://aclanthology.org/P02-1040; Post (2018), arXiv:1804.08771.
@@ -69,8 +67,12 @@ def bleu(said: Sequence[Sequence[object]], right: Sequence[Sequence[object]]) ->
         66.9
     """
     scorer = bleu_scorer()
-    if not said or len(said) != len(right):
-        raise ShapeError(f"{len(said)} translations and {len(right)} references came; expected as many, and not none")
-    # Whatever splits at white space cannot take a token for two: spaces inside tokens are not kept apart otherwise.
-    lines, references = ([" ".join(str(token) for token in tokens) for tokens in texts] for texts in (said, right))
-    return scorer.corpus_score(lines, [references]).score
+    if not translations or len(translations) != len(references):
+        raise ShapeError(
+            f"there are {len(translations)} translations and {len(references)} references; "
+            "expected one reference for each of at least one translation"
+        )
+    lines, expected = (
+        [" ".join(str(token) for token in tokens) for tokens in texts] for texts in (translations, references)
+    )
+    return scorer.corpus_score(lines, [expected]).score

@@ -1,8 +1,8 @@
-"""Precision, recall and F1 of named entities.
+"""Precision, recall and F1 of named entities under strict IOBES.
 
-An entity is right when its type, its first and its last token are: strict IOBES. A stretch of tags that is no whole
-entity (a ``B-`` with no ``E-``, an ``E-`` of another type) is none, and is neither right nor wrong. conlleval, which
-reads IOB, would make entities of such pieces; where all tags are well-formed the two agree.
+An entity is correct if its type, its first token and its last token are. Tags that do not spell a whole entity (a
+``B-`` without an ``E-``, an ``E-`` of another type) are not an entity, so they are neither correct nor wrong.
+conlleval, which reads IOB, would count them as entities; on well-formed tags the two agree.
 
 Source:
     Tjong Kim Sang and De Meulder (2003), arXiv:cs/0306050, section 2.4; seqeval in its mode "strict".
@@ -20,24 +20,21 @@ __all__ = ["EntityScores", "entity_scorer", "entity_scores"]
 
 
 class EntityScores(NamedTuple):
-    """How well entities were found; each from 0 to 1, and 0 where there is nothing to divide by."""
+    """Micro-averaged scores from 0 to 1; 0 where the denominator is zero."""
 
     precision: float
-    """The share of found entities that are right."""
+    """The share of predicted entities that are correct."""
     recall: float
-    """The share of true entities that were found."""
+    """The share of true entities that are predicted."""
     f1: float
-    """Their harmonic mean."""
+    """The harmonic mean of precision and recall."""
 
 
 def entity_scorer() -> Callable[..., tuple[Any, Any, Any, Any]]:
-    """Load what counts them.
-
-    Returns:
-        seqeval's function of truths and answers, which gives precision, recall, F1 and how many entities there are.
+    """Load seqeval's function from true and predicted tags to precision, recall, F1 and support.
 
     Raises:
-        UsageError: when seqeval is not installed.
+        UsageError: seqeval is not installed.
     """
     try:
         from seqeval.metrics.v1 import precision_recall_fscore_support  # type: ignore[import-untyped]  # no stubs
@@ -47,22 +44,15 @@ def entity_scorer() -> Callable[..., tuple[Any, Any, Any, Any]]:
     return partial(precision_recall_fscore_support, average="micro", scheme=IOBES, zero_division=0)
 
 
-def entity_scores(truths: Sequence[Sequence[str]], answers: Sequence[Sequence[str]]) -> EntityScores:
-    """Count the entities of all sentences together.
-
-    Args:
-        truths: the IOBES tags of each sentence.
-        answers: those that were found, as many for each sentence.
-
-    Returns:
-        The scores.
+def entity_scores(truths: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> EntityScores:
+    """Score the entities of all sentences together, given the IOBES tags of each sentence.
 
     Raises:
-        UsageError: when seqeval is not installed.
+        UsageError: seqeval is not installed.
 
     Example:
         >>> entity_scores([["B-PER", "E-PER", "O"]], [["B-PER", "E-PER", "S-LOC"]]).precision
         0.5
     """
-    precision, recall, f1, _ = entity_scorer()([list(tags) for tags in truths], [list(tags) for tags in answers])
+    precision, recall, f1, _ = entity_scorer()([list(tags) for tags in truths], [list(tags) for tags in predictions])
     return EntityScores(float(precision), float(recall), float(f1))

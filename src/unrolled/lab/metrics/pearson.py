@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import torch
+import numpy as np
 from torch import Tensor
 
 __all__ = ["pearson"]
 
 
-def pearson(one: Tensor, other: Tensor) -> float:
-    """Correlate two rows of numbers.
-
-    Args:
-        one: shape (n,).
-        other: shape (n,).
-
-    Returns:
-        From -1 to 1; 0 where one of them does not vary, as it then says nothing of the other.
+def pearson(x: Tensor, y: Tensor) -> float:
+    """Correlate two vectors of the same length with NumPy; 0 and not NaN if either is constant.
 
     Example:
         >>> import torch
-        >>> pearson(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([5.0, 4.0, 3.0]))
+        >>> round(pearson(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([5.0, 4.0, 3.0])), 12)
         -1.0
     """
-    pair = torch.stack((one, other)).double()
-    pair = pair - pair.mean(dim=1, keepdim=True)
-    norms = pair.norm(dim=1)
-    if not norms.all():
+    if (x == x[0]).all() or (y == y[0]).all():
         return 0.0
-    return float(((pair[0] / norms[0]) * (pair[1] / norms[1])).sum().clamp(-1.0, 1.0))
+    return float(np.corrcoef(x.double().numpy(force=True), y.double().numpy(force=True))[0, 1])

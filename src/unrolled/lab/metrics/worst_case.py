@@ -1,7 +1,7 @@
-"""The worst case, not the mean: how often a closing bracket is predicted, at each distance from its opening one.
+"""The worst-case prediction accuracy (WCPA) of closing brackets over all distances to the opening bracket.
 
-Most distances in a string are short, so a model that forgets is right nearly always on average, and wrong where it
-is far. WCPA is the smallest of the shares.
+Most distances in a string are short, so a model that forgets is nearly always right on average and wrong at long
+distances. WCPA is the smallest accuracy at any distance.
 
 Source:
     Second-order RNNs, section 5.2, after Hewitt et al. (2020), arXiv:2010.07515.
@@ -21,76 +21,59 @@ from unrolled.errors import ShapeError
 __all__ = ["CONFIDENT", "DistanceRange", "accuracy_by_distance", "group_distances", "worst_case_accuracy"]
 
 CONFIDENT = 0.8
-"""What a prediction must give to the right bracket, of the probability of all closing ones, and exceed."""
+"""A prediction is correct if the right bracket gets more than this share of the probability of all closing brackets."""
 
 
 def accuracy_by_distance(logits: Tensor, closing: Tensor, distances: Tensor) -> dict[int, float]:
-    """Count how often the right bracket gets more than 0.8 of the probability of all closing brackets.
+    """Compute the share of correct predictions at each distance.
 
     Args:
-        logits: of the closing brackets alone, shape (predictions, k).
-        closing: the kind that is right, shape (predictions,).
-        distances: from the bracket that is closed to the one that closes it, shape (predictions,).
+        logits: Logits of the closing brackets alone, shape (predictions, k).
+        closing: The right kind of bracket, shape (predictions,).
+        distances: The distance from each closing bracket to its opening bracket, shape (predictions,).
 
     Returns:
-        The share that is right, for each distance that occurs, in ascending order.
+        The accuracy at each distance that occurs, in ascending order of distance.
 
     Raises:
-        ShapeError: when the three do not speak of the same predictions, or of none.
+        ShapeError: The shapes do not match, or there are no predictions.
     """
     if logits.dim() != 2 or not len(logits) or not closing.shape == distances.shape == logits.shape[:1]:
         raise ShapeError(
             f"logits, closing and distances have shapes {tuple(logits.shape)}, {tuple(closing.shape)} and "
             f"{tuple(distances.shape)}; expected (n, k), (n,) and (n,) with n at least 1"
         )
-    right = logits.softmax(-1).gather(1, closing[:, None])[:, 0] > CONFIDENT
+    correct = (logits.softmax(-1).gather(1, closing[:, None])[:, 0] > CONFIDENT).double()
     seen, place, count = distances.unique(return_inverse=True, return_counts=True)
-    shares = (
-        torch.zeros(len(seen), dtype=torch.float64, device=logits.device).index_add(0, place, right.double()) / count
-    )
-    return dict(zip(seen.tolist(), shares.tolist(), strict=True))
+    accuracy = torch.zeros(len(seen), dtype=torch.float64, device=logits.device).index_add(0, place, correct) / count
+    return dict(zip(seen.tolist(), accuracy.tolist(), strict=True))
 
 
 class DistanceRange(NamedTuple):
-    """The accuracy of neighbouring distances."""
+    """The accuracy over a range of distances."""
 
     first: int
     last: int
     mean: float
-    """Each distance weighs the same."""
+    """The mean over distances, each with the same weight."""
     least: float
 
 
-def group_distances(shares: Mapping[int, float]) -> list[DistanceRange]:
-    """Gather distances into ranges, each twice as long as the one before it.
-
-    Args:
-        shares: as :func:`accuracy_by_distance` gives them.
-
-    Returns:
-        The ranges from the nearest, cut at the powers of two, without those in which no distance occurs.
+def group_distances(accuracies: Mapping[int, float]) -> list[DistanceRange]:
+    """Group the result of :func:`accuracy_by_distance` into ranges that start at the powers of two.
 
     Example:
         >>> group_distances({1: 1.0, 5: 0.75, 7: 0.25})
         [DistanceRange(first=1, last=1, mean=1.0, least=1.0), DistanceRange(first=5, last=7, mean=0.5, least=0.25)]
     """
     ranges = []
-    for _, group in groupby(sorted(shares), key=int.bit_length):
+    for _, group in groupby(sorted(accuracies), key=int.bit_length):
         distances = list(group)
-        found = [shares[distance] for distance in distances]
+        found = [accuracies[distance] for distance in distances]
         ranges.append(DistanceRange(distances[0], distances[-1], sum(found) / len(found), min(found)))
     return ranges
 
 
 def worst_case_accuracy(logits: Tensor, closing: Tensor, distances: Tensor) -> float:
-    """Give the accuracy at the distance where it is smallest: WCPA.
-
-    Args:
-        logits: of the closing brackets alone, shape (predictions, k).
-        closing: the kind that is right, shape (predictions,).
-        distances: from the bracket that is closed to the one that closes it, shape (predictions,).
-
-    Returns:
-        The smallest of :func:`accuracy_by_distance`, from 0 to 1.
-    """
+    """Compute WCPA, from 0 to 1: the smallest value of :func:`accuracy_by_distance`, with the same arguments."""
     return min(accuracy_by_distance(logits, closing, distances).values())

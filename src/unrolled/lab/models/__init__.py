@@ -1,1 +1,1 @@
-"""Models with a recurrent network inside, ready to be opened."""
+"""Models with a recurrent network inside, which `unrolled.explain` can open."""

@@ -12,11 +12,11 @@ __all__ = ["OutputAtPosition", "checked_position"]
 
 
 class OutputAtPosition(nn.Module):
-    """Read what a model says at one position, as if it classified the sequence.
+    """Return the output of a model at one position, as if the model classified the sequence.
 
     Args:
-        model: gives shape (batch, time, outputs).
-        position: which; negative ones count from the end.
+        model: A model with outputs of shape (batch, time, outputs).
+        position: The position, from 0; negative positions count from the end.
     """
 
     def __init__(self, model: nn.Module, position: int) -> None:
@@ -25,29 +25,15 @@ class OutputAtPosition(nn.Module):
         self.position = position
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """Call the model.
-
-        Args:
-            *inputs: as the model takes them.
-
-        Returns:
-            Shape (batch, outputs).
-        """
+        """Call the model; return shape (batch, outputs)."""
         return self.model(*inputs)[:, self.position]
 
 
 def checked_position(tokens: Sequence[str], at: int | None) -> int:
-    """Check a position that a user asked for.
-
-    Args:
-        tokens: of the text.
-        at: from 0; the last when None.
-
-    Returns:
-        The position.
+    """Check a position that a user asks for, from 0; None is the last.
 
     Raises:
-        UsageError: when there is no token, or none at that position.
+        UsageError: There are no tokens, or the position is outside them.
     """
     if not tokens:
         raise UsageError("the sentence is empty; expected at least one word")

@@ -1,4 +1,4 @@
-"""Searching for what a decoder would say: word by word the likeliest, or several beginnings side by side."""
+"""Greedy search and beam search for the output of a decoder."""
 
 from __future__ import annotations
 
@@ -13,122 +13,107 @@ from unrolled.errors import UsageError
 __all__ = ["DecoderState", "DecoderStep", "TokenIds", "beam_search", "greedy_search"]
 
 TokenIds = list[int]
-"""The words of one sentence, without its end."""
+"""The words of one sentence, without the end-of-sentence token."""
 
 
 class DecoderState(Protocol):
-    """What a decoder goes on from, a row for each sentence or beginning of one."""
+    """The state of a decoder, with one row for each sentence or hypothesis."""
 
     def select(self, rows: Tensor) -> Self:
-        """Keep some rows, in some order, some of them more than once.
-
-        Args:
-            rows: which, shape (n,), int64.
-
-        Returns:
-            The same of these rows.
-        """
+        """Select rows by index, shape (n,), int64; an index may occur more than once."""
 
 
 S = TypeVar("S", bound=DecoderState)
 DecoderStep = Callable[[Tensor, S], tuple[Tensor, S]]
-"""From the words said last, shape (rows,), and what the decoder goes on from, to the logits of the next words, shape
-(rows, words), and what it goes on from then. A word of logit -inf is never said."""
+"""From the previous words, shape (rows,), and the state to the logits of the next words, shape (rows, words), and the
+next state. A word with logit -inf is never chosen."""
 
 
-def greedy_search(step: DecoderStep[S], state: S, longest: Tensor, end: int) -> list[TokenIds]:
-    """Say the likeliest word, and go on from there, until the sentence ends.
-
-    Args:
-        step: the decoder.
-        state: what it begins with, a row for each sentence.
-        longest: how many words each sentence may have at most, shape (sentences,), int64.
-        end: the word that ends a sentence, which also stands before its first word.
-
-    Returns:
-        For each sentence its words.
-    """
-    said: list[TokenIds] = [[] for _ in longest]
-    alive = torch.arange(len(longest), device=longest.device)
+def greedy_search(step: DecoderStep[S], state: S, max_lengths: Tensor, end: int) -> list[TokenIds]:
+    """Choose the most likely word at each position until the sentence ends; arguments as in :func:`beam_search`."""
+    sentences: list[TokenIds] = [[] for _ in max_lengths]
+    alive = torch.arange(len(max_lengths), device=max_lengths.device)
     words = torch.full_like(alive, end)
-    for position in range(1, int(longest.max()) + 1):
+    for position in range(1, int(max_lengths.max()) + 1):
         logits, state = step(words, state)
         words = logits.argmax(dim=-1)
         for sentence, word in zip(alive.tolist(), words.tolist(), strict=True):
             if word != end:
-                said[sentence].append(word)
-        going = ((words != end) & (longest[alive] > position)).nonzero()[:, 0]
-        if not len(going):
+                sentences[sentence].append(word)
+        unfinished = ((words != end) & (max_lengths[alive] > position)).nonzero()[:, 0]
+        if not len(unfinished):
             break
-        if len(going) < len(alive):
-            alive, words, state = alive[going], words[going], state.select(going)
-    return said
+        if len(unfinished) < len(alive):
+            alive, words, state = alive[unfinished], words[unfinished], state.select(unfinished)
+    return sentences
 
 
-def beam_search(step: DecoderStep[S], state: S, longest: Tensor, end: int, beam: int) -> list[TokenIds]:
-    r"""Keep the likeliest beginnings, and choose among the sentences that ended by the mean log-probability of a word.
+def beam_search(step: DecoderStep[S], state: S, max_lengths: Tensor, end: int, beam_width: int) -> list[TokenIds]:
+    r"""Extend the most likely hypotheses and choose the finished one with the best mean log-probability per word.
 
-    .. math:: \hat y = \arg\max_y \frac{1}{|y|} \sum_t \log p(y_t \mid y_{<t}), \quad |y| \text{ counting the end}
+    .. math:: \hat y = \arg\max_y \frac{1}{|y|} \sum_t \log p(y_t \mid y_{<t}), \quad |y| \text{ includes the end}
 
-    Without the division the shortest would win. A sentence is settled when as many have ended as the beam is wide, or
-    when it may grow no longer; one that was cut off counts only if none has ended. A beam of 1 is the greedy search.
+    Without the division the shortest sentence would win. The search for a sentence stops when ``beam_width`` hypotheses
+    have finished, or at the maximum length; a hypothesis cut off there counts only if none has finished. A beam width
+    of 1 is the greedy search.
 
     Args:
-        step: the decoder.
-        state: what it begins with, a row for each sentence.
-        longest: how many words each sentence may have at most, shape (sentences,), int64.
-        end: the word that ends a sentence, which also stands before its first word.
-        beam: how many beginnings are kept for each sentence.
+        step: The decoder.
+        state: The initial state, with one row for each sentence.
+        max_lengths: The maximum number of words of each sentence, shape (sentences,), int64.
+        end: The end-of-sentence token, which is also the word before the first one.
+        beam_width: Number of hypotheses kept for each sentence.
 
     Returns:
-        For each sentence the words of the best that was found.
+        The best hypothesis of each sentence.
 
     Raises:
-        UsageError: when the beam is not positive.
+        UsageError: The beam width is not positive.
 
     Source:
         Sutskever et al. (2014), arXiv:1409.3215, section 3.2; the division by length: Cho et al. (2014),
         arXiv:1409.1259, section 4.2.2.
     """
-    if beam < 1:
-        raise UsageError(f"the beam is {beam}; expected 1 or more")
-    device = longest.device
-    best: list[tuple[float, TokenIds]] = [(-torch.inf, []) for _ in longest]
-    ended = torch.zeros_like(longest)  # how many of each sentence
-    alive = torch.arange(len(longest), device=device)
-    state = state.select(alive.repeat_interleave(beam))
-    scores = torch.full((len(alive), beam), -torch.inf, device=device)
-    scores[:, 0] = 0.0  # all beginnings are the same so far
-    texts = torch.empty(len(alive), beam, 0, dtype=torch.int64, device=device)
-    words = torch.full((len(alive) * beam,), end, device=device)
-    for position in range(1, int(longest.max()) + 1):
+    if beam_width < 1:
+        raise UsageError(f"the beam width is {beam_width}; expected 1 or more")
+    device = max_lengths.device
+    best: list[tuple[float, TokenIds]] = [(-torch.inf, []) for _ in max_lengths]
+    finished = torch.zeros_like(max_lengths)  # number of finished hypotheses of each sentence
+    alive = torch.arange(len(max_lengths), device=device)
+    state = state.select(alive.repeat_interleave(beam_width))
+    scores = torch.full((len(alive), beam_width), -torch.inf, device=device)
+    scores[:, 0] = 0.0  # all hypotheses are still the same
+    texts = torch.empty(len(alive), beam_width, 0, dtype=torch.int64, device=device)
+    words = torch.full((len(alive) * beam_width,), end, device=device)
+    for position in range(1, int(max_lengths.max()) + 1):
         logits, state = step(words, state)
-        known = logits.log_softmax(dim=-1).view(len(alive), beam, -1)
-        size = known.shape[-1]
-        # Twice as many as are kept: were each of the first half an end, the second half would still go on.
-        values, places = (scores[..., None] + known).flatten(1).topk(min(2 * beam, beam * size))
+        log_probabilities = logits.log_softmax(dim=-1).view(len(alive), beam_width, -1)
+        size = log_probabilities.shape[-1]
+        # Twice as many as are kept: if the whole first half ends here, the second half still continues.
+        count = min(2 * beam_width, beam_width * size)
+        values, places = (scores[..., None] + log_probabilities).flatten(1).topk(count)
         parents, words = places // size, places % size
         texts = torch.cat((texts.gather(1, parents[..., None].expand(-1, -1, position - 1)), words[..., None]), dim=2)
         ends = words == end
-        for row, place in (ends & values.isfinite())[:, :beam].nonzero().tolist():
+        for row, place in (ends & values.isfinite())[:, :beam_width].nonzero().tolist():
             sentence = int(alive[row])
-            ended[sentence] += 1
+            finished[sentence] += 1
             found = values[row, place].item() / position, texts[row, place, :-1].tolist()
             best[sentence] = max(best[sentence], found, key=_score)
-        order = ends.to(torch.int8).sort(dim=1, stable=True).indices[:, :beam]  # what goes on, the likeliest first
+        order = ends.to(torch.int8).sort(dim=1, stable=True).indices[:, :beam_width]  # unfinished, most likely first
         scores = values.masked_fill(ends, -torch.inf).gather(1, order)
-        cut = longest[alive] == position
-        for row in (cut & (ended[alive] == 0)).nonzero()[:, 0].tolist():
+        cut = max_lengths[alive] == position
+        for row in (cut & (finished[alive] == 0)).nonzero()[:, 0].tolist():
             best[int(alive[row])] = 0.0, texts[row, order[row, 0]].tolist()
-        going = (~cut & (ended[alive] < beam)).nonzero()[:, 0]
-        if not len(going):
+        unfinished = (~cut & (finished[alive] < beam_width)).nonzero()[:, 0]
+        if not len(unfinished):
             break
-        rows = (going[:, None] * beam + parents.gather(1, order)[going]).flatten()
-        texts = texts.gather(1, order[..., None].expand(-1, -1, position))[going]
-        words = words.gather(1, order)[going].flatten()
-        alive, scores, state = alive[going], scores[going], state.select(rows)
-    return [said for _, said in best]
+        rows = (unfinished[:, None] * beam_width + parents.gather(1, order)[unfinished]).flatten()
+        texts = texts.gather(1, order[..., None].expand(-1, -1, position))[unfinished]
+        words = words.gather(1, order)[unfinished].flatten()
+        alive, scores, state = alive[unfinished], scores[unfinished], state.select(rows)
+    return [words for _, words in best]
 
 
-def _score(found: tuple[float, TokenIds]) -> float:
-    return found[0]
+def _score(hypothesis: tuple[float, TokenIds]) -> float:
+    return hypothesis[0]

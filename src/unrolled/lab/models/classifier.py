@@ -1,11 +1,10 @@
-"""A text classifier: embedding, recurrent encoder, pooling, linear head."""
+"""A text classifier: embedding, recurrent encoder, pooling, head."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from unrolled.errors import ShapeError, UsageError
-from unrolled.lab.models.run_encoder import checked_lengths, run_encoder
+from unrolled.lab.models.run_encoder import check_batch_first, check_tokens, checked_lengths, run_encoder
 from unrolled.lab.models.word_dropout import WordDropout
 
 __all__ = ["Classifier"]
@@ -16,17 +15,18 @@ class Classifier(nn.Module):
 
     .. math:: y = W\,\mathrm{pool}(h_1, \dots, h_T) + b, \quad h = \mathrm{encoder}(E_{x_1}, \dots, E_{x_T})
 
-    The parts are the caller's: any encoder with the interface of ``torch.nn.RNN`` will do, and any pooling
-    with that of :mod:`unrolled.lab.models.pooling`. Padding never reaches a logit: it is run over and blanked in
-    training, packed away elsewhere, as :mod:`unrolled.lab.models.run_encoder` says.
+    Padding does not affect the logits; see :mod:`unrolled.lab.models.run_encoder`.
 
     Args:
-        embedding: from word indices to vectors.
-        encoder: a batch-first recurrent network.
-        pooling: from states and lengths to one vector.
-        head: from that vector to the logits.
-        dropout: the share of the features of word vectors and of the pooled vector dropped in training.
-        word_dropout: the share of words read as ``<unk>`` in training.
+        embedding: From word indices to vectors.
+        encoder: A batch-first network with the interface of ``torch.nn.RNN``.
+        pooling: From states and lengths to one vector, as in :mod:`unrolled.lab.models.pooling`.
+        head: From that vector to the logits.
+        dropout: Dropout probability of the features of word vectors and of the pooled vector.
+        word_dropout: Probability that training replaces a word by ``<unk>``.
+
+    Raises:
+        UsageError: The encoder is not batch first.
     """
 
     def __init__(
@@ -39,8 +39,7 @@ class Classifier(nn.Module):
         word_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if not getattr(encoder, "batch_first", True):
-            raise UsageError("the encoder has batch_first=False; expected True")
+        check_batch_first("encoder", encoder)
         self.embedding = embedding
         self.encoder = encoder
         self.pooling = pooling
@@ -49,21 +48,20 @@ class Classifier(nn.Module):
         self.word_dropout = WordDropout(word_dropout)
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Give the logits.
+        """Compute the logits.
 
         Args:
-            tokens: word indices, shape (batch, time), int64.
-            lengths: how many tokens each sequence has, shape (batch,); all of them when left out.
+            tokens: Word indices, shape (batch, time), int64.
+            lengths: Number of tokens of each sequence, shape (batch,); the full time when omitted.
 
         Returns:
             Logits, shape (batch, classes).
 
         Raises:
-            ShapeError: when tokens or lengths have other shapes.
-            UsageError: when a length lies outside 1..time.
+            ShapeError: The tokens or the lengths have another shape.
+            UsageError: A length is outside 1..time.
         """
-        if tokens.ndim != 2 or 0 in tokens.shape:
-            raise ShapeError(f"tokens have shape {tuple(tokens.shape)}; expected (batch, time), neither of them 0")
+        check_tokens("tokens", tokens)
         lengths = checked_lengths(lengths, tokens.shape)
         states = run_encoder(self.encoder, self.dropout(self.embedding(self.word_dropout(tokens))), lengths)
         return self.head(self.dropout(self.pooling(states, lengths)))

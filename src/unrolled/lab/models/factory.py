@@ -1,4 +1,4 @@
-"""The catalogue: where the names in a model's settings meet classes."""
+"""Build models, encoders and optimisers from their settings."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ __all__ = [
 
 _TORCH: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 _NONLINEARITIES = ("tanh", "relu")
-# A name that is both a cell and an encoder is the cell: the same model, which can be stacked and carries a state.
+# A name that is both a cell and an encoder means the cell: it is the same model, can be stacked and has a state.
 ENCODER_NAMES = tuple(sorted({*_TORCH, *CELLS.names(), *ENCODERS.names()}))
-"""What an architecture may call its encoder."""
+"""The names of all encoders."""
 _POOLINGS: dict[str, Callable[[int, int], nn.Module]] = {
     "last": lambda directions, _: LastState(directions),
     "mean": lambda *_: MeanPooling(),
@@ -54,22 +54,22 @@ _EMBEDDING_SCALE = 0.1
 
 
 class EncoderSettings(Settings):
-    """What reads the tokens, whatever is made of it afterwards."""
+    """The encoder and the embedding of a model."""
 
     encoder: str = "gru"
-    """The recurrent network: rnn, gru or lstm are torch.nn's; any cell or n-gram model of the zoo."""
+    """The recurrent network: rnn, gru or lstm from torch.nn, or any cell or n-gram model of this package."""
     hidden: int = Field(128, ge=1)
-    """Size of its state, for each direction."""
+    """Size of the hidden state in each direction."""
     embedding: int = Field(128, ge=1)
     """Size of the token vectors."""
     layers: int = Field(1, ge=1)
-    """Recurrent layers, one on top of the other."""
+    """Number of stacked recurrent layers."""
     bidirectional: bool = False
-    """Read from both ends."""
+    """Read in both directions."""
     dropout: float = Field(0.5, ge=0.0, lt=1.0)
-    """Share of features dropped in training."""
+    """Dropout probability of features in training."""
     options: dict[str, bool | int | float | str] = Field(default_factory=dict)
-    """The encoder's own options, such as choices=4 of mmlstm."""
+    """Options of the encoder, such as choices=4 for mmlstm."""
 
     @field_validator("encoder")
     @classmethod
@@ -80,12 +80,12 @@ class EncoderSettings(Settings):
 
 
 class PooledSettings(EncoderSettings):
-    """What reads a text into one vector, from which something is said of the whole."""
+    """An encoder and the pooling of its states to one vector for a whole text."""
 
     pooling: str = "last"
-    """What is read out: the last state, or the mean, max or attention over all."""
+    """How states become one vector: the last state, or the mean, max or attention over all states."""
     word_dropout: float = Field(0.1, ge=0.0, lt=1.0)
-    """Share of words read as <unk> in training, which is what teaches the network that word."""
+    """Probability that training replaces a word by <unk>, so that the network learns that token."""
 
     @field_validator("pooling")
     @classmethod
@@ -96,172 +96,134 @@ class PooledSettings(EncoderSettings):
 
 
 def make_embedding(words: int, size: int) -> nn.Embedding:
-    """Draw small word vectors: a word that training meets rarely, or never, then says little.
-
-    Args:
-        words: how many.
-        size: of a vector.
-
-    Returns:
-        The embedding; the vector of padding is zero.
-    """
+    """Build word vectors with small initial values, so that rare words have little effect; padding is zero."""
     embedding = nn.Embedding(words, size, padding_idx=PADDING)
     with torch.no_grad():
         embedding.weight.mul_(_EMBEDDING_SCALE)
     return embedding
 
 
-def make_encoder(encoding: EncoderSettings, input_size: int) -> nn.Module:
-    """Build an encoder, batch first; its weights come from torch's global generator.
+def make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
+    """Build a batch-first encoder, with random weights from torch's global generator.
 
     Args:
-        encoding: which, and its sizes.
-        input_size: of a token's vector.
+        settings: The encoder's name, sizes and options.
+        input_size: Size of a token vector.
 
     Returns:
-        A network called as torch.nn's are, that takes packed sequences and gives (directions · hidden) features a
-        token. A cell's ``num_layers`` are stacked; an n-gram model has one layer.
+        A network with the interface of torch.nn's, which accepts packed sequences and returns (directions · hidden)
+        features for each token.
 
     Raises:
-        UsageError: when the encoder has no such option, or not that value of it, or no layers to stack.
+        UsageError: The encoder does not have an option, or not that value of it, or cannot be stacked.
     """
-    name, hidden, layers = encoding.encoder, encoding.hidden, encoding.layers
-    between = encoding.dropout if layers > 1 else 0.0  # torch warns of dropout that has no place
+    name, hidden, layers = settings.encoder, settings.hidden, settings.layers
+    between = settings.dropout if layers > 1 else 0.0  # torch warns about dropout between layers of one layer
     if name in _TORCH:
-        _check_options(encoding, ("nonlinearity",) if name == "rnn" else ())
-        options: dict[str, Any] = dict(encoding.options)
+        _check_options(settings, ("nonlinearity",) if name == "rnn" else ())
+        options: dict[str, Any] = dict(settings.options)
         if options.get("nonlinearity", "tanh") not in _NONLINEARITIES:
             raise UnknownNameError("nonlinearity", str(options["nonlinearity"]), _NONLINEARITIES)
         return _TORCH[name](
             input_size,
             hidden,
             num_layers=layers,
-            bidirectional=encoding.bidirectional,
+            bidirectional=settings.bidirectional,
             batch_first=True,
             dropout=between,
             **options,
         )
     if name in CELLS.members:
-        _check_options(encoding, _parameters(CELLS.get(name)))
+        _check_options(settings, _parameters(CELLS.get(name)))
         return recurrent(
             name,
             input_size,
             hidden,
             layers,
-            encoding.bidirectional,
+            settings.bidirectional,
             between,
             batch_first=True,
-            **encoding.options,  # type: ignore[arg-type]  # options are each cell's own
+            **settings.options,  # type: ignore[arg-type]  # options differ by cell
         )
     if layers > 1:
-        raise UsageError(f"layers is {layers}; expected 1, as {name} is no recurrent network to be stacked")
+        raise UsageError(
+            f"layers is {layers}; expected 1, because {name} is not a recurrent network and cannot be stacked"
+        )
     member = ENCODERS.get(name)
-    _check_options(encoding, _parameters(member))
+    _check_options(settings, _parameters(member))
 
     def one() -> Any:
-        return member(input_size, hidden, **encoding.options)  # type: ignore[arg-type]  # options are each member's own
+        return member(input_size, hidden, **settings.options)  # type: ignore[arg-type]  # options differ by encoder
 
-    return BidirectionalEncoder(one(), one()) if encoding.bidirectional else one()
+    return BidirectionalEncoder(one(), one()) if settings.bidirectional else one()
 
 
 def _parameters(member: type) -> tuple[str, ...]:
-    """The options of a member of a zoo, beyond what is common to all of them."""
+    """Return the options of a cell or encoder beyond those that all of them have."""
     return tuple(inspect.signature(member).parameters.keys() - {"input_size", "hidden_size", "batch_first"})
 
 
-def _check_options(encoding: EncoderSettings, known: Iterable[str]) -> None:
+def _check_options(settings: EncoderSettings, known: Iterable[str]) -> None:
     names = tuple(known)
-    for key in encoding.options:
+    for key in settings.options:
         if key not in names:
             if not names:
-                raise UsageError(f"{encoding.encoder} was given the option {key!r}; expected none")
-            raise UnknownNameError(f"option of {encoding.encoder}", key, names)
+                raise UsageError(f"{settings.encoder} has no options; remove the option {key!r}")
+            raise UnknownNameError(f"option of {settings.encoder}", key, names)
 
 
 def make_embedding_and_encoder(
-    encoding: EncoderSettings, words: int, beside: int = 0
+    settings: EncoderSettings, words: int, extra_features: int = 0
 ) -> tuple[nn.Embedding, nn.Module]:
-    """Build an embedding and an encoder that suit each other; their weights come from torch's global generator.
-
-    Args:
-        encoding: what they are made of.
-        words: of the vocabulary.
-        beside: how many further features of a token the encoder reads.
-
-    Returns:
-        The embedding and the encoder.
-    """
-    embedding = make_embedding(words, encoding.embedding)
-    encoder = make_encoder(encoding, encoding.embedding + beside)
+    """Build an embedding of ``words`` words and an encoder that also reads ``extra_features`` per token."""
+    embedding = make_embedding(words, settings.embedding)
+    encoder = make_encoder(settings, settings.embedding + extra_features)
     for part in encoder.modules():
         if isinstance(part, Encoder):
             part.initialise(embedding)
     return embedding, encoder
 
 
-def feature_count(encoding: EncoderSettings) -> int:
-    """Count the features that an encoder gives each token.
+def feature_count(settings: EncoderSettings) -> int:
+    """Return the number of features of an encoder's output, over all directions."""
+    return settings.hidden * (2 if settings.bidirectional else 1)
+
+
+def make_pooling(settings: PooledSettings) -> nn.Module:
+    """Build a pooling of :mod:`unrolled.lab.models.pooling`."""
+    return _POOLINGS[settings.pooling](2 if settings.bidirectional else 1, feature_count(settings))
+
+
+def make_classifier(settings: PooledSettings, words: int, outputs: int) -> Classifier:
+    """Build an untrained model of whole texts, with random weights from torch's global generator.
 
     Args:
-        encoding: which, and its sizes.
+        settings: The settings of its parts.
+        words: Size of the vocabulary.
+        outputs: Number of outputs: a logit for each class, or one number.
 
     Returns:
-        Those of all directions together.
+        The model, in training mode.
     """
-    return encoding.hidden * (2 if encoding.bidirectional else 1)
-
-
-def make_pooling(architecture: PooledSettings) -> nn.Module:
-    """Build what makes one vector of all states.
-
-    Args:
-        architecture: which, and the sizes of the states.
-
-    Returns:
-        A pooling of :mod:`unrolled.lab.models.pooling`.
-    """
-    return _POOLINGS[architecture.pooling](2 if architecture.bidirectional else 1, feature_count(architecture))
-
-
-def make_classifier(architecture: PooledSettings, words: int, outputs: int) -> Classifier:
-    """Build what says something of a whole text; its weights come from torch's global generator.
-
-    Args:
-        architecture: what it is made of.
-        words: of its vocabulary.
-        outputs: how many numbers it gives: a logit a class, or one.
-
-    Returns:
-        The model, untrained, in training mode.
-    """
-    size = feature_count(architecture)
-    embedding, encoder = make_embedding_and_encoder(architecture, words)
+    size = feature_count(settings)
+    embedding, encoder = make_embedding_and_encoder(settings, words)
     return Classifier(
         embedding=embedding,
         encoder=encoder,
-        pooling=make_pooling(architecture),
+        pooling=make_pooling(settings),
         head=nn.Linear(size, outputs),
-        dropout=architecture.dropout,
-        word_dropout=architecture.word_dropout,
+        dropout=settings.dropout,
+        word_dropout=settings.word_dropout,
     )
 
 
 def make_optimiser(name: str, parameters: Iterable[Any], lr: float, **options: Any) -> torch.optim.Optimizer:
-    """Make an optimiser.
-
-    Args:
-        name: which.
-        parameters: what it optimises, or groups of them.
-        lr: its learning rate.
-        **options: further settings of its own.
-
-    Returns:
-        The optimiser.
+    """Build an optimiser by name; ``parameters`` may be groups, ``options`` are its own settings.
 
     Raises:
-        UnknownNameError: when there is none of that name.
+        UnknownNameError: There is no such optimiser.
     """
     if name not in _OPTIMISERS:
         raise UnknownNameError("optimiser", name, _OPTIMISERS)
     optimiser: Callable[..., torch.optim.Optimizer] = _OPTIMISERS[name]
-    return optimiser(parameters, lr=lr, fused=True, **options)  # eight times faster on a large embedding
+    return optimiser(parameters, lr=lr, fused=True, **options)  # fused: eight times faster on a large embedding

@@ -1,4 +1,4 @@
-"""Writing on: tokens drawn one after the other from a language model."""
+"""Sample text from a language model."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ def generate_tokens(
     context: int = 35,
     generator: torch.Generator | None = None,
 ) -> Iterator[int]:
-    """Draw what comes after a prompt, token by token, without end.
+    """Sample the continuation of a prompt, token by token, without end.
 
-    A recurrent network reads each token once and carries its state; an encoder without one reads the last tokens
-    again for each.
+    A recurrent network reads each token once and keeps its state; an encoder without a state reads the last ``context``
+    tokens again for each new token.
 
     Args:
-        model: in eval mode.
-        prompt: the tokens to go on from, at least one.
-        temperature: by which logits are divided: 0 takes the likeliest token, below 1 dares less, above 1 more.
-        top: draw among so many of the likeliest tokens only; all of them when left out.
-        never: tokens that are not drawn.
-        context: how many tokens an encoder without a state reads.
-        generator: draws; torch's global one when left out. On the CPU.
+        model: The model, in evaluation mode.
+        prompt: At least one token.
+        temperature: The logits are divided by it. 0 takes the most likely token; lower values make the text more
+            conservative.
+        top: Sample from this number of most likely tokens only; from all tokens when omitted.
+        never: Tokens that are never sampled.
+        context: Number of tokens that an encoder without a state reads.
+        generator: A random generator on the CPU; torch's global one when omitted.
 
     Yields:
-        A token.
+        The next token.
 
     Raises:
-        UsageError: when the prompt is empty, or a number is out of range.
+        UsageError: The prompt is empty, or a number is out of range.
 
     Example:
         >>> import torch
@@ -77,22 +78,14 @@ def sample_token(
     never: Collection[int] = (),
     generator: torch.Generator | None = None,
 ) -> int:
-    r"""Draw a token.
+    r"""Sample a token from logits or log-probabilities y, shape (vocabulary,).
 
-    .. math:: p_k \propto e^{y_k / \tau}, \quad k \text{ among the likeliest}
+    .. math:: p_k \propto e^{y_k / \tau}, \quad k \text{ among the most likely tokens}
 
-    Args:
-        scores: y, logits or log-probabilities, shape (vocabulary,).
-        temperature: τ; at 0 the likeliest token is taken.
-        top: how many of the likeliest may be drawn; all of them when left out.
-        never: tokens that may not.
-        generator: draws; torch's global one when left out.
-
-    Returns:
-        The token.
+    The other arguments are those of :func:`generate_tokens`.
 
     Raises:
-        UsageError: when the temperature is negative or infinite, or ``top`` not positive.
+        UsageError: The temperature is negative or infinite, or ``top`` is not positive.
     """
     if not 0 <= temperature < float("inf"):
         raise UsageError(f"the temperature is {temperature}; expected 0 or more")
@@ -103,5 +96,5 @@ def sample_token(
         return int(scores.argmax())
     likeliest, places = scores.sort(descending=True, stable=True)
     likeliest, places = likeliest[:top], places[:top]
-    chances = torch.softmax((likeliest - likeliest[0]) / temperature, dim=0)
-    return int(places[torch.multinomial(chances, 1, generator=generator)])
+    probabilities = torch.softmax((likeliest - likeliest[0]) / temperature, dim=0)
+    return int(places[torch.multinomial(probabilities, 1, generator=generator)])

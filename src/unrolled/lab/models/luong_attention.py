@@ -1,4 +1,4 @@
-r"""A decoder that looks back at all of the source, not at its last state alone."""
+"""Attention of a decoder to all states of the encoder."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class LuongAttention(nn.Module):
         \tilde h_t = \tanh(W_c [c_t; h_t])
 
     Args:
-        states: the size of the decoder's states h_t.
-        memory: the size of the encoder's states.
+        states: Size of the decoder's states h_t.
+        memory: Size of the encoder's states.
 
     Source:
         Luong et al. (2015), Effective Approaches to Attention-based Neural Machine Translation, eq. 5, 7 and 8,
@@ -30,15 +30,10 @@ class LuongAttention(nn.Module):
         self.combine = nn.Linear(memory + states, states, bias=False)
 
     def forward(self, states: Tensor, memory: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Look back from each state.
+        """Compute the attentional vectors, shape (batch, positions, states).
 
-        Args:
-            states: of the decoder, shape (batch, positions, states).
-            memory: of the encoder, shape (batch, time, memory).
-            lengths: how many of the encoder's states there are, shape (batch,); all of them when left out.
-
-        Returns:
-            The attentional vectors, in the shape of the states.
+        ``states`` has shape (batch, positions, states) and ``memory`` (batch, time, memory); ``lengths`` counts the
+        valid states in ``memory``, all when omitted.
         """
         scores = states @ self.score(memory).transpose(1, 2)
         if lengths is not None:

@@ -1,17 +1,16 @@
-r"""Count models: the probability of a word from how often it followed the n - 1 words before it.
+r"""N-gram language models: the probability of a word given the n - 1 words before it, from counts.
 
-Maximum likelihood, count(w_{t-n+1} … w_t) / count(w_{t-n+1} … w_{t-1}), or interpolated Kneser-Ney,
+Maximum likelihood is count(w_{t-n+1} … w_t) / count(w_{t-n+1} … w_{t-1}). Interpolated Kneser-Ney is
 
 .. math::
     p_k(w \mid h) = \frac{\max(c_k(h w) - d, 0)}{\sum_{w'} c_k(h w')}
         + \frac{d\, |\{w' : c_k(h w') > 0\}|}{\sum_{w'} c_k(h w')}\; p_{k-1}(w \mid h')
 
-where c_k counts occurrences for k = n, and below that the different words seen before h w. Both are nltk's, which goes
-through all contexts to count these words, for each prediction anew; here they are tabulated once.
+where c_k counts occurrences for k = n, and for smaller k the different words seen before h w. Both models are nltk's.
+nltk counts these words for each prediction by a pass over all contexts; here they are tabulated once.
 
-A text is running text: line ends are words, and a context reaches beyond them. Before the first word there is
-nothing, n - 1 times, which stands in contexts and is never predicted; so every n-gram ends a longer one, and
-probabilities sum to 1.
+A text is running text: line ends are words, and contexts reach across them. The n - 1 positions before the first word
+hold a token that is never predicted; so every n-gram is the end of a longer one, and probabilities sum to 1.
 
 Source:
     Kneser and Ney (1995), Improved backing-off for m-gram language modeling; Chen and Goodman (1998), section 2.7.
@@ -30,19 +29,19 @@ from unrolled.lab.data.vocabulary import UNKNOWN_WORD, Vocabulary
 
 __all__ = ["NGramLanguageModel"]
 
-_NOTHING = "<pad>"  # in no vocabulary as a word of a text
+_START = "<pad>"  # before the first word of a text; no vocabulary has it as a word
 
 
 class NGramLanguageModel:
-    """An n-gram model of counts.
+    """An n-gram language model.
 
     Args:
         order: n; 2 for bigrams, 3 for trigrams.
-        smoothing: none for maximum likelihood, for which a text with an n-gram never seen is impossible.
+        smoothing: ``"none"`` is maximum likelihood, under which a text with an unseen n-gram has probability 0.
         discount: d of Kneser-Ney.
 
     Raises:
-        UsageError: when the order is below 2, or the discount outside 0 to 1; or nltk is not installed.
+        UsageError: The order is below 2, or the discount is outside 0 to 1.
 
     Example:
         >>> model = NGramLanguageModel(2).fit([["a", "rose", "is", "a", "rose", "<eos>"]])
@@ -60,83 +59,88 @@ class NGramLanguageModel:
         self.order = order
         self.smoothing = smoothing
         self.discount = discount
-        self.vocabulary = Vocabulary((_NOTHING, UNKNOWN_WORD))
+        self.vocabulary = Vocabulary((_START, UNKNOWN_WORD))
         self._model: Any = None
 
     def fit(self, text: Iterable[Sequence[str]], vocabulary: Vocabulary | None = None) -> NGramLanguageModel:
-        """Count a text.
+        """Count a text, given line by line.
 
         Args:
-            text: its words, line by line.
-            vocabulary: what is known; all words of the text when left out, which are gathered in a pass of their own.
+            text: The words of each line.
+            vocabulary: The known words; all words of the text, collected in a separate pass, when omitted.
 
         Returns:
             The model itself.
 
         Raises:
-            DataError: when the text has no words, or more different n-grams than nltk takes.
+            DataError: The text has no words, or more different n-grams than nltk can count.
+            UsageError: nltk is not installed.
         """
         self.vocabulary = vocabulary or Vocabulary.from_texts(text)
         self._model = _make(self.order, self.smoothing, self.discount)
         try:
             self._model.counts.update([gram[cut:] for cut in range(self.order)] for gram in self._grams(text))
-        except ValueError:  # nltk's guard of memory
+        except ValueError:  # nltk limits its memory
             raise DataError(
-                "a text has more different n-grams than nltk takes; "
-                f"expected a shorter text, or an order below {self.order}"
+                "the text has more different n-grams than nltk can count; "
+                f"use a shorter text, or an order below {self.order}"
             ) from None
         if not self._model.counts.unigrams:
-            raise DataError("a text has no words; expected at least one")
+            raise DataError("the text has no words; expected at least one")
         return self
 
     def probability(self, word: str, context: Sequence[str]) -> float:
-        """Say how likely a word is.
+        """Return the probability of a word after a context.
 
         Args:
-            word: which; one that is not known is ``<unk>``.
-            context: the words before it, the last n - 1 of which matter; fewer at a text's beginning.
+            word: The word; an unknown one is read as ``<unk>``.
+            context: The words before it, of which the last n - 1 matter; fewer at the start of a text.
 
         Returns:
-            Its probability.
+            The probability.
 
         Raises:
-            UsageError: when nothing was counted yet.
+            UsageError: The model is not fitted.
         """
-        if self._model is None:
-            raise UsageError("a count model was asked before it was fitted; expected fit(text) first")
+        model = self._fitted()
         word, *known = self.vocabulary.decode(self.vocabulary.encode((word, *context)))
-        nothing = [_NOTHING] * (self.order - 1)
-        return float(self._model.unmasked_score(word, tuple([*nothing, *known][1 - self.order :])))
+        before = [_START] * (self.order - 1)
+        return float(model.unmasked_score(word, tuple([*before, *known][1 - self.order :])))
 
     def perplexity(self, text: Iterable[Sequence[str]]) -> float:
-        """Measure the model on a text: exp of the mean negative log-probability of its words, line ends among them.
+        """Compute exp of the mean negative log-probability of all words of a text, line ends included.
 
         Args:
-            text: its words, line by line.
+            text: The words of each line.
 
         Returns:
-            The perplexity; infinite when a word is impossible.
+            The perplexity; infinite if a word has probability 0.
 
         Raises:
-            DataError: when the text has no words.
-            UsageError: when nothing was counted yet.
+            DataError: The text has no words.
+            UsageError: The model is not fitted.
         """
-        if self._model is None:
-            raise UsageError("a count model was asked before it was fitted; expected fit(text) first")
+        model = self._fitted()
         nats = 0.0
         grams = Counter(self._grams(text))
         for (*context, word), count in grams.items():
-            probability = self._model.unmasked_score(word, tuple(context))
+            probability = model.unmasked_score(word, tuple(context))
             if not probability:
                 return math.inf
             nats -= count * math.log(probability)
         if not grams:
-            raise DataError("a text has no words; expected at least one")
+            raise DataError("the text has no words; expected at least one")
         return math.exp(nats / grams.total())
 
+    def _fitted(self) -> Any:
+        """Return the model of nltk."""
+        if self._model is None:
+            raise UsageError("the n-gram language model is not fitted; call fit(text) first")
+        return self._model
+
     def _grams(self, text: Iterable[Sequence[str]]) -> Iterator[tuple[str, ...]]:
-        """Give the n-gram that ends at each word."""
-        last = deque([_NOTHING] * self.order, maxlen=self.order)
+        """Yield the n-gram that ends at each word."""
+        last = deque([_START] * self.order, maxlen=self.order)
         for line in text:
             for word in self.vocabulary.decode(self.vocabulary.encode(line)):
                 last.append(word)
@@ -144,16 +148,16 @@ class NGramLanguageModel:
 
 
 def _make(order: int, smoothing: str, discount: float) -> Any:
-    """Make the model of nltk."""
+    """Build the model of nltk."""
     try:
         from nltk.lm import MLE  # type: ignore[import-untyped]  # no stubs
         from nltk.lm.models import InterpolatedLanguageModel  # type: ignore[import-untyped]  # no stubs
         from nltk.lm.smoothing import KneserNey  # type: ignore[import-untyped]  # no stubs
     except ImportError:
-        raise UsageError("count models need nltk; expected pip install 'unrolled[tasks]'") from None
+        raise UsageError("n-gram language models need nltk; install it with: pip install 'unrolled[tasks]'") from None
 
     class Tabulated(KneserNey):
-        """Counts the different words before each n-gram once, when all of the text is known."""
+        """Tabulates the number of different words before each n-gram once, after the text has been counted."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)

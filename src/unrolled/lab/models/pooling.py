@@ -1,7 +1,7 @@
-"""Poolings: from all states of a sequence to the one vector that is classified.
+"""Pooling: from all states of a sequence to one vector.
 
-Each is a module called with the states, shape (batch, time, features), and the lengths, shape (batch,), or
-None where no sequence is padded. It gives a tensor of shape (batch, features) which padding does not touch.
+Each module is called with the states, shape (batch, time, features), and the lengths, shape (batch,), or None if no
+sequence is padded. The result, shape (batch, features), does not depend on padding.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ __all__ = ["AttentionPooling", "LastState", "MaxPooling", "MeanPooling"]
 
 
 def _is_padding(states: Tensor, lengths: Tensor) -> Tensor:
-    """Shape (batch, time, 1), true where a sequence has ended."""
+    """Return the mask of padded positions, shape (batch, time, 1)."""
     positions = torch.arange(states.shape[1], device=states.device)
     return (positions >= lengths.to(states.device)[:, None]).unsqueeze(-1)
 
 
 class LastState(nn.Module):
-    """The state of each direction where it has read everything: the last token forward, the first backward.
+    """The final state of each direction: at the last token forward, at the first token backward.
 
     Args:
-        directions: 1, or 2 for a bidirectional network; the features are shared out among them.
+        directions: 1, or 2 for a bidirectional network, whose features are split between the directions.
     """
 
     def __init__(self, directions: int = 1) -> None:
@@ -32,7 +32,7 @@ class LastState(nn.Module):
         self.directions = directions
 
     def forward(self, states: Tensor, lengths: Tensor | None) -> Tensor:
-        """Pick the final states; see the module's docstring."""
+        """Select the final states."""
         if states.shape[-1] % self.directions:
             raise ShapeError(
                 f"states have {states.shape[-1]} features; expected a multiple of the {self.directions} directions"
@@ -49,7 +49,7 @@ class MeanPooling(nn.Module):
     """The mean of all states."""
 
     def forward(self, states: Tensor, lengths: Tensor | None) -> Tensor:
-        """Average over time; see the module's docstring."""
+        """Average over time."""
         if lengths is None:
             return states.mean(dim=1)
         kept = states.masked_fill(_is_padding(states, lengths), 0.0)
@@ -57,22 +57,19 @@ class MeanPooling(nn.Module):
 
 
 class MaxPooling(nn.Module):
-    """The largest value that each feature takes."""
+    """The maximum of each feature over time."""
 
     def forward(self, states: Tensor, lengths: Tensor | None) -> Tensor:
-        """Maximise over time; see the module's docstring."""
+        """Take the maximum over time."""
         if lengths is not None:
             states = states.masked_fill(_is_padding(states, lengths), -torch.inf)
         return states.amax(dim=1)
 
 
 class AttentionPooling(nn.Module):
-    r"""A weighted mean whose weights are learned.
+    r"""A weighted mean with learned weights, for states of size ``features``.
 
     .. math:: p = \sum_t a_t h_t, \quad a = \mathrm{softmax}_t(v^\top \tanh(W h_t + b))
-
-    Args:
-        features: the size of a state.
 
     Source:
         Yang et al. (2016), Hierarchical Attention Networks, eq. 5-7. https://aclanthology.org/N16-1174
@@ -84,7 +81,7 @@ class AttentionPooling(nn.Module):
         self.score = nn.Linear(features, 1, bias=False)
 
     def forward(self, states: Tensor, lengths: Tensor | None) -> Tensor:
-        """Weigh the states by attention; see the module's docstring."""
+        """Average the states with their attention weights."""
         scores = self.score(torch.tanh(self.project(states)))
         if lengths is not None:
             scores = scores.masked_fill(_is_padding(states, lengths), -torch.inf)

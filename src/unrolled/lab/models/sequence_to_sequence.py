@@ -1,13 +1,13 @@
-r"""Encoder and decoder: one sequence read to its end, another said word by word.
+r"""Encoder and decoder: the encoder reads one sequence to its end, the decoder produces another word by word.
 
 .. math::
     h_t = \phi(h_{t-1}, x_t) \quad\text{for the source,} \qquad
     h_t = \phi(h_{t-1}) \quad\text{for the translation,} \qquad
     y_t = \mathrm{softmax}(W^{(S)} h_t)
 
-What the notes call extensions are parts that are there or not: a decoder with weights of its own (I), one that reads
-the encoder's last state c = h_T and the previous word as well, h_t = φ(h_{t-1}, c, y_{t-1}) (II), networks of several
-layers (III), an encoder that reads both ways (IV). To reverse the source (V) is to give it reversed.
+The extensions of the lecture notes are optional: a decoder with its own weights (I); a decoder that also reads the
+encoder's last state c = h_T and the previous word, h_t = φ(h_{t-1}, c, y_{t-1}) (II); networks of several layers (III);
+a bidirectional encoder (IV). For a reversed source (V) reverse the source.
 
 Source:
     CS 224d, Lecture Notes 4, section 2.4, eq. 23-27; Sutskever et al. (2014), arXiv:1409.3215; Cho et al. (2014),
@@ -21,13 +21,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from unrolled.cells.recurrent import Recurrent
 from unrolled.errors import ShapeError, UsageError
-from unrolled.lab.models.decoder_bridge import DecoderBridge
 from unrolled.lab.models.luong_attention import LuongAttention
-from unrolled.lab.models.run_encoder import checked_lengths
+from unrolled.lab.models.run_encoder import check_batch_first, check_tokens, checked_lengths, run_packed
 
 __all__ = ["DecodingState", "RecurrentNetwork", "SequenceToSequence"]
 
@@ -36,26 +34,19 @@ RecurrentNetwork = nn.RNNBase | Recurrent
 
 @dataclass(frozen=True)
 class DecodingState:
-    """What a decoder goes on from, for a batch of sources."""
+    """What a decoder continues from, for a batch of sources."""
 
     state: tuple[Tensor, ...]
-    """Of the decoder: (h,) or (h, rest), each of shape (layers, batch, …)."""
+    """The state of the decoder: (h,) or (h, rest), each of shape (layers, batch, …)."""
     last: Tensor
     """c = h_T, the encoder's last state in each direction, shape (batch, features)."""
     memory: Tensor
     """The encoder's states at every word, shape (batch, time, features)."""
     lengths: Tensor | None
-    """How many words each source has, shape (batch,); None when none is padded."""
+    """Number of words of each source, shape (batch,); None if no source is padded."""
 
     def select(self, rows: Tensor) -> DecodingState:
-        """Keep some rows, in some order, some of them more than once.
-
-        Args:
-            rows: which, shape (n,), int64.
-
-        Returns:
-            What the decoder goes on from there.
-        """
+        """Select rows by index, shape (n,), int64; an index may occur more than once."""
         return DecodingState(
             tuple(part[:, rows] for part in self.state),
             self.last[rows],
@@ -64,31 +55,61 @@ class DecodingState:
         )
 
 
-class SequenceToSequence(nn.Module):
-    """Give the logits of every next word of a translation.
+class _DecoderBridge(nn.Module):
+    r"""Map the final states of both directions of an encoder to the initial state of a decoder, layer by layer.
 
-    Each word's logit is made of the encoder's states and of the words before it alone, so a source padded in a batch
-    says what it says alone, and what stands behind a translation's end changes nothing.
+    .. math:: s = W\,[\overrightarrow{h}_T; \overleftarrow{h}_1] + b
+
+    The layers share W. The part of a state that is not its hidden output, such as an LSTM's cell, has its own map.
+
+    Source:
+        Ours; Bahdanau et al. (2015), arXiv:1409.0473, appendix A.2.2, start from the backward state alone.
+    """
+
+    def __init__(self, encoder: RecurrentNetwork) -> None:
+        super().__init__()
+        if isinstance(encoder, Recurrent):
+            cell = encoder.cell(0, 0)
+            sizes = [cell.output_size, cell.state_size - cell.output_size]
+        else:
+            sizes = [encoder.hidden_size, encoder.hidden_size if isinstance(encoder, nn.LSTM) else 0]
+        self.maps = nn.ModuleList(nn.Linear(2 * size, size) for size in sizes if size)
+
+    def forward(self, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Map (h_n,) or (h_n, c_n), each of shape (2 · layers, batch, size), to shape (layers, batch, size)."""
+        joined = []
+        for map_, part in zip(self.maps, states, strict=True):
+            layers = part.unflatten(0, (-1, 2))
+            joined.append(map_(torch.cat((layers[:, 0], layers[:, 1]), dim=-1)))
+        return tuple(joined)
+
+
+class SequenceToSequence(nn.Module):
+    """Compute the logits of every word of a translation, each after the correct words before it.
+
+    The logits of a word depend only on the source without its padding and on the words before it.
 
     Args:
-        source: from indices of the source's words to vectors.
-        encoder: a batch-first recurrent network.
-        decoder: one that reads one way, of as many layers, whose states have the same sizes; None for the encoder
-            itself, which then reads one way too.
-        target: from indices of the previous words to vectors, if the decoder is fed (extension II). It then reads
-            these side by side with c; an encoder that is its own decoder reads zeros in the place of c.
-        head: from the decoder's output to the logits.
-        attention: what looks back at all of the encoder's states, if anything does.
-        dropout: the share of the features of word vectors and of the head's input dropped in training.
+        source: From indices of source words to vectors.
+        encoder: A batch-first recurrent network.
+        decoder: A one-directional network with as many layers and the same state sizes as the encoder; None if the
+            encoder, which must then be one-directional, is also the decoder.
+        target: From indices of previous words to vectors, for extension II; None without it. The decoder reads these
+            vectors concatenated with c. An encoder that is also the decoder reads zeros in place of c.
+        head: From the decoder's output to the logits.
+        attention: Attention to all states of the encoder; None for none.
+        dropout: Dropout probability of the features of word vectors and of the head's input.
 
     Raises:
-        UsageError: when the networks do not fit together.
+        UsageError: The networks do not fit together.
 
     Example:
         >>> import torch
         >>> from torch import nn
-        >>> networks = (nn.GRU(8, 16, batch_first=True), nn.GRU(8 + 16, 16, batch_first=True))
-        >>> model = SequenceToSequence(nn.Embedding(20, 8), *networks, nn.Embedding(30, 8), nn.Linear(16, 30))
+        >>> encoder, decoder = nn.GRU(8, 16, batch_first=True), nn.GRU(8 + 16, 16, batch_first=True)
+        >>> model = SequenceToSequence(
+        ...     nn.Embedding(20, 8), encoder, decoder, nn.Embedding(30, 8), nn.Linear(16, 30)
+        ... )
         >>> model(torch.randint(20, (2, 5)), torch.randint(30, (2, 7))).shape
         torch.Size([2, 7, 30])
     """
@@ -104,84 +125,63 @@ class SequenceToSequence(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        _check(encoder, decoder)
+        _check_networks(encoder, decoder)
         self.source = source
         self.encoder = encoder
         self.decoder = decoder
         self.target = target
-        self.bridge = DecoderBridge(encoder) if encoder.bidirectional else None
+        self.bridge = _DecoderBridge(encoder) if encoder.bidirectional else None
         self.attention = attention
         self.head = head
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, source: Tensor, previous: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Give the logits of all words of translations, each after the right ones before it.
+        """Compute the logits of whole translations.
 
         Args:
-            source: word indices, shape (batch, time), int64.
-            previous: the word before each position of the translation, shape (batch, positions), int64; without
-                extension II only their number matters.
-            lengths: how many words each source has, shape (batch,); all of them when left out.
+            source: Word indices, shape (batch, time), int64.
+            previous: The word before each position of the translation, shape (batch, positions), int64; without
+                extension II only its shape matters.
+            lengths: Number of words of each source, shape (batch,); the full time when omitted.
 
         Returns:
             Logits, shape (batch, positions, words).
 
         Raises:
-            ShapeError: when the two are not of the same number of sentences.
+            ShapeError: The source and the previous words are not of the same number of sentences.
         """
         if previous.dim() != 2 or len(previous) != len(source):
             raise ShapeError(
                 f"previous words have shape {tuple(previous.shape)}; expected ({len(source)}, positions), "
                 "one row for each source"
             )
-        return self._say(previous, self.begin(source, lengths))[0]
+        return self._decode(previous, self.begin(source, lengths))[0]
 
     def begin(self, source: Tensor, lengths: Tensor | None = None) -> DecodingState:
-        """Read sources to their end.
-
-        Args:
-            source: word indices, shape (batch, time), int64.
-            lengths: how many words each source has, shape (batch,); all of them when left out.
-
-        Returns:
-            What the decoder begins with.
-
-        Raises:
-            ShapeError: when the source is no batch of sentences.
-        """
-        if source.dim() != 2 or 0 in source.shape:
-            raise ShapeError(f"the source has shape {tuple(source.shape)}; expected (batch, time), neither of them 0")
+        """Read sources; arguments as in :meth:`forward`."""
+        check_tokens("source words", source)
         vectors = self.dropout(self.source(source))
-        if self.decoder is None and self.target is not None:  # one network, whose inputs must be of one size
-            nothing = vectors.new_zeros(*vectors.shape[:2], self.encoder.input_size - vectors.shape[2])
-            vectors = torch.cat((vectors, nothing), dim=-1)
+        if self.decoder is None and self.target is not None:  # the one network reads inputs of one size
+            zeros = vectors.new_zeros(*vectors.shape[:2], self.encoder.input_size - vectors.shape[2])
+            vectors = torch.cat((vectors, zeros), dim=-1)
         lengths = checked_lengths(lengths, vectors.shape)
+        final: Any
         if lengths is None:
             memory, final = self.encoder(vectors)
         else:
-            packed = pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
-            memory, final = self.encoder(packed)
-            memory, _ = pad_packed_sequence(memory, batch_first=True, total_length=source.shape[1])
+            memory, final = run_packed(self.encoder, vectors, lengths)
         state = final if isinstance(final, tuple) else (final,)
         directions = 2 if self.encoder.bidirectional else 1
         last = torch.cat(tuple(state[0][-directions:]), dim=-1)
         return DecodingState(state if self.bridge is None else self.bridge(state), last, memory, lengths)
 
     def step(self, previous: Tensor, decoding: DecodingState) -> tuple[Tensor, DecodingState]:
-        """Give the logits of one word more.
-
-        Args:
-            previous: the word before it, shape (batch,), int64.
-            decoding: what the decoder goes on from.
-
-        Returns:
-            Logits, shape (batch, words), and what the decoder goes on from afterwards.
-        """
-        logits, state = self._say(previous[:, None], decoding)
+        """Compute the logits of one more word, shape (batch, words), from the previous words, shape (batch,)."""
+        logits, state = self._decode(previous[:, None], decoding)
         return logits[:, 0], replace(decoding, state=state)
 
-    def _say(self, previous: Tensor, decoding: DecodingState) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The logits after each of the previous words, and the decoder's final state."""
+    def _decode(self, previous: Tensor, decoding: DecodingState) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Compute the logits after each of the previous words, and the decoder's final state."""
         rows, positions = previous.shape
         network = self.encoder if self.decoder is None else self.decoder
         if self.target is None:
@@ -191,8 +191,8 @@ class SequenceToSequence(nn.Module):
             inputs = torch.cat((vectors, decoding.last[:, None].expand(-1, positions, -1)), dim=-1)
         state = decoding.state if len(decoding.state) > 1 else decoding.state[0]
         if self.decoder is None:
-            # Not network(...): whoever watches the encoder, or puts other states in its place, means what it made of
-            # the source, not what the same network says afterwards.
+            # Not network(...): hooks on the encoder are meant for the states of the source, not for the decoding steps
+            # of the same network.
             forward: Any = type(network).forward
             outputs, final = forward(network, inputs, state)
         else:
@@ -202,17 +202,17 @@ class SequenceToSequence(nn.Module):
         return self.head(self.dropout(outputs)), final if isinstance(final, tuple) else (final,)
 
 
-def _check(encoder: RecurrentNetwork, decoder: RecurrentNetwork | None) -> None:
-    """Refuse networks that cannot hand their states on."""
-    for name, network in (("encoder", encoder), ("decoder", decoder)):
-        if network is not None and not network.batch_first:
-            raise UsageError(f"the {name} has batch_first=False; expected True")
+def _check_networks(encoder: RecurrentNetwork, decoder: RecurrentNetwork | None) -> None:
+    """Reject networks whose states do not fit together."""
+    check_batch_first("encoder", encoder)
     if decoder is None:
         if encoder.bidirectional:
-            raise UsageError("the encoder reads both ways and has no decoder; expected a decoder, which reads one way")
-    elif decoder.bidirectional or decoder.num_layers != encoder.num_layers:
-        ways = "both ways" if decoder.bidirectional else "one way"
+            raise UsageError("the encoder is bidirectional and there is no decoder; expected a one-directional decoder")
+        return
+    check_batch_first("decoder", decoder)
+    if decoder.bidirectional or decoder.num_layers != encoder.num_layers:
+        directions = "bidirectional" if decoder.bidirectional else "one-directional"
         raise UsageError(
-            f"the decoder has {decoder.num_layers} layers and reads {ways}; expected {encoder.num_layers}, "
-            "as many as the encoder, and one way"
+            f"the decoder is {directions} with num_layers={decoder.num_layers}; expected a one-directional decoder "
+            f"with num_layers={encoder.num_layers}, as in the encoder"
         )

@@ -1,6 +1,7 @@
-"""From the emissions of a sentence to its tags: all together, or each by itself.
+"""Output layers of a tagger: from the emissions of a sentence to its tags, jointly or token by token.
 
-Both are modules with the same three methods; which positions are tokens and not padding is said by a mask.
+Emissions have shape (batch, time, tags). The mask ``inside``, shape (batch, time), is true at tokens and false at
+padding; the first position of each sentence is a token.
 """
 
 from __future__ import annotations
@@ -18,48 +19,24 @@ from unrolled.lab.data.spans import TagGrammar
 __all__ = ["IndependentTags", "LinearChainCRF", "TagOutput"]
 
 NEVER = -1e4
-"""The score of what cannot be: its exponential is 0, and unlike infinity it leaves gradients alone."""
+"""The score of an impossible transition: its exponential is 0, and unlike infinity it does not spoil gradients."""
 
 
 class TagOutput(Protocol):
-    """What gives tags a probability."""
+    """A probability distribution over tags."""
 
     def cost(self, emissions: Tensor, tags: Tensor, inside: Tensor) -> Tensor:
-        """Give the negative log-likelihood of tags.
-
-        Args:
-            emissions: a score for each tag, shape (batch, time, tags).
-            tags: the indices of the true ones, shape (batch, time); anything at padding.
-            inside: where there is a token, shape (batch, time), bool; on at the first of each sentence.
-
-        Returns:
-            The sum over all sentences, a scalar, in nats.
-        """
+        """Compute the negative log-likelihood of tags, shape (batch, time), in nats, summed over all sentences."""
 
     def predictions(self, inside: Tensor) -> int:
-        """Count what is predicted, over which a cost is to be averaged.
-
-        Args:
-            inside: where there is a token, shape (batch, time), bool.
-
-        Returns:
-            How many predictions there are.
-        """
+        """Count the predictions over which the cost is averaged."""
 
     def decode(self, emissions: Tensor, inside: Tensor) -> list[list[int]]:
-        """Find the most likely tags.
-
-        Args:
-            emissions: a score for each tag, shape (batch, time, tags).
-            inside: where there is a token, shape (batch, time), bool.
-
-        Returns:
-            The indices of each sentence's tags, as many as it has tokens.
-        """
+        """Find the indices of the most likely tags of each sentence, one for each token."""
 
 
 class _Viterbi(nn.Module):
-    """Decoding as a call, which is what ``functional_call`` lends other weights to."""
+    """Decoding as a call, so that ``functional_call`` can run it with other weights."""
 
     def __init__(self, crf: nn.Module) -> None:
         super().__init__()
@@ -74,14 +51,11 @@ class LinearChainCRF(nn.Module):
 
     .. math:: p(y) \propto \exp\Bigl(a_{y_1} + \sum_t e_{t, y_t} + \sum_{t>1} T_{y_{t-1}, y_t} + b_{y_n}\Bigr)
 
-    Sequences that break the grammar have probability 0, in training as in decoding: the likelihood is that of what
-    can be said. Lample et al. leave it to training to find them unlikely.
-
-    Args:
-        grammar: which tag may follow which.
+    Sequences that break the grammar have probability 0, both in training and in decoding. Lample et al. do not exclude
+    them; their model learns that they are unlikely.
 
     Raises:
-        UsageError: when pytorch-crf is not installed.
+        UsageError: pytorch-crf is not installed.
 
     Source:
         Lafferty et al. (2001); Lample et al. (2016), arXiv:1603.01360, section 2.2, as Implicit n-grams, appendix E.3.
@@ -102,14 +76,14 @@ class LinearChainCRF(nn.Module):
             self.register_buffer(name, torch.tensor(possible), persistent=False)
 
     def _scores(self, prefix: str) -> dict[str, Tensor]:
-        """The field's weights, with what cannot be masked out."""
+        """Return the weights of the field, with impossible transitions masked."""
         return {
             prefix + name: weight.masked_fill(~self.get_buffer(name), NEVER)
             for name, weight in self.crf.named_parameters()
         }
 
     def cost(self, emissions: Tensor, tags: Tensor, inside: Tensor) -> Tensor:
-        """Sum the negative log-likelihoods of the sentences; see :class:`TagOutput`."""
+        """Sum the negative log-likelihoods of the sentences."""
         scores, given = self._scores(""), {"mask": inside, "reduction": "sum"}
         return -functional_call(self.crf, scores, (emissions.to(scores["transitions"]), tags), given)
 
@@ -118,15 +92,15 @@ class LinearChainCRF(nn.Module):
         return len(inside)
 
     def decode(self, emissions: Tensor, inside: Tensor) -> list[list[int]]:
-        """Find the most likely sequences, by Viterbi's algorithm; see :class:`TagOutput`."""
+        """Find the most likely sequences by the Viterbi algorithm."""
         return functional_call(_Viterbi(self.crf), self._scores("crf."), (emissions, inside))
 
 
 class IndependentTags(nn.Module):
-    """A softmax at every token, which knows nothing of the tags beside it; they may spell no whole entity."""
+    """A softmax at every token, independent of its neighbours; the tags may not spell whole entities."""
 
     def cost(self, emissions: Tensor, tags: Tensor, inside: Tensor) -> Tensor:
-        """Sum the cross-entropies of the tokens; see :class:`TagOutput`."""
+        """Sum the cross-entropies of the tokens."""
         return F.cross_entropy(emissions[inside], tags[inside], reduction="sum")
 
     def predictions(self, inside: Tensor) -> int:
@@ -134,6 +108,6 @@ class IndependentTags(nn.Module):
         return int(inside.sum())
 
     def decode(self, emissions: Tensor, inside: Tensor) -> list[list[int]]:
-        """Take each token's best tag; see :class:`TagOutput`."""
+        """Choose the best tag of each token."""
         best, lengths = emissions.argmax(dim=-1).tolist(), inside.sum(dim=1).tolist()
         return [row[:length] for row, length in zip(best, lengths, strict=True)]

@@ -1,4 +1,4 @@
-"""Some words are not seen: which is how a network learns what to make of one it does not know."""
+"""Word dropout, from which a network learns a representation of unknown words."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ __all__ = ["WordDropout"]
 
 
 class WordDropout(nn.Module):
-    """Replace words by ``<unk>`` at random, in training.
-
-    Args:
-        rate: the share of words.
+    """Replace each word by ``<unk>`` with probability ``rate`` in training mode.
 
     Source:
-        Iyyer et al. (2015), Deep Unordered Composition, section 4, which drops them. https://aclanthology.org/P15-1162
+        Iyyer et al. (2015), Deep Unordered Composition, section 4, which drops the words.
+        https://aclanthology.org/P15-1162
     """
 
     def __init__(self, rate: float) -> None:
@@ -25,18 +23,11 @@ class WordDropout(nn.Module):
         self.rate = rate
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Hide some words.
-
-        Args:
-            tokens: word indices, int64.
-
-        Returns:
-            The same shape; the tokens themselves when the rate is 0, or in eval mode.
-        """
+        """Return word indices of the same shape."""
         if not (self.training and self.rate):
             return tokens
         return tokens.masked_fill(torch.rand(tokens.shape, device=tokens.device) < self.rate, UNKNOWN)
 
     def extra_repr(self) -> str:
-        """Say the rate."""
+        """Show the rate."""
         return str(self.rate)

@@ -94,7 +94,7 @@ class Tag(Task[Tagging, TaggedBatch]):
         chosen = self.architecture
         shapes = nn.Embedding(len(SHAPES), chosen.shapes, padding_idx=0) if chosen.shapes else None
         output: TagOutput = LinearChainCRF(self.grammar) if chosen.crf else IndependentTags()
-        embedding, encoder = make_embedding_and_encoder(chosen, len(self.vocabulary), beside=chosen.shapes)
+        embedding, encoder = make_embedding_and_encoder(chosen, len(self.vocabulary), extra_features=chosen.shapes)
         return Tagger(
             embedding=embedding,
             encoder=encoder,

@@ -77,12 +77,12 @@ SEEDS = range(12)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_wide_beam_finds_the_best_of_all_sentences(seed):
     step = decoder(seed)
-    assert beam_search(step, starts(5), torch.tensor([LONGEST]), END, beam=200) == [best(step, 5)]
+    assert beam_search(step, starts(5), torch.tensor([LONGEST]), END, beam_width=200) == [best(step, 5)]
 
 
 def test_a_narrow_beam_and_the_greedy_search_do_not_always():
     """The control of the test above: there is something to be found that the first best word misses."""
-    narrow = [beam_search(decoder(s), starts(5), torch.tensor([LONGEST]), END, beam=1)[0] for s in SEEDS]
+    narrow = [beam_search(decoder(s), starts(5), torch.tensor([LONGEST]), END, beam_width=1)[0] for s in SEEDS]
     assert any(found != best(decoder(seed), 5) for seed, found in zip(SEEDS, narrow, strict=True))
 
 
@@ -100,7 +100,7 @@ def test_the_score_is_the_mean_and_not_the_sum():
 def test_a_beam_of_one_is_the_greedy_search(seed):
     step, longest = decoder(seed), torch.tensor([6, 1, 9, 3])
     greedy = greedy_search(step, starts(5, 8, 13, 21), longest, END)
-    assert beam_search(step, starts(5, 8, 13, 21), longest, END, beam=1) == greedy
+    assert beam_search(step, starts(5, 8, 13, 21), longest, END, beam_width=1) == greedy
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -145,5 +145,5 @@ def test_what_is_impossible_is_never_said(beam):
 
 @pytest.mark.parametrize("beam", [0, -1])
 def test_no_beam_is_refused(beam):
-    with pytest.raises(UsageError, match=rf"the beam is {beam}; expected 1 or more"):
+    with pytest.raises(UsageError, match=rf"the beam width is {beam}; expected 1 or more"):
         beam_search(decoder(0), starts(5), torch.tensor([3]), END, beam)
