@@ -202,11 +202,11 @@ def jacobian_equals_autograd(cell: Cell) -> None:
     """
     x, s = _sample(cell)
     with torch.no_grad():
-        trace = cell.run(x, s)
-        ray = trace.ray(x)
+        run = cell.run(x, s)
+        ray = run.ray(x)
         for alpha, where in ((0.0, "at zero"), (1.0, "where the network was")):
             operator = ray.at(alpha).at(1)
-            before = alpha * trace.states[1]
+            before = alpha * run.states[1]
             units = torch.eye(cell.state_size, dtype=x.dtype)[:, None].expand(-1, BATCH, -1).contiguous()
             by_state = operator.apply(units)
             transposed, by_input = operator.apply_transpose(units)

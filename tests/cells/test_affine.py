@@ -13,12 +13,12 @@ from reference import ngrams
 from reference_affine import AFFINE
 from unrolled.cells import CELLS, recurrent
 from unrolled.cells.affine import AffineCell
-from unrolled.cells.polynomial import PolynomialCell
+from unrolled.cells.sequence_level import PolynomialCell
 from unrolled.errors import ShapeError, UsageError
 from unrolled.expansions import EXPANSIONS
 from unrolled.kernels.affine_scan import AffineKernel, Pattern
 from unrolled.kernels.base import run_kernel
-from unrolled.linalg.operators import Term
+from unrolled.linalg.structured import Term
 from unrolled.testing import CLAUSES
 
 E, D, B, T = 3, 5, 2, 6
@@ -172,13 +172,20 @@ def test_cut_off_networks_open_exactly_across_the_kink(name, layers):
 
 def random_recurrence(clamp=None):
     torch.manual_seed(7)
-    pattern = Pattern((0, None), (Term(0, 0, 1), Term(1, 0, 2), Term(1, 1, 3)), D, clamp)
+    pattern = Pattern(
+        ("cell", "hidden"),
+        (Term("cell", "keep"),),
+        (Term("cell", "a", 0), Term("hidden", "b", 0), Term("hidden", "one", 1)),
+        D,
+        clamp,
+    )
     draw = lambda *shape: torch.randn(*shape).double().requires_grad_()
 
     def expand(by_input, gain, unread):  # noqa: ARG001  # a weight that nothing reads
         """Two parts of g and four diagonals, one of them the same for all tokens, one read twice."""
         offset, *several = (gain * by_input).chunk(5, dim=-1)
-        return (offset, several[0].tanh()), (*several[:3], torch.ones_like(offset))
+        diagonals = dict(zip(("keep", "a", "b"), several, strict=False))
+        return (offset, several[0].tanh()), {**diagonals, "one": torch.ones_like(offset)}
 
     return AffineKernel(pattern, expand), [draw(T, B, 5 * D), draw(B, 2 * D), draw(2 * D, D), draw(5 * D), draw(1)]
 

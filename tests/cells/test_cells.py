@@ -37,30 +37,68 @@ def cell(request):
     return made
 
 
-def dense(operator, size, inputs):
-    """The matrices a structured operator stands for, by applying it to unit vectors."""
-    eye = torch.eye(size)[:, None].expand(size, B, size)
-    by_state = operator.apply(eye).permute(1, 2, 0)
-    eye_x = torch.eye(inputs)[:, None].expand(inputs, B, inputs)
-    by_input = operator.apply(torch.zeros(inputs, B, size), eye_x).permute(1, 2, 0)
-    return by_state, by_input
-
-
-def test_zoo_lists_the_files():
+def test_the_registry_finds_the_classes():
     assert {"elman", "gru", "lstm"} <= set(CELLS.names())
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 def test_jacobian_equals_autograd(cell, alpha):
     x, s = torch.randn(T, B, E), torch.randn(B, cell.state_size)
-    trace = cell.run(x, s)
-    operator = trace.ray(x).at(alpha).at(2)
-    before = alpha * trace.states[2]
-    by_state, by_input = dense(operator, cell.state_size, E)
+    run = cell.run(x, s)
+    operator = run.ray(x).at(alpha).at(2)
+    before = alpha * run.states[2]
+    units, units_x = torch.eye(cell.state_size)[:, None].expand(-1, B, -1), torch.eye(E)[:, None].expand(-1, B, -1)
+    by_state = operator.apply(units).permute(1, 2, 0)
+    by_input = operator.apply(torch.zeros(E, B, cell.state_size), units_x).permute(1, 2, 0)
     for b in range(B):
         J_x, J_s = torch.autograd.functional.jacobian(cell.step, (x[2, b], before[b]))
         torch.testing.assert_close(by_state[b], J_s, rtol=1e-10, atol=1e-12)
         torch.testing.assert_close(by_input[b], J_x, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CELLS.names())
+def test_dense_equals_autograd(name):
+    cell = CELLS.get(name)(2, 4)
+    for p in cell.parameters():
+        p.requires_grad_(False).mul_(1.5)
+    x, s = torch.randn(T, B, 2), cell.initial_state(B) + 0.5 * torch.randn(B, cell.state_size)
+    run = cell.run(x, s)
+    operator = run.ray(x).at(1.0)
+    A, C = operator.dense()
+    assert A.shape == (T, B, cell.state_size, cell.state_size)
+    assert C.shape == (T, B, cell.state_size, 2)
+    for t in range(T):
+        for b in range(B):
+            J_x, J_s = torch.autograd.functional.jacobian(cell.step, (x[t, b], run.states[t, b]))
+            torch.testing.assert_close(A[t, b], J_s, rtol=1e-10, atol=1e-12)
+            torch.testing.assert_close(C[t, b], J_x, rtol=1e-10, atol=1e-12)
+    one_step = operator.at(2).dense()
+    torch.testing.assert_close(one_step[0], A[2])
+    torch.testing.assert_close(one_step[1], C[2])
+
+
+@pytest.mark.parametrize("name", ["gru", "lstm", "mi_gru", "mi_lstm"])
+def test_fixed_gates_multiply_no_weight(name):
+    cell = CELLS.get(name)(E, D)
+    x = torch.randn(T, B, E)
+    with torch.no_grad():
+        A, C = cell.run(x).ray(x).fixed_gates().dense()
+    assert not C.any()
+    blocks = A.unflatten(-1, (-1, D)).unflatten(-3, (-1, D)).movedim(-2, -3)  # (…, part, part, D, D)
+    assert blocks[..., 0, 0, :, :].any()
+    assert not (blocks - torch.diag_embed(blocks.diagonal(dim1=-2, dim2=-1))).any()
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_formulas_of_slopes_equal_forward_mode(name):
+    cell = CELLS.get(name)(E, D)
+    x = torch.randn(T, B, E)
+    with torch.no_grad():
+        point = cell.run(x, torch.randn(B, cell.state_size)).ray(x).point(0.7)
+        found, expected = cell.slopes(*point), ClosedCell.slopes(cell, *point)
+    assert set(found) == set(expected)
+    for diagonal in found:
+        torch.testing.assert_close(found[diagonal].expand_as(expected[diagonal]), expected[diagonal])
 
 
 def test_transpose_is_the_adjoint(cell):
@@ -75,9 +113,9 @@ def test_transpose_is_the_adjoint(cell):
 
 def test_matrix_free_is_the_same_operator(cell):
     x, origin = torch.randn(T, B, E), torch.randn(T, B, E)
-    trace = cell.run(x, torch.randn(B, cell.state_size))
-    free = MatrixFreeRay(cell.step, origin, x, trace.states)
-    closed = trace.ray(origin)
+    run = cell.run(x, torch.randn(B, cell.state_size))
+    free = MatrixFreeRay(cell.step, origin, x, run.states)
+    closed = run.ray(origin)
     v, w = torch.randn(3, B, cell.state_size), torch.randn(3, B, E)
     for take in (lambda r: r.at(0.0), lambda r: r.at(1.0), lambda r: r.operator(gauss_legendre(4))):
         one, other = take(closed), take(free)

@@ -12,8 +12,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 
 import unrolled.cells
 from unrolled.cells import CELLS, recurrent
-from unrolled.cells.mlstm import MLSTM
 from unrolled.cells.recurrent import Recurrent
+from unrolled.cells.second_order import MLSTM
 from unrolled.errors import UnknownNameError
 
 E, D, B, T = 2, 4, 3, 6

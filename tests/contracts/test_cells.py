@@ -10,12 +10,10 @@ import torch
 import unrolled.cells
 from reference_cells import STEPS, shift
 from unrolled.cells import CELLS
-from unrolled.cells.dyck import Dyck
 from unrolled.cells.elman import Elman
 from unrolled.cells.memorising import Memorising
-from unrolled.cells.mmlstm import MMLSTM
-from unrolled.cells.mmrnn import MMRNN
-from unrolled.cells.tensor_rnn import TensorRNN
+from unrolled.cells.multi_matrix import MMLSTM, MMRNN
+from unrolled.cells.second_order import Dyck, TensorRNN
 from unrolled.errors import UsageError
 from unrolled.testing import CLAUSES, check_cell
 

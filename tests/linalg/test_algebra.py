@@ -1,4 +1,4 @@
-"""Averages, secants and the partition, on functions whose answer is known."""
+"""Averages, mean slopes and the partition, on functions whose answer is known."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from unrolled.linalg.quadrature import gauss_legendre, taylor_sum
 def test_gauss_legendre_is_exact_up_to_its_degree_and_not_beyond():
     for nodes in (1, 2, 5):
         for degree in range(2 * nodes):
-            (mean,) = gauss_legendre(nodes)(lambda a, p=degree: (torch.tensor(float(a), dtype=torch.float64) ** p,))
-            assert float(mean) == pytest.approx(1 / (degree + 1), abs=1e-14)
-        (mean,) = gauss_legendre(nodes)(lambda a, p=2 * nodes: (torch.tensor(float(a), dtype=torch.float64) ** p,))
-        assert abs(float(mean) - 1 / (2 * nodes + 1)) > 1e-8
+            mean = gauss_legendre(nodes)(lambda a, p=degree: {"J": torch.tensor(float(a), dtype=torch.float64) ** p})
+            assert float(mean["J"]) == pytest.approx(1 / (degree + 1), abs=1e-14)
+        mean = gauss_legendre(nodes)(lambda a, p=2 * nodes: {"J": torch.tensor(float(a), dtype=torch.float64) ** p})
+        assert abs(float(mean["J"]) - 1 / (2 * nodes + 1)) > 1e-8
 
 
 def test_taylor_sum_of_exp():
     x = torch.tensor([0.3, -1.0], dtype=torch.float64)
     for order in range(1, 6):
-        (total,) = taylor_sum(order)(lambda a: (torch.exp(a * x),))
+        total = taylor_sum(order)(lambda a: {"J": torch.exp(a * x)})["J"]
         expected = sum(x**j / math.factorial(j + 1) for j in range(order))
         torch.testing.assert_close(total, expected)
 
 
 @pytest.mark.parametrize("activation", [TANH, SIGMOID, RELU], ids=lambda a: a.name)
 @given(start=st.floats(-4, 4), width=st.sampled_from([0.0, 1e-14, 1e-9, 1e-5, 7e-4, 1e-2, 1.0, 3.0]))
-def test_secant_reproduces_the_rise(activation, start, width):
+def test_mean_slope_reproduces_the_rise(activation, start, width):
     a = torch.tensor([start], dtype=torch.float64)
     b = a + width
     slope = mean_slope(activation, a, b)

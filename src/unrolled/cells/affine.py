@@ -1,16 +1,15 @@
 r"""Cells that are affine in their state: s_t = g(x_t) + A(x_t) s_{t-1}.
 
-Such a cell is its own n-gram model: with nothing cut off, its state is the sum of its n-grams
-A(x_t) … A(x_{i+1}) g(x_i), each of which knows its own tokens only, so that the expansions zero, operating, path
-and gates are one and the same. A member states g and the diagonals of A as functions of z^x = W x + b; A is never
-formed. Its parameters are laid out as those of torch.nn, so that trained weights can be taken over and sizes
-compared, even where A leaves some of the products out.
+The state of such a cell is the exact sum of its n-grams A(x_t) … A(x_{i+1}) g(x_i), and each n-gram depends on its own
+tokens only; the expansions zero, operating, path and gates coincide. A cell of this family defines g and the diagonals
+of A as functions of z^x = W x + b. Its parameters have the layout of torch.nn, so that trained weights fit, even where
+A leaves out some of the products.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -18,111 +17,85 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from unrolled.cells.affine_ray import AffineRay
+from unrolled.cells.capabilities import GatedCell
 from unrolled.cells.closed_form import ClosedCell
-from unrolled.cells.closed_form_ray import ClosedRay, ClosedRun
 from unrolled.errors import UsageError
 from unrolled.kernels.affine_scan import AffineKernel, Pattern
 from unrolled.kernels.base import run_kernel
-from unrolled.linalg.operators import Structured, Term
+from unrolled.linalg.quadrature import Named
+from unrolled.linalg.structured import Term, diagonals_by_forward_mode
 
-__all__ = ["Affine", "AffineCell"]
+__all__ = ["AffineCell", "AffineMap"]
 
 
-class Affine(NamedTuple):
+class AffineMap(NamedTuple):
     """What a token does to the state: s -> g + A s."""
 
     offset: tuple[Tensor, ...]
     """The parts of g, each (…, d)."""
-    coefficients: tuple[Tensor, ...]
-    """The diagonals of A, in the order that ``carry`` and the terms number them, each (…, d)."""
+    diagonals: Named
+    """The diagonals of A by name, each (…, d)."""
 
 
-class AffineCell(ClosedCell):
+class AffineCell(ClosedCell, GatedCell):
     """A cell whose new state is an affine function of the old one.
 
     Args:
-        input_size: e.
-        hidden_size: d.
-        bias: whether b and b' exist.
-        proj_size: 0; an affine cell has no projection.
+        input_size: Length e of the input vector x_t.
+        hidden_size: Number of units d.
+        bias: Whether b and b' exist.
+        proj_size: Must be 0: an affine cell has no projection.
 
     Raises:
-        UsageError: when a projection is asked for.
+        UsageError: If ``proj_size`` is not 0.
     """
 
     linear = True
     used: ClassVar[tuple[int, ...]]
-    """Which of the stacked U_k stand in A; the terms number these, in this order."""
+    """Which of the stacked U_k A uses; ``Term.product`` counts these, in this order."""
     input_terms: ClassVar[tuple[Term, ...]]
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, proj_size: int = 0) -> None:
         if proj_size:
             raise UsageError(f"proj_size is {proj_size}; expected 0: a {self.name} cell has no projection")
         super().__init__(input_size, hidden_size, bias)
-        self.pattern = Pattern(self.carry, self.recurrent_terms, self.hidden_size)
+        self.pattern = Pattern(self.parts, self.carry, self.recurrent_terms, self.hidden_size)
+
+    @property
+    def diagonal_names(self) -> tuple[str, ...]:
+        """The names of the diagonals of A."""
+        return tuple(term.diagonal for term in (*self.carry, *self.recurrent_terms))
 
     def __init_subclass__(cls, **kwargs: object) -> None:
-        """Number the input's slopes: behind the diagonals of A, part by part."""
+        """Name the diagonals of the input: one for each part and product."""
         super().__init_subclass__(**kwargs)
-        if hasattr(cls, "recurrent_terms"):
-            count = 1 + max(a for a in (*cls.carry, *(t.coefficient for t in cls.recurrent_terms)) if a is not None)
-            parts, products = len(cls.carry), cls.products[0]
+        if hasattr(cls, "products"):
             cls.input_terms = tuple(
-                Term(part, k, count + part * products + k) for part in range(parts) for k in range(products)
+                Term(part, f"{part}_from_input_{k}", k) for part in cls.parts for k in range(cls.products[0])
             )
 
     @abstractmethod
-    def expand(self, by_input: Tensor) -> Affine:
-        """Compute g and the diagonals of A.
+    def affine_map(self, from_input: Tensor) -> AffineMap:
+        """Compute g and the diagonals of A from z^x = W x + b, shape (…, K'·d)."""
 
-        Args:
-            by_input: z^x = W x + b, shape (…, K'·d).
+    def token_maps(self, inputs: Tensor) -> AffineMap:
+        """Compute g and the diagonals of A for input vectors, shape (…, input)."""
+        return self.affine_map(F.linear(inputs, self.weight_ih, self.bias_ih))
 
-        Returns:
-            The affine map of each token.
-        """
-
-    def read(self, inputs: Tensor) -> Affine:
-        """Compute what each token does to the state.
-
-        Args:
-            inputs: shape (…, input).
-
-        Returns:
-            The affine map of each token.
-        """
-        return self.expand(F.linear(inputs, self.weight_ih, self.bias_ih))
-
-    def transform(self, coefficients: Sequence[Tensor], states: Tensor) -> Tensor:
-        """Apply the linear part: compute A s, one product with the stacked weights for all states.
-
-        Args:
-            coefficients: the diagonals of A, each (…, d).
-            states: of a shape to which the diagonals broadcast, (…, state).
-
-        Returns:
-            The images, the shape of the states.
-        """
-        products = F.linear(self.hidden(states), self.recurrent)
-        nothing = [states.new_zeros(())] * len(self.carry)
-        parts = self.pattern.weigh(nothing, coefficients, products, states[..., : self.hidden_size])
+    def apply_linear(self, diagonals: Mapping[str, Tensor], states: Tensor) -> Tensor:
+        """Compute A s for states of a shape to which the diagonals of A broadcast, (…, state)."""
+        products = F.linear(self.hidden(states), self.recurrent_weight)
+        nothing = [states.new_zeros(())] * len(self.parts)
+        parts = self.pattern.weigh(nothing, diagonals, products, states[..., : self.hidden_size])
         return torch.cat(parts, dim=-1)
 
-    def with_both_biases(self, by_input: Tensor) -> Tensor:
-        """Compute W x + b + b', where the bias of the recurrent product acts on the input as well.
-
-        Args:
-            by_input: W x + b, shape (…, K·d).
-
-        Returns:
-            The same shape.
-        """
-        return by_input if self.bias_hh is None else by_input + self.bias_hh
+    def with_both_biases(self, from_input: Tensor) -> Tensor:
+        """Compute W x + b + b': here the bias of the recurrent product acts on the input as well."""
+        return from_input if self.bias_hh is None else from_input + self.bias_hh
 
     @property
-    def recurrent(self) -> Tensor:
-        """The stacked U_k that stand in A, shape (K·d, d)."""
+    def recurrent_weight(self) -> Tensor:
+        """The stacked U_k that A uses, shape (K·d, d)."""
         blocks = self.weight_hh.unflatten(0, (-1, self.hidden_size))
         if len(self.used) == len(blocks):
             return self.weight_hh
@@ -130,101 +103,61 @@ class AffineCell(ClosedCell):
             return blocks[self.used[0] : self.used[-1] + 1].flatten(0, 1)
         return torch.cat([blocks[k] for k in self.used])
 
-    def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
-        """Compute g + A s; ``by_hidden`` holds the products in use, without a bias."""
-        return self.pattern.confine(self.pattern.weigh(*self.expand(by_input), by_hidden, carried))
+    @property
+    def recurrent_bias(self) -> None:
+        """None: A acts on the state alone."""
 
-    def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
-        """Give the diagonals of A, and compute the slopes of W x by forward mode.
+    def unconfined(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
+        """Compute the parts of g + A s, without the cut-off."""
+        return self.pattern.weigh(*self.affine_map(from_input), from_hidden, carried)
 
-        Args:
-            by_input: z^x, shape (…, K'·d).
-            by_hidden: the products in use, shape (…, K·d).
-            carried: the first part of the state, shape (…, d).
+    def elementwise(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
+        """Compute the parts of g + A s; ``from_hidden`` holds the products that A uses, without a bias."""
+        return self.pattern.confine(self.unconfined(from_input, from_hidden, carried))
 
-        Returns:
-            The slopes, each (…, d).
-        """
-        shape = torch.broadcast_shapes(by_input.shape[:-1], carried.shape[:-1])
-        by_input = by_input.expand(*shape, -1)
-        by_token = []
-        for k in range(self.products[0]):
-            direction = torch.zeros_like(by_input)
-            direction[..., k * self.hidden_size : (k + 1) * self.hidden_size] = 1
-            moved = torch.func.jvp(
-                lambda z: self.pattern.weigh(*self.expand(z), by_hidden, carried), (by_input,), (direction,)
-            )
-            by_token.append(moved[1])
-        ordered = (moved[part] for part in range(len(self.carry)) for moved in by_token)
-        return (*self.expand(by_input).coefficients, *ordered)
+    def slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        """Compute the diagonals of A, and those of the input in forward mode."""
+        point = (from_input, from_hidden, carried)
+        of_input = diagonals_by_forward_mode(self.unconfined, point, (self.input_terms,), self.parts, self.hidden_size)
+        return self.affine_map(from_input).diagonals | of_input
 
-    def gates(self, ray: ClosedRay) -> Structured:
-        """Give A(x_t) itself: what the token does to the state is all the gating there is."""
-        return ray.at(1.0)
-
-    def draw(self, trace: ClosedRun, origin: Tensor) -> AffineRay:
-        """Draw the ray, whose products have no bias."""
-        return AffineRay(trace, origin)
-
-    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """Compute g(x) + A(x) s."""
-        by_hidden = F.linear(self.hidden(state), self.recurrent)
-        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
-        return self.join(self.combine(by_input, by_hidden, state[..., : self.hidden_size]))
+    def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        """Return the diagonals of A itself: the token is the only gate."""
+        return self.slopes(from_input, from_hidden, carried)
 
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
-        """Run the cell over a sequence: what tokens do is known before the loop."""
-        return self.scan(inputs, self.checked_start(inputs, state), self.expand)
+        """Run the cell over a sequence; the map of every token is computed before the loop."""
+        return self.scan(inputs, self.checked_initial_state(inputs, state), self.affine_map)
 
-    def scan(self, inputs: Tensor, state: Tensor, expand: Callable[[Tensor], Affine]) -> Tensor:
-        """Run the recurrence by a kernel.
+    def scan(self, inputs: Tensor, state: Tensor, affine_map: Callable[[Tensor], AffineMap]) -> Tensor:
+        """Run the recurrence with a kernel: s_0 … s_T, shape (time + 1, batch, state).
 
         Args:
             inputs: x_1 … x_T, shape (time, batch, input).
             state: s_0, shape (batch, state).
-            expand: the cell's own, or one that gives another g.
-
-        Returns:
-            s_0 … s_T, shape (time + 1, batch, state).
+            affine_map: The cell's own method, or a function that returns another g.
         """
         shared = ("weight_ih", "weight_hh", "bias_ih")
         read = {name: p for name, p in self.named_parameters(recurse=False) if name not in shared}
 
-        expanding = _Expanding(self, expand)
+        module = _MapModule(self, affine_map)
 
-        def with_read(by_input: Tensor, *values: Tensor) -> Affine:
-            # the kernel's own copies in the parameters' place: it is told what moves them by autograd
+        def with_read(from_input: Tensor, *values: Tensor) -> AffineMap:
+            # the kernel passes its own copies of the parameters: autograd then tells it their gradients
             named = {f"cell.{name}": value for name, value in zip(read, values, strict=True)}
-            return functional_call(expanding, named, (by_input,))
+            return functional_call(module, named, (from_input,))
 
-        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
-        return run_kernel(AffineKernel(self.pattern, with_read), by_input, state, self.recurrent, *read.values())
-
-    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> ClosedRun:
-        """Retrace a run from its hidden outputs alone, all steps at once; only the carried part has a loop."""
-        first = self.initial_state(inputs.shape[1]) if state is None else state
-        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
-        before = torch.cat((self.hidden(first)[None], outputs[:-1]))
-        by_hidden = F.linear(before, self.recurrent)
-        if len(self.carry) == 1:
-            image = self.join(self.combine(by_input, by_hidden, before))
-            return ClosedRun(self, inputs, first, image, by_input, by_hidden, before)
-        affine = self.expand(by_input)
-        carried, images = first[..., : self.hidden_size], []
-        cells = []
-        for t, products in enumerate(by_hidden):
-            cells.append(carried)
-            now = Affine(tuple(g[t] for g in affine.offset), tuple(c[t] for c in affine.coefficients))
-            parts = self.pattern.confine(self.pattern.weigh(*now, products, carried))
-            images.append(self.join(parts))
-            carried = parts[0]
-        return ClosedRun(self, inputs, first, torch.stack(images), by_input, by_hidden, torch.stack(cells))
+        from_input = F.linear(inputs, self.weight_ih, self.bias_ih)
+        kernel = AffineKernel(self.pattern, with_read)
+        return run_kernel(kernel, from_input, state, self.recurrent_weight, *read.values())
 
 
-class _Expanding(nn.Module):
-    def __init__(self, cell: AffineCell, expand: Callable[[Tensor], Affine]) -> None:
+class _MapModule(nn.Module):
+    """An affine map as a module, so that ``functional_call`` can replace the cell's parameters."""
+
+    def __init__(self, cell: AffineCell, affine_map: Callable[[Tensor], AffineMap]) -> None:
         super().__init__()
-        self.cell, self.expand = cell, expand
+        self.cell, self.affine_map = cell, affine_map
 
-    def forward(self, by_input: Tensor) -> Affine:
-        return self.expand(by_input)
+    def forward(self, from_input: Tensor) -> AffineMap:
+        return self.affine_map(from_input)

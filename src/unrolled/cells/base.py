@@ -1,46 +1,46 @@
 r"""A cell: one step s_t = f(x_t, s_{t-1}) over one flat state.
 
-An LSTM's state is [c; h] side by side, an mmRNN's is [h; k], a stack's is all its layers': nothing in this house
-asks whether a state is a tuple. :meth:`Cell.hidden` picks what the next layer reads.
+An LSTM's state is [c; h] side by side, an mmRNN's is [k; h]: no caller needs to know whether a state has parts.
+:meth:`Cell.hidden` returns the part that the next layer reads.
 """
 
 from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from unrolled.cells.layer_run import LayerRun
+from unrolled.cells.ray import MatrixFreeRay, Ray
 from unrolled.errors import ShapeError
 from unrolled.sizes import checked_size
 
-__all__ = ["Cell"]
+__all__ = ["Cell", "LayerRun"]
 
 
 class Cell(nn.Module, ABC):
-    """A recurrent step with its sizes.
+    """A recurrent step.
 
-    A subclass states ``name``, computes :meth:`step` on tensors with any leading axes, and says which part of the
-    state is its hidden output. That is enough to train it and to open it: its Jacobian is then applied
-    by forward-mode differentiation. A cell whose Jacobian has a closed form
-    derives from :class:`~unrolled.cells.closed_form.ClosedCell`.
+    A subclass defines ``name`` and :meth:`step`; the hidden output is the last part of its state. That is enough to
+    train the cell and to decompose it: forward-mode differentiation applies its Jacobian. A cell whose Jacobian has a
+    closed form derives from :class:`~unrolled.cells.closed_form.ClosedCell`.
 
     Args:
-        input_size: e, the length of x_t.
-        hidden_size: d, the number of units.
-        state_size: the length of the flat state.
-        output_size: the length of the hidden output; d unless projected.
+        input_size: Length e of the input vector x_t.
+        hidden_size: Number of units d.
+        state_size: Length of the flat state; by default the output size.
+        output_size: Length of the hidden output; by default d.
 
     Raises:
-        UsageError: when a size is not a positive integer.
+        UsageError: If a size is not a positive integer.
     """
 
     name: ClassVar[str]
     linear: ClassVar[bool] = False
-    """Whether f(x, ·) is affine in the state: then every linearisation of it is exact, zero among them."""
+    """Whether f(x, ·) is affine in the state. Every linearisation of such a cell is exact."""
 
     def __init__(
         self, input_size: int, hidden_size: int, state_size: int | None = None, output_size: int | None = None
@@ -59,53 +59,26 @@ class Cell(nn.Module, ABC):
 
     @abstractmethod
     def step(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """Compute s_t from x_t and s_{t-1}.
-
-        Args:
-            inputs: x_t, shape (…, input).
-            state: s_{t-1}, shape (…, state).
-
-        Returns:
-            s_t, shape (…, state).
-        """
+        """Compute s_t, shape (…, state), from x_t, shape (…, input), and s_{t-1}, for any leading axes."""
 
     def hidden(self, state: Tensor) -> Tensor:
-        """Pick the hidden output h out of the state: its last ``output_size`` entries.
-
-        Args:
-            state: shape (…, state).
-
-        Returns:
-            h, shape (…, output).
-        """
+        """Return the hidden output h: the last ``output_size`` entries of the state."""
         return state[..., self.state_size - self.output_size :]
 
     def initial_state(self, batch: int) -> Tensor:
-        """Give the state before the first token.
+        """Return the state before the first token: zeros, shape (batch, state).
 
-        Args:
-            batch: how many sequences.
-
-        Returns:
-            Zeros, shape (batch, state), of the kind that the parameters are; of torch's default where a cell
-            holds no number at all.
+        It has the type and the device of the parameters, or torch's default type for a cell without any.
         """
         held = itertools.chain(self.parameters(), filter(torch.is_floating_point, self.buffers()))
         reference = next(held, torch.empty(0))
         return torch.zeros(batch, self.state_size, dtype=reference.dtype, device=reference.device)
 
-    def checked_start(self, inputs: Tensor, state: Tensor | None) -> Tensor:
-        """Give the state that a sequence begins in, once it and the inputs are known to fit the cell.
-
-        Args:
-            inputs: x_1 … x_T, shape (time, batch, input).
-            state: s_0, shape (batch, state); None for the cell's own.
-
-        Returns:
-            s_0.
+    def checked_initial_state(self, inputs: Tensor, state: Tensor | None) -> Tensor:
+        """Check the shapes of inputs and initial state; return the state, or the cell's own where it is None.
 
         Raises:
-            ShapeError: when the inputs or the state do not fit the cell.
+            ShapeError: If the inputs or the state do not fit the cell.
         """
         if inputs.dim() != 3 or inputs.shape[-1] != self.input_size:
             raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; expected (time, batch, {self.input_size})")
@@ -121,12 +94,12 @@ class Cell(nn.Module, ABC):
 
         Args:
             inputs: x_1 … x_T, shape (time, batch, input).
-            state: s_0, shape (batch, state); zeros, or the cell's own, when left out.
+            state: s_0, shape (batch, state); by default :meth:`initial_state`.
 
         Returns:
             s_0 … s_T, shape (time + 1, batch, state).
         """
-        current = self.checked_start(inputs, state)
+        current = self.checked_initial_state(inputs, state)
         states = [current]
         for x in inputs:
             current = self.step(x, current)
@@ -134,40 +107,45 @@ class Cell(nn.Module, ABC):
         return torch.stack(states)
 
     def outputs(self, inputs: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Run the cell over a sequence of which only the hidden outputs and the last state are wanted.
-
-        Args:
-            inputs: x_1 … x_T, shape (time, batch, input).
-            state: s_0, shape (batch, state); zeros, or the cell's own, when left out.
-
-        Returns:
-            h_1 … h_T, shape (time, batch, output), and s_T, shape (batch, state).
-        """
+        """Run the cell over a sequence; return h_1 … h_T, shape (time, batch, output), and s_T only."""
         states = self.unroll(inputs, state)[1:]
         return self.hidden(states), states[-1]
 
     def run(self, inputs: Tensor, state: Tensor | None = None) -> LayerRun:
-        """Run the cell over a sequence and keep what is needed to open it.
-
-        Args:
-            inputs: x_1 … x_T, shape (time, batch, input).
-            state: s_0, shape (batch, state).
-
-        Returns:
-            The trace.
-        """
+        """Run the cell over a sequence and keep what a decomposition needs."""
         states = self.unroll(inputs, state)
         return LayerRun(self, inputs, states[0], states[1:])
 
-    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> LayerRun:
-        """Retrace a run whose hidden outputs are known; in general they do not give the states, so it is run again.
+    def run_from_outputs(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> LayerRun:
+        """Reconstruct a run from its hidden outputs h_1 … h_T.
 
-        Args:
-            inputs: x_1 … x_T, shape (time, batch, input).
-            outputs: h_1 … h_T, shape (time, batch, output).
-            state: s_0, shape (batch, state).
-
-        Returns:
-            The trace; its image, against the outputs, shows whether this cell is the network that gave them.
+        The states do not follow from the outputs in general, so this method runs the cell again. Compare the image of
+        the result with the outputs to check that this cell is the network that gave them.
         """
         return self.run(inputs, state)
+
+
+@dataclass(frozen=True)
+class LayerRun:
+    """One layer of a network, run over a batch of sequences."""
+
+    cell: Cell
+    inputs: Tensor
+    """x_1 … x_T, shape (time, batch, input)."""
+    initial: Tensor
+    """s_0, shape (batch, state)."""
+    image: Tensor
+    """f(x_t, s_{t-1}) for every step, shape (time, batch, state): s_t, up to rounding."""
+
+    @property
+    def states(self) -> Tensor:
+        """s_0 … s_T, shape (time + 1, batch, state)."""
+        return torch.cat((self.initial[None], self.image))
+
+    def ray(self, origin: Tensor) -> Ray[Any]:
+        """Return the line from (origin, 0) to (x_t, s_{t-1}) for every step, along which the cell is linearised.
+
+        Args:
+            origin: Inputs at α = 0, shape (time, batch, input); pass ``inputs`` itself where they do not move.
+        """
+        return MatrixFreeRay(self.cell.step, origin, self.inputs, self.states)

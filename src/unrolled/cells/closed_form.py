@@ -1,92 +1,100 @@
-r"""Cells whose Jacobian has a closed form: an element-wise function of shared linear products.
+r"""Cells whose Jacobian has a closed form: element-wise functions of linear products.
 
-    z^x = W x + b,   z^h = U h + b',   s_t = φ(z^x, z^h, carried),   all of φ element-wise
+    z^x = W x + b,   z^h = U h + b',   s_t = φ(z^x, z^h, carried),   φ element-wise
 
-so that ∂s_t/∂s_{t-1} = diag(a) + Σ_k diag(b_k) U_k with a and b_k the partial derivatives of φ. A member of this
-family states φ and its slopes; the products, the loop, the ray and the operator are written once, here.
+so that ∂s_t/∂s_{t-1} = diag(a) + Σ_k diag(b_k) U_k, with a and b_k partial derivatives of φ. A cell of this family
+defines φ (:meth:`ClosedCell.elementwise`) and names the diagonals a and b_k. The products, the loop over a sequence,
+the ray and the operators are the same for all of them; they are in this file.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unrolled.cells.base import Cell
-from unrolled.cells.closed_form_ray import ClosedRay, ClosedRun
+from unrolled.cells.base import Cell, LayerRun
+from unrolled.cells.capabilities import FirstOrderCell, GatedCell, MeanSlopesCell, Point
+from unrolled.cells.ray import Ray
 from unrolled.errors import ShapeError, UsageError
-from unrolled.linalg.operators import Structured, Term
+from unrolled.linalg.quadrature import Named, Rule
+from unrolled.linalg.structured import Structured, Term, diagonals_by_forward_mode
 from unrolled.sizes import checked_size
 
-__all__ = ["ClosedCell"]
+__all__ = ["ClosedCell", "ClosedRay", "ClosedRun"]
+
+ALL = slice(None)
+TORCH_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+
+# How many numbers of one diagonal are computed together: about a dozen such arrays fit a core's own cache.
+CACHED = 24_576
 
 
 class ClosedCell(Cell):
-    """A cell with shared weights and an element-wise rest.
+    """A cell of shared weights and an element-wise function φ.
 
     Args:
-        input_size: e.
-        hidden_size: d, the number of units.
-        bias: whether b and b' exist.
-        proj_size: the length of the projected hidden output, 0 for none.
+        input_size: Length e of the input vector x_t.
+        hidden_size: Number of units d.
+        bias: Whether b and b' exist.
+        proj_size: Length of the projected hidden output; 0 for no projection.
 
     Raises:
-        UsageError: when a size is not a positive integer, or the projection is not shorter than what it projects.
+        UsageError: If a size is not a positive integer, or ``proj_size`` is not smaller than ``hidden_size``.
     """
 
     torch_type: ClassVar[type[nn.RNNBase] | None] = None
-    """The module of torch.nn that this cell is, if it is one."""
+    """The module of torch.nn that computes the same function."""
     products: ClassVar[tuple[int, int]]
-    """How many products there are of the input and of the hidden state: rows of W and of U, in units of d."""
-    carry: ClassVar[tuple[int | None, ...]]
-    """For each part of the state, the slope (by its place in :meth:`slopes`) that multiplies the carried part."""
-    input_terms: ClassVar[tuple[Term, ...]]
-    """The summands diag(b) W_k."""
+    """(K', K): how many products of the input and of the hidden state there are."""
+    parts: ClassVar[tuple[str, ...]] = ("hidden",)
+    """The parts of the state: ("hidden",), or ("cell", "hidden") where a cell is carried beside the hidden output."""
+    carry: ClassVar[tuple[Term, ...]] = ()
+    """The summands diag(a) ⊙ carried."""
     recurrent_terms: ClassVar[tuple[Term, ...]]
     """The summands diag(b) U_k."""
+    input_terms: ClassVar[tuple[Term, ...]]
+    """The summands diag(b) W_k of the Jacobian with respect to the input."""
+    mix: ClassVar[str | None] = None
+    """The diagonal that multiplies the cell part's image in the hidden part; see :meth:`factored_slopes`."""
 
     weight_hr: nn.Parameter | None
     bias_ih: nn.Parameter | None
     bias_hh: nn.Parameter | None
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, proj_size: int = 0) -> None:
-        parts, hidden_size = len(self.carry), checked_size("hidden_size", hidden_size)
-        if proj_size and parts == 1:
+        carries_cell, hidden_size = len(self.parts) == 2, checked_size("hidden_size", hidden_size)
+        if proj_size and not carries_cell:
             raise UsageError(f"proj_size is {proj_size}; expected 0: a {self.name} cell carries its output itself")
         proj_size = checked_size("proj_size", proj_size, least=0)
         if proj_size >= hidden_size:
             raise UsageError(f"proj_size is {proj_size}; expected 0, or less than hidden_size, {hidden_size}")
         output = proj_size or hidden_size
-        super().__init__(input_size, hidden_size, state_size=(parts - 1) * hidden_size + output, output_size=output)
-        by_input, by_hidden = self.products
-        self.weight_ih = nn.Parameter(torch.empty(by_input * hidden_size, input_size))
-        self.weight_hh = nn.Parameter(torch.empty(by_hidden * hidden_size, output))
+        super().__init__(input_size, hidden_size, state_size=carries_cell * hidden_size + output, output_size=output)
+        input_rows, hidden_rows = (count * hidden_size for count in self.products)
+        self.weight_ih = nn.Parameter(torch.empty(input_rows, input_size))
+        self.weight_hh = nn.Parameter(torch.empty(hidden_rows, output))
         self.register_parameter("weight_hr", nn.Parameter(torch.empty(proj_size, hidden_size)) if proj_size else None)
-        self.register_parameter("bias_ih", nn.Parameter(torch.empty(by_input * hidden_size)) if bias else None)
-        self.register_parameter("bias_hh", nn.Parameter(torch.empty(by_hidden * hidden_size)) if bias else None)
+        self.register_parameter("bias_ih", nn.Parameter(torch.empty(input_rows)) if bias else None)
+        self.register_parameter("bias_hh", nn.Parameter(torch.empty(hidden_rows)) if bias else None)
         self.reset_parameters()
 
     @classmethod
-    def from_weights(cls, weights: dict[str, Tensor | None]) -> Self:
-        """Build a cell around existing weights, without a copy.
-
-        Args:
-            weights: ``weight_ih``, ``weight_hh`` and, where they exist, ``bias_ih``, ``bias_hh``, ``weight_hr``, in
-                PyTorch's layout.
-
-        Returns:
-            The cell; its parameters share the given storage and ask for no gradient.
+    def from_weights(cls, weights: Mapping[str, Tensor | None]) -> Self:
+        """Build a cell that shares existing weights, named and laid out as in torch.nn, without gradients.
 
         Raises:
-            ShapeError: when the weights are not those of one cell of this kind.
+            ShapeError: If the weights are not those of one cell of this kind.
         """
-        weight_ih, weight_hh = weights["weight_ih"], weights["weight_hh"]
+        weight_ih, weight_hh, projection = (weights.get(name) for name in ("weight_ih", "weight_hh", "weight_hr"))
         if weight_ih is None or weight_hh is None:
             raise ShapeError(f"no weight_ih or weight_hh; expected both for a {cls.name} cell")
-        projection = weights.get("weight_hr")
         with torch.device("meta"):
             cell = cls(
                 weight_ih.shape[1],
@@ -97,157 +105,209 @@ class ClosedCell(Cell):
         for name, empty in list(cell.named_parameters()):
             given = weights[name]
             if given is None or given.shape != empty.shape:
-                came = None if given is None else tuple(given.shape)
-                raise ShapeError(f"{name} of a {cls.name} cell has shape {came}; expected {tuple(empty.shape)}")
+                found = None if given is None else tuple(given.shape)
+                raise ShapeError(f"{name} of a {cls.name} cell has shape {found}; expected {tuple(empty.shape)}")
             setattr(cell, name, nn.Parameter(given.detach(), requires_grad=False))
         return cell
 
     @classmethod
     def from_torch(cls, rnn: nn.RNNBase, layer: int, reverse: bool, dtype: torch.dtype) -> Self:
-        """Take one layer and direction out of a module of torch.nn.
-
-        Args:
-            rnn: the module.
-            layer: which layer, from 0.
-            reverse: whether the backward direction.
-            dtype: what to compute in; weights already in it are shared, not copied.
-
-        Returns:
-            The cell.
-        """
+        """Build a cell from one layer and direction of a torch.nn module; it shares weights of the same type."""
         suffix = f"_l{layer}" + ("_reverse" if reverse else "")
-        kinds = ["weight_ih", "weight_hh"]
-        kinds += ["bias_ih", "bias_hh"] if rnn.bias else []
-        kinds += ["weight_hr"] if rnn.proj_size else []
-        return cls.from_weights({kind: getattr(rnn, kind + suffix).to(dtype) for kind in kinds}).adopt(rnn)
+        names = [name for name in TORCH_WEIGHTS if hasattr(rnn, name + suffix)]
+        return cls.from_weights({name: getattr(rnn, name + suffix).to(dtype) for name in names}).copy_options(rnn)
 
-    def adopt(self, rnn: nn.RNNBase) -> Self:
-        """Take over what a torch.nn module keeps beside its weights; nothing, for most.
-
-        Args:
-            rnn: the module this cell is a layer of.
-
-        Returns:
-            The cell itself.
-        """
+    def copy_options(self, rnn: nn.RNNBase) -> Self:
+        """Copy the settings of a torch.nn module that are not weights; return the cell itself."""
         return self
 
     @abstractmethod
-    def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
-        """Compute φ: the parts of the new state, before any projection.
+    def elementwise(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
+        """Compute φ: the parts of the new state before any projection, each (…, d).
 
         Args:
-            by_input: z^x, shape (…, K'·d).
-            by_hidden: z^h, shape (…, K·d).
-            carried: the first part of the state, shape (…, d).
-
-        Returns:
-            The parts, each (…, d).
+            from_input: z^x, shape (…, K'·d).
+            from_hidden: z^h, shape (…, K·d).
+            carried: The first part of the previous state, shape (…, d).
         """
 
-    @abstractmethod
-    def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
-        """Compute the partial derivatives of φ, in the order that ``carry`` and the terms number them.
+    def slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        """Compute every diagonal of the Jacobian at one point, by name, each (…, d).
 
-        Args:
-            by_input: z^x, shape (…, K'·d).
-            by_hidden: z^h, shape (…, K·d).
-            carried: the first part of the state, shape (…, d).
-
-        Returns:
-            The slopes, each (…, d).
+        The default differentiates φ in forward mode. A cell may override it with formulas, which are faster.
         """
+        point, terms = (from_input, from_hidden, carried), (self.input_terms, self.recurrent_terms, self.carry)
+        return diagonals_by_forward_mode(self.elementwise, point, terms, self.parts, self.hidden_size)
 
-    @abstractmethod
-    def gates(self, ray: ClosedRay) -> Structured:
-        """Give the operator in which the gates keep the values they took.
+    def factored_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        """Compute the Jacobian at one point with fewer diagonals, where ``mix`` saves some of them.
 
-        Args:
-            ray: the line the network was on.
-
-        Returns:
-            The operators of all steps.
+        The mean of such products is not the product of means, so averages use :meth:`slopes`.
         """
+        return self.slopes(from_input, from_hidden, carried)
 
-    @abstractmethod
-    def first_order(self) -> ClosedCell:
-        """Give the surrogate: this cell with its activations replaced by their first-order expansions at zero.
+    @property
+    def recurrent_weight(self) -> Tensor:
+        """The stacked U_k, shape (K·d, output)."""
+        return self.weight_hh
 
-        Returns:
-            A cell that shares this one's weights.
-        """
+    @property
+    def recurrent_bias(self) -> Tensor | None:
+        """b', shape (K·d,)."""
+        return self.bias_hh
 
-    def draw(self, trace: ClosedRun, origin: Tensor) -> ClosedRay:
-        """Draw the ray of a run; a cell that knows its mean slope in closed form draws its own kind.
-
-        Args:
-            trace: the run.
-            origin: inputs at α = 0, shape (time, batch, input).
-
-        Returns:
-            The ray.
-        """
-        return ClosedRay(trace, origin)
-
-    def join(self, parts: tuple[Tensor, ...]) -> Tensor:
-        """Put the parts of a state side by side, the last one projected.
-
-        Args:
-            parts: each (…, d).
-
-        Returns:
-            The state, shape (…, state).
-        """
+    def join_parts(self, parts: tuple[Tensor, ...]) -> Tensor:
+        """Concatenate the parts of a state, the hidden part projected: shape (…, state)."""
         last = parts[-1] if self.weight_hr is None else F.linear(parts[-1], self.weight_hr)
         return last if len(parts) == 1 else torch.cat((*parts[:-1], last), dim=-1)
 
+    def next_state(self, from_input: Tensor, state: Tensor) -> Tensor:
+        """Compute s_t from the products of the input and s_{t-1}."""
+        from_hidden = F.linear(self.hidden(state), self.recurrent_weight, self.recurrent_bias)
+        return self.join_parts(self.elementwise(from_input, from_hidden, state[..., : self.hidden_size]))
+
     def step(self, inputs: Tensor, state: Tensor) -> Tensor:
         """Compute s_t from x_t and s_{t-1}."""
-        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
-        by_hidden = F.linear(self.hidden(state), self.weight_hh, self.bias_hh)
-        return self.join(self.combine(by_input, by_hidden, state[..., : self.hidden_size]))
+        return self.next_state(F.linear(inputs, self.weight_ih, self.bias_ih), state)
 
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
-        """Run the cell over a sequence: the products of all inputs are one."""
-        states = [self.checked_start(inputs, state)]
-        for by_input in F.linear(inputs, self.weight_ih, self.bias_ih):
-            by_hidden = F.linear(self.hidden(states[-1]), self.weight_hh, self.bias_hh)
-            states.append(self.join(self.combine(by_input, by_hidden, states[-1][..., : self.hidden_size])))
+        """Run the cell over a sequence; one matrix product serves all inputs."""
+        states = [self.checked_initial_state(inputs, state)]
+        for from_input in F.linear(inputs, self.weight_ih, self.bias_ih):
+            states.append(self.next_state(from_input, states[-1]))
         return torch.stack(states)
 
     def run(self, inputs: Tensor, state: Tensor | None = None) -> ClosedRun:
-        """Run the cell over a sequence and keep what is needed to open it."""
+        """Run the cell over a sequence and keep what a decomposition needs."""
         states = self.unroll(inputs, state)
-        return self.follow(inputs, self.hidden(states[1:]), states[0])
+        return self.run_from_outputs(inputs, self.hidden(states[1:]), states[0])
 
-    def follow(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> ClosedRun:
-        """Retrace a run from its hidden outputs alone, all steps at once: no loop over products.
-
-        Where the outputs are those of another implementation, :attr:`ClosedRun.image` is what this cell makes of each
-        of its states: comparing the two shows, step by step, whether it is the same network.
-
-        Args:
-            inputs: x_1 … x_T, shape (time, batch, input).
-            outputs: h_1 … h_T, shape (time, batch, output).
-            state: s_0, shape (batch, state).
-
-        Returns:
-            The trace.
-        """
+    def run_from_outputs(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> ClosedRun:
+        """Reconstruct a run from its hidden outputs: the matrix products of all steps at once."""
         first = self.initial_state(inputs.shape[1]) if state is None else state
         before = torch.cat((self.hidden(first)[None], outputs[:-1]))
-        by_input = F.linear(inputs, self.weight_ih, self.bias_ih)
-        by_hidden = F.linear(before, self.weight_hh, self.bias_hh)
-        if len(self.carry) == 1:
-            image = self.join(self.combine(by_input, by_hidden, before))
-            return ClosedRun(self, inputs, first, image, by_input, by_hidden, before)
-        d = self.hidden_size
-        carried = [first[:, :d]]
-        squashed = []
-        for x, h in zip(by_input, by_hidden, strict=True):
-            cell, hidden = self.combine(x, h, carried[-1])
-            carried.append(cell)
-            squashed.append(hidden)
-        cells = torch.stack(carried)
-        image = self.join((cells[1:], torch.stack(squashed)))
-        return ClosedRun(self, inputs, first, image, by_input, by_hidden, cells[:-1])
+        from_input = F.linear(inputs, self.weight_ih, self.bias_ih)
+        from_hidden = F.linear(before, self.recurrent_weight, self.recurrent_bias)
+        if len(self.parts) == 1:
+            image = self.join_parts(self.elementwise(from_input, from_hidden, before))
+            return ClosedRun(self, inputs, first, image, from_input, from_hidden, before)
+        cells, hidden = [first[:, : self.hidden_size]], []
+        for x, h in zip(from_input, from_hidden, strict=True):
+            cell, squashed = self.elementwise(x, h, cells[-1])
+            cells.append(cell)
+            hidden.append(squashed)
+        carried = torch.stack(cells)
+        image = self.join_parts((carried[1:], torch.stack(hidden)))
+        return ClosedRun(self, inputs, first, image, from_input, from_hidden, carried[:-1])
+
+
+@dataclass(frozen=True)
+class ClosedRun(LayerRun):
+    """A closed cell's run, with its linear products."""
+
+    cell: ClosedCell
+    from_input: Tensor
+    """W x_t + b, shape (time, batch, K'·d)."""
+    from_hidden: Tensor
+    """U h_{t-1} + b', shape (time, batch, K·d)."""
+    carried: Tensor
+    """The first part of s_{t-1}, shape (time, batch, d)."""
+
+    def ray(self, origin: Tensor) -> ClosedRay:
+        """Return the line from (origin, 0) to (x_t, s_{t-1}) for every step."""
+        return ClosedRay(self, origin)
+
+
+class ClosedRay(Ray[Structured]):
+    """The ray of a closed cell: only element-wise work is left for each α."""
+
+    def __init__(self, run: ClosedRun, origin: Tensor) -> None:
+        super().__init__(run.image)
+        self.cell, self.run, self.inputs = run.cell, run, origin
+        self.moves = origin is not run.inputs
+        self.start = F.linear(origin, run.cell.weight_ih, run.cell.bias_ih) if self.moves else run.from_input
+
+    def point(self, alpha: Tensor | float, steps: slice = ALL) -> Point:
+        """Return the arguments of φ at α, for some steps."""
+        run, bias = self.run, self.cell.recurrent_bias
+        start, x, h, carried = (v[steps] for v in (self.start, run.from_input, run.from_hidden, run.carried))
+        if isinstance(alpha, float) and alpha == 1.0:
+            return Point(x, h, carried)
+        return Point(
+            torch.lerp(start, x, alpha) if self.moves else start,
+            alpha * h if bias is None else torch.lerp(bias, h, alpha),
+            alpha * carried,
+        )
+
+    @cached_property
+    def origin(self) -> Tensor:
+        """f(x⁰_t, 0), shape (time, batch, state)."""
+        return self.cell.join_parts(self.cell.elementwise(*self.point(0.0)))
+
+    def operator_of(self, slopes: Callable[[slice], Named]) -> Structured:
+        """Build the operator whose diagonals are given by name: every expansion of a closed cell ends here.
+
+        Args:
+            slopes: Returns the diagonals of some steps, each (steps, batch, d); one that is left out is zero. It is
+                called for a few steps at a time, so that a rule with many nodes works within the cache.
+        """
+        time, batch, _ = self.run.carried.shape
+        count = max(1, CACHED // (batch * self.cell.hidden_size))
+        pieces = [slopes(slice(first, first + count)) for first in range(0, time, count)]
+        diagonals = {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+        cell = self.cell
+        carry, recurrent_terms, input_terms = (
+            tuple(term for term in terms if term.diagonal in diagonals)
+            for terms in (cell.carry, cell.recurrent_terms, cell.input_terms)
+        )
+        return Structured(
+            diagonals,
+            cell.parts,
+            carry,
+            recurrent_terms,
+            input_terms,
+            recurrent=cell.recurrent_weight,
+            inputs=cell.weight_ih,
+            units=cell.hidden_size,
+            projection=cell.weight_hr,
+            mix=cell.mix if cell.mix in diagonals else None,
+        )
+
+    def operator(self, rule: Rule) -> Structured:
+        """Apply a rule to the diagonals of the Jacobians along the ray."""
+        return self.operator_of(lambda steps: rule(lambda alpha: self.cell.slopes(*self.point(alpha, steps))))
+
+    def at(self, alpha: float) -> Structured:
+        """Return the Jacobian at one point of every ray."""
+        return self.operator_of(lambda steps: self.cell.factored_slopes(*self.point(alpha, steps)))
+
+    def increment(self, operator: Structured) -> Tensor:
+        """Apply the operators of all steps to (s_{t-1}, x_t - x⁰_t), whose products are known."""
+        run, bias = self.run, self.cell.recurrent_bias
+        recurrent = inputs = None
+        if operator.recurrent_terms:
+            recurrent = run.from_hidden if bias is None else run.from_hidden - bias
+        if operator.input_terms and self.moves:
+            inputs = run.from_input - self.start
+        return operator.weigh(run.carried, recurrent, inputs)
+
+    def mean_jacobian(self) -> Structured | None:
+        """Return the mean Jacobian: declared by the cell, or at the midpoint if f is affine in all that moves."""
+        cell = self.cell
+        if isinstance(cell, MeanSlopesCell):
+            return self.operator_of(lambda steps: cell.mean_slopes(self.point(0.0, steps), self.point(1.0, steps)))
+        return self.at(0.5) if cell.linear and not self.moves else None
+
+    def fixed_gates(self) -> Structured:
+        """Return the operator in which every gate keeps the value it took."""
+        cell = self.cell
+        if not isinstance(cell, GatedCell):
+            return super().fixed_gates()
+        return self.operator_of(lambda steps: cell.fixed_gate_slopes(*self.point(1.0, steps)))
+
+    def first_order(self) -> Ray[Structured]:
+        """Return the ray of the same tokens through the cell with its activations linearised at zero."""
+        if not isinstance(self.cell, FirstOrderCell):
+            return super().first_order()
+        run = self.cell.first_order().run_from_outputs(self.inputs, self.cell.hidden(self.end))
+        return run.ray(self.inputs)

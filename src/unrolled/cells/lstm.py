@@ -18,88 +18,87 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from unrolled.cells.capabilities import FirstOrderCell, GatedCell
 from unrolled.cells.closed_form import ClosedCell
-from unrolled.cells.closed_form_ray import ClosedRay, ClosedRun
+from unrolled.cells.two_part_state import repeated_diagonals, repeated_terms
 from unrolled.kernels.base import run_fused, run_kernel
 from unrolled.kernels.elementwise import LSTMUpdate
 from unrolled.kernels.gated import GatedKernel
 from unrolled.kernels.products import MatrixProduct
 from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope
-from unrolled.linalg.operators import Structured, Term
+from unrolled.linalg.quadrature import Named
+from unrolled.linalg.structured import Term
 
 __all__ = ["LSTM"]
 
-I, F_, G, O = range(4)  # noqa: E741  # the products, in PyTorch's order
+I, F, G, O = range(4)  # noqa: E741  # the products, in PyTorch's order
 
 
-class LSTM(ClosedCell):
-    """Three gates over a carried cell.
+class LSTM(ClosedCell, GatedCell, FirstOrderCell):
+    """Three gates and a carried cell.
 
     Args:
-        input_size: e.
-        hidden_size: d.
-        bias: whether b and b' exist.
-        proj_size: the length of a projected output, 0 for none.
+        input_size: Length e of the input vector x_t.
+        hidden_size: Number of units d.
+        bias: Whether b and b' exist.
+        proj_size: Length of the projected hidden output; 0 for no projection.
     """
 
     name = "lstm"
     torch_type = nn.LSTM
     products = (4, 4)
-    carry = (0, 4)
+    parts = ("cell", "hidden")
+    carry = repeated_terms(Term("cell", "keep"))
     input_terms = recurrent_terms = (
-        Term(0, I, 1),
-        Term(0, F_, 2),
-        Term(0, G, 3),
-        Term(1, I, 5),
-        Term(1, F_, 6),
-        Term(1, G, 7),
-        Term(1, O, 8),
+        *repeated_terms(Term("cell", "input", I), Term("cell", "forget", F), Term("cell", "candidate", G)),
+        Term("hidden", "output", O),
     )
+    mix = "hidden_from_cell"
 
     gate: Activation = SIGMOID
     candidate: Activation = TANH
     squash: Activation = TANH
 
-    def combine(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
+    def elementwise(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute c' and o ⊙ tanh(c')."""
-        i, f, g, o = (by_input + by_hidden).chunk(4, dim=-1)
+        i, f, g, o = (from_input + from_hidden).chunk(4, dim=-1)
         cell = self.gate(f) * carried + self.gate(i) * self.candidate(g)
         return cell, self.gate(o) * self.squash(cell)
 
-    def slopes(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
-        """Compute f and the gains of U_i, U_f, U_g for c'; the same times q, and the gain of U_o, for h'."""
-        f, by_i, by_f, by_g, q, by_o = self.factors(by_input, by_hidden, carried)
-        return f, by_i, by_f, by_g, q * f, q * by_i, q * by_f, q * by_g, by_o
+    def slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        """Compute the diagonals of c, U_i, U_f and U_g for c', the same for h', and that of U_o."""
+        diagonals = self.factored_slopes(from_input, from_hidden, carried)
+        q, by_output = diagonals.pop("hidden_from_cell"), diagonals.pop("output")
+        return repeated_diagonals(diagonals, q) | {"output": by_output}
 
-    def factors(self, by_input: Tensor, by_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
-        """Compute f, the gains of U_i, U_f, U_g for c', then q and the gain of U_o for h' = q ⊙ δc' + ….
-
-        Args:
-            by_input: z^x, shape (…, 4·d).
-            by_hidden: z^h, shape (…, 4·d).
-            carried: c, shape (…, d).
-
-        Returns:
-            Six tensors, each (…, d).
-        """
-        zi, zf, zg, zo = (by_input + by_hidden).chunk(4, dim=-1)
+    def factored_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        """Compute the diagonals for c', then q and the diagonal of U_o: h' follows from c' at a single point."""
+        zi, zf, zg, zo = (from_input + from_hidden).chunk(4, dim=-1)
         i, f, g, o = self.gate(zi), self.gate(zf), self.candidate(zg), self.gate(zo)
         cell = f * carried + i * g
         squashed = self.squash(cell)
-        return (
-            f,
-            g * self.gate.slope(zi, i),
-            carried * self.gate.slope(zf, f),
-            i * self.candidate.slope(zg, g),
-            o * self.squash.slope(cell, squashed),
-            squashed * self.gate.slope(zo, o),
-        )
+        return {
+            "keep": f,
+            "input": g * self.gate.slope(zi, i),
+            "forget": carried * self.gate.slope(zf, f),
+            "candidate": i * self.candidate.slope(zg, g),
+            "hidden_from_cell": o * self.squash.slope(cell, squashed),
+            "output": squashed * self.gate.slope(zo, o),
+        }
+
+    def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        """Keep i, f, o and the ratio tanh(c')/c': c' = f ⊙ c + i ⊙ g, h' = o ⊙ (tanh(c')/c') ⊙ c'.
+
+        Source:
+            Murdoch and Szlam (2017), arXiv:1702.02540; Du et al. (2019), arXiv:1903.11258.
+        """
+        _, f, _, o = (self.gate(z) for z in (from_input + from_hidden).chunk(4, dim=-1))
+        cell, _ = self.elementwise(from_input, from_hidden, carried)
+        return repeated_diagonals({"keep": f}, o * mean_slope(self.squash, cell.new_zeros(()), cell))
 
     @property
     def linearised(self) -> bool:
@@ -107,19 +106,19 @@ class LSTM(ClosedCell):
         return (self.gate, self.candidate, self.squash) != (SIGMOID, TANH, TANH)
 
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
-        """Run the cell over a sequence: the products of all inputs are one, and the loop is a kernel."""
+        """Run the cell over a sequence with a kernel."""
         if self.linearised or self.weight_hr is not None:
             return super().unroll(inputs, state)
-        first = self.checked_start(inputs, state)
+        first = self.checked_initial_state(inputs, state)
         bias = None if self.bias_ih is None or self.bias_hh is None else self.bias_ih + self.bias_hh
-        by_input = linear(inputs, self.weight_ih, bias)
-        return run_kernel(GatedKernel(MatrixProduct(), LSTMUpdate()), by_input, first, self.weight_hh)
+        from_input = linear(inputs, self.weight_ih, bias)
+        return run_kernel(GatedKernel(MatrixProduct(), LSTMUpdate()), from_input, first, self.weight_hh)
 
     def outputs(self, inputs: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Run the cell as torch.nn.LSTM runs, which keeps the cells of the last step alone."""
+        """Run the cell with torch's own LSTM, which keeps c for the last step only."""
         if self.linearised:
             return super().outputs(inputs, state)
-        d, first = self.hidden_size, self.checked_start(inputs, state)
+        d, first = self.hidden_size, self.checked_initial_state(inputs, state)
 
         def fast(x: Tensor, s: Tensor, *weights: Tensor | None) -> tuple[Tensor, ...]:
             given = [weight for weight in weights if weight is not None]
@@ -132,8 +131,8 @@ class LSTM(ClosedCell):
         ) -> tuple[Tensor, ...]:
             bias_ih, bias_hh, weight_hr = others
             cell, hidden, outputs = s[:, :d], s[:, d:], []
-            for by_input in linear(x, weight_ih, bias_ih):
-                cell, hidden = self.combine(by_input, linear(hidden, weight_hh, bias_hh), cell)
+            for from_input in linear(x, weight_ih, bias_ih):
+                cell, hidden = self.elementwise(from_input, linear(hidden, weight_hh, bias_hh), cell)
                 hidden = hidden if weight_hr is None else linear(hidden, weight_hr)
                 outputs.append(hidden)
             return torch.stack(outputs), torch.cat((cell, hidden), dim=-1)
@@ -141,47 +140,3 @@ class LSTM(ClosedCell):
         weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, self.weight_hr)
         hidden, last = run_fused(fast, plain, inputs, first, *weights)
         return hidden, last
-
-    def draw(self, trace: ClosedRun, origin: Tensor) -> LSTMRay:
-        """Draw the ray, whose points have a factored Jacobian."""
-        return LSTMRay(trace, origin)
-
-    def gates(self, ray: ClosedRay) -> Structured:
-        """Keep i, f, o and the ratio tanh(c')/c': c' = f ⊙ c + i ⊙ g, h' = o ⊙ (tanh(c')/c') ⊙ c'.
-
-        Source:
-            Murdoch and Szlam (2017), arXiv:1702.02540; Du et al. (2019), arXiv:1903.11258.
-        """
-        x, h, _ = ray.point(1.0)
-        d = self.hidden_size
-        f, o = (self.gate(x[..., k * d : (k + 1) * d] + h[..., k * d : (k + 1) * d]) for k in (F_, O))
-        cell = ray.end[..., :d]
-        ratio = o * mean_slope(self.squash, cell.new_zeros(()), cell)
-        return ray.diagonal((f, ratio * f))
-
-    def first_order(self) -> LSTM:
-        """Replace σ by 1/2 + x/4 and both tanh by x.
-
-        Source:
-            Sequence-level features, eq. 16.
-        """
-        surrogate = LSTM.from_weights(dict(self.named_parameters()))
-        surrogate.gate = self.gate.first_order()
-        surrogate.candidate = self.candidate.first_order()
-        surrogate.squash = self.squash.first_order()
-        return surrogate
-
-
-class LSTMRay(ClosedRay):
-    """A ray at a point of which h' follows from c': E = diag(q) B, F = diag(q) D + diag(…) U_o.
-
-    The mean of such products along the ray is not the product of means, so averages keep the nine slopes apart.
-    """
-
-    cell: LSTM
-
-    def at(self, alpha: float) -> Structured:
-        """Take the Jacobian at one point, its two rows sharing what they share."""
-        whole = self.structured(self.coefficients(lambda steps: self.cell.factors(*self.point(alpha, steps))))
-        terms = (*LSTM.recurrent_terms[:3], Term(1, O, 5))
-        return replace(whole, carry=(0, None), recurrent_terms=terms, input_terms=terms, mix=4)

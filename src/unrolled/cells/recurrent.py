@@ -45,7 +45,7 @@ class Recurrent(nn.Module):
 
     Example:
         >>> import torch
-        >>> from unrolled.cells.mlstm import MLSTM
+        >>> from unrolled.cells.second_order import MLSTM
         >>> rnn = Recurrent(MLSTM, 8, 16, num_layers=2, bidirectional=True, batch_first=True)
         >>> outputs, (h_n, c_n) = rnn(torch.randn(3, 5, 8), lengths=[5, 2, 4])
         >>> outputs.shape, h_n.shape

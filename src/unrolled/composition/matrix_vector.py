@@ -23,11 +23,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from unrolled.cells.affine import Affine, AffineCell
-from unrolled.cells.mvma_e import MVMAE
-from unrolled.cells.mvma_g import MVMAG
-from unrolled.cells.mvma_l import MVMAL
-from unrolled.cells.mvma_me import MVMAME
+from unrolled.cells.affine import AffineCell, AffineMap
+from unrolled.cells.mvma import MVMAE, MVMAG, MVMAL, MVMAME
 from unrolled.composition.base import CompositionEncoder, RecursiveEncoder
 
 __all__ = [
@@ -53,16 +50,17 @@ class _MatrixVectorEncoder(RecursiveEncoder):
 
     def token_terms(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Compute the parts of g, then the diagonals of A."""
-        affine = self.cell.read(inputs)
-        return (*affine.offset, *affine.coefficients)
+        offset, diagonals = self.cell.token_maps(inputs)
+        return (*offset, *(diagonals[name] for name in self.cell.diagonal_names))
 
     def unigram(self, token: tuple[Tensor, ...]) -> Tensor:
         """Return g(x_t)."""
-        return torch.cat(token[: len(self.cell.carry)], dim=-1)
+        return torch.cat(token[: len(self.cell.parts)], dim=-1)
 
     def extend(self, ngrams: Tensor, token: tuple[Tensor, ...]) -> Tensor:
         """Apply A(x_t) to all n-grams, with one product with the stacked weights."""
-        return self.cell.transform(token[len(self.cell.carry) :], ngrams)
+        diagonals = dict(zip(self.cell.diagonal_names, token[len(self.cell.parts) :], strict=True))
+        return self.cell.apply_linear(diagonals, ngrams)
 
     def output(self, states: Tensor) -> Tensor:
         """Select the hidden state."""
@@ -78,11 +76,11 @@ class _MVM(_MatrixVectorEncoder):
         """Run the recurrence with g = 0 for every token but the first."""
         cell = self.cell
 
-        def without_offset(by_input: Tensor) -> Affine:
-            offset, coefficients = cell.expand(by_input)
-            return Affine(tuple(torch.zeros_like(part) for part in offset), coefficients)
+        def without_offset(by_input: Tensor) -> AffineMap:
+            offset, diagonals = cell.affine_map(by_input)
+            return AffineMap(tuple(torch.zeros_like(part) for part in offset), diagonals)
 
-        start = torch.cat(cell.pattern.confine(cell.read(inputs[0]).offset), dim=-1)
+        start = torch.cat(cell.pattern.confine(cell.token_maps(inputs[0]).offset), dim=-1)
         return cell.hidden(cell.scan(inputs[1:], start, without_offset))
 
 
@@ -160,8 +158,8 @@ class MVMREncoder(CompositionEncoder):
 
     def contexts(self, inputs: Tensor) -> Tensor:
         """Compute all bigrams at once, after the first token alone."""
-        (offset,), coefficients = self.cell.read(inputs)
-        bigrams = self.cell.transform([c[:-1] for c in coefficients], offset[1:])
+        (offset,), diagonals = self.cell.token_maps(inputs)
+        bigrams = self.cell.apply_linear({name: values[:-1] for name, values in diagonals.items()}, offset[1:])
         return torch.cat((offset[:1], bigrams))
 
     def table(self, inputs: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from torch.nn.functional import linear
 from unrolled.composition.base import CompositionEncoder, RecursiveEncoder
 from unrolled.kernels.affine_scan import AffineKernel, Pattern
 from unrolled.kernels.base import run_kernel
-from unrolled.linalg.operators import Term
+from unrolled.linalg.structured import Term
 from unrolled.sizes import checked_size
 
 __all__ = ["VAEWEncoder", "VAWEncoder"]
@@ -103,7 +103,7 @@ class VAEWEncoder(RecursiveEncoder):
 
     def contexts(self, inputs: Tensor) -> Tensor:
         """Run c_t = C c_{t-1} + g(x_t)."""
-        pattern = Pattern((None,), (Term(0, 0, 0),), self.output_size)
-        kernel = AffineKernel(pattern, lambda x: ((torch.tanh(x),), (torch.ones_like(x),)))
+        pattern = Pattern(("hidden",), (), (Term("hidden", "age"),), self.output_size)
+        kernel = AffineKernel(pattern, lambda x: ((torch.tanh(x),), {"age": torch.ones_like(x)}))
         by_input = self.token(inputs)
         return run_kernel(kernel, by_input, torch.zeros_like(by_input[0]), self.weight_hh)[1:]

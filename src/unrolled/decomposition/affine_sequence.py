@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.cells.layer_run import LayerRun
+from unrolled.cells.base import LayerRun
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator

@@ -15,10 +15,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from unrolled.cells import CELLS
-from unrolled.cells.base import Cell
+from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import InitialState, Layout, Lengths, checked_state, flat_states, read_batch
 from unrolled.cells.closed_form import ClosedCell
-from unrolled.cells.layer_run import LayerRun
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_mode, without_grad_and_autocast
 from unrolled.errors import NonFiniteError, ParityError, UsageError
@@ -157,14 +156,14 @@ def _open_layers(
             start = initial[level * count + direction]
             read = layout.reverse(below) if direction else below
             if level < len(cells) - 1:
-                trace = cell.run(read, start)
+                run = cell.run(read, start)
             else:
                 # The top layer follows the network's own output; the layers below it are recomputed.
                 own = layout.reverse(tops[direction]) if direction else tops[direction]
-                trace = cell.follow(read, own, start)
-                gaps.append(layout.blank((cell.hidden(trace.image) - own).abs()).max())
-            layers[direction].append(trace)
-            hidden = cell.hidden(trace.image)
+                run = cell.run_from_outputs(read, own, start)
+                gaps.append(layout.blank((cell.hidden(run.image) - own).abs()).max())
+            layers[direction].append(run)
+            hidden = cell.hidden(run.image)
             outputs.append(layout.reverse(hidden) if direction else hidden)
         below = outputs[0] if count == 1 else torch.cat(outputs, dim=-1)
     parity = float(torch.stack(gaps).max())
@@ -206,11 +205,11 @@ def _open_cell(
     if state is not None:
         state = _state_part(state, "the state", own_type, autocast).to(dtype)
     cell = _eval_cell(cell, dtype)
-    trace = cell.run(x, state)
-    _check_finite(trace.image, "states")
+    run = cell.run(x, state)
+    _check_finite(run.image, "states")
     return OpenedNetwork(
-        directions=((trace,),),
-        outputs=(cell.hidden(trace.image),),
+        directions=((run,),),
+        outputs=(cell.hidden(run.image),),
         layout=layout,
         parity=0.0,
         scope="tokens",

@@ -34,5 +34,5 @@ class Gates(Linearisation):
 
     def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
         """Take the frozen operator and what it leaves of the state."""
-        operator = ray.gated()
+        operator = ray.fixed_gates()
         return ray.end - ray.increment(operator), operator

@@ -9,16 +9,17 @@ diagonals are then never in memory at once. The gradient of U is one product ove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
 from unrolled.kernels.base import SequenceKernel, stretches
-from unrolled.linalg.operators import Term
+from unrolled.linalg.structured import Term
+from unrolled.linalg.weighted_sum import weighted_sum
 
 __all__ = ["AffineKernel", "Pattern"]
 
@@ -26,66 +27,52 @@ STRETCH = 1 << 20
 """How many numbers states have in a stretch. A shorter sequence keeps what the tokens said, for the way back."""
 
 
+V = TypeVar("V")
+"""A tensor, or the tensors of every step."""
+
+Maps = tuple[tuple[Tensor, ...], Mapping[str, Tensor]]
+"""The parts of g and the named diagonals of A, each (time, batch, d)."""
+
+
 @dataclass(frozen=True)
 class Pattern:
-    """Which coefficient weighs what: the form that all A_t of a cell share.
+    """Which diagonal weighs which product: the form that all A_t of a cell share."""
 
-    Args:
-        carry: for each part of the state, the coefficient that multiplies the carried part, or None.
-        terms: the summands diag(b) U_k.
-        units: d, the length of a part.
-        clamp: the bound at which every entry of a new state is cut off, or None.
-    """
-
-    carry: tuple[int | None, ...]
+    parts: tuple[str, ...]
+    """The parts of the state, the hidden output last."""
+    carry: tuple[Term, ...]
+    """The summands diag(a) ⊙ carried."""
     terms: tuple[Term, ...]
+    """The summands diag(b) U_k."""
     units: int
+    """d, the length of a part."""
     clamp: float | None = None
-
-    def block(self, products: Tensor, term: Term) -> Tensor:
-        """Take the product U_k h that a term weighs.
-
-        Args:
-            products: all of them, shape (…, K·d).
-            term: the term.
-
-        Returns:
-            A view, shape (…, d).
-        """
-        return products[..., term.product * self.units : (term.product + 1) * self.units]
+    """The bound at which every entry of a new state is cut off, or None."""
 
     def weigh(
-        self, offsets: Sequence[Tensor], coefficients: Sequence[Tensor], products: Tensor, carried: Tensor
+        self, offsets: Sequence[Tensor], diagonals: Mapping[str, Tensor], products: Tensor, carried: Tensor
     ) -> tuple[Tensor, ...]:
-        """Compute g + A s, part by part, out of products already taken; nothing is cut off.
+        """Compute the parts of g + A s from products already taken, each (…, d), without the cut-off.
 
         Args:
-            offsets: the parts of g, each (…, d).
-            coefficients: the diagonals, each (…, d).
+            offsets: The parts of g, each (…, d).
+            diagonals: By name, each (…, d).
             products: U h, shape (…, K·d).
-            carried: the first part of the state, shape (…, d).
-
-        Returns:
-            The parts of the image, each (…, d).
+            carried: The first part of the state, shape (…, d).
         """
-        parts = list(offsets)
-        for part, a in enumerate(self.carry):
-            if a is not None:
-                parts[part] = torch.addcmul(parts[part], coefficients[a], carried)
-        for term in self.terms:
-            weight = coefficients[term.coefficient]
-            parts[term.part] = torch.addcmul(parts[term.part], weight, self.block(products, term))
-        return tuple(parts)
+        blocks = products.split(self.units, dim=-1)
+        return tuple(
+            weighted_sum(self.summands(part, diagonals, blocks, carried), initial=offset)
+            for part, offset in zip(self.parts, offsets, strict=True)
+        )
+
+    def summands(self, part: str, diagonals: Mapping[str, V], blocks: Sequence[V], carried: V) -> list[tuple[V, V]]:
+        """List what is added up in one part of A s: pairs of a diagonal and what it weighs."""
+        found = [(diagonals[term.diagonal], carried) for term in self.carry if term.part == part]
+        return found + [(diagonals[term.diagonal], blocks[term.product]) for term in self.terms if term.part == part]
 
     def confine(self, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Cut the parts off at the bound, if there is one.
-
-        Args:
-            parts: each (…, d).
-
-        Returns:
-            The same shapes.
-        """
+        """Cut the parts off at the bound, if there is one."""
         if self.clamp is None:
             return parts
         return tuple(part.clamp(-self.clamp, self.clamp) for part in parts)
@@ -97,42 +84,33 @@ class AffineKernel(SequenceKernel):
     Its tensors are what the inputs contribute, s_0, the stacked U_k and whatever else ``expand`` reads.
 
     Args:
-        pattern: which coefficient weighs what.
-        expand: gives the parts of g and the diagonals, each (time, batch, d), from what the inputs contribute,
-            shape (time, batch, …), and whatever else it reads.
+        pattern: which diagonal weighs which product.
+        expand: gives the parts of g and the named diagonals from what the inputs contribute, shape (time, batch, …),
+            and whatever else it reads.
     """
 
-    def __init__(self, pattern: Pattern, expand: Callable[..., tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]) -> None:
+    def __init__(self, pattern: Pattern, expand: Callable[..., Maps]) -> None:
         self.pattern, self.expand = pattern, expand
-        self.said: tuple[list[Tensor], tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
+        self.said: tuple[list[Tensor], *Maps] | None = None
 
     def plain(self, *tensors: Any) -> Tensor:
         """Run step by step."""
         by_input, state, recurrent, *others = tensors
         pattern, d, states = self.pattern, self.pattern.units, [state]
-        offsets, coefficients = self.expand(by_input, *others)
+        offsets, diagonals = self.expand(by_input, *others)
         for t in range(len(by_input)):
             before = states[-1]
             products = linear(before[..., -d:], recurrent)
-            now = [g[t] for g in offsets], [c[t] for c in coefficients]
+            now = [g[t] for g in offsets], {name: values[t] for name, values in diagonals.items()}
             states.append(torch.cat(pattern.confine(pattern.weigh(*now, products, before[..., :d])), dim=-1))
         return torch.stack(states)
 
-    def read(
-        self, by_input: Tensor, others: Sequence[Tensor]
-    ) -> tuple[list[Tensor], tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Work out what some tokens say, with the leaves that a gradient is to be pulled back to.
-
-        Args:
-            by_input: what the inputs contribute, shape (time, batch, …).
-            others: whatever else is read.
-
-        Returns:
-            The leaves, the parts of g, and the diagonals.
-        """
+    def read(self, by_input: Tensor, others: Sequence[Tensor]) -> tuple[list[Tensor], *Maps]:
+        """Compute the maps of some tokens, with the leaves that a gradient is to be pulled back to."""
         with torch.enable_grad():
             leaves = [tensor.detach().requires_grad_() for tensor in (by_input, *others)]
-            return leaves, *self.expand(*leaves)
+            offsets, diagonals = self.expand(*leaves)
+            return leaves, offsets, diagonals
 
     def forward(self, *tensors: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run into one buffer; keep the products."""
@@ -144,7 +122,7 @@ class AffineKernel(SequenceKernel):
         # views of every step and part, made at once: taken one by one they cost as much as the sums
         hidden, carried = states[..., -d:].unbind(), states[..., :d].unbind()
         parts = [part.unbind() for part in states.split(d, dim=-1)]
-        blocks = [block.unbind() for block in products.split(d, dim=-1)]
+        blocks = [each.unbind() for each in products.split(d, dim=-1)]
         flat, transposed = products.unbind(), recurrent.T.contiguous()
         cuts = stretches(time, state.numel(), STRETCH)
         for start, stop in reversed(cuts):
@@ -153,17 +131,17 @@ class AffineKernel(SequenceKernel):
                 said = self.said[1:]
             else:
                 said = self.expand(by_input[start:stop], *others)
-            offsets, coefficients = ([one.detach().unbind() for one in several] for several in said)
+            offsets, diagonals = [one.detach().unbind() for one in said[0]], _unbound(said[1])
+            here = [each[start:stop] for each in blocks]
+            summands = [
+                _by_step(pattern.summands(part, diagonals, here, carried[start:stop]), stop - start)
+                for part in pattern.parts
+            ]
             for t in range(start, stop):
                 k = t - start
                 torch.mm(hidden[t], transposed, out=flat[t])
-                for part, a in enumerate(pattern.carry):
-                    if a is None:
-                        parts[part][t + 1].copy_(offsets[part][k])
-                    else:
-                        torch.addcmul(offsets[part][k], coefficients[a][k], carried[t], out=parts[part][t + 1])
-                for term in pattern.terms:
-                    parts[term.part][t + 1].addcmul_(coefficients[term.coefficient][k], blocks[term.product][t])
+                for part, offset, several in zip(parts, offsets, summands, strict=True):
+                    weighted_sum(several[k], offset[k], out=part[t + 1])
                 if pattern.clamp is not None:
                     states[t + 1].clamp_(-pattern.clamp, pattern.clamp)
         return states, (products,)
@@ -179,34 +157,35 @@ class AffineKernel(SequenceKernel):
         arrived, scaled, by_token = gradient.clone(), torch.empty_like(products), []
         by_others: list[Tensor | None] = [None] * len(others)
         hidden, carried = arrived[..., -d:].unbind(), arrived[..., :d].unbind()
-        parts = [part.unbind() for part in arrived.split(d, dim=-1)]
-        blocks = [block.unbind() for block in scaled.split(d, dim=-1)]
-        flat, first = scaled.unbind(), {term.product: term for term in reversed(pattern.terms)}
-        rest = [term for term in pattern.terms if first[term.product] is not term]
+        whole = dict(zip(pattern.parts, arrived.split(d, dim=-1), strict=True))
+        parts = {name: part.unbind() for name, part in whole.items()}
+        blocks, flat = [each.unbind() for each in scaled.split(d, dim=-1)], scaled.unbind()
         said, self.said = self.said, None  # a second pass works it out again
         for start, stop in stretches(time, state.numel(), STRETCH):
-            leaves, offsets, coefficients = said or self.read(by_input[start:stop], others)
-            now = [one.detach().unbind() for one in coefficients]
+            leaves, offsets, diagonals = said or self.read(by_input[start:stop], others)
+            now, behind = _unbound(diagonals), {name: part[start + 1 : stop + 1] for name, part in parts.items()}
+            to_blocks = [
+                _by_step([(now[t.diagonal], behind[t.part]) for t in pattern.terms if t.product == k], stop - start)
+                for k in range(len(blocks))
+            ]
+            to_carried = _by_step([(now[t.diagonal], behind[t.part]) for t in pattern.carry], stop - start)
             for t in range(stop - 1, start - 1, -1):
                 k = t - start
                 if pattern.clamp is not None:
                     # at the bound there is no slope: what was cut off cannot be told from what just reached it
                     arrived[t + 1] *= states[t + 1].abs() < pattern.clamp
-                for term in first.values():
-                    torch.mul(now[term.coefficient][k], parts[term.part][t + 1], out=blocks[term.product][t])
-                for term in rest:
-                    blocks[term.product][t].addcmul_(now[term.coefficient][k], parts[term.part][t + 1])
+                for block, several in zip(blocks, to_blocks, strict=True):
+                    weighted_sum(several[k], out=block[t])
                 hidden[t].addmm_(flat[t], recurrent)
-                for part, a in enumerate(pattern.carry):
-                    if a is not None:
-                        carried[t].addcmul_(now[a][k], parts[part][t + 1])
-            through = arrived[start + 1 : stop + 1].split(d, dim=-1)
-            weighed = [(a, part, states[start:stop, :, :d]) for part, a in enumerate(pattern.carry) if a is not None]
-            weighed += [(t.coefficient, t.part, pattern.block(products[start:stop], t)) for t in pattern.terms]
-            moved = [*zip(offsets, through, strict=True)]
-            moved += [
-                (coefficients[c], through[part] * value) for c, part, value in weighed if coefficients[c].requires_grad
-            ]
+                weighted_sum(to_carried[k], carried[t], out=carried[t])
+            moved = [*zip(offsets, (part[start + 1 : stop + 1] for part in whole.values()), strict=True)]
+            taken = products[start:stop].split(d, dim=-1)
+            for name, part in whole.items():
+                moved += [
+                    (diagonal, part[start + 1 : stop + 1] * value)
+                    for diagonal, value in pattern.summands(name, diagonals, taken, states[start:stop, :, :d])
+                    if diagonal.requires_grad
+                ]
             images, gradients = zip(*((one, by_one) for one, by_one in moved if one.requires_grad), strict=True)
             of_tokens, *found = torch.autograd.grad(images, leaves, gradients, allow_unused=True)
             by_token.append(torch.zeros_like(leaves[0]) if of_tokens is None else of_tokens)
@@ -214,5 +193,17 @@ class AffineKernel(SequenceKernel):
                 before = by_others[place]
                 by_others[place] = more if before is None or more is None else before + more
         by_weight = scaled.flatten(0, 1).T @ states[:-1, :, -d:].flatten(0, 1)
-        whole = by_token[0] if len(by_token) == 1 else torch.cat([by_input[:0], *reversed(by_token)])
-        return whole, arrived[0], by_weight, *by_others
+        by_inputs = by_token[0] if len(by_token) == 1 else torch.cat([by_input[:0], *reversed(by_token)])
+        return by_inputs, arrived[0], by_weight, *by_others
+
+
+def _unbound(diagonals: Mapping[str, Tensor]) -> dict[str, tuple[Tensor, ...]]:
+    """Take the diagonals of every step out, without their gradients."""
+    return {name: values.detach().unbind() for name, values in diagonals.items()}
+
+
+def _by_step(
+    pairs: Sequence[tuple[Sequence[Tensor], Sequence[Tensor]]], steps: int
+) -> list[tuple[tuple[Tensor, Tensor], ...]]:
+    """Sort the factors of several sums by step: the pairs of each step."""
+    return list(zip(*(zip(*pair, strict=True) for pair in pairs), strict=True)) if pairs else [()] * steps

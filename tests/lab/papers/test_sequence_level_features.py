@@ -90,7 +90,7 @@ def smoked(tmp_path, **changes):
 
 
 def test_the_scores_are_those_of_the_papers_formula_and_the_exact_ones_add_up(tmp_path):
-    from unrolled.cells.approx_gru import ApproxGRU
+    from unrolled.cells.sequence_level import ApproxGRU
     from unrolled.lab.data.datasets.negation import POSITIVE, NegationReviews
     from unrolled.lab.papers.framework.trial_training import learn_once
 

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import nn
 
-from unrolled.cells.dyck import Dyck as Stack
 from unrolled.cells.recurrent import Recurrent
+from unrolled.cells.second_order import Dyck as Stack
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import NextBracketModel
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where

@@ -1,0 +1,216 @@
+r"""Operators of the form diag(a) + Σ_k diag(b_k) W_k.
+
+The Jacobian of a recurrent step with a closed form is such an operator. All steps and all examples share the weights
+W_k; the diagonals a and b_k have names. A rule of :mod:`unrolled.linalg.quadrature` changes the diagonals alone, so the
+mean of such operators has the same form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unrolled.linalg.operators import Operator
+from unrolled.linalg.quadrature import Named
+from unrolled.linalg.weighted_sum import weighted_sum
+from unrolled.linalg.workspace import Workspace
+
+__all__ = ["Structured", "Term", "block", "diagonals_by_forward_mode"]
+
+
+@dataclass(frozen=True)
+class Term:
+    """The summand diag(b)·v in one part of the new state, where v is a product W_k x, U_k h or the carried part."""
+
+    part: str
+    diagonal: str
+    """The name of b."""
+    product: int = 0
+    """k: which of the stacked products; 0 for the carried part."""
+
+
+def block(products: Tensor, index: int, units: int) -> Tensor:
+    """Return a view of one of the stacked products: shape (…, K·units) -> (…, units)."""
+    return products[..., index * units : (index + 1) * units]
+
+
+@dataclass(frozen=True)
+class Structured(Operator):
+    r"""diag(a) + Σ_k diag(b_k) W_k in blocks.
+
+    The state has one or two parts: hidden, or cell and hidden; the first one is carried. Part j of the image is
+
+        a_j ⊙ v_carried + Σ_k b_jk ⊙ (U_k v_hidden) + Σ_k b'_jk ⊙ (W_k v_x)
+
+    With ``mix`` q, the hidden part also receives q ⊙ the cell part of the image, which saves repeating its terms. In
+    projected networks a fixed matrix is applied to the hidden part.
+    """
+
+    diagonals: Mapping[str, Tensor]
+    """Every diagonal by name, shape (…, batch, d)."""
+    parts: tuple[str, ...]
+    carry: tuple[Term, ...]
+    """The terms a_j."""
+    recurrent_terms: tuple[Term, ...]
+    """The terms b_jk."""
+    input_terms: tuple[Term, ...]
+    """The terms b'_jk."""
+    recurrent: Tensor
+    """The stacked U_k, shape (K·d, hidden)."""
+    inputs: Tensor
+    """The stacked W_k, shape (K'·d, input)."""
+    units: int
+    """d."""
+    projection: Tensor | None = None
+    """The matrix applied to the hidden part, shape (hidden, d)."""
+    mix: str | None = None
+    """The name of q."""
+
+    def at(self, time: int) -> Structured:
+        """Return the operator of one step."""
+        return replace(self, diagonals={name: values[time] for name, values in self.diagonals.items()})
+
+    def _sizes(self) -> tuple[Tensor, int]:
+        example = next(iter(self.diagonals.values()))
+        last = self.units if self.projection is None else len(self.projection)
+        size = (len(self.parts) - 1) * self.units + last
+        return example.new_empty(()).expand(*example.shape[:-1], size), self.inputs.shape[1]
+
+    def weigh(
+        self, carried: Tensor, recurrent: Tensor | None, inputs: Tensor | None, out: Tensor | None = None
+    ) -> Tensor:
+        """Compute the image from products that have already been taken.
+
+        Args:
+            carried: The carried part of the state, shape (…, batch, d).
+            recurrent: The products U_k v_hidden, shape (…, batch, K·d), or None for zero.
+            inputs: The products W_k v_x, shape (…, batch, K'·d), or None for zero.
+            out: Receives the image.
+
+        Returns:
+            The image, shape (…, batch, state).
+        """
+        d, before = self.units, (len(self.parts) - 1) * self.units
+        last = d if self.projection is None else len(self.projection)
+        if out is None:
+            out = carried.new_empty(*carried.shape[:-1], before + last)
+        images = dict(zip(self.parts, out.split([d] * (len(self.parts) - 1) + [last], dim=-1), strict=True))
+        if self.projection is not None:
+            images["hidden"] = torch.empty_like(carried)
+        for part, image in images.items():
+            weighted_sum(self._summands(part, carried, recurrent, inputs), out=image)
+        if self.mix is not None:
+            images["hidden"].addcmul_(images["cell"], self.diagonals[self.mix])
+        if self.projection is not None:
+            out[..., before:] = F.linear(images["hidden"], self.projection)
+        return out
+
+    def _summands(
+        self, part: str, carried: Tensor, recurrent: Tensor | None, inputs: Tensor | None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield what is added up in one part of the image, and its diagonals."""
+        terms_and_products = ((self.carry, carried), (self.recurrent_terms, recurrent), (self.input_terms, inputs))
+        for terms, products in terms_and_products:
+            if products is not None:
+                for term in terms:
+                    if term.part == part:
+                        yield block(products, term.product, self.units), self.diagonals[term.diagonal]
+
+    def apply(
+        self,
+        state: Tensor,
+        inputs: Tensor | None = None,
+        out: Tensor | None = None,
+        workspace: Workspace | None = None,
+    ) -> Tensor:
+        """Compute A·state + C·inputs: one product with the stacked weights, then a weighted sum."""
+        workspace = workspace or Workspace()
+        hidden = state if len(self.parts) == 1 else state[..., self.units :]
+        recurrent = by_input = None
+        if self.recurrent_terms:
+            recurrent = _product(hidden, self.recurrent.T, "recurrent", workspace)
+        if inputs is not None and self.input_terms:
+            by_input = _product(inputs, self.inputs.T, "inputs", workspace)
+        return self.weigh(state[..., : self.units], recurrent, by_input, out)
+
+    def apply_transpose(
+        self,
+        state: Tensor,
+        with_inputs: bool = True,
+        out: Tensor | None = None,
+        workspace: Workspace | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Compute (Aᵀ·state, Cᵀ·state): the weighted sums first, then one product."""
+        workspace = workspace or Workspace()
+        d, two = self.units, len(self.parts) == 2
+        parts = {"cell": state[..., :d], "hidden": state[..., d:]} if two else {"hidden": state}
+        if self.projection is not None:
+            parts["hidden"] = parts["hidden"] @ self.projection
+        if self.mix is not None:
+            mixed = workspace.take("mixed", tuple(parts["cell"].shape), state)
+            parts["cell"] = torch.addcmul(parts["cell"], parts["hidden"], self.diagonals[self.mix], out=mixed)
+        if out is None:
+            out = torch.empty_like(state)
+        gathered = self._gather(parts, self.recurrent_terms, self.recurrent, workspace)
+        if two or self.carry:
+            weighted_sum(((parts[c.part], self.diagonals[c.diagonal]) for c in self.carry), out=out[..., :d])
+        if two or not self.carry:
+            hidden = out[..., d:] if two else out
+            hidden.copy_(gathered) if gathered is not None else hidden.zero_()
+        elif gathered is not None:
+            out.add_(gathered)
+        return out, self._gather(parts, self.input_terms, self.inputs, workspace) if with_inputs else None
+
+    def _gather(
+        self, parts: Mapping[str, Tensor], terms: tuple[Term, ...], weight: Tensor, workspace: Workspace
+    ) -> Tensor | None:
+        """Compute Σ_k W_kᵀ (Σ_j b_jk ⊙ u_j) as one product, or None where there is no term."""
+        if not terms:
+            return None
+        stacked = workspace.take("stacked", (*parts["hidden"].shape[:-1], weight.shape[0]), parts["hidden"])
+        for k in range(weight.shape[0] // self.units):
+            summands = ((parts[t.part], self.diagonals[t.diagonal]) for t in terms if t.product == k)
+            weighted_sum(summands, out=block(stacked, k, self.units))
+        return _product(stacked, weight, "gathered" if weight is self.recurrent else "gathered inputs", workspace)
+
+
+def _product(vectors: Tensor, matrix: Tensor, name: str, workspace: Workspace) -> Tensor:
+    """Multiply every vector of a block by a matrix, into the workspace."""
+    result = workspace.take(name, (*vectors.shape[:-1], matrix.shape[1]), vectors)
+    torch.mm(vectors.reshape(-1, vectors.shape[-1]), matrix, out=result.view(-1, matrix.shape[1]))
+    return result
+
+
+def diagonals_by_forward_mode(
+    function: Callable[..., tuple[Tensor, ...]],
+    point: Sequence[Tensor],
+    terms: Sequence[tuple[Term, ...]],
+    parts: tuple[str, ...],
+    units: int,
+) -> Named:
+    """Differentiate an element-wise function in forward mode: one pass for each product of each argument.
+
+    Args:
+        function: Takes the tensors of ``point``, and returns the parts of the new state, each (…, d).
+        point: Where to differentiate, each (…, K·d).
+        terms: The terms of the first, the second … argument; their diagonals are computed.
+        parts: The names of the parts.
+        units: d.
+    """
+    diagonals: Named = {}
+    for place, of_argument in enumerate(terms):
+
+        def moved(value: Tensor, place: int = place) -> tuple[Tensor, ...]:
+            return function(*point[:place], value, *point[place + 1 :])
+
+        for k in sorted({term.product for term in of_argument if term.diagonal not in diagonals}):
+            direction = torch.zeros_like(point[place])
+            block(direction, k, units).fill_(1)
+            tangents = torch.func.jvp(moved, (point[place],), (direction,))[1]
+            of_part = dict(zip(parts, tangents, strict=True))
+            diagonals.update({term.diagonal: of_part[term.part] for term in of_argument if term.product == k})
+    return diagonals
