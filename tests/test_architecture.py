@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib
 import inspect
 import pkgutil
@@ -89,6 +90,13 @@ def test_the_package_lists_what_it_offers_and_nothing_else() -> None:
         assert not hasattr(unrolled, name)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = unrolled.nonsense
+
+
+@pytest.mark.parametrize("name", ["Decomposition", "Explanation", "Ledger", "decompose", "explain"])
+def test_the_example_of_a_public_name_runs(name: str) -> None:
+    (found,) = doctest.DocTestFinder(recurse=False).find(getattr(unrolled, name), name)
+    assert found.examples
+    assert doctest.DocTestRunner().run(found).failed == 0
 
 
 def test_the_package_alone_loads_no_torch() -> None:

@@ -11,7 +11,7 @@ import unrolled
 from toy_models import C, D, E, Model, T, V
 from unrolled.cells import recurrent
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
-from unrolled.explanation.token_names import label
+from unrolled.explanation.token_names import token_names
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 
 TOKENS = torch.randint(0, V, (2, T), generator=torch.Generator().manual_seed(0))
@@ -133,7 +133,9 @@ def test_a_network_in_training_with_a_normalised_spectrum_is_left_as_it_was(name
 )
 def test_a_model_that_says_nothing_of_zero_states_is_refused(read):
     model = Own(lambda m, t: m.head(read(m.net(m.embedding(t))[0][:, -1])))
-    with pytest.raises(NonFiniteError, match=r"of zero states, where the account begins; expected finite") as caught:
+    with pytest.raises(
+        NonFiniteError, match=r"logit of zero states, which is the bias, is .*; expected finite"
+    ) as caught:
         unrolled.explain(model, TOKENS)
     assert "\n" not in str(caught.value)
 
@@ -186,7 +188,7 @@ def test_an_exact_expansion_that_drowns_in_rounding_says_so():
     found = unrolled.explain(model, tokens, expansion="gates")
     assert found.exact
     assert found.residual > 1e-3
-    assert "float64 has more digits" in found.notes[-1]
+    assert "use float64" in found.notes[-1]
     assert unrolled.explain(model, tokens[:, :5], expansion="gates").notes == ()
 
 
@@ -205,17 +207,17 @@ IDS = torch.tensor([[4, 5, 6], [7, 8, 9], [2, 3, 4]])
     ],
 )
 def test_positions_are_named_by_token_ids(arguments, batch_first, expected):
-    assert label(None, [3, 3, 3], 3, arguments, batch_first)[0] == expected
+    assert token_names(None, [3, 3, 3], 3, arguments, batch_first)[0] == expected
 
 
 def test_lengths_of_a_batch_of_single_tokens_are_no_ids():
-    assert label(None, [1, 1], 1, (torch.rand(2, 1, 4), torch.tensor([1, 1])), True) == [("x1",), ("x1",)]
+    assert token_names(None, [1, 1], 1, (torch.rand(2, 1, 4), torch.tensor([1, 1])), True) == [("x1",), ("x1",)]
 
 
 def test_words_are_a_list_and_may_be_numbers():
-    assert label([7, 8], [2], 2, (), True) == [("7", "8")]
+    assert token_names([7, 8], [2], 2, (), True) == [("7", "8")]
     with pytest.raises(UsageError, match=r"tokens is the string 'it is'; expected a list of words"):
-        label("it is", [2], 2, (), True)
+        token_names("it is", [2], 2, (), True)
 
 
 def test_a_target_has_the_name_of_its_function_if_that_is_one():

@@ -1,1 +1,1 @@
-"""The main job: any model with a recurrent network in it, one logit, and where it came from."""
+"""Explain one logit of any model that contains a recurrent network."""

@@ -1,4 +1,4 @@
-"""The main job in one call."""
+"""The function :func:`unrolled.explain`."""
 
 from __future__ import annotations
 
@@ -13,28 +13,18 @@ from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.find_network import find_network
-from unrolled.explanation.preserve_model import borrowed
-from unrolled.explanation.readout import Target, readout
-from unrolled.explanation.record_forward import observe
-from unrolled.explanation.token_names import Tokens, label
+from unrolled.explanation.preserve_model import preserved
+from unrolled.explanation.readout import Target, compute_readout
+from unrolled.explanation.record_forward import record_forward
+from unrolled.explanation.token_names import Tokens, token_names
 
 __all__ = ["explain"]
 
 TOLERANCE = 1e-6
-NOTED = 1e-3  # a residual of an exact expansion that is no rounding of its sum any more
+NOTED_RESIDUAL = 1e-3  # above this, the residual of an exact expansion is more than ordinary rounding
 
 
-def _notes(expansion: Expansion, residual: float) -> tuple[str, ...]:
-    """Say where an exact account is none."""
-    if not expansion.exact or residual <= NOTED:
-        return ()
-    return (
-        f"the terms add up to the states but for {residual:.1g} of their size: terms far larger than their sum cancel, "
-        "and what is left is rounding; float64 has more digits (model.double())",
-    )
-
-
-@torch.inference_mode(mode=False)  # it differentiates, whoever calls it
+@torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
 def explain(
     model: nn.Module,
     *args: object,
@@ -44,77 +34,112 @@ def explain(
     rnn: str | nn.Module | None = None,
     **kwargs: object,
 ) -> Explanation | list[Explanation]:
-    r"""Attribution for one logit of any model that has a recurrent network in it.
+    r"""Explain one logit of any model that contains a recurrent network.
 
     .. math:: F(H) = \sum_t \sum_i w_t^\top v_{i:t} + \text{initial state} + F(0) + \text{remainder}
 
-    The model is run as it is: its embedding, pooling and head are whatever its author wrote. Its recurrent network's
-    inputs and states are observed, the states rewritten as n-gram terms, and the readout of the target averaged along
-    the ray from zero to the states, so that the account is exact. No backward pass goes through the network, so it
-    works in evaluation mode on a GPU as well, and under ``torch.no_grad()``. A model may sort its batch by length and
-    put its answers back: each is read from its own sequence. The model is left as it was.
+    The model is run as it is, whatever its embedding, pooling and head are. The states H of its recurrent network are
+    decomposed into n-gram terms v. The gradient of the target by the states is averaged along the line from 0 to H,
+    which gives w. The model is run in evaluation mode and left as it was. No backward pass goes through the recurrent
+    network, so this also works under ``torch.no_grad()`` and with cuDNN in evaluation mode. A model may sort its batch
+    by length and restore the order: every example gets its own n-grams.
 
     Args:
-        model: any module; its own output must hold the target.
-        *args: what one would call it with.
-        target: an index of the last dimension of its output, or a callable that picks one number an example from it.
-        tokens: the words of the sentence, or of each sentence of a batch, for display.
-        expansion: how the states are rewritten; see :func:`unrolled.decompose`.
-        rnn: the recurrent network's path inside the model, or the module; needed when there are several.
-        **kwargs: further arguments of the model.
+        model: Any module that calls one recurrent network exactly once: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a
+            network of :func:`unrolled.cells.recurrent`.
+        *args: The model's own positional arguments.
+        target: An index of the last dimension of an output of shape (batch, classes), or a function from the model's
+            output to one number for each example: ``lambda out: out[:, 3, 7]``.
+        tokens: The words of the sentence, or of each sentence of the batch, for display only.
+        expansion: How the states are decomposed; see :func:`unrolled.decompose`.
+        rnn: The recurrent network's path inside the model (``"encoder.rnn"``), or the module; needed if there are
+            several.
+        **kwargs: The model's own keyword arguments.
 
     Returns:
         The explanation; for a batch of several examples, a list of them.
 
     Raises:
-        UsageError: when there is no recurrent network, or several and none named; when the target is out of
-            range, or no gradient flows from it to the states; when examples depend on one another.
-        UnknownNameError: when there is no such expansion, or no network of that path.
-        ShapeError: when the output, the target or the tokens do not fit.
-        ParityError: when our states differ from the network's by more than rounding.
-        NonFiniteError: when weights, inputs or the logit are NaN or infinite.
+        UsageError: If there is no recurrent network, or several and ``rnn`` names none; if the target is out of range
+            or no gradient flows from it to the states; if one example's output depends on another example.
+        UnknownNameError: If there is no such expansion, or no recurrent network at the path ``rnn``.
+        ShapeError: If the output, the target or the tokens do not fit.
+        ParityError: If the recomputed states differ from the network's own by more than rounding.
+        NonFiniteError: If weights, inputs or the logit are NaN or infinite.
+
+    Example:
+        >>> import torch, unrolled
+        >>> class Classifier(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.embed, self.rnn = torch.nn.Embedding(9, 4), torch.nn.LSTM(4, 6, batch_first=True)
+        ...         self.head = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+        ...     def forward(self, tokens):
+        ...         return self.head(self.rnn(self.embed(tokens))[0].mean(dim=1))
+        >>> found = unrolled.explain(Classifier(), torch.tensor([[1, 2, 3]]), target=1, tokens=["not", "a", "bore"])
+        >>> sorted(found.ledger)
+        ['bias', 'initial', 'logit', 'ngrams', 'remainder']
+        >>> abs(found.ledger.remainder) < 1e-5
+        True
+
+    Source:
+        Decomposition: see :func:`unrolled.decompose`. Averaged gradients: Sundararajan et al. 2017
+        (arXiv:1703.01365), there taken over the inputs.
     """
     if not isinstance(model, nn.Module):
         raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module")
     chosen = resolve(expansion)
-    _, network = find_network(model, rnn)
-    with borrowed(model):
-        observation = observe(model, network, args, kwargs)
-        found = readout(observation, target)
-        opened = observation.opened
+    network = find_network(model, rnn)
+    with preserved(model):
+        recorded = record_forward(model, network, args, kwargs)
+        readout = compute_readout(recorded, target)
+        opened = recorded.opened
         with torch.no_grad():
             sequences = tuple(
                 tuple(expand_layers(layers, member, TOLERANCE) for member in chosen.members())
                 for layers in opened.directions
             )
-            ngram_scores = score_ngrams(opened, sequences, found.weights)
-    lengths, time = opened.lengths[found.order].tolist(), opened.outputs[0].shape[0]
-    labels = label(tokens, lengths, time, (*args, *kwargs.values()), network.batch_first)
-    name = f"output {target}"
-    if callable(target):
-        given = getattr(target, "__name__", "")
-        name = given if given.isidentifier() else "the target"  # a lambda has no name worth a headline
+            found = score_ngrams(opened, sequences, readout.weights)
+    lengths, time = opened.lengths[readout.order].tolist(), opened.outputs[0].shape[0]
+    names = token_names(tokens, lengths, time, (*args, *kwargs.values()), network.batch_first)
     explanations = []
-    for b, (words, row) in enumerate(zip(labels, found.order.tolist(), strict=True)):
+    for b, (words, row) in enumerate(zip(names, readout.order.tolist(), strict=True)):
         n = len(words)
-        triangle = Triangle(ngram_scores.scores[row, :, :n, :n], ngram_scores.contributions[row, :, :n, :n])
-        logit, bias = float(found.logit[b]), float(found.bias[b])
-        residual = float(ngram_scores.residual[row])
-        ngrams, initial = float(triangle.contributions.sum()), float(ngram_scores.initial[row])
+        triangle = Triangle(found.scores[row, :, :n, :n], found.contributions[row, :, :n, :n])
+        logit, bias = float(readout.logit[b]), float(readout.bias[b])
+        residual = float(found.residual[row])
+        ngrams, initial = float(triangle.contributions.sum()), float(found.initial[row])
         explanations.append(
             Explanation(
                 tokens=words,
                 directions=("forward", "backward")[: len(sequences)],
                 triangle=triangle,
                 ledger=Ledger(ngrams, initial, bias, logit - ngrams - initial - bias, logit),
-                target=name,
+                target=_target_name(target),
                 expansion=str(chosen),
                 exact=chosen.exact,
                 local=chosen.local,
                 residual=residual,
                 parity=opened.parity,
                 scope=opened.scope,
-                notes=(*found.notes, *_notes(chosen, residual)),
+                notes=(*readout.notes, *_residual_notes(chosen, residual)),
             )
         )
     return explanations[0] if len(explanations) == 1 else explanations
+
+
+def _target_name(target: Target) -> str:
+    if not callable(target):
+        return f"output {target}"
+    name = getattr(target, "__name__", "")
+    return name if name.isidentifier() else "the target"  # a lambda's name says nothing
+
+
+def _residual_notes(expansion: Expansion, residual: float) -> tuple[str, ...]:
+    """Note where the terms of an exact expansion do not sum to the states."""
+    if not expansion.exact or residual <= NOTED_RESIDUAL:
+        return ()
+    return (
+        f"the terms miss the states by {residual:.1g} of their size: terms far larger than their sum cancel, which "
+        "leaves rounding errors; use float64: model.double()",
+    )

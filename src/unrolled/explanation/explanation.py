@@ -1,4 +1,4 @@
-"""An account that shows itself: in a terminal, a notebook, a figure, a page."""
+"""The result of :func:`unrolled.explain`."""
 
 from __future__ import annotations
 
@@ -18,48 +18,57 @@ __all__ = ["Explanation"]
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Attribution):
-    """Where one logit of one sequence came from, and the ways to look at it.
+    """The n-grams and the ledger of one logit of one sequence, with ways to show them.
+
+    ``print(explanation)`` shows it in a terminal; a notebook shows it as HTML. ``len(explanation)`` is the number of
+    tokens. ``exact`` tells whether the n-grams of the expansion sum to the state, ``local`` whether an n-gram's term
+    depends on its own tokens alone.
 
     Example:
         >>> import torch, unrolled
-        >>> class Tagger(torch.nn.Module):
+        >>> class Classifier(torch.nn.Module):
         ...     def __init__(self):
         ...         super().__init__()
         ...         self.embed, self.rnn = torch.nn.Embedding(9, 4), torch.nn.GRU(4, 6, batch_first=True)
         ...         self.head = torch.nn.Linear(6, 2)
         ...     def forward(self, tokens):
         ...         return self.head(self.rnn(self.embed(tokens))[0][:, -1])
-        >>> found = unrolled.explain(Tagger(), torch.tensor([[1, 2, 3]]), target=1, tokens=["not", "a", "bore"])
-        >>> len(found.to_records())
-        6
-        >>> total = found.ledger.ngrams + found.ledger.initial + found.ledger.bias + found.ledger.remainder
-        >>> abs(total - found.ledger.logit) < 1e-9
+        >>> found = unrolled.explain(Classifier(), torch.tensor([[1, 2, 3]]), target=1, tokens=["not", "a", "bore"])
+        >>> found.top(1)[0].text in ("bore", "a bore", "not a bore")  # the model reads its last state
+        True
+        >>> parts = found.ledger.ngrams + found.ledger.initial + found.ledger.bias + found.ledger.remainder
+        >>> abs(parts - found.ledger.logit) < 1e-9
+        True
+        >>> abs(found.ledger.remainder) < 1e-5  # the default expansion is exact
         True
     """
 
     def figure(self, quantity: Quantity = "score", limit: float | None = None) -> Figure:
-        """Draw the triangle of n-grams.
+        """Draw the triangle of n-grams; needs matplotlib.
 
         Args:
             quantity: ``"score"`` or ``"contribution"``.
-            limit: the end of the colour scale, to compare figures; its own largest value when left out.
+            limit: Value at the ends of the colour scale, in units of the logit; None for the largest value. Set it to
+                compare figures.
 
-        Returns:
-            A matplotlib figure.
+        Raises:
+            UsageError: If matplotlib is missing, the sentence is empty, or an argument is out of its range.
         """
         from unrolled.report.figure import triangle_figure
 
         return triangle_figure(self, quantity, limit)
 
     def save_html(self, path: str | Path, *others: Attribution) -> Path:
-        """Write one self-contained page: the sentence, the triangle, the ledger.
+        """Write one self-contained HTML page and return its path.
 
         Args:
-            path: the file.
-            *others: the same logit under other expansions, to stand beside this one.
+            path: The file; an existing one is replaced.
+            *others: Explanations of the same logit by other expansions, to show beside this one.
 
-        Returns:
-            The path.
+        Raises:
+            UsageError: If a sentence is empty.
+            NonFiniteError: If an explanation holds NaN or infinity.
+            FileError: If the file cannot be written.
         """
         from unrolled.report.page import save_page
 
@@ -67,15 +76,7 @@ class Explanation(Attribution):
         return Path(path)
 
     def render(self, width: int = 100, colour: bool = False) -> str:
-        """Write the account for a terminal.
-
-        Args:
-            width: columns.
-            colour: whether to use ANSI colours.
-
-        Returns:
-            The text.
-        """
+        """Return the text for a terminal of ``width`` columns, with ANSI colours if ``colour``."""
         from unrolled.report.terminal import to_text
 
         return to_text(self, width=width, colour=colour)

@@ -1,4 +1,4 @@
-"""Which part of a model is the recurrent network."""
+"""Find the recurrent network inside a model."""
 
 from __future__ import annotations
 
@@ -10,31 +10,18 @@ from unrolled.errors import UnknownNameError, UsageError
 __all__ = ["find_network"]
 
 
-def find_network(model: nn.Module, rnn: str | nn.Module | None = None) -> tuple[str, Network]:
-    """Find the recurrent network inside a model.
-
-    Args:
-        model: any module.
-        rnn: its path inside the model (``"encoder.rnn"``), or the module itself; needed when there are
-            several.
-
-    Returns:
-        The path, empty for the model itself, and the module.
-
-    Raises:
-        UnknownNameError: when no recurrent network has that path.
-        UsageError: when there is none, or there are several and none is named.
-    """
+def find_network(model: nn.Module, rnn: str | nn.Module | None = None) -> Network:
+    """Return the recurrent network of a model: its only one, or the one that a path or the module itself names."""
     found = {path: module for path, module in model.named_modules() if isinstance(module, Network)}
     if isinstance(rnn, nn.Module):
-        for path, module in found.items():
+        for module in found.values():
             if module is rnn:
-                return path, module
-        raise UsageError(f"the {type(rnn).__name__} that came is no recurrent network inside the model")
+                return module
+        raise UsageError(f"rnn is a {type(rnn).__name__} that is no recurrent network inside the model")
     if isinstance(rnn, str):
         if rnn not in found:
             raise UnknownNameError("recurrent network", rnn, found)
-        return rnn, found[rnn]
+        return found[rnn]
     if rnn is not None:
         raise UsageError(f"rnn is a {type(rnn).__name__}; expected the network's path inside the model, or the module")
     if not found:
@@ -47,4 +34,4 @@ def find_network(model: nn.Module, rnn: str | nn.Module | None = None) -> tuple[
             f"{len(found)} recurrent networks in {type(model).__name__}; name one: "
             + ", ".join(f"rnn={path!r}" for path in found)
         )
-    return next(iter(found.items()))
+    return next(iter(found.values()))

@@ -1,4 +1,4 @@
-"""Borrow a model and its arguments: whatever is done with them, they are given back as they were."""
+"""Leave a model and its arguments as they were, whatever is run in between."""
 
 from __future__ import annotations
 
@@ -12,20 +12,14 @@ from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.decomposition.eval_mode import eval_mode
 
-__all__ = ["borrowed", "copied"]
+__all__ = ["copy_tensors", "preserved"]
 
 
 @contextmanager
-def borrowed(model: nn.Module) -> Iterator[None]:
-    """Put every module into evaluation mode, and give each back with the mode, attributes and buffers that it had.
+def preserved(model: nn.Module) -> Iterator[None]:
+    """Put a model into evaluation mode, and restore every module's mode, attributes and buffers at the end.
 
-    A model may keep something of its last call, such as a state to go on from; what it kept in between is forgotten.
-
-    Args:
-        model: the module.
-
-    Yields:
-        Nothing.
+    A model may store its last state, to go on from there; such a state is restored as well.
     """
     spaces = [space for module in model.modules() for space in (vars(module), module._buffers)]
     kept = [(space, dict(space)) for space in spaces if type(space) is dict]  # a scripted module has its own kind
@@ -44,23 +38,17 @@ def borrowed(model: nn.Module) -> Iterator[None]:
             space.update(before)
 
 
-def copied(value: object) -> Any:
-    """Copy the tensors among a model's arguments or results.
+def copy_tensors(value: object) -> Any:
+    """Copy the tensors in a model's arguments or results; tuples, lists and dictionaries are searched.
 
-    A model may work in place; and what was made in inference mode is not to be touched by what is differentiated.
-
-    Args:
-        value: a tensor, a packed sequence, a tuple, list or dictionary of such, or anything else.
-
-    Returns:
-        The same with every tensor copied; anything else as it is.
+    A model may work in place; and autograd refuses tensors that were made in inference mode.
     """
     if isinstance(value, Tensor):
         return value.detach().clone()
     if type(value) is PackedSequence:
-        return PackedSequence(*map(copied, value))
+        return PackedSequence(*map(copy_tensors, value))
     if type(value) is tuple or type(value) is list:
-        return type(value)(map(copied, value))
+        return type(value)(map(copy_tensors, value))
     if type(value) is dict:
-        return {key: copied(item) for key, item in cast("Mapping[Any, object]", value).items()}
+        return {key: copy_tensors(item) for key, item in cast("Mapping[Any, object]", value).items()}
     return value

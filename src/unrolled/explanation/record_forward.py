@@ -1,8 +1,7 @@
-"""Watch a recurrent network at work inside its model, and run the model again with other states in its place.
+"""Record a model's forward pass at its recurrent network, and run the model again with other states.
 
-The model is never changed: the watch is a hook that is taken off again, the replacement an instance
-attribute that gives way again to what stood there. What is watched is copied at once, for a model may go on to change
-it in place.
+The model is not changed. Recording uses a hook that is removed again; a replay replaces ``forward`` on the instance and
+restores it. What the network received and returned is copy_tensors at once, since the model may change it in place.
 """
 
 from __future__ import annotations
@@ -18,28 +17,28 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
 from unrolled.errors import ShapeError, UsageError
-from unrolled.explanation.preserve_model import copied
+from unrolled.explanation.preserve_model import copy_tensors
 
-__all__ = ["RecordedForward", "observe"]
+__all__ = ["RecordedForward", "record_forward"]
 
 
 @dataclass(frozen=True)
 class RecordedForward:
-    """What one forward pass of the model showed of its recurrent network."""
+    """One forward pass of a model, with the run of its recurrent network."""
 
     model: nn.Module
     rnn: Network
     run: Callable[[], object]
     """Runs the model again on the same arguments."""
-    answer: object
+    output: object
     """What the model returned."""
     opened: OpenedNetwork
     final: tuple[Tensor, ...]
-    """The network's final states: (h_n,), or (h_n, c_n) with all that is not hidden output."""
+    """The network's final states: (h_n,) or (h_n, c_n)."""
 
     @property
     def states(self) -> tuple[Tensor, ...]:
-        """For each direction all decomposed layers' states, in token order, shape (time, batch, state)."""
+        """For each direction the states of the decomposed layers, in token order, shape (time, batch, state)."""
         result = []
         for d, layers in enumerate(self.opened.directions):
             states = torch.cat([layer.image for layer in layers], dim=-1)
@@ -47,17 +46,10 @@ class RecordedForward:
         return tuple(result)
 
     def replay(self, states: tuple[Tensor, ...]) -> object:
-        """Run the model with other states where its recurrent network's were.
-
-        Args:
-            states: as :attr:`states` gives them.
-
-        Returns:
-            What the model returns then.
-        """
+        """Run the model with other states in place of its recurrent network's, and return its output."""
         substitute = self._results(states)
         own = self.rnn.__dict__
-        # a forward that somebody wrapped stands on the instance, not on the class
+        # a forward that was replaced on the instance, not on the class
         before = {"forward": own["forward"]} if "forward" in own else {}
         own["forward"] = lambda *_, **__: substitute
         try:
@@ -67,7 +59,7 @@ class RecordedForward:
             own.update(before)
 
     def _results(self, states: tuple[Tensor, ...]) -> tuple[Tensor | PackedSequence, InitialState]:
-        """Lay states out as the network itself returns them."""
+        """Return states in the form in which the network returns its results."""
         rnn, lengths = self.rnn, self.opened.lengths
         dtype = self.final[0].dtype
         tops = []
@@ -90,45 +82,34 @@ class RecordedForward:
         return self.opened.layout.restore(torch.cat(tops, dim=-1)), final
 
 
-def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]) -> RecordedForward:
-    """Run a model once and open the recurrent network inside it on what it was given there.
-
-    Args:
-        model: the model, in evaluation mode.
-        rnn: the recurrent network inside it.
-        args: the model's positional arguments.
-        kwargs: its keyword arguments.
-
-    Returns:
-        The observation.
-
-    Raises:
-        ShapeError: when the model fails on an empty sentence.
-        UsageError: when the network was not called exactly once, or not as torch's are; or when the model was made in
-            inference mode.
-    """
+def record_forward(
+    model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]
+) -> RecordedForward:
+    """Run a model in evaluation mode once, and open the recurrent network inside it on the inputs it received."""
     for name, weight in model.named_parameters():
         if weight.is_inference():
             raise UsageError(f"{name} was made in inference mode; expected a model made outside torch.inference_mode")
-    own, named_own = copied(args), copied(kwargs)
+    own, named_own = copy_tensors(args), copy_tensors(kwargs)
     calls: list[tuple[tuple[object, ...], dict[str, object], object]] = []
 
     def run() -> object:
-        return model(*copied(own), **copied(named_own))
+        return model(*copy_tensors(own), **copy_tensors(named_own))
 
-    def watch(_: nn.Module, given: tuple[object, ...], named: dict[str, object], result: object) -> None:
-        calls.append(copied((given, named, result)))
+    def record(_: nn.Module, given: tuple[object, ...], named: dict[str, object], result: object) -> None:
+        calls.append(copy_tensors((given, named, result)))
 
-    handle = rnn.register_forward_hook(watch, with_kwargs=True)
+    handle = rnn.register_forward_hook(record, with_kwargs=True)
     try:
         with torch.no_grad():
-            answer = run()
+            output = run()
     except RuntimeError as error:
         for value in (*args, *kwargs.values()):
             if isinstance(value, Tensor) and value.numel() == 0:
-                came = tuple(value.shape)
-                raise ShapeError(f"the model fails on an input of shape {came}; expected at least one token") from error
-        if "greater than 0" in str(error):  # torch's own words when it is to pack a sequence of no tokens
+                shape = tuple(value.shape)
+                raise ShapeError(
+                    f"the model fails on an input of shape {shape}; expected at least one token"
+                ) from error
+        if "greater than 0" in str(error):  # torch's message for packing a sequence of no tokens
             raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
         raise
     finally:
@@ -153,7 +134,7 @@ def observe(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: di
         model,
         rnn,
         run,
-        answer,
+        output,
         opened,
         final if isinstance(final, tuple) else (final,),
     )
