@@ -1,4 +1,4 @@
-"""Table 1 once more: n-grams as explicit products of dense matrices, one sequence at a time, in float64.
+"""A second implementation of table 1: n-grams as products of dense matrices, one sequence at a time, in float64.
 
 A reference takes a state dict and x of shape (time, input); it returns the table v_{i:t}, shape (end, start, size).
 """
@@ -103,7 +103,7 @@ TABLES = {
 }
 
 LONGEST = {"vm", "mm", "mvm_e", "mvm_g", "mvm_l"}
-"""Whose context is v_{1:t} alone; the others' is the sum of all that end at t."""
+"""Models whose context is v_{1:t} alone; for the others it is the sum of all n-grams that end at t."""
 
 
 def contexts(name: str, table: Tensor) -> Tensor:

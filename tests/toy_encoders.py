@@ -1,9 +1,10 @@
-"""Small encoders of the zoo in float64, and something for them to read."""
+"""Small encoders in float64, and inputs for them."""
 
 from __future__ import annotations
 
 import torch
 
+from reference_encoders import TABLES
 from unrolled.composition import ENCODERS
 from unrolled.composition.base import CompositionEncoder
 
@@ -11,6 +12,9 @@ B, T = 3, 6
 LENGTHS = (6, 2, 4)
 SIZES = {"mm": (4, 4)}
 COMPOSITIONS = [name for name, kind in ENCODERS.members.items() if issubclass(kind, CompositionEncoder)]
+BASELINES = ["cnn", "transformer", "window"]
+PUBLISHED = [*TABLES, *BASELINES]
+"""The encoders whose properties the tests know; the contract tests run over every encoder."""
 CAUSAL = [*COMPOSITIONS, "cnn", "window"]
 
 

@@ -1,4 +1,4 @@
-"""Padding is packed away, and an encoder that sees what is to come is told from one that does not."""
+"""Padding does not affect an encoder, and encoders that read ahead are detected."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
+from toy_encoders import PUBLISHED
+from unrolled.cells import CELLS
 from unrolled.errors import ShapeError, UsageError
 from unrolled.lab.models.factory import ENCODER_NAMES, EncoderSettings, make_encoder
 from unrolled.lab.models.run_encoder import checked_lengths, reads_ahead, run_encoder
@@ -29,7 +31,7 @@ def test_a_padded_sequence_is_read_as_it_is_alone(name, bidirectional):
         alone = run_encoder(network, vectors[[b], :length])
         torch.testing.assert_close(together[[b], :length], alone, rtol=0, atol=1e-12)
         assert not together[b, length:].any()
-    if bidirectional:  # the control: without lengths the backward direction begins in the padding
+    if bidirectional:  # control: without lengths the backward direction starts in the padding
         assert not torch.allclose(run_encoder(network, vectors)[0, :3], together[0, :3])
 
 
@@ -51,7 +53,7 @@ def test_what_learns_over_padding_learns_the_same(name, bidirectional, layers):
         found.append([read, *(given for given in gradients if given is not None)])
     assert len(found[0]) > 1
     torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-12)
-    if bidirectional:  # the control: run back through its padding, a sequence is read otherwise
+    if bidirectional:  # control: without lengths the backward direction starts in the padding
         assert not torch.allclose(run_encoder(network, vectors)[0, :3], read[0, :3])
 
 
@@ -96,12 +98,16 @@ def test_lengths_that_cannot_be(lengths, error, message):
 
 
 @pytest.mark.parametrize("name", ENCODER_NAMES)
-def test_every_encoder_reads_ahead_both_ways_and_only_attention_one_way(name):
+def test_every_bidirectional_encoder_reads_ahead(name):
     assert reads_ahead(encoder(name, bidirectional=True), 4)
+
+
+@pytest.mark.parametrize("name", ["rnn", *CELLS.names(), *PUBLISHED])
+def test_only_attention_reads_ahead_in_one_direction(name):
     assert reads_ahead(encoder(name), 4) == (name == "transformer")
 
 
-def test_a_causal_transformer_does_not_and_stays_in_its_mode():
+def test_a_causal_transformer_does_not_read_ahead_and_keeps_its_mode():
     network = encoder("transformer", options={"causal": True}).train()
     assert not reads_ahead(network, 4)
     assert network.training

@@ -1,4 +1,4 @@
-"""What one encoder does and another does not: sums, order, a look ahead, positions, windows."""
+"""Properties of single encoders: sums, word order, attention to later tokens, positions, windows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import torch
 from torch import nn
 
 from reference_encoders import TABLES
-from toy_encoders import CAUSAL, LENGTHS, B, T, inputs, made
+from toy_encoders import CAUSAL, LENGTHS, PUBLISHED, B, T, inputs, made
 from unrolled.cells import CELLS
-from unrolled.composition import ENCODERS
 from unrolled.composition.multiplicative import MMEncoder
 from unrolled.composition.transformer import TransformerEncoder
 from unrolled.composition.vector_additive import VAWEncoder
@@ -42,11 +41,11 @@ def test_mvm_and_mvma_differ_in_nothing_but_the_sum(x):
 
 
 def swapped(x):
-    """The first two tokens change places."""
+    """Swap the first two tokens."""
     return torch.cat((x[:, 1:2], x[:, :1], x[:, 2:]), dim=1)
 
 
-@pytest.mark.parametrize("name", [n for n in ENCODERS.names() if n != "vm"])
+@pytest.mark.parametrize("name", [name for name in PUBLISHED if name != "vm"])
 def test_order_matters(name):
     encoder = made(name, **({"window": T} if name == "va_w" else {}))
     x = inputs(encoder, time=3)
@@ -61,7 +60,7 @@ def test_products_of_vectors_commute():
 
 
 @pytest.mark.parametrize("name", CAUSAL)
-def test_a_context_knows_nothing_of_what_follows(name):
+def test_a_context_does_not_depend_on_later_tokens(name):
     encoder = made(name)
     x = inputs(encoder)
     later = x.clone()
@@ -70,7 +69,7 @@ def test_a_context_knows_nothing_of_what_follows(name):
     assert not torch.equal(encoder(x)[0][:, 3:], encoder(later)[0][:, 3:])
 
 
-def test_a_transformer_looks_ahead_unless_it_is_causal():
+def test_a_transformer_attends_to_later_tokens_unless_it_is_causal():
     x = torch.randn(B, T, 3).double()
     later = x.clone()
     later[:, 3:] += 1
@@ -117,7 +116,7 @@ def test_a_window_may_be_longer_than_the_sequence(window):
         torch.testing.assert_close(encoder(x)[0][b], table.sum(dim=1))
 
 
-def test_matrices_may_begin_near_the_identity():
+def test_matrices_are_initialised_near_the_identity():
     encoder, embedding = MMEncoder(16, 16), nn.Embedding(50, 16)
     encoder.initialise(embedding)
     words = torch.arange(5)[None]
