@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import ShapeError
-from unrolled.lab.models.run_encoder import check_batch_first, checked_lengths, run_encoder
-from unrolled.lab.models.word_dropout import WordDropout
+from unrolled.lab.models.pooled_encoder import PooledEncoder
 
 __all__ = ["FixedQuestionScorer", "FixedSentenceScorer", "Ranker", "make_comparison"]
 
@@ -33,23 +32,16 @@ def make_comparison(features: int, dropout: float = 0.0) -> nn.Module:
     return nn.Sequential(nn.Linear(2 * features, features), nn.Tanh(), nn.Dropout(dropout), nn.Linear(features, 1))
 
 
-class Ranker(nn.Module):
+class Ranker(PooledEncoder):
     """Score the candidate answers of questions.
 
-    The score of a candidate depends only on the question and on that candidate.
+    The score of a candidate depends only on the question and on that candidate. The arguments not listed here are those
+    of :class:`PooledEncoder`, which reads questions and sentences alike.
 
     Args:
-        embedding: From word indices to vectors.
-        encoder: A batch-first network that reads questions and sentences.
-        pooling: From states and lengths to one vector, as in :mod:`unrolled.lab.models.pooling`.
-        match: From the concatenated product and squared distance of two such vectors to one number; see
+        match: From the concatenated product and squared distance of two vectors to one number; see
             :func:`make_comparison`.
         counts: Number of counts of shared words that the ranker reads; 0 for none.
-        dropout: Dropout probability of the features of word vectors and of the pooled vectors.
-        word_dropout: Probability that training replaces a word by ``<unk>``.
-
-    Raises:
-        UsageError: The encoder is not batch first.
     """
 
     def __init__(
@@ -62,15 +54,9 @@ class Ranker(nn.Module):
         dropout: float = 0.0,
         word_dropout: float = 0.0,
     ) -> None:
-        super().__init__()
-        check_batch_first("encoder", encoder)
-        self.embedding = embedding
-        self.encoder = encoder
-        self.pooling = pooling
+        super().__init__(embedding, encoder, pooling, dropout, word_dropout)
         self.match = match
         self.overlap = nn.Linear(counts, 1, bias=False) if counts else None
-        self.dropout = nn.Dropout(dropout)
-        self.word_dropout = WordDropout(word_dropout)
 
     def forward(
         self,
@@ -105,12 +91,6 @@ class Ranker(nn.Module):
         sentence_vectors = self.read(candidates[exists], sizes[exists])
         scores = self.score(question_vectors, sentence_vectors, None if counts is None else counts[exists])
         return scores.new_full(sizes.shape, -torch.inf).masked_scatter(exists, scores)
-
-    def read(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Compute the vectors p of texts, shape (texts, features), from word indices, shape (texts, time)."""
-        lengths = checked_lengths(lengths, tokens.shape)
-        vectors = self.dropout(self.embedding(self.word_dropout(tokens)))
-        return self.dropout(self.pooling(run_encoder(self.encoder, vectors, lengths), lengths))
 
     def score(self, questions: Tensor, sentences: Tensor, counts: Tensor | None = None) -> Tensor:
         """Compute the scores s of pairs, shape (pairs,), from vectors of shape (pairs, features).
