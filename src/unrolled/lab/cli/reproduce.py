@@ -158,12 +158,12 @@ def _run(
     lines.console.print(f"{experiment.name}: {experiment.title}", style="bold", highlight=False)
     found = run_experiment(experiment, scale, store, command=command, data=data, progress=lines)
     report = experiment.report(found, scale)
-    _print(report)
+    _print(experiment, report)
     if findings := current_findings(store.folder, experiment, scale, found):
         typer.echo(findings)
 
 
-def _print(report: Report) -> None:
+def _print(experiment: Experiment, report: Report) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -176,7 +176,7 @@ def _print(report: Report) -> None:
             table.add_row(*row)
         console.print(each.title, style="bold", markup=False, highlight=False, soft_wrap=True)
         console.print(table, markup=False, highlight=False)
-    if comparisons := compare(report):
+    if comparisons := compare(experiment, report):
         agreeing = sum(each.agrees for each in comparisons)
         typer.echo(f"verdict: {verdict(comparisons)}; {agreeing} of {len(comparisons)} comparisons agree")
 

@@ -125,19 +125,22 @@ def test_a_number_agrees_within_the_tolerance_of_its_unit(number, agrees):
     assert number.agrees is agrees
 
 
-def test_the_verdict_is_that_of_the_first_tables_published_numbers_unless_there_are_claims():
+def test_the_verdict_is_that_of_the_first_tables_published_numbers_unless_there_are_claims(arithmetic):
     good, bad, ours = Number([1.0], 1.0), Number([2.0], 1.0), Number([1.0])
     first = Table("t", ("model", "text", "score", "other"), [("A", "x", good, ours), ("B", "y", bad, "said")])
     second = Table("t", ("model", "score"), [("A", bad)])
     report = Report([first, second])
-    assert compare(report) == [
+    assert compare(arithmetic.Squares(), report) == [
         Comparison("A, x, score: 1.00 (1.00)", True),
         Comparison("B, y, score: 2.00 (1.00)", False),
     ]
-    assert verdict(compare(report)) == "partly"
+    assert verdict(compare(arithmetic.Squares(), report)) == "partly"
     claimed = Report([first], claims={"scores grow": True})
-    assert compare(claimed) == [Comparison("scores grow", True)]
-    assert verdict(compare(claimed)) == "reproduced"
+    assert compare(arithmetic.Squares(), claimed) == [Comparison("scores grow", True)]
+    assert verdict(compare(arithmetic.Squares(), claimed)) == "reproduced"
+    earlier = arithmetic.Squares()
+    earlier.published = False
+    assert compare(earlier, report) == []
     one, other = Comparison("a", True), Comparison("b", False)
     assert verdict([one, other, other]) == "not reproduced"
     assert verdict([]) == "nothing to compare"

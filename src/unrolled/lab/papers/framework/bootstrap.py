@@ -1,8 +1,9 @@
-r"""How sure a correlation is: examples that belong together are drawn together.
+"""Correlations with bootstrap intervals, where whole clusters of examples are drawn.
 
-Phrases of one sentence overlap, so they are not independent; whole sentences are. A resample draws as many sentences as
-there are, with replacement, and an interval reaches from the 2.5th to the 97.5th percentile over the resamples. The
+Phrases of one sentence overlap, so they are not independent; whole sentences are. Each resample draws as many sentences
+as there are, with replacement, and the interval reaches from the 2.5th to the 97.5th percentile of the resamples. The
 same seed draws the same sentences, so two scores of the same phrases can be compared resample by resample.
+``scipy.stats.bootstrap`` draws single examples, neither clusters nor the same resamples for two scores.
 
 Source:
     Efron and Tibshirani (1993), An Introduction to the Bootstrap; the percentile interval.
@@ -25,7 +26,7 @@ _DRAWN_AT_ONCE = 50
 
 @dataclass(frozen=True)
 class Correlation:
-    """A coefficient and what it is in each resample."""
+    """A coefficient, and its value in each resample."""
 
     value: float
     draws: tuple[float, ...]
@@ -37,14 +38,7 @@ class Correlation:
 
 
 def interval(draws: Sequence[float]) -> tuple[float, float]:
-    """Find the middle 95 % of some numbers.
-
-    Args:
-        draws: one or more.
-
-    Returns:
-        The 2.5th and the 97.5th percentile.
-    """
+    """Return the 2.5th and the 97.5th percentile."""
     ends = torch.tensor(draws, dtype=torch.float64).quantile(torch.tensor([0.025, 0.975], dtype=torch.float64))
     return float(ends[0]), float(ends[1])
 
@@ -52,19 +46,19 @@ def interval(draws: Sequence[float]) -> tuple[float, float]:
 def correlate(
     scores: Tensor, labels: Tensor, clusters: Tensor, *, ranked: bool = False, draws: int = 500, seed: int = 0
 ) -> Correlation:
-    """Correlate two rows of numbers, and again in every resample of the clusters.
+    """Correlate two rows of numbers, on all examples and in every resample of the clusters.
 
     Args:
         scores: shape (n,).
         labels: shape (n,).
-        clusters: to which sentence each belongs, from 0, shape (n,), int64.
-        ranked: whether ranks are correlated (Spearman) and not the numbers themselves (Pearson); ties share their
-            mean rank, which is found anew in each resample.
+        clusters: the number of each example's sentence, from 0, shape (n,), int64.
+        ranked: correlate ranks (Spearman) instead of values (Pearson). Ties share their mean rank, found anew in each
+            resample.
         draws: how many resamples.
-        seed: which.
+        seed: which resamples.
 
     Returns:
-        The coefficient, 0 where one of the rows does not vary.
+        The coefficient; 0 where one of the rows does not vary.
 
     Raises:
         ShapeError: when the rows are not equally long.
@@ -91,7 +85,7 @@ def correlate(
 
 
 def _counts(clusters: int, draws: int, seed: int) -> Iterator[Tensor]:
-    """Give how often each cluster is drawn, shape (some draws, clusters): once each first, then in each resample."""
+    """Give how often each cluster is drawn, shape (draws at once, clusters): once each first, then each resample."""
     yield torch.ones(1, clusters, dtype=torch.float64)
     generator = torch.Generator().manual_seed(seed)
     for start in range(0, draws, _DRAWN_AT_ONCE):
@@ -103,7 +97,7 @@ def _counts(clusters: int, draws: int, seed: int) -> Iterator[Tensor]:
 
 
 def _ranks(groups: Tensor, weights: Tensor) -> Tensor:
-    """Rank values that occur as often as their weights say; those of one group are equal and share their mean rank."""
+    """Rank values that occur as often as their weights say; equal ones, of one group, share their mean rank."""
     sizes = weights.new_zeros(len(weights), int(groups.max()) + 1).index_add_(1, groups, weights)
     return (sizes.cumsum(dim=1) - sizes / 2)[:, groups]
 

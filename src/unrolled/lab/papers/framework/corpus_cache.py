@@ -1,4 +1,4 @@
-"""Corpora for trials: a corpus that one trial after the other learns is read once."""
+"""A corpus that several trials in a row train on is read once."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ def load_once(name: str, kind: type[C], folder: Path | None) -> C:
     Args:
         name: a member of ``unrolled.lab.data.datasets``.
         kind: the class of corpus wanted.
-        folder: where the datasets' folders lie; the environment variable ``UNROLLED_DATA`` when None.
-
-    Returns:
-        The corpus.
+        folder: of the datasets; when None, the environment variable ``UNROLLED_DATA``.
     """
     corpus = _read(name, kind, folder)  # type: ignore[arg-type]  # a class is hashable
     assert isinstance(corpus, kind)

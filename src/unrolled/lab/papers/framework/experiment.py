@@ -118,6 +118,8 @@ class Experiment(ABC):
     """The scales at which it has trials."""
     headline: ClassVar[tuple[str, str] | None] = None
     """Row and column, in the first table, of the number that the summary shows; by default the first comparison."""
+    published: ClassVar[bool] = True
+    """Whether the numbers in brackets are published; False where they are an earlier measurement of our own."""
 
     @abstractmethod
     def trials(self, scale: Scale) -> Sequence[Trial]:

@@ -1,4 +1,4 @@
-"""The curves of a training: what it cost while it was learned, and what dev cost after each epoch."""
+"""The losses during a training, and the loss on dev after each epoch."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ __all__ = ["curves"]
 
 
 def curves(run: Run) -> dict[str, Any]:
-    """Read the losses off a run's log.
-
-    Args:
-        run: of a task that measures its loss on dev.
+    """Read the losses from a run's log, in JSON types.
 
     Returns:
-        In JSON's types: ``steps`` and ``losses``, one for every so many steps as the run logged, each the mean since
-        the one before it; ``epochs``, the steps at which an epoch ended, with ``training``, its mean loss, and
-        ``dev``, the loss on dev.
+        ``steps`` and ``losses``: one for each logged step, the mean since the one before. ``epochs``: the steps at
+        which an epoch ended, with ``training``, its mean loss, and ``dev``, the loss on dev.
     """
     lines = map(json.loads, (run.folder / LOG).read_text(encoding="utf-8").splitlines())
     steps = [line for line in lines if "best" not in line]  # the others sum an epoch up

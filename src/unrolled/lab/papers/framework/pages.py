@@ -110,7 +110,7 @@ def _runs(experiments: Iterable[Experiment], store: ResultStore) -> list[_Run]:
         for scale in _REPORTED:
             if results := collect(experiment, scale, store):
                 report = experiment.report(results, scale)
-                runs.append(_Run(experiment, scale, results, report, compare(report)))
+                runs.append(_Run(experiment, scale, results, report, compare(experiment, report)))
     return runs
 
 

@@ -1,7 +1,7 @@
-"""Made-up corpora of every kind: small grammars that experiments at scale ``smoke``, and tests, learn from.
+"""Synthetic corpora of every kind, from small grammars, for experiments at scale ``smoke`` and for tests.
 
-Nothing is read from a disk. What is to be predicted is a function of the text, so each corpus can be learned to
-perfection; and no example occurs twice, so none of dev and test was trained on. The same seed gives the same corpus.
+What is to be predicted is a function of the text, so each corpus can be learned perfectly. No example occurs twice, so
+dev and test hold nothing that was trained on. The same seed gives the same corpus.
 """
 
 from __future__ import annotations
@@ -76,15 +76,7 @@ _FACTS = {
 
 
 def topics(sizes: Sizes = SMALL, seed: int = 0) -> Classification:
-    """Make up news of four topics: the nouns tell which.
-
-    Args:
-        sizes: of the splits.
-        seed: which news.
-
-    Returns:
-        The corpus.
-    """
+    """Make news of four topics; the nouns tell which."""
 
     def draw(generator: random.Random) -> Example:
         label = generator.randrange(len(_TOPICS))
@@ -97,17 +89,10 @@ def topics(sizes: Sizes = SMALL, seed: int = 0) -> Classification:
 
 
 def negation(sizes: Sizes = SMALL, seed: int = 0) -> Classification:
-    """Take some of the negation corpus: films that are "not not charming".
-
-    Args:
-        sizes: of the splits, 4,120, 200 and 200 at most.
-        seed: which sentences.
-
-    Returns:
-        The corpus.
+    """Take a part of the negation corpus: films that are "not not charming".
 
     Raises:
-        UsageError: when there are not as many.
+        UsageError: when a split has fewer sentences; the corpus has 4,120, 200 and 200.
     """
     whole = NegationReviews(seed=seed).read()
     splits = {"train": whole.train, "dev": whole.dev, "test": whole.test}
@@ -119,15 +104,7 @@ def negation(sizes: Sizes = SMALL, seed: int = 0) -> Classification:
 
 
 def ratings(sizes: Sizes = SMALL, seed: int = 0) -> Regression:
-    """Make up reviews with a rating from -1 to 1: the mean of what is said of two parts of a film.
-
-    Args:
-        sizes: of the splits.
-        seed: which reviews.
-
-    Returns:
-        The corpus.
-    """
+    """Make reviews with a rating from -1 to 1: the mean of what is said of two parts of a film."""
 
     def draw(generator: random.Random) -> RatedText:
         rating, said = 0.0, []
@@ -143,15 +120,7 @@ def ratings(sizes: Sizes = SMALL, seed: int = 0) -> Regression:
 
 
 def relations(sizes: Sizes = SMALL, seed: int = 0) -> Relations:
-    """Make up two relations between things, in both directions, and others: the words between them tell which.
-
-    Args:
-        sizes: of the splits.
-        seed: which sentences.
-
-    Returns:
-        The corpus.
-    """
+    """Make two relations between things, in both directions, and others; the words in between tell which."""
     labels = tuple(_BETWEEN)
 
     def draw(generator: random.Random) -> Example:
@@ -165,15 +134,7 @@ def relations(sizes: Sizes = SMALL, seed: int = 0) -> Relations:
 
 
 def entities(sizes: Sizes = SMALL, seed: int = 0) -> Tagging:
-    """Make up persons, places and firms that share their names: what stands beside a name tells which it is.
-
-    Args:
-        sizes: of the splits.
-        seed: which sentences.
-
-    Returns:
-        The corpus, its spans in IOBES.
-    """
+    """Make persons, places and firms that share their names; the words beside a name tell which. Spans are IOBES."""
 
     def draw(generator: random.Random) -> TaggedSentence:
         first, (one, two, three, four) = generator.choice(_FIRST), generator.sample(_LAST, 4)
@@ -188,18 +149,15 @@ def entities(sizes: Sizes = SMALL, seed: int = 0) -> Tagging:
 
 
 def answers(sizes: Sizes = SMALL, seed: int = 0, candidates: int = 5) -> Selection:
-    """Make up questions: the answer speaks of the same person and the same matter, other candidates of one at most.
+    """Make questions; only the right candidate is about the same person and the same matter.
 
     Args:
         sizes: of the splits.
         seed: which questions.
-        candidates: for each question, 2 to 32; one is right.
-
-    Returns:
-        The corpus.
+        candidates: for each question, 2 to 32.
 
     Raises:
-        UsageError: when there cannot be as many candidates.
+        UsageError: when there cannot be so many candidates.
     """
     facts = [(person, matter) for person in _FIRST for matter in _FACTS]
     if not 2 <= candidates <= len(facts):
@@ -216,17 +174,14 @@ def answers(sizes: Sizes = SMALL, seed: int = 0, candidates: int = 5) -> Selecti
 
 
 def brackets(sizes: Sizes = SMALL, seed: int = 0, kinds: int = 2, depth: int = 3, longest: int = 24) -> Brackets:
-    """Draw strings of brackets, all of them well-formed.
+    """Draw well-formed strings of brackets.
 
     Args:
         sizes: of the splits.
         seed: which strings.
         kinds: k.
-        depth: m, the most that may be open.
-        longest: how many brackets a string has at most; even.
-
-    Returns:
-        The corpus.
+        depth: m, the largest number of open brackets.
+        longest: the largest number of brackets in a string; even.
     """
 
     def draw(generator: random.Random) -> tuple[int, ...]:

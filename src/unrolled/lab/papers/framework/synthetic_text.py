@@ -1,4 +1,4 @@
-"""Made-up clauses - a subject, a verb that agrees with it, an object - as running text and with translations."""
+"""Synthetic clauses - a subject, a verb that agrees with it, an object - as running text and with translations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERBS = ("see", "chase", "know", "love", "hear")
 
 @dataclass(frozen=True)
 class _Clause:
-    """One statement, its parts apart."""
+    """One of 35,280 statements, in parts."""
 
     subject: tuple[str, ...]
     verb: str
@@ -31,14 +31,7 @@ class _Clause:
 
     @classmethod
     def draw(cls, generator: random.Random) -> Self:
-        """Draw a clause.
-
-        Args:
-            generator: draws every choice.
-
-        Returns:
-            One of 35,280.
-        """
+        """Draw a clause."""
         (subject, plural), (other, _) = _phrase(generator), _phrase(generator)
         verb = generator.choice(_VERBS)
         return cls(subject, verb if plural else f"{verb}s", other)
@@ -60,29 +53,13 @@ def _phrase(generator: random.Random) -> tuple[tuple[str, ...], bool]:
 
 
 def words(sizes: Sizes = SMALL, seed: int = 0) -> Words:
-    """Make up sentences whose verb agrees with its subject.
-
-    Args:
-        sizes: of the splits, in lines.
-        seed: which sentences.
-
-    Returns:
-        Running text in words; ``<eos>`` ends a line.
-    """
+    """Make sentences whose verb agrees with its subject, as words; ``<eos>`` ends a line."""
     train, dev, test = _streams(lambda generator: (*_Clause.draw(generator).words(), ".", "<eos>"), sizes, seed)
     return Words(name="made-up words", train=train, dev=dev, test=test)
 
 
 def characters(sizes: Sizes = SMALL, seed: int = 0) -> Characters:
-    """Make up sentences, some of which somebody says in quotation marks, and spell them.
-
-    Args:
-        sizes: of the splits, in lines.
-        seed: which sentences.
-
-    Returns:
-        Running text in characters; a line break ends a line.
-    """
+    """Make sentences, some of them quoted speech, as characters; a line break ends a line."""
 
     def draw(generator: random.Random) -> Line:
         clause, speaker = " ".join(_Clause.draw(generator).words()), generator.choice(_SPEAKERS)
@@ -102,15 +79,7 @@ def _streams(draw: Callable[[random.Random], Line], sizes: Sizes, seed: int) -> 
 
 
 def translations(sizes: Sizes = SMALL, seed: int = 0) -> Translation:
-    """Make up sentences and translate them into a language that spells backwards and puts the verb last.
-
-    Args:
-        sizes: of the splits.
-        seed: which sentences.
-
-    Returns:
-        The corpus.
-    """
+    """Make sentences and translate them into a language that spells backwards and puts the verb last."""
 
     def draw(generator: random.Random) -> SentencePair:
         clause = _Clause.draw(generator)

@@ -1,6 +1,6 @@
-"""A plain loop for experiments that watch training itself: every step in sight, nothing chosen on dev.
+"""A plain training loop for experiments that study training itself: it records every step and never looks at dev.
 
-Whatever is to be trained well goes through :mod:`unrolled.lab.training`.
+All other training goes through :mod:`unrolled.lab.training`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,7 @@ __all__ = ["Learned", "WordReader", "learn"]
 
 
 class WordReader(nn.Module):
-    """Word vectors, one cell, one linear layer.
-
-    Args:
-        words: how many there are.
-        cell: reads their vectors; its ``input_size`` is theirs.
-        outputs: how many scores are given.
-    """
+    """Word vectors, one cell and one linear layer, which gives scores after every word."""
 
     def __init__(self, words: int, cell: Cell, outputs: int) -> None:
         super().__init__()
@@ -34,31 +28,17 @@ class WordReader(nn.Module):
         self.output = nn.Linear(cell.output_size, outputs)
 
     def hidden(self, words: Tensor) -> Tensor:
-        """Read words.
-
-        Args:
-            words: indices, shape (time, batch), int64.
-
-        Returns:
-            h_1 … h_T, shape (time, batch, output).
-        """
+        """Run the cell over words, shape (time, batch), and return h_1 … h_T, shape (time, batch, output)."""
         return self.cell.hidden(self.cell.unroll(self.embedding(words))[1:])
 
     def forward(self, words: Tensor) -> Tensor:
-        """Score after every word.
-
-        Args:
-            words: indices, shape (time, batch), int64.
-
-        Returns:
-            Scores, shape (time, batch, outputs).
-        """
+        """Return the scores after every word, shape (time, batch, outputs)."""
         return self.output(self.hidden(words))
 
 
 @dataclass(frozen=True)
 class Learned:
-    """How a training went."""
+    """The steps of a training."""
 
     losses: tuple[float, ...]
     """Of every batch."""
@@ -75,17 +55,17 @@ def learn(
     optimiser: torch.optim.Optimizer,
     clip: float = math.inf,
 ) -> Learned:
-    """Take one step a batch.
+    """Take one step for each batch and stop when a loss or a gradient is not finite.
 
     Args:
-        model: whose parameters are to learn.
-        batches: in the order in which they are to be learned.
+        model: whose parameters are trained.
+        batches: in their order.
         loss: of a model and a batch, a scalar.
         optimiser: of the model's parameters.
-        clip: the norm to which longer gradients are shortened.
+        clip: the largest norm of a gradient; longer ones are shortened to it.
 
     Returns:
-        How it went.
+        The losses and the norms of the gradients.
 
     Source:
         CS 224D, lecture notes IV (2015), algorithm 1, for the clipping.

@@ -1,4 +1,4 @@
-"""Less of a text to learn from: its first lines alone, or the beginning of every line."""
+"""Shortened text for language models: the first lines of a corpus, or the beginning of every line."""
 
 from __future__ import annotations
 
@@ -15,17 +15,7 @@ L = TypeVar("L", bound=Language)
 
 
 def first_lines(corpus: L, train: int | None, dev: int | None = None, test: int | None = None) -> L:
-    """Keep the beginning of each split.
-
-    Args:
-        corpus: running text.
-        train: how many of its lines to learn from; all of them when None.
-        dev: how many to choose on.
-        test: how many to measure on.
-
-    Returns:
-        The shorter corpus.
-    """
+    """Keep the first lines of each split; None keeps all of them."""
 
     def beginning(split: Stream, count: int | None) -> Stream:
         return Stream(lambda: islice(iter(split), count))
@@ -39,17 +29,9 @@ def first_lines(corpus: L, train: int | None, dev: int | None = None, test: int 
 
 
 def cut_lines(corpus: L, length: int | None) -> L:
-    """Cut the lines that are learned from; dev and test stay whole.
+    """Cut the training lines to a number of tokens; None keeps them whole, as dev and test stay.
 
-    A line that is cut loses its end with the token that ends it, so that nothing is said of where lines end; a shorter
-    one keeps both.
-
-    Args:
-        corpus: running text.
-        length: how many tokens of a line stay; all of them when None.
-
-    Returns:
-        The corpus with partial lines.
+    A line that is cut loses the token that ends it, so nothing tells where lines end; a shorter line keeps it.
     """
 
     def cut() -> Iterator[Sequence[str]]:

@@ -1,4 +1,4 @@
-"""Splits of which no two examples are alike, so that none of dev and test was trained on."""
+"""Splits in which no two examples are equal, so that dev and test hold nothing that was trained on."""
 
 from __future__ import annotations
 
@@ -20,18 +20,10 @@ _PATIENCE = 100
 
 
 def distinct_splits(draw: Callable[[random.Random], E], sizes: Sizes, seed: int) -> dict[str, tuple[E, ...]]:
-    """Draw examples until there are enough of which no two are alike.
-
-    Args:
-        draw: gives an example.
-        sizes: of the splits.
-        seed: of the generator.
-
-    Returns:
-        The splits ``train``, ``dev`` and ``test``.
+    """Draw examples until the splits ``train``, ``dev`` and ``test`` are full of different ones.
 
     Raises:
-        UsageError: when there do not seem to be as many.
+        UsageError: when there do not seem to be enough.
     """
     generator = random.Random(seed)  # noqa: S311  # sentences, not secrets
     wanted, found = sum(sizes), dict[E, None]()  # a dict keeps the order in which they were drawn
@@ -40,7 +32,7 @@ def distinct_splits(draw: Callable[[random.Random], E], sizes: Sizes, seed: int)
             break
         found[draw(generator)] = None
     if len(found) < wanted:
-        raise UsageError(f"{wanted} different examples were asked for; this grammar gave only {len(found)}")
+        raise UsageError(f"the grammar gave only {len(found)} different examples of {wanted}: ask for fewer")
     drawn = list(found)
     train, dev = sizes[0], sizes[0] + sizes[1]
     return {"train": tuple(drawn[:train]), "dev": tuple(drawn[train:dev]), "test": tuple(drawn[dev:])}

@@ -98,6 +98,7 @@ class PhraseAgreement(Experiment):
     name = "ours/phrases"
     title = "What a phrase's score answers: agreement with human labels of phrases"
     source = "our own question; in brackets a first measurement of ours, on 700 test sentences"
+    published = False
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the groups of scores, network by network; what needs captum comes last of all."""
