@@ -87,9 +87,9 @@ def test_a_check_of_everything_looks_at_what_is_at_hand(unrolled, tmp_path):
     [
         (("describe", "ptbs"), 2, "did you mean 'ptb'"),
         (("check", "ptbs"), 2, "did you mean 'ptb'"),
-        (("check", "ptb"), 2, "no data folder; expected --data-dir"),
+        (("check", "ptb"), 2, "no data folder; pass --data-dir"),
         (("check", "ptb", "--data-dir", os.devnull), 74, "no ptb/ptb.train.txt in"),
-        (("fetch", "ptb"), 2, "no data folder; expected --data-dir"),
+        (("fetch", "ptb"), 2, "no data folder; pass --data-dir"),
         (("fetch", "ptb", "--data-dir", os.devnull), 2, "ptb is not ours to fetch; its terms: LDC text"),
         (("fetch", "nothing", "--data-dir", os.devnull), 2, "unknown dataset 'nothing'"),
     ],

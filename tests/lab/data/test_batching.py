@@ -74,9 +74,9 @@ def test_batches_hold_each_text_and_its_label_and_padding_elsewhere():
 def test_impossible_batches_and_texts_are_refused():
     with pytest.raises(UsageError, match="the batch size is 0; expected 1 or more"):
         length_buckets(torch.tensor([1, 2]), 0)
-    with pytest.raises(DataError, match="no texts; expected at least one"):
+    with pytest.raises(DataError, match="no examples; expected at least one"):
         EncodedTexts.encode([], [], Vocabulary.from_texts([]))
-    with pytest.raises(DataError, match="text 2 of 2 is empty"):
+    with pytest.raises(DataError, match="example 2 of 2 is empty"):
         EncodedTexts.encode([("a",), ()], [0, 1], Vocabulary.from_texts([]))
 
 

@@ -35,8 +35,8 @@ def test_it_finds_what_crossing_out_pairs_finds():
         ((0, 4), "bracket 2 is 4; expected 0 to 3"),
         ((0, -1), "bracket 2 is -1"),
         ((0, 0, 0, 2, 2, 2), "bracket 3 opens level 3; expected at most 2"),
-        ((0, 3), "bracket 2 closes kind 1 where kind 0 was opened last"),
-        ((0, 2, 2), "bracket 3 closes kind 0 where nothing is open"),
+        ((0, 3), "bracket 2 closes kind 1, but kind 0 was opened last"),
+        ((0, 2, 2), "bracket 3 closes kind 0, but nothing is open"),
         ((1, 0, 2), "bracket 1 is never closed"),
     ],
 )

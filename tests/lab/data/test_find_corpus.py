@@ -53,7 +53,7 @@ def test_a_dataset_of_another_kind_is_refused_before_it_is_read(tmp_path):
 
 
 def test_a_dataset_with_splits_of_its_own_takes_no_files(mine):
-    said = "negation is a dataset with splits of its own; expected no file beside it, found .*mine"
+    said = "negation is a dataset with its own splits; expected no other file, found .*mine"
     with pytest.raises(UsageError, match=said):
         load_dataset("negation", Classification, test=[mine])
     with pytest.raises(UsageError, match=said):
@@ -104,5 +104,5 @@ def test_settings_that_cannot_be_are_one_line(data, message):
 
 
 def test_a_dataset_without_settings_takes_none():
-    with pytest.raises(UsageError, match=r"sst2\(3\): sst2 has no settings; expected its name alone"):
+    with pytest.raises(UsageError, match=r"sst2\(3\): sst2 has no settings; pass its name alone"):
         load_dataset("sst2(3)", Classification)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unrolled.errors import DataError, FileError, UsageError
-from unrolled.lab.data.text_files import find_file, iter_lines, malformed, read_lines, without_compression
+from unrolled.lab.data.text_files import find_file, iter_lines, malformed, without_compression
 
 TEXT = "eins\nzwei\u0085\u2028drei\u00a0vier\n\nende\n"
 LINES = ["eins", "zwei\u0085\u2028drei\u00a0vier", "", "ende"]
@@ -20,14 +20,14 @@ def test_plain_and_packed_files_are_read_alike_and_split_at_line_feeds_only(tmp_
     path = tmp_path / f"a.txt{suffix}"
     path.write_bytes(PACKERS[suffix](TEXT.encode()))
     assert find_file("a.txt", tmp_path) == path
-    assert read_lines(path) == LINES
+    assert list(iter_lines(path)) == LINES
 
 
 def test_a_file_may_lack_its_last_line_end(tmp_path):
     (tmp_path / "a.txt").write_text("a\nb")
-    assert read_lines(tmp_path / "a.txt") == ["a", "b"]
+    assert list(iter_lines(tmp_path / "a.txt")) == ["a", "b"]
     (tmp_path / "a.txt").write_text("")
-    assert read_lines(tmp_path / "a.txt") == []
+    assert list(iter_lines(tmp_path / "a.txt")) == []
 
 
 def test_the_folder_comes_from_the_caller_or_else_from_the_environment(tmp_path, monkeypatch):
@@ -37,7 +37,7 @@ def test_the_folder_comes_from_the_caller_or_else_from_the_environment(tmp_path,
     with pytest.raises(FileError, match=r"no a\.txt in .*elsewhere; expected a\.txt, a\.txt\.xz or a\.txt\.gz"):
         find_file("a.txt", tmp_path / "elsewhere")
     monkeypatch.delenv("UNROLLED_DATA")
-    with pytest.raises(UsageError, match="no data folder; expected --data-dir, or the variable UNROLLED_DATA"):
+    with pytest.raises(UsageError, match="no data folder; pass --data-dir, or set the variable UNROLLED_DATA"):
         find_file("a.txt")
 
 
@@ -47,7 +47,7 @@ def test_a_truncated_or_mislabelled_file_is_a_data_error(tmp_path, suffix):
     for content in (PACKERS[suffix](TEXT.encode() * 50)[:-12], b"plain text, not packed"):
         path.write_bytes(content)
         with pytest.raises(DataError, match=rf"a\.txt\{suffix}:\d+: expected a whole \{suffix} file, found "):
-            read_lines(path)
+            list(iter_lines(path))
 
 
 @pytest.mark.parametrize(
@@ -57,17 +57,17 @@ def test_a_truncated_or_mislabelled_file_is_a_data_error(tmp_path, suffix):
             b"one\ncaf\xe9",
             r"a\.txt:2: expected UTF-8 text, found the byte 0xe9 at column 4; save the file with the enc",
         ),
-        (b"one\n\ntw\0o\n", r"a\.txt:3: expected text, found a NUL at column 3; the file is damaged, or no text"),
+        (b"one\n\ntw\0o\n", r"a\.txt:3: expected text, found a NUL at column 3; the file is damaged, or is not a"),
         (
             b"one\n" + b"x" * 10_000_000,
-            r"a\.txt:2: expected a line of at most 4,194,304 bytes, found a longer one; are",
+            r"a\.txt:2: expected a line of at most 4,194,304 bytes, found a longer one; check",
         ),
     ],
 )
 def test_what_is_no_text_is_a_data_error_that_names_the_line(tmp_path, content, message):
     (tmp_path / "a.txt").write_bytes(content)
     with pytest.raises(DataError, match=message):
-        read_lines(tmp_path / "a.txt")
+        list(iter_lines(tmp_path / "a.txt"))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_what_is_no_text_is_a_data_error_that_names_the_line(tmp_path, content, 
 )
 def test_line_ends_may_be_cr_lf_and_a_byte_order_mark_is_no_text(tmp_path, content, lines):
     (tmp_path / "a.txt").write_bytes(content)
-    assert read_lines(tmp_path / "a.txt") == lines
+    assert list(iter_lines(tmp_path / "a.txt")) == lines
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -90,7 +90,7 @@ def test_a_file_is_read_in_the_memory_of_a_line(tmp_path, suffix):
     size = 20_000_000
     path = tmp_path / f"a.txt{suffix}"
     path.write_bytes(PACKERS[suffix](b"a line of text that is like the others\n" * (size // 39)))
-    for read, fits in ((iter_lines, True), (read_lines, False)):
+    for read, fits in ((iter_lines, True), (lambda path: list(iter_lines(path)), False)):
         tracemalloc.start()
         assert sum(1 for _ in read(path)) == size // 39
         peak = tracemalloc.get_traced_memory()[1]
@@ -118,4 +118,4 @@ def test_a_packed_file_is_named_as_it_is_called_unpacked():
 
 def test_what_is_no_file_is_a_file_error(tmp_path):
     with pytest.raises(FileError, match="cannot be read: Is a directory"):
-        read_lines(tmp_path)
+        list(iter_lines(tmp_path))

@@ -129,15 +129,15 @@ def test_tags_spell_spans_or_stand_for_themselves(found, spelled):
 @pytest.mark.parametrize(
     ("scheme", "sentence", "message"),
     [
-        ("BIO2", ["O", "I-PER"], "tag 2: expected B-PER behind O, found 'I-PER'; in BIO2 a span begins with B-"),
-        ("BIO2", ["B-PER", "I-LOC"], "tag 2: expected B-LOC behind B-PER, found 'I-LOC'"),
+        ("BIO2", ["O", "I-PER"], "tag 2: expected B-PER after O, found 'I-PER'; in BIO2 every span begins with B-"),
+        ("BIO2", ["B-PER", "I-LOC"], "tag 2: expected B-LOC after B-PER, found 'I-LOC'"),
         ("BIO2", ["S-PER"], "tag 1: expected O, or B-, I- and a type, found 'S-PER'; the scheme is BIO2"),
         ("BIO2", ["PER"], "tag 1: expected O, or B-, I- and a type, found 'PER'"),
-        ("IOB1", ["O", "B-PER"], "tag 2: expected I-PER behind O, found 'B-PER'; in IOB1 a span begins with B- only"),
+        ("IOB1", ["O", "B-PER"], "tag 2: expected I-PER after O, found 'B-PER'; in IOB1 a span begins with B- only"),
         ("IOBES", ["B-PER"], "tag 1: expected S-PER at a sentence's end, found 'B-PER'; in IOBES a span ends with E-"),
         ("IOBES", ["B-PER", "I-PER"], "tag 2: expected E-PER at a sentence's end, found 'I-PER'"),
-        ("IOBES", ["B-PER", "O"], "tag 2: expected I-PER or E-PER behind B-PER, found 'O'"),
-        ("IOBES", ["O", "E-PER"], "tag 2: expected B-PER or S-PER behind O, found 'E-PER'"),
+        ("IOBES", ["B-PER", "O"], "tag 2: expected I-PER or E-PER after B-PER, found 'O'"),
+        ("IOBES", ["O", "E-PER"], "tag 2: expected B-PER or S-PER after O, found 'E-PER'"),
         ("IOBES", ["B-"], "tag 1: expected O, or B-, I-, E-, S- and a type, found 'B-'"),
     ],
 )

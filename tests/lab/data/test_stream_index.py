@@ -90,7 +90,7 @@ def test_a_temporary_folder_that_cannot_be_written_is_named(tmp_path, monkeypatc
         def write(self, _):
             raise OSError(28, "No space left on device")
 
-    with pytest.raises(FileError, match=r"cannot be written: No space left on device; the variable TMPDIR names"):
+    with pytest.raises(FileError, match=r"cannot be written: No space left on device; set the variable TMPDIR to"):
         stream_index._append(stream_index.array("i", [1]), Full())
 
 

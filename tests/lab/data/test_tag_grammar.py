@@ -39,5 +39,5 @@ def test_a_type_that_is_met_in_one_form_may_be_met_in_all():
 
 @pytest.mark.parametrize("tag", ["NN", "X-PER", "B-", "B", ""])
 def test_what_is_no_tag_of_the_scheme(tag):
-    with pytest.raises(DataError, match="is no tag of IOBES"):
+    with pytest.raises(DataError, match="is not a tag of IOBES"):
         TagGrammar.iobes(["O", tag])

@@ -64,11 +64,11 @@ def test_packed_files_are_read_where_they_lie(tmp_path, name, pack):
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("", 1, "a word and its vector, found none in the whole file; is it the right file?"),
+        ("", 1, "a word and its vector, found none in the whole file; name a file of word vectors"),
         ("5 3\n", 1, "a word and its vector, found none in the whole file"),
-        ("the\n", 1, "a word and its vector, found 'the'; one word a line"),
+        ("the\n", 1, "a word and its vector, found 'the'; a line is a word"),
         ("the one two\n", 1, "a word and its vector, found 'the one two'"),
-        ("the 1 2 3\nend 4 5\n", 2, "a word and 3 numbers, found 2 in 'end 4 5'; as long as the vectors before it"),
+        ("the 1 2 3\nend 4 5\n", 2, "a word and 3 numbers, found 2 in 'end 4 5'; every vector has the same size"),
         ("the 1 2 3\nend 4 5 6 7\n", 2, "a word and 3 numbers, found 4 in 'end 4 5 6 7'"),
         ("the 1 2 3\nend\n", 2, "a word and 3 numbers, found 0 in 'end'"),
         ("the 1 2 3\n\n", 2, "a word and 3 numbers, found 0 in ''"),

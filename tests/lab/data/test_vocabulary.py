@@ -74,7 +74,7 @@ def test_what_is_not_a_vocabulary_is_refused_in_one_line(tmp_path):
         'expected "words" to be a list of strings': json.dumps({**record, "words": [1]}),
         '"lowercase" is 1; expected true or false': json.dumps({**record, "lowercase": 1}),
         "expected \\['<pad>', '<unk>'\\]": json.dumps({**record, "words": ["a"]}),
-        "'a' stands twice": json.dumps({**record, "words": ["<pad>", "<unk>", "a", "a"]}),
+        "the word 'a' twice": json.dumps({**record, "words": ["<pad>", "<unk>", "a", "a"]}),
     }
     for message, text in broken.items():
         path.write_text(text)

@@ -172,7 +172,7 @@ def test_its_fields_make_the_same_task_again():
         ("vocabulary", None, "not a vocabulary"),
         ("tags", "O", "tags is O; expected a list of names"),
         ("tags", ["O", "O"], "tags names something twice"),
-        ("tags", ["O", "NN"], "'NN' is no tag of IOBES"),
+        ("tags", ["O", "NN"], "'NN' is not a tag of IOBES"),
         ("spans", 1, "spans is 1; expected true or false"),
     ],
 )
@@ -186,8 +186,8 @@ def test_fields_that_were_touched_are_refused(key, value, message):
 @pytest.mark.parametrize(
     ("tags", "message"),
     [
-        (("S-GOD", "O"), "sentence 1 has the tag 'S-GOD', which training has not seen; expected one of: O, B-LOC"),
-        (("B-PER", "O"), "sentence 1, token 2, 'slept': expected I-PER or E-PER behind B-PER, found 'O'"),
+        (("S-GOD", "O"), "sentence 1 has the tag 'S-GOD', which no training sentence has; expected one of: O, B-LOC"),
+        (("B-PER", "O"), "sentence 1, token 2, 'slept': expected I-PER or E-PER after B-PER, found 'O'"),
         (("O", "B-PER"), "sentence 1, token 2, 'slept': expected S-PER at a sentence's end"),
     ],
 )

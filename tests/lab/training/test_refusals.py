@@ -99,7 +99,7 @@ def test_a_device_that_is_not_there_is_named(task, corpus, tmp_path):
 
 
 def test_a_split_that_cannot_be_learned_from_is_named_and_leaves_nothing(task, corpus, tmp_path):
-    with pytest.raises(DataError, match="told, dev: a split has no texts"):
+    with pytest.raises(DataError, match="told, dev: a split has no examples"):
         train(task, replace(corpus, dev=()), settings(), tmp_path / "run", data=DATA)
     assert list(tmp_path.iterdir()) == []
 

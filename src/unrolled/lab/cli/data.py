@@ -155,7 +155,7 @@ def fetch_dataset(
 
     folder = _folder(data_dir)
     if folder is None:
-        raise UsageError("no data folder; expected --data-dir, or the variable UNROLLED_DATA, to say where to write")
+        raise UsageError("no data folder; pass --data-dir, or set the variable UNROLLED_DATA, to say where to write")
     console, errors = Console(), Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:

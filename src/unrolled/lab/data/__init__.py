@@ -1,1 +1,1 @@
-"""Words before they are numbers: tokens, vocabulary, examples, batches, and the files they come from."""
+"""Corpora: datasets by name, the user's own files, vocabularies, and batches of tensors."""

@@ -1,8 +1,7 @@
-"""What there is to learn from: examples of one kind, three splits of them, and a source that reads them.
+"""Kinds of corpora, their examples, and the base class of datasets.
 
-A task learns one kind of corpus, and a source gives one kind: that is how the two are matched. Most corpora are
-tuples of examples. Text for a language model may be longer than memory; its splits are streams, read anew at
-every pass.
+A corpus has three splits. A task trains on one kind of corpus, and a dataset or a file format returns one kind. Most
+splits are tuples of examples. The text of a language model may be larger than memory, so its splits are streams.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ __all__ = [
 ]
 
 END_OF_LINE = "<eos>"
-"""The token that ends a line of words; a line of characters ends with ``\\n``."""
+"""The token at the end of a line of words; a line of characters ends with ``\\n``."""
 
 S_co = TypeVar("S_co", covariant=True)
 E = TypeVar("E")
@@ -49,32 +48,22 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus(Generic[S_co]):
-    """Three splits."""
+    """Three splits: ``dev`` chooses the best epoch, ``test`` is read once, after the training."""
 
     name: str
     train: S_co
     dev: S_co
-    """Chooses the best epoch; never trained on."""
     test: S_co
-    """Looked at once, at the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Examples(Corpus[tuple[E, ...]]):
-    """Three splits, small enough to hold, of examples that do not depend on each other."""
+    """Three splits of independent examples, held in memory."""
 
     def sample(self, count: int, seed: int = 0) -> Self:
-        """Keep only some of the training examples, drawn at random; dev and test stay whole.
+        """Return a corpus with ``count`` training examples, drawn at random; dev and test stay whole.
 
-        Args:
-            count: how many; all of them when there are no more.
-            seed: which.
-
-        Returns:
-            The smaller corpus.
-
-        Raises:
-            UsageError: when ``count`` is not positive.
+        If there are fewer examples, all of them are kept. UsageError if ``count`` is not positive.
         """
         if count < 1:
             raise UsageError(f"{count} training examples were asked for; expected 1 or more")
@@ -84,32 +73,30 @@ class Examples(Corpus[tuple[E, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One text and its class."""
+    """A text and the index of its class in the corpus's ``labels``."""
 
     tokens: tuple[str, ...]
     label: int
-    """An index into the corpus's ``labels``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Classification(Examples[Example]):
-    """Texts, each of one class."""
+    """Texts, each with one class; ``labels`` are the names of the classes, in the order of their indices."""
 
     labels: tuple[str, ...]
-    """The classes' names, in the order of their indices."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Relations(Classification):
-    """Texts in which two entities are marked, by the tokens ``<e1>``, ``</e1>``, ``<e2>`` and ``</e2>``.
+    """Texts in which the tokens ``<e1>``, ``</e1>``, ``<e2>`` and ``</e2>`` mark two entities.
 
-    The class is the relation between them; a name that ends in ``(e1,e2)`` or ``(e2,e1)`` has a direction.
+    The class is the relation between them. A relation whose name ends in ``(e1,e2)`` or ``(e2,e1)`` has a direction.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class RatedText:
-    """One text and a number."""
+    """A text and a number."""
 
     tokens: tuple[str, ...]
     rating: float
@@ -117,24 +104,23 @@ class RatedText:
 
 @dataclass(frozen=True, kw_only=True)
 class Regression(Examples[RatedText]):
-    """Texts, each with a number to be predicted."""
+    """Texts, each with a number to predict."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedSentence:
-    """One sentence and a tag for each of its tokens."""
+    """A sentence and a tag for each of its tokens; spans are spelled in the scheme IOBES."""
 
     tokens: tuple[str, ...]
     tags: tuple[str, ...]
-    """As many as tokens; spans of entities in the scheme IOBES."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tagging(Examples[TaggedSentence]):
-    """Sentences whose tokens have tags."""
+    """Tagged sentences."""
 
     spans: bool
-    """Whether the tags spell spans (IOBES), measured by F1, or stand for themselves, measured by accuracy."""
+    """Whether the tags spell spans (the metric is F1), or stand for themselves (the metric is accuracy)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +133,7 @@ class SentencePair:
 
 @dataclass(frozen=True, kw_only=True)
 class Translation(Examples[SentencePair]):
-    """Sentences of one language with those of another that say the same."""
+    """Sentences and their translations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,76 +146,67 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and the sentences to choose from."""
+    """A question and the candidate sentences."""
 
     tokens: tuple[str, ...]
     candidates: tuple[Candidate, ...]
 
     @property
     def answered(self) -> bool:
-        """Whether a candidate is right. MRR and MAP are taken over these questions alone: the others have no rank."""
+        """Whether a candidate is right. MRR and MAP are defined for these questions only."""
         return any(candidate.right for candidate in self.candidates)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection(Examples[Question]):
-    """Questions, each with the candidates for its answer."""
+    """Questions, each with candidate sentences: answer selection."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Brackets(Examples[tuple[int, ...]]):
-    """Strings of brackets: 0 … k-1 open, k … 2k-1 close the same kind; the string's end is not written."""
+    """Strings of k kinds of brackets: 0 … k-1 open, k … 2k-1 close the same kind. No symbol marks a string's end."""
 
     kinds: int
-    """k."""
     depth: int
-    """m, the most that may be open."""
+    """The maximal number of open brackets."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A text that need not fit into memory.
-
-    Args:
-        lines: called for each pass; gives the text's tokens line by line. What ends a line, if anything does,
-            is a token of it.
-    """
+    """A text that may be larger than memory. ``lines`` is called for each pass and yields the tokens of each line."""
 
     lines: Callable[[], Iterator[Sequence[str]]]
 
     def __iter__(self) -> Iterator[Sequence[str]]:
-        """Read the text once more."""
         return self.lines()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Language(Corpus[Stream]):
-    """Running text, to be predicted token by token."""
+    """Running text for a language model."""
 
     unit: Literal["word", "character"]
-    """What a token is."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words(Language):
-    """Running text, to be predicted word by word."""
+    """Running text whose tokens are words."""
 
     unit: Literal["word", "character"] = field(default="word", init=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Characters(Language):
-    """Running text, to be predicted character by character."""
+    """Running text whose tokens are characters."""
 
     unit: Literal["word", "character"] = field(default="character", init=False)
 
 
 class Dataset(ABC):
-    """A dataset that can be asked for by name; each one is a file in ``unrolled.lab.data.datasets``."""
+    """A dataset with a name. Every module of ``unrolled.lab.data.datasets`` defines one or a family of them."""
 
     name: ClassVar[str]
     kind: ClassVar[type[Corpus[object]]]
-    """The class of what :meth:`read` gives."""
     description: ClassVar[str]
     """One line for a list of datasets."""
     licence: ClassVar[str]
@@ -238,12 +215,9 @@ class Dataset(ABC):
 
     @abstractmethod
     def read(self, folder: Path | None = None) -> Corpus[object]:
-        """Read, or generate, the three splits.
+        """Read or generate the corpus, of the class ``kind``.
 
         Args:
-            folder: where the datasets' folders lie; the environment variable ``UNROLLED_DATA`` when left out.
-                A generated dataset does without.
-
-        Returns:
-            The corpus, of the source's ``kind``.
+            folder: The data folder, which contains the folders of the datasets; the environment variable
+                ``UNROLLED_DATA`` if None. A generated dataset ignores it.
         """

@@ -1,4 +1,4 @@
-"""Setting examples aside, for corpora that come without a dev or a test split."""
+"""Hold out examples for corpora without a dev or test split."""
 
 from __future__ import annotations
 
@@ -15,38 +15,29 @@ T = TypeVar("T")
 def hold_out(
     examples: Sequence[T], count: int, labels: Callable[[T], Iterable[Hashable]], *, seed: int = 0
 ) -> tuple[list[T], list[T]]:
-    """Draw examples at random to be set aside; the same ones every time, on every machine.
+    """Split examples at random into those that remain and ``count`` that are held out; both keep their order.
 
-    What an example is labelled with stays among the examples that are left: the last example with a label is
-    never set aside. Repeats of a text are examples like any other.
-
-    Args:
-        examples: all of them.
-        count: how many to set aside; fewer where each of the others alone has some label.
-        labels: what an example is labelled with; nothing when it has no label.
-        seed: which are drawn.
-
-    Returns:
-        The examples that are left and those set aside, both in their old order.
+    The same seed gives the same split on every machine. The last example with a label always remains, so fewer than
+    ``count`` examples may be held out.
 
     Example:
-        >>> left, aside = hold_out(["a", "b", "b", "b"], 2, lambda example: example)
-        >>> sorted(left), aside
+        >>> remaining, held_out = hold_out(["a", "b", "b", "b"], 2, lambda example: example)
+        >>> sorted(remaining), held_out
         (['a', 'b'], ['b', 'b'])
     """
     generator = random.Random(seed)  # noqa: S311  # no secret
-    # Of all its methods, random() alone is promised to be the same in every version of Python.
+    # Python guarantees the same sequence in every version for random() only.
     keys = [generator.random() for _ in examples]
-    left = Counter(label for example in examples for label in set(labels(example)))
-    aside: set[int] = set()
+    remaining = Counter(label for example in examples for label in set(labels(example)))
+    held_out: set[int] = set()
     for index in sorted(range(len(examples)), key=keys.__getitem__):
-        if len(aside) == count:
+        if len(held_out) == count:
             break
         own = set(labels(examples[index]))
-        if all(left[label] > 1 for label in own):
-            left.subtract(own)
-            aside.add(index)
+        if all(remaining[label] > 1 for label in own):
+            remaining.subtract(own)
+            held_out.add(index)
     return (
-        [example for index, example in enumerate(examples) if index not in aside],
-        [example for index, example in enumerate(examples) if index in aside],
+        [example for index, example in enumerate(examples) if index not in held_out],
+        [example for index, example in enumerate(examples) if index in held_out],
     )

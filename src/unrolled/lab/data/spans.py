@@ -1,19 +1,19 @@
-"""Spans of tokens, such as the names in a sentence, and the tags that spell them.
+"""Spans of tokens, such as names in a sentence, the tags that spell them, and which tag may follow which.
 
-A token outside of every span has the tag ``O``; the others say the span's kind behind a letter:
+A token outside every span has the tag ``O``. The other tags are a prefix and the type of the span:
 
-- ``IOB1``: ``I-kind``; the first of a span has ``B-kind`` if a span of the same kind ends right before it;
-- ``BIO2``: the first of every span has ``B-kind``, the others ``I-kind``;
-- ``IOBES``: a span of one token has ``S-kind``; of several the first ``B-kind``, the last ``E-kind``, the others
-  ``I-kind``.
+- ``IOB1``: ``I-type``; but ``B-type`` for the first token of a span right after a span of the same type;
+- ``BIO2``: ``B-type`` for the first token of every span, ``I-type`` for the others;
+- ``IOBES``: ``S-type`` for a span of one token; ``B-type`` for the first of several, ``E-type`` for the last,
+  ``I-type`` for the others.
 
-Tags without ``E-`` and ``S-`` are IOB1 or BIO2. They differ in an ``I-`` with no beginning, which begins a span in IOB1
-and is a mistake in BIO2, and in a ``B-`` that IOB1 would not write. A corpus with the one and not the other is IOB1,
-with the other and not the one BIO2; one with neither reads the same in both. A corpus with both has mistakes: it is
-taken for the scheme that leaves fewer of them, BIO2 when there are equally many, and they are reported.
+Tags without ``E-`` and ``S-`` are IOB1 or BIO2. Two things tell these apart: an ``I-`` that begins a span is invalid in
+BIO2, and most ``B-`` are invalid in IOB1. A corpus that contains both has errors. It is read in the scheme in which
+fewer tags are invalid, in BIO2 for a tie, and the errors are reported.
 
 Source:
-    Ramshaw and Marcus (1995), arXiv:cmp-lg/9505040; Tjong Kim Sang and Veenstra (1999), arXiv:cs/9907006.
+    Ramshaw and Marcus (1995), arXiv:cmp-lg/9505040; Tjong Kim Sang and Veenstra (1999), arXiv:cs/9907006; for the
+    transitions Implicit n-grams, appendix E.3.
 """
 
 from __future__ import annotations
@@ -48,32 +48,26 @@ _TAG = re.compile(r"O|[BIES]-\S+")
 
 
 class Span(NamedTuple):
-    """Some tokens in a row."""
+    """The tokens ``[begin, end)``, and the type of the span."""
 
     begin: int
     end: int
-    """Behind the last."""
     kind: str
 
 
 class InvalidTag(NamedTuple):
-    """A tag that cannot be where it is."""
+    """A tag that a scheme does not allow at its position, counted from 0, with what is expected there and why."""
 
     position: int
-    """In the sentence, from 0."""
     expected: str
     hint: str
 
 
 def are_span_tags(found: Iterable[str]) -> bool:
-    """Tell whether tags spell spans, or stand for themselves as parts of speech do.
+    """Tell whether the tags of a corpus spell spans, or stand for themselves as parts of speech do.
 
-    Args:
-        found: the tags of all sentences.
-
-    Returns:
-        Whether there is one such as ``B-PER`` and, beside these, ``O`` or nothing. With ``O`` one of them is enough:
-        what else there is, is then a mistake.
+    They spell spans if one is like ``B-PER`` and all others are too, or if one is like ``B-PER`` and one is ``O``; then
+    any other tag is an error.
     """
     different = set(found)
     spelled = {tag for tag in different if tag != "O" and _TAG.fullmatch(tag)}
@@ -81,14 +75,10 @@ def are_span_tags(found: Iterable[str]) -> bool:
 
 
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
-    """Tell the scheme from the tags of a whole corpus.
+    """Return the scheme of the tags of all sentences.
 
-    Args:
-        sentences: the tags of each.
-
-    Returns:
-        IOBES when there is an ``E-`` or an ``S-``; else IOB1 when more tags ``I-`` have no beginning than tags
-        ``B-`` would be ``I-`` in IOB1; else BIO2.
+    It is IOBES if there is an ``E-`` or ``S-``; IOB1 if more spans begin with ``I-`` than with a ``B-`` that IOB1 does
+    not allow; else BIO2.
     """
     balance = 0
     for sentence in sentences:
@@ -101,22 +91,14 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
 
 
 def find_invalid_tag(sentence: Sequence[str], scheme: Scheme) -> InvalidTag | None:
-    """Find the first tag of a sentence that a scheme does not allow where it is.
-
-    Args:
-        sentence: its tags.
-        scheme: which.
-
-    Returns:
-        What is wrong; None when nothing is.
-    """
+    """Return the first tag of a sentence that the scheme does not allow at its position; None if all are valid."""
     letters = "BIES" if scheme == "IOBES" else "BI"
     before = "O"
     for index, tag in enumerate(sentence):
         if tag != "O" and (not _TAG.fullmatch(tag) or tag[0] not in letters):
             listed = ", ".join(f"{letter}-" for letter in letters)
             return InvalidTag(index, f"O, or {listed} and a type", f"the scheme is {scheme}")
-        if said := _wrong_behind(before, tag, scheme):
+        if said := _invalid_after(before, tag, scheme):
             return InvalidTag(index, *said)
         before = tag
     if scheme == "IOBES" and before[0] in "BI":
@@ -125,37 +107,27 @@ def find_invalid_tag(sentence: Sequence[str], scheme: Scheme) -> InvalidTag | No
     return None
 
 
-def _wrong_behind(before: str, tag: str, scheme: Scheme) -> tuple[str, str] | None:
-    """Say what a tag should be behind another, and why, if it should not be what it is."""
+def _invalid_after(before: str, tag: str, scheme: Scheme) -> tuple[str, str] | None:
+    """Return what is expected after the tag ``before`` and why; None if ``tag`` is valid there."""
     kind, going_on = tag[2:], before[2:]
     new = kind != going_on
     if scheme == "IOBES":
         if before[0] in "BI" and (tag[0] not in "IE" or new):
-            return f"I-{going_on} or E-{going_on} behind {before}", "in IOBES a span of several tokens ends with E-"
+            return f"I-{going_on} or E-{going_on} after {before}", "in IOBES a span of several tokens ends with E-"
         if before[0] in "OES" and tag[0] in "IE":
-            return f"B-{kind} or S-{kind} behind {before}", "in IOBES a span begins with B-, or is S-"
+            return f"B-{kind} or S-{kind} after {before}", "in IOBES a span begins with B-, or is S-"
     elif scheme == "BIO2" and tag[0] == "I" and new:
-        return f"B-{kind} behind {before}", "in BIO2 a span begins with B-, and in IOB1 others would not"
+        return f"B-{kind} after {before}", "in BIO2 every span begins with B-"
     elif scheme == "IOB1" and tag[0] == "B" and new:
-        return f"I-{kind} behind {before}", "in IOB1 a span begins with B- only right behind one of its type"
+        return f"I-{kind} after {before}", "in IOB1 a span begins with B- only right after one of the same type"
     return None
 
 
 def tags_to_spans(sentence: Sequence[str], scheme: Scheme) -> tuple[Span, ...]:
-    """Read the spans that tags spell.
-
-    Args:
-        sentence: the tags.
-        scheme: what they are written in.
-
-    Returns:
-        The spans, from left to right.
-
-    Raises:
-        DataError: when the scheme does not allow these tags; see :func:`find_fault`.
+    """Return the spans that the tags of a sentence spell, from left to right; DataError if a tag is invalid.
 
     Example:
-        >>> spans(["I-PER", "I-PER", "B-PER", "O"], "IOB1")
+        >>> tags_to_spans(["I-PER", "I-PER", "B-PER", "O"], "IOB1")
         (Span(begin=0, end=2, kind='PER'), Span(begin=2, end=3, kind='PER'))
     """
     fault = find_invalid_tag(sentence, scheme)
@@ -175,18 +147,10 @@ def tags_to_spans(sentence: Sequence[str], scheme: Scheme) -> tuple[Span, ...]:
 
 
 def spans_to_tags(found: Sequence[Span], length: int, scheme: Scheme) -> tuple[str, ...]:
-    """Spell spans.
-
-    Args:
-        found: the spans, from left to right, none over another.
-        length: how many tokens the sentence has.
-        scheme: what to write.
-
-    Returns:
-        A tag for each token.
+    """Return the tags of a sentence of ``length`` tokens; the spans are disjoint and ordered.
 
     Example:
-        >>> tags([Span(0, 2, "PER"), Span(2, 3, "PER")], 4, "IOBES")
+        >>> spans_to_tags([Span(0, 2, "PER"), Span(2, 3, "PER")], 4, "IOBES")
         ('B-PER', 'E-PER', 'S-PER', 'O')
     """
     spelled = ["O"] * length
@@ -203,55 +167,27 @@ def spans_to_tags(found: Sequence[Span], length: int, scheme: Scheme) -> tuple[s
 
 
 def convert_tags(sentence: Sequence[str], scheme: Scheme, to: Scheme) -> tuple[str, ...]:
-    """Write the same spans in another scheme.
-
-    Args:
-        sentence: the tags.
-        scheme: what they are written in.
-        to: what to write.
-
-    Returns:
-        The tags; DataError as of :func:`spans`.
-    """
+    """Spell the same spans in another scheme; DataError if a tag is invalid."""
     return spans_to_tags(tags_to_spans(sentence, scheme), len(sentence), to)
 
 
 @dataclass(frozen=True)
 class TagGrammar:
-    """Rules for sequences of n tags."""
+    """Which of n tags may be first, ``after[i][j]``: whether tag j may follow tag i, and which may be last."""
 
     first: tuple[bool, ...]
-    """Which tags may come first, n of them."""
     after: tuple[tuple[bool, ...], ...]
-    """For each tag which may follow it, n of n."""
     last: tuple[bool, ...]
-    """Which tags may come last, n of them."""
 
     @classmethod
     def free(cls, count: int) -> TagGrammar:
-        """Allow every sequence.
-
-        Args:
-            count: n.
-
-        Returns:
-            The rules.
-        """
+        """Allow every sequence of ``count`` tags."""
         every = (True,) * count
         return cls(every, (every,) * count, every)
 
     @classmethod
     def iobes(cls, tags: Sequence[str]) -> TagGrammar:
-        """Allow what spells whole entities.
-
-        Args:
-            tags: their names.
-
-        Returns:
-            The rules.
-
-        Raises:
-            DataError: when a name is none of the scheme's.
+        """Allow the sequences of these tags that spell whole spans; DataError if a tag is not in the scheme IOBES.
 
         Example:
             >>> TagGrammar.iobes(["O", "B-PER", "E-PER"]).after
@@ -260,29 +196,22 @@ class TagGrammar:
         for tag in tags:
             prefix, dash, kind = tag.partition("-")
             if tag != "O" and not (prefix in ("B", "I", "E", "S") and dash and kind):
-                raise DataError(f"{tag!r} is no tag of IOBES; expected O, or B-, I-, E- or S- and a type")
+                raise DataError(f"{tag!r} is not a tag of IOBES; expected O, or B-, I-, E- or S- and a type")
         return cls(
-            first=tuple(_joins("O", tag) for tag in tags),
-            after=tuple(tuple(_joins(before, tag) for tag in tags) for before in tags),
-            last=tuple(_joins(tag, "O") for tag in tags),
+            first=tuple(_may_follow("O", tag) for tag in tags),
+            after=tuple(tuple(_may_follow(before, tag) for tag in tags) for before in tags),
+            last=tuple(_may_follow(tag, "O") for tag in tags),
         )
 
 
-def _joins(before: str, tag: str) -> bool:
-    """Whether a tag may follow another."""
+def _may_follow(before: str, tag: str) -> bool:
+    """Tell whether IOBES allows ``tag`` right after ``before``."""
     if before[0] in "BI":
         return tag[0] in "IE" and tag[1:] == before[1:]
     return tag[0] in "OSB"
 
 
 def iobes_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Complete a set of IOBES tags: a type that is met in one form may be met in all.
-
-    Args:
-        tags: those that were met.
-
-    Returns:
-        O, then the four tags of each type, types in alphabetical order.
-    """
+    """Return ``O`` and the four tags of every type that occurs in ``tags``, types in alphabetical order."""
     kinds = sorted({tag.partition("-")[2] for tag in tags} - {""})
     return ("O", *(f"{prefix}-{kind}" for kind in kinds for prefix in "BIES"))

@@ -1,9 +1,8 @@
-"""A text that need not fit into memory, in numbers: counted in one pass, looked up in another.
+"""Build the vocabulary of a text that may be larger than memory, and look up its tokens: one pass each.
 
-Memory holds a line, some thousand indices and the counts of at most a million different tokens, however long the text
-is. Beyond a million, counts are put aside in sorted runs, which are merged in the end; the indices go to a file. Both
-files are without a name in the folder for temporary files (``TMPDIR``), so that nothing is left of them when their
-owner goes, however it ends.
+Memory holds a line, some thousand indices, and the counts of at most a million different tokens. Beyond a million,
+counts are written to sorted files, which are merged at the end. The indices are written to a file. These files have no
+names in the folder for temporary files (``TMPDIR``), so that the operating system deletes them when the process ends.
 """
 
 from __future__ import annotations
@@ -36,20 +35,16 @@ Count = tuple[str, int]
 def build_vocabulary(
     lines: Iterable[Sequence[str]], *, min_count: int = 1, most: int | None = None, lowercase: bool = False
 ) -> Vocabulary:
-    """Gather the words of a long text, in one pass.
+    """Build the same vocabulary as :meth:`Vocabulary.from_texts`, in one pass over the lines.
 
     Args:
-        lines: its tokens, line by line.
-        min_count: how often a word must occur to be known.
-        most: how many words to know, the most frequent; all of them when left out.
-        lowercase: whether case is ignored.
-
-    Returns:
-        The same vocabulary as :meth:`Vocabulary.from_texts` gives of the same text. ``<unk>`` in the text is the
-        vocabulary's own.
+        lines: The tokens of each line.
+        min_count: How often a word must occur to be included.
+        most: The maximal number of words, the most frequent; None for all.
+        lowercase: Whether to ignore case.
 
     Example:
-        >>> gather([["a", "rose", "is", "a", "<unk>"]], most=2).words
+        >>> build_vocabulary([["a", "rose", "is", "a", "<unk>"]], most=2).words
         ('<pad>', '<unk>', 'a', 'is')
     """
     with count_tokens((token.lower() for token in line) if lowercase else line for line in lines) as counts:
@@ -58,14 +53,9 @@ def build_vocabulary(
 
 @contextmanager
 def count_tokens(lines: Iterable[Iterable[str]], *, at_once: int = _MOST_COUNTED) -> Iterator[Iterator[Count]]:
-    """Count the tokens of a long text.
+    """Count the tokens of a long text, with at most ``at_once`` different tokens in memory.
 
-    Args:
-        lines: its tokens, line by line.
-        at_once: how many different tokens memory may hold.
-
-    Yields:
-        Every token once, and how often it occurs; to be read once, inside the ``with`` block.
+    The context's value yields every token once with its count. It can be read once, inside the ``with`` block.
     """
     with ExitStack() as open_runs:
         runs: list[IO[str]] = []
@@ -73,7 +63,7 @@ def count_tokens(lines: Iterable[Iterable[str]], *, at_once: int = _MOST_COUNTED
         for line in lines:
             counts.update(line)
             if len(counts) > at_once:
-                runs.append(open_runs.enter_context(_put_aside(counts)))
+                runs.append(open_runs.enter_context(_write_sorted(counts)))
                 counts.clear()
         if not runs:
             yield iter(counts.items())
@@ -83,10 +73,10 @@ def count_tokens(lines: Iterable[Iterable[str]], *, at_once: int = _MOST_COUNTED
         yield ((token, sum(count for _, count in same)) for token, same in groupby(merged, key=lambda pair: pair[0]))
 
 
-def _put_aside(counts: Counter[str]) -> IO[str]:
-    """Write counts to a file, tokens in order; JSON, since a token may be a line's end."""
-    with _room():
-        run = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115  # closed by whom it is given to
+def _write_sorted(counts: Counter[str]) -> IO[str]:
+    """Write counts to a file, sorted by token; as JSON, because a token may be a line end."""
+    with _name_full_folder():
+        run = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115  # the caller closes it
         for pair in sorted(counts.items()):
             run.write(json.dumps(pair) + "\n")
         run.seek(0)
@@ -99,22 +89,18 @@ def _read_count(line: str) -> Count:
 
 
 def encode_stream(lines: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Tensor:
-    """Look up a long text, in one pass.
-
-    Args:
-        lines: its tokens, line by line.
-        vocabulary: where to look.
+    """Look up all tokens of a text in one pass.
 
     Returns:
-        The indices of all tokens, one line after the other, shape (tokens,), int32. They lie in a file that is mapped
-        to memory and goes with the tensor; what is written into the tensor does not reach the file.
+        The indices, shape (tokens,), int32. They lie in a file that is mapped to memory and deleted with the tensor;
+        writing into the tensor does not change the file.
 
     Raises:
-        DataError: when the text has no token.
+        DataError: If the text has no token.
 
     Example:
         >>> lines = [["a", "rose"], ["is", "a", "rose"]]
-        >>> index(lines, gather(lines)).tolist()
+        >>> encode_stream(lines, build_vocabulary(lines)).tolist()
         [2, 3, 4, 2, 3]
     """
     with tempfile.TemporaryFile() as file:
@@ -131,17 +117,17 @@ def encode_stream(lines: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Ten
 
 
 def _append(found: array[int], file: IO[bytes]) -> None:
-    with _room():
+    with _name_full_folder():
         file.write(found)
         file.flush()
 
 
 @contextmanager
-def _room() -> Iterator[None]:
-    """Say where there was no room, if there was none."""
+def _name_full_folder() -> Iterator[None]:
+    """Raise an error that names the temporary folder if it cannot be written."""
     try:
         yield
     except OSError as error:
         folder = tempfile.gettempdir()
         reason = error.strerror or error
-        raise FileError(f"{folder}: cannot be written: {reason}; the variable TMPDIR names another folder") from None
+        raise FileError(f"{folder}: cannot be written: {reason}; set the variable TMPDIR to another folder") from None

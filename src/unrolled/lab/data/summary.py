@@ -1,4 +1,4 @@
-"""A corpus in a few words: how large its splits are, and what an example looks like."""
+"""The sizes of a corpus's splits, and its first example as text."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from itertools import islice
 from typing import Any
 
 from unrolled.lab.data.corpus import (
+    END_OF_LINE,
     Brackets,
     Classification,
     Corpus,
     Language,
-    Question,
     Regression,
     Selection,
     Stream,
@@ -24,92 +24,65 @@ __all__ = ["SplitSize", "show_example", "split_size", "split_sizes"]
 
 @dataclass(frozen=True)
 class SplitSize:
-    """How large a split is, counted in two ways."""
+    """The number of examples of a split (of tokens for running text), what they are, and one more count."""
 
     split: str
     count: int
-    """Examples; of running text tokens."""
     what: str
-    """What they are: texts, sentences, words."""
     details: str
-    """What else there is to count in them."""
 
 
-def split_size(split: object) -> int:
-    """Count what a split has.
-
-    Args:
-        split: examples, or running text.
-
-    Returns:
-        How many examples; of running text how many tokens.
-    """
-    return sum(map(len, split)) if isinstance(split, Stream) else len(split)  # type: ignore[arg-type]  # a tuple
+def split_size(split: Any) -> int:
+    """Count the examples of a split; the tokens for running text."""
+    return sum(map(len, split)) if isinstance(split, Stream) else len(split)
 
 
 def split_sizes(corpus: Corpus[Any]) -> tuple[SplitSize, ...]:
-    """Count what a corpus has.
-
-    Args:
-        corpus: of any kind.
-
-    Returns:
-        The sizes of train, dev and test.
-    """
-    return tuple(_size(corpus, name, getattr(corpus, name)) for name in ("train", "dev", "test"))
+    """Count the examples of train, dev and test."""
+    return tuple(
+        SplitSize(name, split_size(getattr(corpus, name)), *_count_details(corpus, getattr(corpus, name)))
+        for name in ("train", "dev", "test")
+    )
 
 
-def _size(corpus: Corpus[Any], name: str, split: Any) -> SplitSize:
-    total = split_size(split)
+def _count_details(corpus: Corpus[Any], split: Any) -> tuple[str, str]:
     match corpus:
         case Language():
-            return SplitSize(name, total, f"{corpus.unit}s", f"{sum(1 for _ in split):,} lines")
+            return f"{corpus.unit}s", f"{sum(1 for _ in split):,} lines"
         case Tagging():
-            return SplitSize(name, total, "sentences", f"{sum(len(each.tokens) for each in split):,} tokens")
+            return "sentences", f"{sum(len(each.tokens) for each in split):,} tokens"
         case Translation():
-            words = [
-                sum(len(side) for side in sides) for sides in zip(*((p.source, p.target) for p in split), strict=True)
-            ]
-            return SplitSize(name, total, "pairs", f"{words[0]:,} words in {words[1]:,}")
+            source, target = (sum(len(getattr(pair, side)) for pair in split) for side in ("source", "target"))
+            return "pairs", f"{source:,} words in {target:,}"
         case Selection():
             answered = sum(question.answered for question in split)
             candidates = sum(len(question.candidates) for question in split)
-            return SplitSize(name, total, "questions", f"{answered:,} with a right answer, {candidates:,} candidates")
+            return "questions", f"{answered:,} with a right answer, {candidates:,} candidates"
         case Brackets():
-            return SplitSize(name, total, "strings", f"{sum(map(len, split)) + total:,} symbols with the ends")
+            return "strings", f"{sum(map(len, split)) + len(split):,} symbols with the ends"
         case Classification():
-            shares = [sum(each.label == label for each in split) for label in range(len(corpus.labels))]
-            listed = ", ".join(f"{amount:,} {label}" for label, amount in zip(corpus.labels, shares, strict=True))
-            return SplitSize(name, total, "texts", listed if len(shares) <= 5 else f"{len(shares)} classes")
-    return SplitSize(name, total, "texts", f"{sum(len(each.tokens) for each in split):,} tokens")
+            counts = [sum(each.label == label for each in split) for label in range(len(corpus.labels))]
+            listed = ", ".join(f"{count:,} {label}" for label, count in zip(corpus.labels, counts, strict=True))
+            return "texts", listed if len(counts) <= 5 else f"{len(counts)} classes"
+    return "texts", f"{sum(len(each.tokens) for each in split):,} tokens"
 
 
 def show_example(corpus: Corpus[Any]) -> str:
-    """Show the first training example.
-
-    Args:
-        corpus: of any kind.
-
-    Returns:
-        It, in a line or a few.
-    """
-    match corpus:
-        case Language():
-            lines = (
-                "".join(line) if corpus.unit == "character" and "<eos>" not in line else " ".join(line)
-                for line in corpus.train
-            )
-            return "\n".join(islice((line.rstrip("\n") for line in lines if line.strip() not in ("", "<eos>")), 3))
-        case Brackets():
-            return " ".join(map(str, corpus.train[0]))
+    """Show the first training example; three lines of running text, and a question that has an answer."""
+    if isinstance(corpus, Language):
+        return _first_lines(corpus)
     first = corpus.train[0]
     match corpus:
+        case Brackets():
+            return " ".join(map(str, first))
         case Tagging():
             return " ".join(f"{token}/{tag}" for token, tag in zip(first.tokens, first.tags, strict=True))
         case Translation():
             return f"{' '.join(first.source)}\n{' '.join(first.target)}"
         case Selection():
-            return _question(next((question for question in corpus.train if question.answered), first))
+            question = next((question for question in corpus.train if question.answered), first)
+            answer = next((each for each in question.candidates if each.right), question.candidates[0])
+            return f"{' '.join(question.tokens)}\n{' '.join(answer.tokens)}"
         case Regression():
             return f"{' '.join(first.tokens)}\n{first.rating:g}"
         case Classification():
@@ -117,6 +90,9 @@ def show_example(corpus: Corpus[Any]) -> str:
     return " ".join(first.tokens)
 
 
-def _question(question: Question) -> str:
-    answer = next((each for each in question.candidates if each.right), question.candidates[0])
-    return f"{' '.join(question.tokens)}\n{' '.join(answer.tokens)}"
+def _first_lines(corpus: Language) -> str:
+    lines = (
+        "".join(line) if corpus.unit == "character" and END_OF_LINE not in line else " ".join(line)
+        for line in corpus.train
+    )
+    return "\n".join(islice((line.rstrip("\n") for line in lines if line.strip() not in ("", END_OF_LINE)), 3))

@@ -1,4 +1,4 @@
-"""Finding data files and reading their lines, plain or packed."""
+"""Find data files, and read their lines; a file may be compressed with xz or gzip."""
 
 from __future__ import annotations
 
@@ -13,46 +13,47 @@ from typing import Any, BinaryIO
 from unrolled.errors import DataError, FileError, UsageError
 
 __all__ = [
+    "BROKEN_COMPRESSION",
+    "DECOMPRESSORS",
     "FOLDER_VARIABLE",
     "LONGEST_LINE",
     "find_file",
     "iter_lines",
     "malformed",
-    "read_lines",
     "without_compression",
 ]
 
 FOLDER_VARIABLE = "UNROLLED_DATA"
 LONGEST_LINE = 4 * 2**20
-"""The most bytes a line may have: three hundred times the longest film review; the memory that reading needs."""
-_OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
+"""The maximal number of bytes of a line: 300 times the longest film review. It limits the memory that reading needs."""
+DECOMPRESSORS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
+"""How to open a compressed file, by its suffix."""
+BROKEN_COMPRESSION = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
+"""What Python raises for a file that is truncated, or not compressed as its suffix says."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SHOWN = 40
 
 
 def find_file(name: str, folder: Path | None = None) -> Path:
-    """Find a data file: plain, or packed with xz or gzip.
+    """Return the first of ``name``, ``name.xz`` and ``name.gz`` that exists in the data folder.
 
     Args:
-        name: its path inside the data folder, without the packing's suffix: ``"sst/train.txt"``.
-        folder: the data folder; the environment variable ``UNROLLED_DATA`` when left out.
-
-    Returns:
-        The path of the first of ``name``, ``name.xz`` and ``name.gz`` that exists.
+        name: A path inside the data folder: ``"sst/train.txt"``.
+        folder: The data folder; the environment variable ``UNROLLED_DATA`` if None.
 
     Raises:
-        UsageError: when no folder was named.
-        FileError: when the folder holds none of the three.
+        UsageError: If no data folder is given.
+        FileError: If the folder contains none of the three files.
     """
     if folder is None:
         variable = os.environ.get(FOLDER_VARIABLE)
         if not variable:
             raise UsageError(
-                f"no data folder; expected --data-dir, or the variable {FOLDER_VARIABLE}, "
-                f"to name the folder that holds {name}"
+                f"no data folder; pass --data-dir, or set the variable {FOLDER_VARIABLE}, "
+                f"to the folder that contains {name}"
             )
         folder = Path(variable)
-    for suffix in ("", *_OPENERS):
+    for suffix in ("", *DECOMPRESSORS):
         path = folder / (name + suffix)
         if path.is_file():
             return path
@@ -60,94 +61,54 @@ def find_file(name: str, folder: Path | None = None) -> Path:
 
 
 def without_compression(path: Path) -> Path:
-    """Name a file as it is called unpacked.
-
-    Args:
-        path: ``train.tsv.xz``, ``train.tsv``.
-
-    Returns:
-        The path without ``.xz`` or ``.gz``: ``train.tsv``.
-    """
-    return path.with_suffix("") if path.suffix in _OPENERS else path
+    """Remove a suffix ``.xz`` or ``.gz``: ``train.tsv.xz`` becomes ``train.tsv``."""
+    return path.with_suffix("") if path.suffix in DECOMPRESSORS else path
 
 
 def malformed(path: Path, line: int, expected: str, found: str, hint: str) -> DataError:
-    """Say on one line what is wrong with a line of a file.
-
-    Args:
-        path: the file.
-        line: the line's number, from 1.
-        expected: what should stand there.
-        found: what does; cut off when it is long.
-        hint: how to mend it.
-
-    Returns:
-        The error, to be raised.
-    """
+    """Return an error of one line; ``found`` is shortened to 40 characters."""
     if len(found) > _SHOWN:
         found = found[: _SHOWN - 1] + "…"
     return DataError(f"{path}:{line}: expected {expected}, found {found}; {hint}")
 
 
 def iter_lines(path: Path) -> Iterator[str]:
-    r"""Read a UTF-8 text file line by line, without the lines' ends, in the memory that one line needs.
+    r"""Read a UTF-8 text file, plain or compressed, line by line; memory holds one line.
 
-    Lines end at ``\n`` or ``\r\n`` alone: texts hold other characters that ``str.splitlines`` would break at
-    (U+0085, U+2028). A byte-order mark at the file's beginning is no part of the text.
-
-    Args:
-        path: a plain file, or one packed as its suffix ``.xz`` or ``.gz`` says.
+    Lines end at ``\n`` or ``\r\n`` only, because texts contain other characters at which ``str.splitlines`` would
+    break (U+0085, U+2028). A byte-order mark at the beginning of the file is ignored.
 
     Yields:
-        Each line; nothing for an empty file.
+        Each line without its end.
 
     Raises:
-        FileError: when the file cannot be opened or read.
-        DataError: when it is truncated, not packed as its suffix says, not UTF-8, or holds a NUL or a line longer
+        FileError: If the file cannot be opened or read.
+        DataError: If it is truncated, not compressed as its suffix says, not UTF-8, or contains a NUL or a line longer
             than ``LONGEST_LINE``.
     """
-    opener: Callable[..., Any] = _OPENERS.get(path.suffix, Path.open)
+    opener: Callable[..., Any] = DECOMPRESSORS.get(path.suffix, Path.open)
     number = 1
     try:
         with opener(path, "rb") as file:
             while raw := _read_line(file, path, number):
                 yield _decode(raw, path, number)
                 number += 1
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
-        hint = "fetch or pack it again"
+    except BROKEN_COMPRESSION as error:
+        hint = "download or compress it again"
         raise malformed(path, number, f"a whole {path.suffix} file", str(error).rstrip("."), hint) from None
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def read_lines(path: Path) -> list[str]:
-    """Read all lines of a UTF-8 text file at once; see :func:`iter_lines`.
-
-    Args:
-        path: a plain file, or one packed as its suffix ``.xz`` or ``.gz`` says.
-
-    Returns:
-        The lines; an empty file has none.
-    """
-    return list(iter_lines(path))
-
-
 def _read_line(file: BinaryIO, path: Path, number: int) -> bytes:
-    """Read one line with its end; nothing at the file's end."""
     raw = file.readline(LONGEST_LINE + 1)
     if len(raw) > LONGEST_LINE:
-        raise malformed(
-            path,
-            number,
-            f"a line of at most {LONGEST_LINE:,} bytes",
-            "a longer one",
-            "are its line ends missing, or is it no text?",
-        )
+        expected, hint = f"a line of at most {LONGEST_LINE:,} bytes", "check the line ends, and that it is a text file"
+        raise malformed(path, number, expected, "a longer one", hint)
     return raw
 
 
 def _decode(raw: bytes, path: Path, number: int) -> str:
-    r"""Make text of a line: without byte-order mark, ``\n`` and ``\r\n``."""
     if number == 1:
         raw = raw.removeprefix(_BYTE_ORDER_MARK)
     try:
@@ -157,5 +118,5 @@ def _decode(raw: bytes, path: Path, number: int) -> str:
         raise malformed(path, number, "UTF-8 text", found, "save the file with the encoding UTF-8") from None
     if "\0" in line:
         found = f"a NUL at column {line.index(chr(0)) + 1}"
-        raise malformed(path, number, "text", found, "the file is damaged, or no text")
+        raise malformed(path, number, "text", found, "the file is damaged, or is not a text file")
     return line.removesuffix("\n").removesuffix("\r")

@@ -1,14 +1,14 @@
-"""Sentences to tokens, in the manner of the treebanks: ``don't`` -> ``do n't``, punctuation apart.
+"""Split text into tokens, in the manner of the treebanks: ``don't`` becomes ``do n't``, punctuation is split off.
 
-A network knows the words it was trained on, so a typed sentence must be cut as its training text was. The
-Penn Treebank's conventions (kept by the Stanford Sentiment Treebank) are:
+A model knows the words of its training text, so a typed sentence must be split as that text was. The conventions of
+the Penn Treebank, which the Stanford Sentiment Treebank keeps, are:
 
-- negations and clitics are tokens of their own: ``is n't``, ``ca n't``, ``it 's``, ``they 're``, ``we 'll``;
-- punctuation is cut off, but ``...``, ``--``, titles (``Mr.``), hyphens and slashes inside words, and numbers
-  (``1,000.50``) stay whole;
-- a quotation opens with back-ticks, two or one, and closes with apostrophes.
+- Negations and clitics are tokens of their own: ``is n't``, ``ca n't``, ``it 's``, ``they 're``, ``we 'll``.
+- Punctuation is split off, except ``...``, ``--``, titles (``Mr.``), hyphens and slashes inside words, and numbers
+  (``1,000.50``).
+- An opening quotation mark becomes one or two back-ticks, a closing one becomes one or two apostrophes.
 
-Text that is cut already comes back as it was, but for a few abbreviations.
+Text that is already split stays as it is, except for a few abbreviations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from unrolled.errors import DataError
 
-__all__ = ["CUT_ALREADY", "ENTITY_MARKERS", "line_tokeniser", "split_at_spaces", "tokenise", "tokenise_marked"]
+__all__ = ["ENTITY_MARKERS", "line_tokeniser", "split_at_spaces", "tokenise", "tokenise_marked"]
 
 _TITLES = r"(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc)\."
 _DOTTED = r"(?:[a-z]\.){2,}"
@@ -33,21 +33,14 @@ _TOKEN = re.compile(
     rf"|{_WORD}|\S",
     re.IGNORECASE,
 )
-# Words that treebanks cut although nothing between the parts says so.
+# Words that treebanks split although no sign separates the parts.
 _JOINED = re.compile(r"(can)(not)|(gon|wan)(na)|(got)(ta)", re.IGNORECASE)
 _CLITIC_END = re.compile(rf"(.+?)(n't|{_CLITICS})", re.IGNORECASE)
 _OPENING_QUOTE = re.compile(rf"(?<!\S)(?!{_ELISIONS}|{_CLITICS}\b)'(?=\w)", re.IGNORECASE)
 
 
 def tokenise(sentence: str) -> list[str]:
-    """Cut a sentence as the treebanks do.
-
-    Args:
-        sentence: text as people type it, or tokens with spaces between them.
-
-    Returns:
-        The tokens, their case kept. An empty sentence has none.
-    """
+    """Split a sentence, typed or already split at spaces, into tokens. Their case is kept."""
     sentence = _OPENING_QUOTE.sub("`", sentence.replace("’", "'"))
     words: list[str] = []
     quoted = False
@@ -56,14 +49,14 @@ def tokenise(sentence: str) -> list[str]:
             quoted = not quoted
             words.append("``" if quoted else "''")
         else:
-            words += _cut(word)
+            words += _split_clitics(word)
     return words
 
 
-# Frequent words are cut once, and are one string in memory however often they occur.
+# The cache splits frequent words once and keeps one string for all their occurrences.
 @lru_cache(maxsize=2**16)
-def _cut(word: str) -> tuple[str, ...]:
-    """Cut a word that is several tokens: ``cannot`` -> ``can not``, ``couldn't've`` -> ``could n't 've``."""
+def _split_clitics(word: str) -> tuple[str, ...]:
+    """Split a word that is several tokens: ``cannot`` -> ``can not``, ``couldn't've`` -> ``could n't 've``."""
     if parts := _JOINED.fullmatch(word):
         return tuple(filter(None, parts.groups()))
     clitics: list[str] = []
@@ -73,60 +66,41 @@ def _cut(word: str) -> tuple[str, ...]:
     return (word, *clitics)
 
 
-CUT_ALREADY = frozenset({"tok", "tokens", "bpe"})
-"""What the name of a file says whose tokens are separated by spaces: ``train.tok.de``, ``wiki.test.tokens``."""
+_TOKENISED = frozenset({"tok", "tokens", "bpe"})  # train.tok.de, wiki.test.tokens
 
 
 def split_at_spaces(line: str) -> list[str]:
-    """Cut a line at its spaces alone: other white space (a no-break space) may be part of a token.
-
-    Args:
-        line: without its end.
-
-    Returns:
-        The tokens.
-    """
+    """Split a line at its plain spaces only: other white space, such as a no-break space, may be part of a token."""
     return [token for token in line.split(" ") if token]
 
 
 def line_tokeniser(path: Path) -> Callable[[str], list[str]]:
-    """Choose how to cut the lines of a file.
+    """Choose the tokeniser for the lines of a file by the file's name.
 
-    Args:
-        path: its name tells.
-
-    Returns:
-        :func:`at_spaces` when a part of the name is one of :data:`CUT_ALREADY`, else
-        :func:`~unrolled.lab.data.tokenise.tokenise`.
+    It is :func:`split_at_spaces` if a part of the name is ``tok``, ``tokens`` or ``bpe``, else :func:`tokenise`.
 
     Example:
-        >>> cutter(Path("train.tok.de"))("that 's <unk>"), cutter(Path("train.de"))("that's it.")
+        >>> line_tokeniser(Path("train.tok.de"))("that 's <unk>"), line_tokeniser(Path("train.de"))("that's it.")
         (['that', "'s", '<unk>'], ['that', "'s", 'it', '.'])
     """
-    return tokenise if CUT_ALREADY.isdisjoint(path.name.split(".")) else split_at_spaces
+    return tokenise if _TOKENISED.isdisjoint(path.name.split(".")) else split_at_spaces
 
 
 ENTITY_MARKERS = ("<e1>", "</e1>", "<e2>", "</e2>")
 _ORDERS = (ENTITY_MARKERS, (*ENTITY_MARKERS[2:], *ENTITY_MARKERS[:2]))
 _MARKER = re.compile("|".join(ENTITY_MARKERS))
-# The tokeniser cuts markers to pieces, so it is shown one sign for each, of those that Unicode leaves to us.
+# The tokeniser would split a marker, so it sees one character of Unicode's private use area in its place.
 _SIGNS = {marker: chr(0xE000 + index) for index, marker in enumerate(ENTITY_MARKERS)}
 _MARKERS = {sign: marker for marker, sign in _SIGNS.items()}
 _NO_SIGNS = str.maketrans(dict.fromkeys(_MARKERS, " "))
 
 
 def tokenise_marked(text: str) -> tuple[str, ...]:
-    """Cut a text with two marked entities into tokens, each marker a token of its own.
-
-    Args:
-        text: with ``<e1>…</e1>`` and ``<e2>…</e2>`` in it, in either order.
-
-    Returns:
-        The tokens.
+    """Split a text that marks two entities with ``<e1>…</e1>`` and ``<e2>…</e2>``; each marker is a token.
 
     Raises:
-        DataError: when a marker is missing, repeated, misplaced, or has no word in it; the text says what was
-            expected and found, but not where.
+        DataError: If a marker is missing, repeated or misplaced, or encloses no word. The error does not say where the
+            text comes from.
     """
     markers = tuple(_MARKER.findall(text))
     if markers not in _ORDERS:

@@ -1,4 +1,4 @@
-"""Words and their indices."""
+"""A vocabulary: the words that a model knows, and their indices."""
 
 from __future__ import annotations
 
@@ -25,11 +25,16 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words a network knows: 0 is padding, 1 any word it does not know.
+    """The words that a model knows. Index 0 is padding, index 1 stands for every unknown word.
 
     Args:
-        words: all words by index, ``<pad>`` and ``<unk>`` first.
-        lowercase: whether words are lower-cased before they are looked up.
+        words: All words in the order of their indices; the first two are ``<pad>`` and ``<unk>``.
+        lowercase: Whether tokens are lower-cased before they are looked up.
+
+    Example:
+        >>> vocabulary = Vocabulary.from_texts([["a", "rose", "is", "a", "rose"]])
+        >>> vocabulary.encode(["a", "red", "rose"])
+        [2, 1, 3]
     """
 
     words: tuple[str, ...]
@@ -40,19 +45,16 @@ class Vocabulary:
             raise DataError(f"a vocabulary begins with {list(self.words[:2])}; expected {list(_SPECIAL)}")
         if len(self._indices) != len(self.words):
             twice = Counter(self.words).most_common(1)[0][0]
-            raise DataError(f"the word {twice!r} stands twice in a vocabulary; expected every word once")
+            raise DataError(f"a vocabulary contains the word {twice!r} twice; expected every word once")
 
     @classmethod
     def from_texts(cls, texts: Iterable[Sequence[str]], *, min_count: int = 1, lowercase: bool = False) -> Vocabulary:
-        """Gather the words of a corpus, the frequent first; equally frequent ones in alphabetical order.
+        """Collect the words of a corpus, the most frequent first, ties in alphabetical order.
 
         Args:
-            texts: the tokens of each text.
-            min_count: how often a word must occur to be known.
-            lowercase: whether case is ignored.
-
-        Returns:
-            The vocabulary; the same for the same counts, whatever the texts' order.
+            texts: The tokens of each text. Their order does not matter.
+            min_count: How often a word must occur to be included.
+            lowercase: Whether to ignore case.
         """
         counts: Counter[str] = Counter()
         for tokens in texts:
@@ -68,19 +70,16 @@ class Vocabulary:
         most: int | None = None,
         lowercase: bool = False,
     ) -> Vocabulary:
-        """Gather the words of a corpus that was counted, the frequent first; equals in alphabetical order.
+        """Order words by their counts, the most frequent first, ties in alphabetical order.
 
         Args:
-            counts: every word once, lower-cased where case is ignored, and how often it occurs.
-            min_count: how often a word must occur to be known.
-            most: how many words to know, the most frequent; all of them when left out.
-            lowercase: whether case is ignored.
-
-        Returns:
-            The vocabulary; the same for the same counts, whatever their order.
+            counts: Every word once, lower-cased if ``lowercase``, and how often it occurs.
+            min_count: How often a word must occur to be included.
+            most: The maximal number of words; None for all.
+            lowercase: Whether case was ignored.
 
         Raises:
-            UsageError: when ``min_count`` or ``most`` is not positive.
+            UsageError: If ``min_count`` or ``most`` is not positive.
         """
         if min_count < 1:
             raise UsageError(f"min_count is {min_count}; expected 1 or more")
@@ -101,35 +100,18 @@ class Vocabulary:
         return isinstance(token, str) and self._index(token) > UNKNOWN
 
     def _index(self, token: str) -> int:
-        # a text that says "<pad>" means no padding: it is a word we do not know
+        # a "<pad>" in a text is not padding: it is an unknown word
         return max(UNKNOWN, self._indices.get(token.lower() if self.lowercase else token, UNKNOWN))
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Look up tokens.
-
-        Args:
-            tokens: the words of a text.
-
-        Returns:
-            Their indices; 1 for each that is not known.
-        """
+        """Return the indices of tokens; 1 for an unknown token."""
         indices = self._indices
         folded = (token.lower() for token in tokens) if self.lowercase else tokens
-        # `or`: as above, but a language model looks up a hundred million tokens
+        # `or` does what _index does, but faster: a language model looks up a hundred million tokens
         return [indices.get(token) or UNKNOWN for token in folded]
 
     def decode(self, indices: Iterable[int]) -> list[str]:
-        """Give the words at these indices.
-
-        Args:
-            indices: whole numbers from 0 to ``len(self) - 1``.
-
-        Returns:
-            The words.
-
-        Raises:
-            UsageError: when an index has no word.
-        """
+        """Return the words at these indices; UsageError if an index has no word."""
         words = []
         for index in indices:
             if not 0 <= index < len(self.words):
@@ -138,37 +120,16 @@ class Vocabulary:
         return words
 
     def unknown(self, tokens: Iterable[str]) -> tuple[str, ...]:
-        """Name the tokens that the vocabulary does not know.
-
-        Args:
-            tokens: the words of a text.
-
-        Returns:
-            Those read as ``<unk>``, each once, in order of appearance.
-        """
+        """Return the unknown tokens, each once, in the order of appearance."""
         return tuple(dict.fromkeys(token for token in tokens if self._index(token) == UNKNOWN))
 
     def to_record(self) -> dict[str, Any]:
-        """Give the vocabulary in JSON's types.
-
-        Returns:
-            What :meth:`from_record` takes back.
-        """
+        """Return the vocabulary as a record that JSON can store."""
         return {"format": _FORMAT, "version": _VERSION, "lowercase": self.lowercase, "words": list(self.words)}
 
     @classmethod
     def from_record(cls, record: object) -> Vocabulary:
-        """Make a vocabulary of what :meth:`to_record` gave.
-
-        Args:
-            record: read from a file that may have been touched since.
-
-        Returns:
-            The vocabulary.
-
-        Raises:
-            DataError: when it is not a vocabulary of ours.
-        """
+        """Return the vocabulary of a record of :meth:`to_record`; DataError if it is not such a record."""
         if not isinstance(record, dict) or record.get("format") != _FORMAT:
             raise DataError(f'not a vocabulary of ours; expected JSON with "format": "{_FORMAT}"')
         if record.get("version") != _VERSION:
@@ -181,14 +142,7 @@ class Vocabulary:
         return cls(tuple(words), lowercase)
 
     def save(self, path: Path) -> None:
-        """Write the vocabulary as JSON.
-
-        Args:
-            path: the file to write.
-
-        Raises:
-            FileError: when it cannot be written.
-        """
+        """Write the vocabulary as JSON; FileError if the file cannot be written."""
         try:
             path.write_text(json.dumps(self.to_record(), ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
         except OSError as error:
@@ -198,15 +152,9 @@ class Vocabulary:
     def load(cls, path: Path) -> Vocabulary:
         """Read a vocabulary that :meth:`save` wrote.
 
-        Args:
-            path: the JSON file.
-
-        Returns:
-            The vocabulary.
-
         Raises:
-            FileError: when the file cannot be read.
-            DataError: when it is truncated or not a vocabulary of ours.
+            FileError: If the file cannot be read.
+            DataError: If it is truncated or is not a vocabulary.
         """
         try:
             record: Any = json.loads(path.read_text(encoding="utf-8"))

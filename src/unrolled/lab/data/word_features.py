@@ -1,15 +1,19 @@
-r"""How many words two texts share, and how rare these are.
+r"""Features of words beside their indices: the shape of a word, and the words that two texts share.
+
+The overlap of a question q and a sentence a has three features:
 
 .. math:: \frac{|q \cap a|}{|q|}, \qquad
     \frac{\sum_{w \in q \cap a} \mathrm{idf}(w)}{\sum_{w \in q} \mathrm{idf}(w)}, \qquad \log |a|, \qquad
     \mathrm{idf}(w) = \log \frac{N + 1}{n_w + 1}
 
-q and a are sets of words in the first two, without regard to case; the length is counted with repeats. n_w of the N
-training sentences have the word w, which may be none: a name that nobody has seen weighs most.
+In the first two, q and a are sets of words, and case is ignored. The length in the third counts every token. n_w of
+the N training sentences contain the word w; n_w may be 0, so an unseen name has the highest weight.
 
 Source:
-    Yang, Yih and Meek (2015), https://aclanthology.org/D15-1237, section 4: "word count" and "weighted word count";
-    they too add the lengths. The two are shares here, so that questions of any length compare.
+    Yang, Yih and Meek (2015), https://aclanthology.org/D15-1237, section 4: "word count" and "weighted word count",
+    with the lengths. Here the two are shares, so that questions of different lengths are comparable.
+    Collobert et al. (2011), Natural Language Processing (Almost) from Scratch, arXiv:1103.0398, section 3.1.2: the
+    shape is their "caps" feature, with classes for digits.
 """
 
 from __future__ import annotations
@@ -24,96 +28,12 @@ from unrolled.errors import DataError
 
 __all__ = ["SHAPES", "WordOverlap", "word_shape"]
 
-
-@dataclass(frozen=True)
-class WordOverlap:
-    """What is known of words' rarity."""
-
-    sentences: int
-    """N."""
-    counts: Mapping[str, int]
-    """n_w, of every word that occurs, lower-cased."""
-
-    feature_count = 3
-    """How many numbers :meth:`features` gives."""
-
-    @classmethod
-    def from_sentences(cls, sentences: Iterable[Sequence[str]]) -> Self:
-        """Count in how many sentences each word occurs.
-
-        Args:
-            sentences: their tokens.
-
-        Returns:
-            The counts.
-        """
-        counts: Counter[str] = Counter()
-        total = 0
-        for total, tokens in enumerate(sentences, start=1):  # noqa: B007  # how many there were
-            counts.update({token.lower() for token in tokens})
-        return cls(total, dict(sorted(counts.items())))
-
-    def features(self, question: Sequence[str], sentence: Sequence[str]) -> tuple[float, float, float]:
-        """Compare two texts.
-
-        Args:
-            question: the tokens of q, at least one.
-            sentence: the tokens of a, at least one.
-
-        Returns:
-            The share of shared words, their share weighed by rarity, and the logarithm of a's length.
-        """
-        asked, read = ({token.lower() for token in tokens} for tokens in (question, sentence))
-        shared = asked & read
-        whole = sum(map(self._rarity, sorted(asked)))
-        # every word of the question is in every sentence: none of them is worth anything
-        weighed = sum(map(self._rarity, sorted(shared))) / whole if whole else 0.0
-        return len(shared) / len(asked), weighed, math.log(len(sentence))
-
-    def _rarity(self, word: str) -> float:
-        return math.log((self.sentences + 1) / (self.counts.get(word, 0) + 1))
-
-    def to_record(self) -> dict[str, Any]:
-        """Give the counts in JSON's types.
-
-        Returns:
-            What :meth:`from_record` takes back.
-        """
-        return {"sentences": self.sentences, "counts": dict(self.counts)}
-
-    @classmethod
-    def from_record(cls, record: object) -> Self:
-        """Take back what :meth:`to_record` gave.
-
-        Args:
-            record: read from a file that may have been touched since.
-
-        Returns:
-            The counts.
-
-        Raises:
-            DataError: when these are no counts.
-        """
-        match record:
-            case {"sentences": int(sentences), "counts": dict(counts)} if all(
-                isinstance(count, int) and 0 < count <= sentences for count in counts.values()
-            ):
-                return cls(sentences, counts)
-        raise DataError(f'overlap is {str(record)[:40]}; expected "sentences" and the "counts" of words in them')
-
-
 SHAPES = ("", "lower", "Capital", "UPPER", "miXed", "1985", "b4", ".")
-"""An example of each shape by its index; 0 is padding."""
+"""An example of each word shape, by its index; 0 is padding."""
 
 
 def word_shape(token: str) -> int:
-    """Tell a token's shape.
-
-    Args:
-        token: as it is written.
-
-    Returns:
-        An index into :data:`SHAPES`, from 1 on.
+    """Return the index in :data:`SHAPES` of a token's shape, from 1 on; pass the token with its case.
 
     Example:
         >>> [SHAPES[word_shape(token)] for token in ("Ms.", "EU", "of", "22-year-old", "3,000", "-")]
@@ -133,3 +53,50 @@ def word_shape(token: str) -> int:
     else:
         shape = "miXed"
     return SHAPES.index(shape)
+
+
+@dataclass(frozen=True)
+class WordOverlap:
+    """The overlap of two texts, with the document frequencies of the training sentences."""
+
+    sentences: int
+    """The number of training sentences, N."""
+    counts: Mapping[str, int]
+    """In how many sentences each lower-cased word occurs, n_w."""
+
+    feature_count = 3
+
+    @classmethod
+    def from_sentences(cls, sentences: Iterable[Sequence[str]]) -> Self:
+        """Count in how many sentences each word occurs."""
+        counts: Counter[str] = Counter()
+        total = 0
+        for total, tokens in enumerate(sentences, start=1):  # noqa: B007  # the number of sentences
+            counts.update({token.lower() for token in tokens})
+        return cls(total, dict(sorted(counts.items())))
+
+    def features(self, question: Sequence[str], sentence: Sequence[str]) -> tuple[float, float, float]:
+        """Return the share of shared words, this share weighted by idf, and the logarithm of the sentence's length."""
+        asked, read = ({token.lower() for token in tokens} for tokens in (question, sentence))
+        shared = asked & read
+        whole = sum(map(self._idf, sorted(asked)))
+        # whole is 0 if every word of the question is in every training sentence
+        weighted = sum(map(self._idf, sorted(shared))) / whole if whole else 0.0
+        return len(shared) / len(asked), weighted, math.log(len(sentence))
+
+    def _idf(self, word: str) -> float:
+        return math.log((self.sentences + 1) / (self.counts.get(word, 0) + 1))
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the counts as a record that JSON can store."""
+        return {"sentences": self.sentences, "counts": dict(self.counts)}
+
+    @classmethod
+    def from_record(cls, record: object) -> Self:
+        """Return the counts of a record of :meth:`to_record`; DataError if it is not such a record."""
+        match record:
+            case {"sentences": int(sentences), "counts": dict(counts)} if all(
+                isinstance(count, int) and 0 < count <= sentences for count in counts.values()
+            ):
+                return cls(sentences, counts)
+        raise DataError(f'overlap is {str(record)[:40]}; expected "sentences" and the "counts" of words in them')

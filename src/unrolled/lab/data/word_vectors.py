@@ -1,10 +1,10 @@
-"""Word vectors from text files, as GloVe and word2vec write them: a word and its numbers on a line.
+"""Read word vectors from text files in the formats of GloVe and word2vec: a word and its numbers on each line.
 
-Only the vectors of a vocabulary's words are kept, so memory holds these and a line, however long the file.
+Memory holds a line and the vectors of the vocabulary's words only.
 
-- word2vec's files begin with a line of two numbers, how many words and how long a vector; GloVe's do not.
-- Words may have spaces (``. . .`` in GloVe 840B): the numbers are counted from the line's end.
-- A word that stands twice has its first vector.
+- The first line of a word2vec file is a header: the number of words and the size of a vector. GloVe has none.
+- A word may contain spaces (``. . .`` in GloVe 840B), so the numbers are counted from the end of the line.
+- If a word occurs twice, its first vector is used.
 
 Source:
     Pennington, Socher and Manning (2014), GloVe. https://aclanthology.org/D14-1162
@@ -27,30 +27,27 @@ __all__ = ["WordVectors", "read_vectors"]
 
 
 class WordVectors(NamedTuple):
-    """The vectors of a vocabulary's words, as far as a file has them."""
+    """The vectors of a vocabulary's words."""
 
     matrix: Tensor
-    """Shape (words, size), float32; zero where the file has none."""
+    """Shape (words, size), float32; zero for a word without a vector."""
     found: Tensor
-    """Which words the file has, shape (words,), bool."""
+    """Which words have a vector, shape (words,), bool."""
 
 
 def read_vectors(path: Path, vocabulary: Vocabulary, size: int | None = None) -> WordVectors:
-    """Read the vectors of the words that a network knows.
+    """Read the vectors of a vocabulary's words from a file, plain or compressed.
 
-    A word that the file has in lower case alone takes that vector.
+    A word whose lower-cased form only is in the file takes that vector.
 
     Args:
-        path: the file, plain or packed with xz or gzip.
-        vocabulary: the words; ``<pad>`` and ``<unk>`` have no vector.
-        size: how long a vector should be; as long as the first one when left out.
-
-    Returns:
-        The vectors, and which words have one.
+        path: A text file in the format of GloVe or word2vec.
+        vocabulary: The words; ``<pad>`` and ``<unk>`` have no vector.
+        size: The expected size of a vector; None for the size of the first one.
 
     Raises:
-        DataError: when a line has not as many numbers as it should, or none that can be read; with file and line.
-        NonFiniteError: when a number is NaN or infinite.
+        DataError: If a line has the wrong number of numbers, or one that cannot be read; with file and line.
+        NonFiniteError: If a number is NaN or infinite.
 
     Example:
         >>> read_vectors(Path("glove.6B.50d.txt"), vocabulary).matrix.shape  # doctest: +SKIP
@@ -63,7 +60,7 @@ def read_vectors(path: Path, vocabulary: Vocabulary, size: int | None = None) ->
     for word, index in indices.items():
         folded.setdefault(word.lower(), []).append(index)
     for number, line in enumerate(iter_lines(path), start=1):
-        line = line.rstrip(" ")  # word2vec ends its lines with one
+        line = line.rstrip(" ")  # lines of word2vec end with a space
         if number == 1:
             header = _header(line)
             length = header or _first_length(path, line)
@@ -74,7 +71,7 @@ def read_vectors(path: Path, vocabulary: Vocabulary, size: int | None = None) ->
                 continue
         if matrix is None:
             matrix = np.zeros((len(vocabulary), length), dtype=np.float32)
-        word, numbers = _cut(path, number, line, length)
+        word, numbers = _split_line(path, number, line, length)
         places = [index for index in folded.get(word, ()) if not found[index]]
         exact = indices.get(word)
         if exact is not None and not own[exact]:
@@ -84,12 +81,12 @@ def read_vectors(path: Path, vocabulary: Vocabulary, size: int | None = None) ->
             matrix[places] = _vector(path, number, numbers)
             found[places] = True
     if matrix is None:
-        raise malformed(path, 1, "a word and its vector", "none in the whole file", "is it the right file?")
+        raise malformed(path, 1, "a word and its vector", "none in the whole file", "name a file of word vectors")
     return WordVectors(torch.from_numpy(matrix), torch.from_numpy(found))
 
 
 def _header(line: str) -> int | None:
-    """Read word2vec's first line: how many words, how long a vector; None when it is no such line."""
+    """Return the size of a vector in word2vec's header; None if the line is not a header."""
     match line.split(" "):
         case [count, length] if count.isdecimal() and length.isdecimal() and int(length) > 0:
             return int(length)
@@ -105,28 +102,28 @@ def _is_number(text: str) -> bool:
 
 
 def _first_length(path: Path, line: str) -> int:
-    """Count the numbers at the end of the first line; a word stands before them, which may be a number itself."""
+    """Count the numbers at the end of the first line; the first part is the word, even if it is a number."""
     parts = line.split(" ")
     length = 0
     while length < len(parts) - 1 and _is_number(parts[-1 - length]):
         length += 1
     if not length:
-        hint = "one word a line, its numbers behind it, separated by spaces"
+        hint = "a line is a word and its numbers, separated by spaces"
         raise malformed(path, 1, "a word and its vector", repr(line), hint)
     return length
 
 
-def _cut(path: Path, number: int, line: str, length: int) -> tuple[str, str]:
+def _split_line(path: Path, number: int, line: str, length: int) -> tuple[str, str]:
     """Separate a word from its numbers."""
     if line.count(" ") == length:
         word, _, numbers = line.partition(" ")
     else:
         parts = line.rsplit(" ", length)
         word, numbers = parts[0], " ".join(parts[1:])
-        # a word with spaces does not end in a number: more numbers than there should be do
+        # if a word with spaces ends in a number, the line has too many numbers
         if len(parts) <= length or (" " in word and _is_number(word.rpartition(" ")[2])):
             count = sum(map(_is_number, line.split(" ")[1:]))
-            hint = "as long as the vectors before it; is the file whole?"
+            hint = "every vector has the same size; check that the file is complete"
             raise malformed(path, number, f"a word and {length} numbers", f"{count} in {line!r}", hint)
     if not word:
         raise malformed(path, number, "a word before the numbers", repr(line), "a line begins with its word")
@@ -134,11 +131,11 @@ def _cut(path: Path, number: int, line: str, length: int) -> tuple[str, str]:
 
 
 def _vector(path: Path, number: int, numbers: str) -> np.ndarray:
-    """Read a word's numbers."""
+    """Parse the numbers of a word."""
     texts = numbers.split(" ")
     wrong = next((text for text in texts if not _is_number(text)), None)
     if wrong is not None:
-        raise malformed(path, number, "a number", repr(wrong), "one word a line, its numbers behind it")
+        raise malformed(path, number, "a number", repr(wrong), "a line is a word and its numbers, separated by spaces")
     vector = np.array(texts, dtype=np.float32)
     finite = np.isfinite(vector)
     if not finite.all():

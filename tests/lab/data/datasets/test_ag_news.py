@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from unrolled.errors import DataError
-from unrolled.lab.data.datasets.ag_news import AgNews, AgNewsExtended, clean
+from unrolled.lab.data.datasets.ag_news import AgNews, AgNewsExtended, restore_text
 from unrolled.lab.data.formats.labelled_text import read_csv_records
 
 
@@ -22,7 +22,7 @@ from unrolled.lab.data.formats.labelled_text import read_csv_records
     ],
 )
 def test_lost_signs_are_put_back(text, cleaned):
-    assert clean(text) == cleaned
+    assert restore_text(text) == cleaned
 
 
 @pytest.fixture

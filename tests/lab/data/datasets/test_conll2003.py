@@ -41,14 +41,14 @@ def test_documents_of_one_sentence_each_stay_apart(tmp_path):
 def test_a_stated_scheme_is_held_to(tmp_path):
     write(tmp_path, IOB1)
     assert Conll2003(scheme="IOB1").read(tmp_path).train == SENTENCES
-    with pytest.raises(DataError, match=r"train\.txt:3: expected B-PER behind O, found 'I-PER'; in BIO2"):
+    with pytest.raises(DataError, match=r"train\.txt:3: expected B-PER after O, found 'I-PER'; in BIO2"):
         Conll2003(scheme="BIO2").read(tmp_path)
 
 
 def test_an_i_tag_with_no_beginning_is_named_where_it_stands(tmp_path):
     write(tmp_path, train=BIO2 + "\nin IN I-PP O\nRome NNP I-NP I-LOC\n")
     with pytest.raises(
-        DataError, match=r"train\.txt:10: expected B-LOC behind O, found 'I-LOC'; in BIO2 a span begins"
+        DataError, match=r"train\.txt:10: expected B-LOC after O, found 'I-LOC'; in BIO2 every span begins"
     ):
         Conll2003().read(tmp_path)
 

@@ -111,8 +111,8 @@ def test_the_seed_decides_the_strings_and_splits_are_drawn_apart():
         ({"kinds": 0}, "kinds is 0; expected 1 or more"),
         ({"depth": 0}, "depth is 0; expected 1 or more"),
         ({"symbols": (10, 0, 10)}, "symbols is 0; expected 1 or more"),
-        ({"short": (1, 2)}, "lengths from 1 to 2 leave no string; expected to 3 or more, with the end"),
-        ({"long": (7, 8)}, "lengths from 7 to 8 leave no string; expected to 9 or more, with the end"),
+        ({"short": (1, 2)}, "lengths from 1 to 2 contain no string; expected a maximum of 3 or more, with the end"),
+        ({"long": (7, 8)}, "lengths from 7 to 8 contain no string; expected a maximum of 9 or more, with the end"),
     ],
 )
 def test_a_language_without_strings_is_refused(arguments, message):

@@ -29,8 +29,8 @@ def test_line_i_goes_with_line_i_in_either_direction(folder):
     [
         ("en", "a dog .\n", r"\.en:2: expected a sentence, found the file's end; .*\.de has more lines; line i of one"),
         ("de", "ein hund .\n", r"\.de:2: expected a sentence, found the file's end; .*\.en has more lines"),
-        ("en", "a dog .\n\ntrain\n", r"\.en:2: expected a sentence, found an empty line; leave the line out here and"),
-        ("de", "ein hund .\n \nx\n", r"\.de:2: expected a sentence, found an empty line; leave the line out here"),
+        ("en", "a dog .\n\ntrain\n", r"\.en:2: expected a sentence, found an empty line; remove the line here and"),
+        ("de", "ein hund .\n \nx\n", r"\.de:2: expected a sentence, found an empty line; remove the line here"),
     ],
 )
 def test_lines_without_a_counterpart_are_named(folder, language, text, message):

@@ -45,9 +45,9 @@ def test_there_are_nine_relations_in_two_directions_and_other(folder):
     [
         ('1\t"Day', "1 Day", r":5: expected number<TAB>\"sentence\", found '1 Day 1: the"),
         ("</e1>", "", r":1: expected <e1>…</e1> and <e2>…</e2>, once each and apart, found <e1> <e2> </e2>"),
-        ("Other\n", "other\n", r":2: expected one of the 19 relations, found 'other'; four lines an example"),
-        ("Other\n", "", r":2: expected one of the 19 relations, found 'Comment:'; four lines an example"),
-        ("Comment:\n\n", "Comment:\n", r":3: expected Comment: and an empty line, found 'Comment:'; four lines"),
+        ("Other\n", "other\n", r":2: expected one of the 19 relations, found 'other'; an example is four lines"),
+        ("Other\n", "", r":2: expected one of the 19 relations, found 'Comment:'; an example is"),
+        ("Comment:\n\n", "Comment:\n", r":3: expected Comment: and an empty line, found 'Comment:'; an example is"),
     ],
 )
 def test_what_is_no_example_is_named(folder, old, new, message):

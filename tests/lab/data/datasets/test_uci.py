@@ -32,7 +32,7 @@ def test_sentences_are_cut_at_the_last_tab_and_split_8_1_1(folder):
 def test_what_is_no_sentence_is_named(folder, line):
     path = folder / "uci_sentiment" / "yelp_labelled.txt"
     path.write_text(f"fine\t1\n{line}\n")
-    with pytest.raises(DataError, match=r"yelp_labelled\.txt:2: expected sentence<TAB>0 or 1, found '.*'; is the file"):
+    with pytest.raises(DataError, match=r"yelp_labelled\.txt:2: expected sentence<TAB>0 or 1, found '.*'; check that"):
         UciYelp().read(folder)
 
 

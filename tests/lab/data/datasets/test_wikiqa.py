@@ -35,9 +35,9 @@ def test_a_question_knows_whether_it_has_a_right_answer(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("".join(ROWS), r"WikiQA-train\.tsv:1: expected the header QuestionID Question .*; is it a file of WikiQA\?"),
+        ("".join(ROWS), r"WikiQA-train\.tsv:1: expected the header QuestionID Question .*; name a file of WikiQA"),
         (HEADER + ROWS[0] + "Q1\twho?\tD1\n", r"WikiQA-train\.tsv:3: expected 7 columns, found 3 in "),
-        (HEADER + ROWS[0][:-3] + "yes\r\n", r"WikiQA-train\.tsv:2: expected the label 0 or 1, found 'yes'; 1 is"),
+        (HEADER + ROWS[0][:-3] + "yes\r\n", r"WikiQA-train\.tsv:2: expected the label 0 or 1, found 'yes'; 1 marks"),
         (HEADER + ROWS[0] + ROWS[2] + ROWS[1], r"WikiQA-train\.tsv:4: expected a new question, found 'Q1' once more"),
         (HEADER + "Q1\twho?\tD\tT\tS\t \t0\r\n", r"WikiQA-train\.tsv:2: expected a sentence, found an empty column"),
         (HEADER + "Q1\t\tD\tT\tS\tx\t0\r\n", r"WikiQA-train\.tsv:2: expected a question, found an empty column"),

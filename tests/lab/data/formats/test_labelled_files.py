@@ -183,13 +183,11 @@ def test_a_json_label_may_be_a_number(tmp_path):
 def test_the_format_may_be_named_where_the_suffix_does_not_say_it(tmp_path):
     path = write(tmp_path, "mine.data", reviews(20), WRITERS["tsv"])
     assert len(read_files(Classification, [path], format="tsv").train) == 16
-    with pytest.raises(
-        UsageError, match=r"mine\.data: no format of the suffix '\.data' gives a corpus for class.*tsv \("
-    ):
+    with pytest.raises(UsageError, match=r"mine\.data: no format of the suffix '\.data' can be read for class.*tsv \("):
         read_files(Classification, [path])
     with pytest.raises(UnknownNameError, match="unknown format 'tvs'; did you mean 'tsv'"):
         read_files(Classification, [path], format="tvs")
-    with pytest.raises(UsageError, match="the format tsv gives no language; expected one of"):
+    with pytest.raises(UsageError, match="the format tsv cannot be read for language; expected one of"):
         read_files(Language, [path], format="tsv")
 
 
@@ -197,7 +195,7 @@ def test_files_of_two_formats_or_no_files_are_refused(tmp_path):
     paths = [write(tmp_path, f"mine.{suffix}", reviews(20)) for suffix in ("tsv", "csv")]
     with pytest.raises(UsageError, match=r"files of several formats \(csv, tsv\) for one corpus; expected one"):
         read_files(Classification, paths[:1], test=paths[1:])
-    with pytest.raises(UsageError, match="no training file; expected at least one"):
+    with pytest.raises(UsageError, match="no training file; pass at least one"):
         read_files(Classification, [])
 
 

@@ -44,8 +44,8 @@ MALFORMED = [
     (Classification, "a.tsv", b"", None, "at least 10 examples, found 0; a tenth of them is kept"),
     (Classification, "a.tsv", TSV[:72], None, "at least 10 examples, found 8; a tenth of them is kept"),
     # Tabs
-    (Classification, "a.tsv", TSV + b"no tab at all\n", AFTER, "text<TAB>label, found 'no tab at all'; the two are"),
-    (Classification, "a.tsv", TSV + b"\n", AFTER, "text<TAB>label, found ''; the two are separated by a tab"),
+    (Classification, "a.tsv", TSV + b"no tab at all\n", AFTER, "text<TAB>label, found 'no tab at all'; separate"),
+    (Classification, "a.tsv", TSV + b"\n", AFTER, "text<TAB>label, found ''; separate the two by a tab"),
     (Classification, "a.tsv", TSV + b"no label\t \n", AFTER, "a label, found the text 'no label' alone; every text"),
     (Classification, "a.tsv", TSV + b" \tgood\n", AFTER, "a text, found the label 'good' alone; every label needs"),
     (Classification, "a.tsv", b"text\tlabel\n" + TSV + b"one\n", 14, "2 columns, found 1 in 'one'; as the header has"),
@@ -56,7 +56,7 @@ MALFORMED = [
         "a.tsv",
         b"".join(b"words\t%d\n" % i for i in range(12)),
         None,
-        "labels that stand on several lines",
+        "labels that occur on several lines",
     ),
     # Commas
     (
@@ -64,14 +64,14 @@ MALFORMED = [
         "a.csv",
         CSV + b"text, with a comma,good\n",
         AFTER,
-        "text,label, found 'text, with a comma,good'; a text, or a",
+        "text,label, found 'text, with a comma,good'; put a text or a",
     ),
     (
         Classification,
         "a.csv",
         CSV.replace(b",", b";"),
         1,
-        "text,label, found 'text 0;0'; a text, or a label, with commas",
+        "text,label, found 'text 0;0'; put a text or a label that contains",
     ),
     (
         Classification,
@@ -94,13 +94,13 @@ MALFORMED = [
         AFTER,
         "fields in closed quotes, or without quotes, fou",
     ),
-    (Classification, "a.csv", b"\n" + CSV, 1, "text,label, found ''; a text, or a label, with commas stands"),
+    (Classification, "a.csv", b"\n" + CSV, 1, "text,label, found ''; put a text or a label that contains commas"),
     (
         Classification,
         "a.csv",
         b"label,id,text\n" + CSV,
         2,
-        "3 columns, as in the header, found 'text 0,0'; a text, or a",
+        "3 columns, as in the header, found 'text 0,0'; put a text or a",
     ),
     (Relations, "a.csv", PAIRS.replace(b"\t", b",r(e1,e2)"), 1, "text,label, found '<e1>a</e1> of <e2>b</e2> 0,r(e1,"),
     # JSON
@@ -156,14 +156,14 @@ MALFORMED = [
         "a.jsonl",
         JSONL + b'{"text": "half \\ud83d of it", "label": "x"}\n',
         AFTER,
-        'whole characters, found "\\ud83d"; a character',
+        'whole characters, found "\\ud83d"; write a character',
     ),
     (
         Classification,
         "a.jsonl",
         JSONL + b'{"text": "x", "label": "\\ude00"}\n',
         AFTER,
-        'whole characters, found "\\ude00"; a character',
+        'whole characters, found "\\ude00"; write a character',
     ),
     # Numbers
     (
@@ -252,7 +252,7 @@ def test_a_label_never_trained_on_is_refused_where_it_stands(tmp_path, split):
     train, other = tmp_path / "train.tsv", tmp_path / "other.tsv"
     train.write_bytes(TSV)
     other.write_bytes(b"some words\t0\nmore words\tmaybe\n")
-    said = f"{re.escape(str(other))}:2: expected a label that training examples have, found 'maybe'; a label never"
+    said = f"{re.escape(str(other))}:2: expected a label that training examples have, found 'maybe'; a model cannot"
     with pytest.raises(DataError, match=said):
         read_files(Classification, [train], **{split: [other]})
 

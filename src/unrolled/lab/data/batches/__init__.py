@@ -1,1 +1,1 @@
-"""Examples as tensors, and the batches that a model is trained and evaluated on."""
+"""Examples as tensors, and batches of them."""

@@ -1,4 +1,4 @@
-"""Strings of brackets in numbers, with what there is to predict in them."""
+"""Batches of bracket strings, with the closing brackets to predict."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from unrolled.lab.data.batches.base import Batch, EncodedSequences
 __all__ = ["IGNORE_INDEX", "BracketBatch", "EncodedBrackets", "closing_targets"]
 
 IGNORE_INDEX = -100
-"""Where there is nothing to predict: what ``torch.nn.functional.cross_entropy`` leaves out."""
+"""The target where nothing is predicted: the ``ignore_index`` of ``torch.nn.functional.cross_entropy``."""
 
 
 def closing_targets(string: Sequence[int], kinds: int, depth: int) -> tuple[list[int], list[int]]:
-    """Find what closes next, after each bracket of a string.
+    """Find the closing bracket after each position of a string.
 
     Args:
         string: 0 … k-1 open, k … 2k-1 close the same kind.
-        kinds: k.
-        depth: m, the most that may be open.
+        kinds: The number of kinds, k.
+        depth: The maximal number of open brackets.
 
     Returns:
-        For each bracket the kind that the next one closes, :data:`IGNORE_INDEX` where that opens or there is none; and
-        how many brackets further on it stands than the one it closes, 0 where there is none.
+        For each position the kind that the next bracket closes, :data:`IGNORE_INDEX` if it opens or there is none; and
+        the distance from that bracket to the one it closes, 0 if there is none.
 
     Raises:
-        DataError: when it is no string of these brackets; the text says what was expected and found, but not where.
+        DataError: If the string is not well nested, too deep, or has another symbol.
 
     Example:
-        >>> closings([0, 1, 3, 2], kinds=2, depth=4)
+        >>> closing_targets([0, 1, 3, 2], kinds=2, depth=4)
         ([-100, 1, 0, -100], [0, 1, 3, 0])
     """
     kind, distance = [IGNORE_INDEX] * len(string), [0] * len(string)
@@ -47,47 +47,35 @@ def closing_targets(string: Sequence[int], kinds: int, depth: int) -> tuple[list
             continue
         if not opened or string[opened[-1]] != bracket - kinds:
             before = f"kind {string[opened[-1]]} was opened last" if opened else "nothing is open"
-            raise DataError(f"bracket {place + 1} closes kind {bracket - kinds} where {before}")
+            raise DataError(f"bracket {place + 1} closes kind {bracket - kinds}, but {before}")
         kind[place - 1] = bracket - kinds
         distance[place - 1] = place - opened.pop()
     if opened:
-        raise DataError(f"bracket {opened[-1] + 1} is never closed; expected all to be")
+        raise DataError(f"bracket {opened[-1] + 1} is never closed; close every bracket")
     return kind, distance
 
 
 @dataclass(frozen=True)
 class BracketBatch(Batch):
-    """Some strings, side by side."""
+    """Padded strings."""
 
     brackets: Tensor
-    """Shape (batch, time), int64; 0 behind a string's end."""
+    """Shape (batch, time), int64; 0 after a string's end."""
     closing: Tensor
-    """The kind that the next bracket closes, :data:`IGNORE_INDEX` where it closes none, shape (batch, time), int64."""
+    """The kind that the next bracket closes, :data:`IGNORE_INDEX` if none, shape (batch, time), int64."""
     distances: Tensor
-    """From the bracket that it closes to it, 0 where there is none, shape (batch, time), int64."""
+    """From that bracket to the one it closes, 0 if none, shape (batch, time), int64."""
     lengths: Tensor
-    """How many brackets each string has, shape (batch,), int64."""
+    """The number of brackets of each string, shape (batch,), int64."""
 
 
 @dataclass(frozen=True)
 class EncodedBrackets(EncodedSequences):
-    """A corpus of strings of brackets."""
+    """A split of bracket strings."""
 
     @classmethod
     def encode(cls, strings: Sequence[Sequence[int]], kinds: int, depth: int) -> EncodedBrackets:
-        """Find all that is to be predicted.
-
-        Args:
-            strings: of brackets.
-            kinds: k.
-            depth: m.
-
-        Returns:
-            The strings in numbers.
-
-        Raises:
-            DataError: when there is none, or one is empty or not well-formed.
-        """
+        """Find the targets of all strings; DataError if there is none, or one is empty or not well nested."""
         rows = []
         for number, string in enumerate(strings, 1):
             try:
@@ -97,13 +85,6 @@ class EncodedBrackets(EncodedSequences):
         return cls.from_rows(rows)
 
     def select(self, which: Tensor) -> BracketBatch:
-        """Lay some strings side by side.
-
-        Args:
-            which: their numbers, shape (batch,), int64.
-
-        Returns:
-            The batch, as wide as its longest string.
-        """
+        """Return the strings with these indices as a batch."""
         (brackets, closing, distances), lengths = self.gather(which, (0, IGNORE_INDEX, 0))
         return BracketBatch(brackets, closing, distances, lengths)

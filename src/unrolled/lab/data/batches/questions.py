@@ -1,4 +1,4 @@
-"""Questions and the candidates for their answers in numbers, and batches of them."""
+"""Batches of questions with their candidates."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ __all__ = ["EncodedQuestions", "QuestionBatch", "pad_and_stack"]
 
 @dataclass(frozen=True)
 class QuestionBatch(Batch):
-    """Some questions, each with all its candidates."""
+    """Padded questions, each with all its candidates."""
 
     questions: Tensor
-    """Word indices, shape (batch, time), int64; zero after a question's end."""
+    """Word indices, shape (batch, time), int64; 0 after a question's end."""
     lengths: Tensor
-    """How many words each question has, shape (batch,), int64."""
+    """The number of words of each question, shape (batch,), int64."""
     candidates: Tensor
-    """Word indices, shape (batch, candidates, words), int64; zero after a sentence's end."""
+    """Word indices, shape (batch, candidates, words), int64; 0 after a sentence's end."""
     sizes: Tensor
-    """How many words each candidate has, shape (batch, candidates), int64; zero where there is none."""
+    """The number of words of each candidate, shape (batch, candidates), int64; 0 for padding."""
     shared: Tensor
-    """What question and candidate share, shape (batch, candidates, counts)."""
+    """The features of the words that question and candidate share, shape (batch, candidates, features)."""
     right: Tensor
-    """Which candidates answer the question, shape (batch, candidates), bool."""
+    """Which candidates are right, shape (batch, candidates), bool."""
 
 
 @dataclass(frozen=True)
 class EncodedQuestions:
-    """Questions in numbers: a batch of one for each."""
+    """A split of questions, each as a batch of one."""
 
     rows: tuple[QuestionBatch, ...]
 
@@ -42,27 +42,12 @@ class EncodedQuestions:
         return len(self.rows)
 
     def plan(self, size: int, generator: torch.Generator | None = None) -> list[Tensor]:
-        """Share the questions out into batches.
-
-        Args:
-            size: how many questions a batch holds at most.
-            generator: draws the order; without one it is that of the split.
-
-        Returns:
-            The numbers of the questions of each batch.
-        """
+        """Assign each question to one batch, in random order if there is a generator."""
         order = torch.arange(len(self)) if generator is None else torch.randperm(len(self), generator=generator)
         return list(order.split(size))
 
     def select(self, which: Tensor) -> QuestionBatch:
-        """Lay some questions side by side.
-
-        Args:
-            which: their numbers, shape (batch,), int64.
-
-        Returns:
-            The batch, as wide as its longest question, sentence and list of candidates.
-        """
+        """Return the questions with these indices as a batch."""
         chosen = [self.rows[i] for i in which.tolist()]
         return QuestionBatch(
             *(pad_and_stack([getattr(row, field.name)[0] for row in chosen]) for field in fields(QuestionBatch))
@@ -70,14 +55,7 @@ class EncodedQuestions:
 
 
 def pad_and_stack(parts: Sequence[Tensor]) -> Tensor:
-    """Lay tensors of different sizes side by side.
-
-    Args:
-        parts: at least one, all with as many dimensions.
-
-    Returns:
-        One row for each, as large as the largest in every dimension, zero where another has ended.
-    """
+    """Stack tensors with the same number of dimensions and different sizes, padded with zeros at their ends."""
     shape = [max(sizes) for sizes in zip(*(part.shape for part in parts), strict=True)]
     pad_and_stack = parts[0].new_full((len(parts), *shape), PADDING)
     for row, part in zip(pad_and_stack, parts, strict=True):

@@ -1,4 +1,4 @@
-"""Sentences and their translations in numbers, and batches of them."""
+"""Batches of sentences and their translations."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["EncodedPairs", "TranslationBatch"]
 
 @dataclass(frozen=True)
 class TranslationBatch(Batch):
-    """Some sentences and their translations, side by side."""
+    """Padded sentences and translations."""
 
     source: Tensor
-    """Word indices, shape (batch, time), int64; zero after a sentence's end."""
+    """Word indices, shape (batch, time), int64; 0 after a sentence's end."""
     lengths: Tensor
-    """How many words each source has, shape (batch,), int64."""
+    """The number of words of each source, shape (batch,), int64."""
     target: Tensor
-    """Word indices, ``<eos>`` at the end, shape (batch, positions), int64; zero behind it. A word that the vocabulary
-    does not know has a number of its own beyond the vocabulary's: the measure tells them apart, the model cannot."""
+    """Word indices with ``<eos>`` at the end, shape (batch, positions), int64; 0 after a sentence's end. Each unknown
+    word has its own index beyond the vocabulary's: the metric tells them apart, the model cannot."""
 
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """Sentences and translations in numbers."""
+    """A split of sentences and translations, each as word indices."""
 
     sources: tuple[Tensor, ...]
     targets: tuple[Tensor, ...]
@@ -39,15 +39,7 @@ class EncodedPairs:
         return len(self.sources)
 
     def plan(self, size: int, generator: torch.Generator | None = None) -> list[Tensor]:
-        """Put pairs together whose sources, and then whose targets, are of equal length, or nearly.
-
-        Args:
-            size: how many pairs a batch holds at most.
-            generator: draws the order; without one it is that of the lengths.
-
-        Returns:
-            The numbers of the pairs of each batch; every pair is in exactly one.
-        """
+        """Assign each pair to one batch, so that first the sources and then the targets have similar lengths."""
         long = max(map(len, self.targets)) + 1
         pairs = zip(self.sources, self.targets, strict=True)
         return length_buckets(
@@ -55,18 +47,11 @@ class EncodedPairs:
         )
 
     def select(self, which: Tensor) -> TranslationBatch:
-        """Lay some pairs side by side.
-
-        Args:
-            which: their numbers, shape (batch,), int64.
-
-        Returns:
-            The batch, as wide as its longest sentences.
-        """
+        """Return the pairs with these indices as a batch."""
         sources = [self.sources[i] for i in which.tolist()]
         targets = [self.targets[i] for i in which.tolist()]
-        return TranslationBatch(_padded(sources), torch.tensor([len(row) for row in sources]), _padded(targets))
+        return TranslationBatch(_pad(sources), torch.tensor([len(row) for row in sources]), _pad(targets))
 
 
-def _padded(rows: Sequence[Tensor]) -> Tensor:
+def _pad(rows: Sequence[Tensor]) -> Tensor:
     return pad_sequence(list(rows), batch_first=True, padding_value=PADDING)

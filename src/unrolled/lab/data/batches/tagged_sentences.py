@@ -1,4 +1,4 @@
-"""Tagged sentences in numbers."""
+"""Batches of tagged sentences."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ __all__ = ["EncodedSentences", "TaggedBatch"]
 
 @dataclass(frozen=True)
 class TaggedBatch(Batch):
-    """Some sentences, side by side; all is 0 behind a sentence's end."""
+    """Padded sentences; all values are 0 after a sentence's end."""
 
     tokens: Tensor
     """Word indices, shape (batch, time), int64."""
     shapes: Tensor
-    """The shapes of the words as they were written, shape (batch, time), int64."""
+    """The shapes of the words with their case, shape (batch, time), int64."""
     tags: Tensor
-    """Indices of tags, shape (batch, time), int64."""
+    """Tag indices, shape (batch, time), int64."""
     lengths: Tensor
-    """How many tokens each sentence has, shape (batch,), int64."""
+    """The number of tokens of each sentence, shape (batch,), int64."""
 
 
 @dataclass(frozen=True)
 class EncodedSentences(EncodedSequences):
-    """A corpus of tagged sentences: of every token its word, its shape and its tag."""
+    """A split of tagged sentences: the word, its shape and its tag for every token."""
 
     @classmethod
     def encode(
@@ -41,17 +41,8 @@ class EncodedSentences(EncodedSequences):
     ) -> EncodedSentences:
         """Look up all words and tags.
 
-        Args:
-            examples: the sentences.
-            vocabulary: where to look for words.
-            tags: the tags that are known, in the order of their indices.
-            spans: whether they spell spans, in IOBES.
-
-        Returns:
-            The sentences in numbers.
-
-        Raises:
-            DataError: when there is none, one is empty, or has a tag that is not known or cannot stand where it does.
+        ``tags`` are the known tags in the order of their indices; ``spans`` tells whether they spell spans, in IOBES.
+        DataError if there is no sentence, one is empty, or a tag is unknown or invalid at its position.
         """
         index = {tag: number for number, tag in enumerate(tags)}
         rows = []
@@ -59,7 +50,7 @@ class EncodedSentences(EncodedSequences):
             for tag in example.tags:
                 if tag not in index:
                     raise DataError(
-                        f"sentence {number} has the tag {tag!r}, which training has not seen; expected one of: "
+                        f"sentence {number} has the tag {tag!r}, which no training sentence has; expected one of: "
                         + ", ".join(tags)
                     )
             fault = find_invalid_tag(example.tags, "IOBES") if spans else None
@@ -73,13 +64,6 @@ class EncodedSentences(EncodedSequences):
         return cls.from_rows(rows)
 
     def select(self, which: Tensor) -> TaggedBatch:
-        """Lay some sentences side by side.
-
-        Args:
-            which: their numbers, shape (batch,), int64.
-
-        Returns:
-            The batch, as wide as its longest sentence.
-        """
+        """Return the sentences with these indices as a batch."""
         (tokens, shapes, tags), lengths = self.gather(which, (PADDING, 0, 0))
         return TaggedBatch(tokens, shapes, tags, lengths)

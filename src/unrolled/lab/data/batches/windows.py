@@ -1,11 +1,11 @@
-r"""Running text in columns, read window by window: truncated backpropagation through time.
+"""Truncated backpropagation through time: running text in columns, read window by window.
 
-A text of N tokens is cut into as many columns as a batch has rows, as equal in length as can be (some are one token
-longer than others), and all columns are read side by side, a window of some tokens at a time. A recurrent network
-goes on where the window before it ended, so the windows come in order.
+A text of N tokens is cut into as many columns as a batch has rows; their lengths differ by one token at most. All
+columns are read side by side, a window of some tokens at a time. A recurrent network keeps its state from window to
+window, so the windows are in order.
 
-Every token of the text is predicted exactly once a pass, its first and its last too. A column begins with the
-token that stands before it in the text; what stands before the whole text is the caller's to say.
+Every token of the text is predicted exactly once in a pass, also the first and the last. A column begins with the token
+before it in the text; the caller provides the token before the whole text.
 
 Source:
     Williams and Peng (1990), An efficient gradient-based algorithm for on-line training of recurrent network
@@ -30,22 +30,22 @@ __all__ = ["RunningText", "WindowBatch", "WindowPlan"]
 
 @dataclass(frozen=True)
 class WindowBatch(Batch):
-    """Some tokens of every column."""
+    """A window of every column."""
 
     tokens: Tensor
-    """What is read, shape (columns, time), int64."""
+    """The tokens to read, shape (columns, time), int64."""
     targets: Tensor
-    """What follows each, shape (columns, time), int64; ``PADDING`` where a column has ended."""
+    """The token after each, shape (columns, time), int64; ``PADDING`` after the end of a column."""
 
 
 class WindowPlan(Sequence[Tensor]):
-    """The windows of one pass, each worked out when it is asked for.
+    """The bounds of the windows of one pass, computed on request.
 
     Args:
-        tokens: N, of the whole text.
-        columns: how many; each has one token at least.
-        width: how many tokens of a column a window has.
-        first: how many the first window has.
+        tokens: The number of tokens of the text.
+        columns: The number of columns, at most ``tokens``.
+        width: How many tokens of a column a window has.
+        first: How many the first window has.
     """
 
     def __init__(self, tokens: int, columns: int, width: int, first: int) -> None:
@@ -62,14 +62,7 @@ class WindowPlan(Sequence[Tensor]):
     @overload
     def __getitem__(self, index: slice) -> list[Tensor]: ...
     def __getitem__(self, index: int | slice) -> Tensor | list[Tensor]:
-        """Give the place of one window, or of some.
-
-        Args:
-            index: which.
-
-        Returns:
-            Where in the text its part of each column begins and ends, shape (columns, 2), int64.
-        """
+        """Return where each column's part of a window begins and ends in the text, shape (columns, 2), int64."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         number = range(len(self))[index]
@@ -81,12 +74,12 @@ class WindowPlan(Sequence[Tensor]):
 
 @dataclass(frozen=True)
 class RunningText:
-    """A text in numbers, to be predicted token by token."""
+    """A text as token indices, to predict token by token."""
 
     indices: Tensor
-    """Shape (tokens,), int32 or int64; may lie in a file that is mapped to memory."""
+    """Shape (tokens,), int32 or int64; may be a file that is mapped to memory."""
     before: int
-    """The token that stands before the first."""
+    """The token before the first."""
     width: int
     """How many tokens of a column a window has."""
 
@@ -98,18 +91,12 @@ class RunningText:
         return len(self.indices)
 
     def plan(self, size: int, generator: torch.Generator | None = None) -> WindowPlan:
-        """Cut the text into columns and these into windows.
+        """Cut the text into columns and windows, in the order of the text.
 
         Args:
-            size: how many columns; fewer when the text has fewer tokens.
-            generator: draws how long the first window is, so that the cuts fall elsewhere at every pass; without
-                one it is as long as the others.
-
-        Returns:
-            The windows, in the order of the text.
-
-        Raises:
-            UsageError: when ``size`` is not positive.
+            size: The number of columns, fewer if the text has fewer tokens; UsageError if it is not positive.
+            generator: Draws the length of the first window, so that each pass cuts the text at other places. Without
+                one the first window is as long as the others.
         """
         if size < 1:
             raise UsageError(f"the batch size is {size}; expected 1 or more")
@@ -119,14 +106,7 @@ class RunningText:
         return WindowPlan(len(self), min(size, len(self)), self.width, first)
 
     def select(self, which: Tensor) -> WindowBatch:
-        """Lay the columns' parts of a window side by side.
-
-        Args:
-            which: where they begin and end, shape (columns, 2); an entry of a plan.
-
-        Returns:
-            The window, as wide as its longest part.
-        """
+        """Return the window with these bounds, an entry of a plan."""
         begins, ends = which[:, :1], which[:, 1:]
         places = begins + torch.arange(-1, int((ends - begins).max()))
         found = self.indices[places.clamp(0, len(self) - 1)].long()

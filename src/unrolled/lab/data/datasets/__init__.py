@@ -1,4 +1,4 @@
-"""The datasets: one file each, found by listing the folder."""
+"""The datasets: one file a dataset or a family of them, found by listing this folder."""
 
 from __future__ import annotations
 

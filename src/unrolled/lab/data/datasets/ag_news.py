@@ -1,17 +1,17 @@
 r"""AG News: the subject of a news item, from its title and its first sentences.
 
-The published training set has 120,000 rows; what is read here is what of it is at hand:
+The published training set has 120,000 rows; only a part of it is read, so published results do not compare:
 
 - ``ag_news/train_10k.csv``: 10,000 rows, ``"3","title","description"``;
-- ``ag_news/train_extra_12k_joined.csv``: 12,000 more, ``"3","titledescription"``, with nothing between the two.
-  Rows that are in the first file or occurred before are left out.
+- ``ag_news/train_extra_12k_joined.csv``: 12,000 more, ``"3","titledescription"``, with nothing between the two. Rows
+  that are in the first file or occurred before are left out.
 
-Training rows whose text is also in the test set are left out, so figures for the full training set do not apply.
-A tenth of the first file, drawn at random, is kept for dev: it is the same for both datasets.
+Training rows whose text is also in the test set are left out. A random tenth of the first file is the dev split of both
+datasets.
 
-The texts went through a program that lost some signs. They are put back before the text is cut into tokens:
-`` #39;`` was ``&#39;``, an apostrophe, `` quot;`` and the like likewise; ``\$`` is a dollar sign and any other ``\``
-a line's end; ``&lt;b&gt;`` is a tag of HTML and left out.
+A program that processed the texts lost some characters, which are restored: `` #39;`` was ``&#39;``, an apostrophe;
+`` quot;`` and the like likewise; ``\$`` is a dollar sign and any other ``\`` a line end; ``&lt;b&gt;`` is an HTML tag,
+which is removed.
 
 Source:
     Zhang, Zhao and LeCun (2015), Character-level Convolutional Networks for Text Classification. arXiv:1509.01626
@@ -30,7 +30,7 @@ from unrolled.lab.data.hold_out import hold_out
 from unrolled.lab.data.text_files import find_file, malformed
 from unrolled.lab.data.tokenise import tokenise
 
-__all__ = ["AgNews", "AgNewsExtended", "clean"]
+__all__ = ["AgNews", "AgNewsExtended", "restore_text"]
 
 _LABELS = ("world", "sports", "business", "science and technology")
 _CODES = {"1": 0, "2": 1, "3": 2, "4": 3}
@@ -38,29 +38,23 @@ _ENTITY = re.compile(r"(?:^| )(#\d+|quot|amp|lt|gt|nbsp);")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 
 
-def clean(text: str) -> str:
-    r"""Put back the signs that a news item lost on its way.
-
-    Args:
-        text: as it stands in the file.
-
-    Returns:
-        The text without entities, tags and backslashes.
+def restore_text(text: str) -> str:
+    r"""Restore the characters that a news item lost.
 
     Example:
-        >>> clean(r"Boeing #39;s  quot;deal quot; of\\$5 &lt;b&gt;...&lt;/b&gt;").split()
+        >>> restore_text(r"Boeing #39;s  quot;deal quot; of\\$5 &lt;b&gt;...&lt;/b&gt;").split()
         ["Boeing's", '"deal"', 'of', '$5', '...']
     """
     text = html.unescape(_ENTITY.sub(r"&\1;", text))
     return _TAG.sub(" ", text).replace("\\$", " $").replace("\\", " ")
 
 
-Row = tuple[str, Example]
-"""What tells a text from another, and the example made of it."""
+KeyedExample = tuple[str, Example]
+"""A text without white space, which identifies it, and its example."""
 
 
 class AgNews(Dataset):
-    """The rows whose title stands apart."""
+    """The rows with a title and a description."""
 
     name = "ag_news"
     kind = Classification
@@ -69,14 +63,7 @@ class AgNews(Dataset):
     citation = "Zhang, Zhao and LeCun (2015), arXiv:1509.01626"
 
     def read(self, folder: Path | None = None) -> Classification:
-        """Read the titles and descriptions.
-
-        Args:
-            folder: where ``ag_news/train_10k.csv`` and ``ag_news/test.csv`` lie, plain or packed.
-
-        Returns:
-            The dataset.
-        """
+        """Read the rows; the rows of :meth:`_further` join the training split."""
         test = _read(find_file("ag_news/test.csv", folder), ("title", "description"))
         tested = {key for key, _ in test}
         rows = [
@@ -87,21 +74,21 @@ class AgNews(Dataset):
         train, dev = hold_out(rows, round(len(rows) / 10), lambda row: (row[1].label,))
         train += self._further(folder, tested | {key for key, _ in rows})
         return Classification(
-            name=self.name, labels=_LABELS, train=_examples(train), dev=_examples(dev), test=_examples(test)
+            name=self.name, labels=_LABELS, train=_without_keys(train), dev=_without_keys(dev), test=_without_keys(test)
         )
 
-    def _further(self, folder: Path | None, known: set[str]) -> list[Row]:  # none, here
-        """Give more rows to train on, none of them known."""
+    def _further(self, folder: Path | None, known: set[str]) -> list[KeyedExample]:
+        """Return more training rows, none of them known."""
         return []
 
 
 class AgNewsExtended(AgNews):
-    """These rows and, to train on, those whose title is joined to the text."""
+    """The same and, in the training split, the rows whose title is joined to the description."""
 
     name = "ag_news_extended"
     description = "news items of four subjects: 18,550 / 1,000 / 7,600, a larger part of the published training set"
 
-    def _further(self, folder: Path | None, known: set[str]) -> list[Row]:
+    def _further(self, folder: Path | None, known: set[str]) -> list[KeyedExample]:
         rows = []
         for key, example in _read(find_file("ag_news/train_extra_12k_joined.csv", folder), ("text",)):
             if key not in known:
@@ -110,18 +97,18 @@ class AgNewsExtended(AgNews):
         return rows
 
 
-def _examples(rows: Iterable[Row]) -> tuple[Example, ...]:
+def _without_keys(rows: Iterable[KeyedExample]) -> tuple[Example, ...]:
     return tuple(example for _, example in rows)
 
 
-def _read(path: Path, columns: tuple[str, ...]) -> list[Row]:
-    """Read the rows of one file; texts that differ in white space alone are the same text."""
+def _read(path: Path, columns: tuple[str, ...]) -> list[KeyedExample]:
+    """Read the rows of a file; texts that differ only in white space have the same key."""
     rows = []
     for number, fields in read_csv_records(path):
         code, *texts = fields or [""]
         if code not in _CODES or len(texts) != len(columns):
             expected = f"a class from 1 to 4, {', '.join(columns)}"
-            raise malformed(path, number, expected, repr(",".join(fields)), "is the file whole?")
-        text = " ".join(map(clean, texts))
+            raise malformed(path, number, expected, repr(",".join(fields)), "check that the file is complete")
+        text = " ".join(map(restore_text, texts))
         rows.append(("".join(text.split()), Example(tuple(tokenise(text)), _CODES[code])))
     return rows

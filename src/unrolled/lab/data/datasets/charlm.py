@@ -1,12 +1,11 @@
-"""Texts to be read character by character: a novel, plays, and Python.
+"""Texts as characters: a novel, plays, and Python source code.
 
-The novel and the plays are cut by position, as Karpathy et al. do: the first 80% to train on, then 10% each for dev and
-test. Files are read without their byte-order mark, CR LF as LF; the novel's last line, which has no end, gets one.
+The novel and the plays are cut by position, as Karpathy et al. do: the first 80% are the training split, the next two
+tenths dev and test. A byte-order mark is removed and CR LF is read as LF.
 
-``python`` is on every machine: the source of the running interpreter's own standard library, without its tests and what
-was installed beside it. It is cut by module: all files of a package, or the one file of a module, are in the same
-split, since a package's files repeat each other. The text, and so all figures, are of one version of Python; the
-corpus's name says which.
+``python`` is available on every machine: the source code of the running interpreter's standard library, without its
+tests and without installed packages. It is split by module, because the files of a package repeat each other. The text,
+and so every result, depends on the version of Python, which is part of the corpus's name.
 
 Source:
     Karpathy, Johnson and Fei-Fei (2015), Visualizing and Understanding Recurrent Networks. arXiv:1506.02078
@@ -31,7 +30,7 @@ from unrolled.lab.data.text_files import find_file
 __all__ = ["PythonSource", "TinyShakespeare", "WarAndPeace"]
 
 _SHARES = (8, 1, 1)
-_LEFT_OUT = {"__pycache__", "dist-packages", "idle_test", "site-packages", "test", "tests"}
+_EXCLUDED = {"__pycache__", "dist-packages", "idle_test", "site-packages", "test", "tests"}
 
 
 class WarAndPeace(Dataset):
@@ -45,14 +44,7 @@ class WarAndPeace(Dataset):
     file: ClassVar[str] = "charlm/warpeace_input.txt"
 
     def read(self, folder: Path | None = None) -> Characters:
-        """Find the file; it is read as often as the streams are.
-
-        Args:
-            folder: where the folder ``charlm`` holds it, plain or packed.
-
-        Returns:
-            The text.
-        """
+        """Find the file; each pass over a stream reads it again."""
         train, dev, test = cut_by_position(find_file(self.file, folder), _SHARES, character_lines)
         return Characters(name=self.name, train=train, dev=dev, test=test)
 
@@ -66,11 +58,7 @@ class TinyShakespeare(WarAndPeace):
 
 
 class PythonSource(Dataset):
-    """The standard library of the interpreter that runs this.
-
-    Args:
-        library: its folder; that of the interpreter when left out.
-    """
+    """The standard library of the running interpreter, or the source files of the folder ``library``."""
 
     name = "python"
     kind = Characters
@@ -81,20 +69,10 @@ class PythonSource(Dataset):
     def __init__(self, *, library: Path | None = None) -> None:
         self.library = library or Path(sysconfig.get_paths()["stdlib"])
 
-    def read(self, folder: Path | None = None) -> Characters:  # no folder is needed
-        """List the files; they are read as often as the streams are.
-
-        Args:
-            folder: not needed.
-
-        Returns:
-            The text.
-
-        Raises:
-            FileError: when the library has too few modules, as where it is packed into an archive.
-        """
-        modules = _modules(self.library)
-        splits = _by_module(modules)
+    def read(self, folder: Path | None = None) -> Characters:
+        """List the files; FileError if the library has too few modules, as in an archive. No folder is needed."""
+        modules = _group_by_module(self.library)
+        splits = _split_modules(modules)
         if not all(splits):
             raise FileError(
                 f"{self.library}: expected the source files of Python's standard library, "
@@ -104,29 +82,29 @@ class PythonSource(Dataset):
         return Characters(name=f"python-{platform.python_version()}", train=train, dev=dev, test=test)
 
 
-def _modules(library: Path) -> dict[str, list[Path]]:
+def _group_by_module(library: Path) -> dict[str, list[Path]]:
     """List the source files of every module or package, in order."""
     modules: dict[str, list[Path]] = {}
     for path in sorted(library.rglob("*.py"), key=lambda path: path.relative_to(library).as_posix()):
         parts = path.relative_to(library).parts
-        if _LEFT_OUT.isdisjoint(parts[:-1]) and path.is_file():
+        if _EXCLUDED.isdisjoint(parts[:-1]) and path.is_file():
             modules.setdefault(parts[0], []).append(path)
     return modules
 
 
-def _by_module(modules: dict[str, list[Path]], seed: int = 0) -> tuple[list[Path], list[Path], list[Path]]:
-    """Draw a tenth of the bytes each for dev and test, module by module."""
+def _split_modules(modules: dict[str, list[Path]], seed: int = 0) -> tuple[list[Path], list[Path], list[Path]]:
+    """Draw modules for dev and test, up to a tenth of the bytes each."""
     sizes = {name: sum(path.stat().st_size for path in paths) for name, paths in modules.items()}
     generator = random.Random(seed)  # noqa: S311  # no secret
-    keys = {name: generator.random() for name in modules}  # random() alone is the same in every version
+    keys = {name: generator.random() for name in modules}  # only random() is the same in every version
     tenth = sum(sizes.values()) // 10
-    left = {"dev": tenth, "test": tenth}
+    remaining = {"dev": tenth, "test": tenth}
     chosen: dict[str, str] = {}
     for name in sorted(modules, key=keys.__getitem__):
-        for split, room in left.items():
-            if sizes[name] <= room:
+        for split, size in remaining.items():
+            if sizes[name] <= size:
                 chosen[name] = split
-                left[split] -= sizes[name]
+                remaining[split] -= sizes[name]
                 break
     train, dev, test = (
         [path for name, paths in modules.items() if chosen.get(name, "train") == split for path in paths]

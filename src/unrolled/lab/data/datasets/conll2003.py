@@ -1,7 +1,7 @@
 """CoNLL-2003: the names of persons, organisations, places and others in English news.
 
-Four columns: word, part of speech, chunk, name. The names' tags are IOB1 in the original files and BIO2 in many copies;
-either is read, and given as IOBES.
+Four columns: word, part of speech, chunk, name. The tags of the names are IOB1 in the original files and BIO2 in many
+copies; either is read and converted to IOBES.
 
 Source:
     Tjong Kim Sang and De Meulder (2003), Introduction to the CoNLL-2003 shared task. arXiv:cs/0306050
@@ -20,11 +20,7 @@ __all__ = ["Conll2003"]
 
 
 class Conll2003(Dataset):
-    """Sentences with named entities.
-
-    Args:
-        scheme: what the files are written in; recognised, file by file, when left out.
-    """
+    """Sentences with named entities; the scheme of the files is detected, file by file, if None."""
 
     name = "conll2003"
     kind = Tagging
@@ -36,14 +32,7 @@ class Conll2003(Dataset):
         self.scheme = scheme
 
     def read(self, folder: Path | None = None) -> Tagging:
-        """Read the sentences.
-
-        Args:
-            folder: where ``conll2003/train.txt``, ``valid.txt`` and ``test.txt`` lie, plain or packed.
-
-        Returns:
-            The dataset.
-        """
+        """Read ``conll2003/train.txt``, ``valid.txt`` and ``test.txt``."""
         train, dev, test = (
             tuple(to_iobes(list(read_columns(find_file(f"conll2003/{split}.txt", folder))), self.scheme))
             for split in ("train", "valid", "test")

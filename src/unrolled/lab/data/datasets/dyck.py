@@ -1,14 +1,13 @@
 r"""Dyck-(k,m): well-nested brackets of k kinds, at most m deep, drawn from an automaton.
 
-The automaton's state is the stack of open brackets. With nothing open it ends or opens, with m open it closes the last,
-else it closes the last or opens, each with probability 1/2; the k kinds are equally likely. There are
-:math:`(k^{m+1} - 1)/(k - 1)` stacks.
+The state of the automaton is the stack of open brackets. If the stack is empty, the automaton ends or opens; if it has
+m brackets, it closes the last; else it closes the last or opens. Each choice has probability 1/2, and the k kinds are
+equally likely. There are :math:`(k^{m+1} - 1)/(k - 1)` stacks.
 
-Lengths count the end, which is not written. An end drawn before the least number of brackets is drawn again; a
-string longer than the greatest length is thrown away whole. Strings are drawn until a split has its number of symbols.
-By default training and dev strings have 1 to L symbols and test strings L + 1 to 2L, with L = 8m(m - 2) + 60 (and 60
-for m = 1), and 200,000 / 20,000 / 300,000 symbols in all, as one of the source's sets. Test strings are thus longer
-than any that was trained on.
+Lengths include the end, which is not written. An end before the minimal length is drawn again, and a string that
+exceeds the maximal length is discarded. Strings are drawn until a split has its number of symbols. By default training
+and dev strings have 1 to L symbols and test strings L + 1 to 2L, with L = 8m(m - 2) + 60 (60 for m = 1), and the splits
+have 200,000, 20,000 and 300,000 symbols, as in the source. Test strings are thus longer than all training strings.
 
 Source:
     Hewitt et al. (2020), RNNs can generate bounded hierarchical languages with optimal memory. arXiv:2010.07515
@@ -24,22 +23,22 @@ from unrolled.lab.data.corpus import Brackets, Dataset
 
 __all__ = ["DyckStrings"]
 
-Lengths = tuple[int, int]
+LengthRange = tuple[int, int]
 
 
 class DyckStrings(Dataset):
-    """Strings of brackets, generated anew at every reading, and always the same for the same seed.
+    """Generated strings, the same at every reading for the same seed.
 
     Args:
-        kinds: k.
-        depth: m, the most that may be open.
-        short: the least and the greatest length of training and dev strings.
-        long: those of test strings.
-        symbols: how many the three splits have at least, ends counted.
-        seed: which strings are drawn.
+        kinds: The number of kinds of brackets, k.
+        depth: The maximal number of open brackets, m.
+        short: The minimal and maximal length of training and dev strings.
+        long: The minimal and maximal length of test strings.
+        symbols: The minimal number of symbols of the three splits.
+        seed: Which strings are drawn.
 
     Raises:
-        UsageError: when a number is not positive, or no string has such a length.
+        UsageError: If a number is not positive, or no string has such a length.
     """
 
     name = "dyck"
@@ -56,8 +55,8 @@ class DyckStrings(Dataset):
         kinds: int = 2,
         depth: int = 4,
         *,
-        short: Lengths | None = None,
-        long: Lengths | None = None,
+        short: LengthRange | None = None,
+        long: LengthRange | None = None,
         symbols: tuple[int, int, int] = (200_000, 20_000, 300_000),
         seed: int = 0,
     ) -> None:
@@ -72,22 +71,16 @@ class DyckStrings(Dataset):
         self.symbols = symbols
         self.seed = seed
         for least, greatest in (self.short, self.long):
-            # brackets come in pairs, and the end counts: the shortest string has 3 symbols
-            if greatest < max(2, least + least % 2) + 1:
+            # brackets are in pairs and the end counts, so the shortest string has 3 symbols
+            shortest = max(2, least + least % 2) + 1
+            if greatest < shortest:
                 raise UsageError(
-                    f"lengths from {least} to {greatest} leave no string; expected to {max(2, least + least % 2) + 1} "
+                    f"lengths from {least} to {greatest} contain no string; expected a maximum of {shortest} "
                     "or more, with the end"
                 )
 
-    def read(self, folder: Path | None = None) -> Brackets:  # generated: no folder is needed
-        """Generate the three splits.
-
-        Args:
-            folder: not needed.
-
-        Returns:
-            The strings.
-        """
+    def read(self, folder: Path | None = None) -> Brackets:
+        """Generate the splits; no folder is needed."""
         train, dev, test = (
             self._draw(lengths, symbols, random.Random(f"{self.seed} {split}"))  # noqa: S311  # no secret
             for split, lengths, symbols in zip(
@@ -96,8 +89,8 @@ class DyckStrings(Dataset):
         )
         return Brackets(name=self.name, train=train, dev=dev, test=test, kinds=self.kinds, depth=self.depth)
 
-    def _draw(self, lengths: Lengths, symbols: int, generator: random.Random) -> tuple[tuple[int, ...], ...]:
-        """Draw strings until there are so many symbols."""
+    def _draw(self, lengths: LengthRange, symbols: int, generator: random.Random) -> tuple[tuple[int, ...], ...]:
+        """Draw strings until they have ``symbols`` symbols."""
         strings = []
         while symbols > 0:
             string = self._string(*lengths, generator)
@@ -107,12 +100,12 @@ class DyckStrings(Dataset):
         return tuple(strings)
 
     def _string(self, least: int, greatest: int, generator: random.Random) -> list[int] | None:
-        """Draw one string; nothing when it grows too long."""
+        """Draw one string; None if it exceeds the maximal length."""
         kinds, depth, draw = self.kinds, self.depth, generator.random
         string: list[int] = []
         opened: list[int] = []
         while len(string) < greatest:
-            # one number says both: below 1/2 to close or to end, above it which kind to open
+            # one random number decides both: below 1/2 to close or end, above it which kind to open
             chance = draw()
             if len(opened) == depth or (opened and chance < 0.5):
                 string.append(kinds + opened.pop())

@@ -1,8 +1,8 @@
-"""The Large Movie Review Dataset: long reviews, none of them lukewarm.
+"""The Large Movie Review Dataset: long reviews that are clearly negative or positive.
 
-Reviews of at most 4 of 10 stars are negative, of at least 7 positive. One file a split, an object a line:
-``{"text": …, "label": 1, …}``. The reviews are web pages' text, with ``<br />`` for a line's end: it is read as
-white space; all else stays as people wrote it. A tenth of the training reviews, drawn at random, is kept for dev.
+Reviews with at most 4 of 10 stars are negative, those with at least 7 positive. There is a file a split with an object
+a line: ``{"text": …, "label": 1, …}``. ``<br />`` in a text is read as white space. A random tenth of the training
+reviews is the dev split.
 
 Source:
     Maas et al. (2011), Learning Word Vectors for Sentiment Analysis. https://aclanthology.org/P11-1015
@@ -25,13 +25,10 @@ __all__ = ["Imdb"]
 
 
 class Imdb(Dataset):
-    """Negative or positive.
+    """Negative (0) or positive (1) reviews.
 
     Args:
-        reviews: how many of each file to read, from its beginning, where the classes take turns; all when left out.
-
-    Raises:
-        UsageError: when ``reviews`` is not positive.
+        reviews: How many to read from the beginning of each file, where the classes alternate; None for all.
     """
 
     name = "imdb"
@@ -46,14 +43,7 @@ class Imdb(Dataset):
         self.reviews = reviews
 
     def read(self, folder: Path | None = None) -> Classification:
-        """Read the reviews.
-
-        Args:
-            folder: where ``imdb/train.jsonl`` and ``imdb/test.jsonl`` lie, plain or packed.
-
-        Returns:
-            The dataset; labels are 0 for negative and 1 for positive.
-        """
+        """Read ``imdb/train.jsonl`` and ``imdb/test.jsonl``."""
         train, test = (_read(find_file(f"imdb/{split}.jsonl", folder), self.reviews) for split in ("train", "test"))
         train, dev = hold_out(train, round(len(train) / 10), lambda example: (example.label,))
         return Classification(
@@ -66,6 +56,8 @@ def _read(path: Path, most: int | None) -> list[Example]:
     for number, record in islice(read_json_objects(path), most):
         text, label = record.get("text"), record.get("label")
         if not isinstance(text, str) or label not in (0, 1):
-            raise malformed(path, number, 'a "text" and a "label", 0 or 1', json.dumps(record), "is the file whole?")
+            raise malformed(
+                path, number, 'a "text" and a "label", 0 or 1', json.dumps(record), "check that the file is complete"
+            )
         examples.append(Example(tuple(tokenise(text.replace("<br />", " "))), int(label)))
     return examples

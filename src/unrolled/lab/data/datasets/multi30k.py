@@ -1,6 +1,6 @@
-"""Multi30k: captions of photographs in German and English, lower-cased and cut into tokens.
+"""Multi30k: captions of photographs in German and English, lower-cased and tokenised.
 
-Line i of one file goes with line i of the other. Test is the one of 2016.
+Line i of one file is the translation of line i of the other.
 
 Source:
     Elliott et al. (2016), Multi30K: Multilingual English-German Image Descriptions. arXiv:1605.00459
@@ -19,11 +19,7 @@ __all__ = ["Multi30k", "Multi30kFromEnglish"]
 
 
 class Multi30k(Dataset):
-    """From German to English.
-
-    Args:
-        year: of the test sentences.
-    """
+    """From German to English, with the test sentences of 2016 or 2017."""
 
     name = "multi30k"
     kind = Translation
@@ -36,14 +32,7 @@ class Multi30k(Dataset):
         self.year = year
 
     def read(self, folder: Path | None = None) -> Translation:
-        """Read the captions.
-
-        Args:
-            folder: where ``multi30k/train.lc.norm.tok.de`` and the others lie, plain or packed.
-
-        Returns:
-            The dataset.
-        """
+        """Read ``multi30k/train.lc.norm.tok.de`` and the others."""
         train, dev, test = (self._read(split, folder) for split in ("train", "val", f"test_{self.year}_flickr"))
         return Translation(name=self.name, train=train, dev=dev, test=test)
 

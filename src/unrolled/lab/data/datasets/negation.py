@@ -1,20 +1,19 @@
-"""The negation corpus: made-up film reviews that turn on how often they say "not".
+"""Made-up film reviews whose class depends on the number of negations.
 
-Ten positive and twelve negative adjectives; a sentence ends with an adjective (its polarity), its negation
-(the opposite) or its double negation (its own again): "those filmmakings were not not charming". 4,120
-sentences to train on, 200 each for dev and test, half of each positive. No sentence occurs twice, so none of
-the test was trained on.
+There are ten positive and twelve negative adjectives. A sentence ends with an adjective (which is its class), its
+negation (the opposite class) or its double negation (its class again): "those filmmakings were not not charming".
+4,120 sentences are for training, 200 each for dev and test, half of each positive. No sentence occurs twice.
 
-The source gives the adjectives and the sizes. It leaves open, and we chose:
+The source gives the adjectives and the sizes. It leaves these points open, and we chose:
 
-- which phrases occur: the negation and double negation of every adjective, of which section 5.1.2 speaks.
-  (Table 6 prints 18 and 6 of them; networks trained on these alone may get "not not charming" wrong);
-- how often: each label has as many tokens as negations as double negations, and each phrase is as frequent as
-  any other of its kind and label;
-- "mostly" positive or negative: there is no label noise. A positive adjective stands in negative sentences
-  exactly where it is negated once;
-- the rest of a sentence: a neutral subject and verb, sometimes a neutral opening, so that lengths vary. The
-  phrase comes last, where a network that reads its last state sees it.
+- which phrases occur: the negation and double negation of every adjective, as in section 5.1.2. (Table 6 lists only 18
+  and 6 of them; networks trained on these may get "not not charming" wrong.)
+- how often: for each class, single adjectives, negations and double negations are equally frequent, and so are the
+  phrases of each of these three;
+- "mostly" positive or negative: no label is wrong. A positive adjective is in negative sentences only where it is
+  negated once;
+- the rest of a sentence: a neutral subject and verb, sometimes a neutral opening, so that lengths differ. The phrase is
+  last, where a model that reads the last state sees it.
 
 Source:
     Sun and Lu, on sequence-level features of GRU and LSTM, section 5.1.2 and appendix A.2.
@@ -34,12 +33,10 @@ POSITIVE = (
     "good", "nice", "charming", "awesome", "fascinating",
     "attractive", "interesting", "sweet", "stunning", "amazing",
 )  # fmt: skip
-"""The ten positive adjectives."""
 NEGATIVE = (
     "awful", "bad", "uninspiring", "dull", "boring", "tedious",
     "mediocre", "shallow", "pointless", "unfunny", "gross", "poor",
 )  # fmt: skip
-"""The twelve negative adjectives."""
 
 _OPENINGS = ("", "overall ,", "in the end", "i think", "we felt that", "to me ,", "as expected ,")
 _SINGULAR = ("the", "this", "that", "their", "his", "her")
@@ -55,12 +52,12 @@ _SIZES = (4120, 200, 200)
 
 
 class NegationReviews(Dataset):
-    """The corpus, generated anew at every reading, and always the same for the same seed.
+    """Generated sentences, the same at every reading for the same seed.
 
     Args:
-        double_negation: whether double negations occur (the source's figure 1 leaves them out); without them
-            sentences with tokens and negations take their place.
-        seed: which sentences are drawn.
+        double_negation: Whether double negations occur (they do not in the source's figure 1); without them there are
+            more single adjectives and negations.
+        seed: Which sentences are drawn.
     """
 
     name = "negation"
@@ -73,15 +70,8 @@ class NegationReviews(Dataset):
         self.double_negation = double_negation
         self.seed = seed
 
-    def read(self, folder: Path | None = None) -> Classification:  # generated: no folder is needed
-        """Generate the three splits.
-
-        Args:
-            folder: not needed.
-
-        Returns:
-            The dataset; labels are 0 for negative and 1 for positive.
-        """
+    def read(self, folder: Path | None = None) -> Classification:
+        """Generate the splits; no folder is needed. Labels are 0 for negative and 1 for positive."""
         generator = random.Random(self.seed)  # noqa: S311  # sentences, not secrets
         halves = [self._draw(label, generator) for label in (0, 1)]
         splits, start = [], 0
@@ -95,7 +85,7 @@ class NegationReviews(Dataset):
         return Classification(name=self.name, labels=("negative", "positive"), train=train, dev=dev, test=test)
 
     def _draw(self, label: int, generator: random.Random) -> list[Example]:
-        """Draw the sentences of one label, no two alike: kinds in turn, and the phrases of a kind in turn."""
+        """Draw different sentences of one class, from its three kinds of phrases in turn."""
         frames = _frames()
         beginnings = {
             phrase: iter(generator.sample(frames, len(frames)))
@@ -108,7 +98,7 @@ class NegationReviews(Dataset):
 
 
 def _phrases(label: int, double_negation: bool) -> list[list[str]]:
-    """Give the tokens, the negations and perhaps the double negations that carry a label."""
+    """Return the adjectives, negations and perhaps double negations of a class."""
     same, opposite = (NEGATIVE, POSITIVE) if label == 0 else (POSITIVE, NEGATIVE)
     kinds = [list(same), [f"not {word}" for word in opposite]]
     if double_negation:
@@ -117,7 +107,7 @@ def _phrases(label: int, double_negation: bool) -> list[list[str]]:
 
 
 def _frames() -> list[str]:
-    """Every way to begin a sentence."""
+    """Return every beginning of a sentence."""
     singular = product(_OPENINGS, _SINGULAR, _NOUNS, ("is", "was"))
     plural = product(_OPENINGS, _PLURAL, _PLURALS, ("are", "were"))
     return [" ".join(part for part in frame if part) for frame in (*singular, *plural)]

@@ -1,11 +1,11 @@
-"""Penn Treebank in Mikolov's preprocessing: news, word by word or character by character.
+"""Penn Treebank in Mikolov's preprocessing: news as words or characters.
 
-A sentence a line, lower-cased, numbers as ``N``, rare words as ``<unk>``. The line's end is a token, ``<eos>``:
-929,589 / 73,760 / 82,430 words in 10,000 types, as published.
+A sentence a line, lower-cased, numbers as ``N``, rare words as ``<unk>``. The end of a line is a token, ``<eos>``:
+929,589 / 73,760 / 82,430 words of 10,000 types, as published.
 
-In the files of characters a space is written ``_``, ``<unk>`` is five characters, and there is no space at a line's
-end: with one ``<eos>`` a line 5,017,482 / 393,042 / 442,423 characters in 50 types. Papers that print 5,059k count a
-space at each line's end besides: their bits per character are of another text.
+In the files of characters a space is written ``_``, ``<unk>`` is five characters, and a line has no space at its end.
+With one ``<eos>`` a line there are 5,017,482 / 393,042 / 442,423 characters of 50 types. Papers that report 5,059k
+count a space at each line's end too, so their bits per character do not compare.
 
 Source:
     Marcus, Santorini and Marcinkiewicz (1993), https://aclanthology.org/J93-2004; Mikolov et al. (2010), Recurrent
@@ -30,7 +30,7 @@ _CITATION = "Marcus, Santorini and Marcinkiewicz (1993), https://aclanthology.or
 
 
 class PennTreebank(Dataset):
-    """Word by word."""
+    """News as words."""
 
     name = "ptb"
     kind = Words
@@ -39,20 +39,13 @@ class PennTreebank(Dataset):
     citation = _CITATION
 
     def read(self, folder: Path | None = None) -> Words:
-        """Find the files; they are read as often as the streams are.
-
-        Args:
-            folder: where ``ptb/ptb.train.txt``, ``ptb.valid.txt`` and ``ptb.test.txt`` lie, plain or packed.
-
-        Returns:
-            The text.
-        """
+        """Find the files ``ptb/ptb.train.txt``, …; each pass over a stream reads one again."""
         train, dev, test = (_stream(f"ptb/ptb.{split}.txt", folder) for split in ("train", "valid", "test"))
         return Words(name=self.name, train=train, dev=dev, test=test)
 
 
 class PennTreebankCharacters(Dataset):
-    """Character by character."""
+    """News as characters."""
 
     name = "ptb-chars"
     kind = Characters
@@ -61,14 +54,7 @@ class PennTreebankCharacters(Dataset):
     citation = _CITATION
 
     def read(self, folder: Path | None = None) -> Characters:
-        """Find the files; they are read as often as the streams are.
-
-        Args:
-            folder: where ``ptb/ptb.char.train.txt`` and the others lie, plain or packed.
-
-        Returns:
-            The text.
-        """
+        """Find the files ``ptb/ptb.char.train.txt``, …; each pass over a stream reads one again."""
         train, dev, test = (_stream(f"ptb/ptb.char.{split}.txt", folder) for split in ("train", "valid", "test"))
         return Characters(name=self.name, train=train, dev=dev, test=test)
 
@@ -78,5 +64,5 @@ def _stream(name: str, folder: Path | None) -> Stream:
 
 
 def _lines(path: Path) -> Iterator[Sequence[str]]:
-    # the files of characters end with a blank line, which is none of the text
+    # the files of characters end with a blank line that is not part of the text
     return word_lines((line for line in iter_lines(path) if line.strip()), split_at_spaces)

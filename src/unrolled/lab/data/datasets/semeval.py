@@ -1,9 +1,8 @@
 """SemEval-2010 Task 8: the relation between two nominals that are marked in a sentence.
 
-Four lines an example: ``id<TAB>"sentence"``, with ``<e1>…</e1>`` and ``<e2>…</e2>`` in it, the relation, a comment,
-an empty line. Nine relations, each in two directions, and Other: 19 classes. There is no official dev split: a
-tenth of the training sentences, drawn at random, is kept for it. ``Entity-Destination(e2,e1)`` occurs once in
-training and stays there.
+An example is four lines: ``id<TAB>"sentence"`` with ``<e1>…</e1>`` and ``<e2>…</e2>`` in it, the relation, a comment,
+and an empty line. There are nine relations, each in two directions, and Other: 19 classes. A random tenth of the
+training sentences is the dev split. ``Entity-Destination(e2,e1)`` occurs once and stays in the training split.
 
 Source:
     Hendrickx et al. (2010), SemEval-2010 Task 8. https://aclanthology.org/S10-1006
@@ -17,7 +16,7 @@ from pathlib import Path
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Dataset, Example, Relations
 from unrolled.lab.data.hold_out import hold_out
-from unrolled.lab.data.text_files import find_file, malformed, read_lines
+from unrolled.lab.data.text_files import find_file, iter_lines, malformed
 from unrolled.lab.data.tokenise import tokenise_marked
 
 __all__ = ["RELATIONS", "SemEval2010"]
@@ -33,14 +32,14 @@ RELATIONS = (
     "Message-Topic",
     "Product-Producer",
 )
-"""The nine relations that count for the official score; Other does not."""
+"""The nine relations of the official score, which ignores Other."""
 _LABELS = (*(f"{relation}({order})" for relation in RELATIONS for order in ("e1,e2", "e2,e1")), "Other")
 _SENTENCE = re.compile(r'\d+\t"(.*)"\s*')
-_HINT = "four lines an example: sentence, relation, comment, nothing"
+_HINT = "an example is four lines: sentence, relation, comment, empty line"
 
 
 class SemEval2010(Dataset):
-    """The 19 relations with their directions."""
+    """Sentences with one of 19 relations."""
 
     name = "semeval2010"
     kind = Relations
@@ -49,14 +48,7 @@ class SemEval2010(Dataset):
     citation = "Hendrickx et al. (2010), https://aclanthology.org/S10-1006"
 
     def read(self, folder: Path | None = None) -> Relations:
-        """Read the sentences and their relations.
-
-        Args:
-            folder: where ``semeval2010_task8/TRAIN_FILE.TXT`` and ``TEST_FILE_FULL.TXT`` lie, plain or packed.
-
-        Returns:
-            The dataset.
-        """
+        """Read ``semeval2010_task8/TRAIN_FILE.TXT`` and ``TEST_FILE_FULL.TXT``."""
         names = ("TRAIN_FILE.TXT", "TEST_FILE_FULL.TXT")
         train, test = (_read(find_file(f"semeval2010_task8/{name}", folder)) for name in names)
         train, dev = hold_out(train, round(len(train) / 10), lambda example: (example.label,))
@@ -64,7 +56,7 @@ class SemEval2010(Dataset):
 
 
 def _read(path: Path) -> list[Example]:
-    lines = read_lines(path)
+    lines = list(iter_lines(path))
     index = {label: number for number, label in enumerate(_LABELS)}
     examples = []
     for begin in range(0, len(lines), 4):

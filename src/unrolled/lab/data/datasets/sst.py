@@ -1,13 +1,13 @@
 r"""The Stanford Sentiment Treebank: every phrase of a review sentence with its human label.
 
-A tree a line, ``(3 (2 It) (4 (2 's) (4 lovely)))``: at every node a label from 0 (very negative) to 4 (very
-positive), then a word or the node's parts. Three things to know about the files:
+A tree a line, ``(3 (2 It) (4 (2 's) (4 lovely)))``: every node has a label from 0 (very negative) to 4 (very positive),
+then a word or its parts. Three properties of the files matter:
 
-- words are separated by the plain space alone: three of them contain a no-break space (``2 1\/2``);
-- brackets are written ``-LRB-`` and ``-RRB-``, slashes and stars ``\/`` and ``\*``; they are read as
-  the signs they stand for, so that a network knows them when a person types them;
-- every node is a labelled phrase, so a sentence trains a network with all its parts. The datasets that end in
-  ``-sentences`` do without.
+- words are separated by plain spaces only: three of them contain a no-break space (``2 1\/2``);
+- brackets are written ``-LRB-`` and ``-RRB-``, slashes and stars ``\/`` and ``\*``; they are read as the characters
+  that they represent, so that a model knows them when a person types them;
+- every node is a labelled phrase, so all phrases of a sentence are training examples; the datasets that end in
+  ``-sentences`` train on whole sentences only.
 
 Source:
     Socher et al. (2013), Recursive Deep Models for Semantic Compositionality Over a Sentiment Treebank.
@@ -25,7 +25,7 @@ from typing import Any
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Corpus, Dataset, Example, RatedText, Regression
-from unrolled.lab.data.text_files import find_file, read_lines
+from unrolled.lab.data.text_files import find_file, iter_lines
 
 __all__ = [
     "Node",
@@ -49,7 +49,7 @@ _NEUTRAL = 2
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One phrase of a tree: the tokens ``[start, stop)`` and their label, 0 to 4."""
+    """A phrase of a tree: the tokens ``[start, stop)`` and their label, 0 to 4."""
 
     start: int
     stop: int
@@ -62,26 +62,16 @@ class Tree:
 
     tokens: tuple[str, ...]
     nodes: tuple[Node, ...]
-    """Parts before wholes; the last is the sentence itself."""
+    """A phrase is after its parts; the last is the sentence."""
 
     @property
     def label(self) -> int:
-        """The sentence's own label."""
+        """The label of the sentence."""
         return self.nodes[-1].label
 
 
 def parse_tree(line: str) -> Tree:
-    """Read one tree.
-
-    Args:
-        line: the tree, in brackets.
-
-    Returns:
-        Its words and phrases.
-
-    Raises:
-        DataError: when the line is not one whole tree; the text says what was expected.
-    """
+    """Parse one tree in brackets; DataError if the line is not one whole tree."""
     tokens: list[str] = []
     nodes: list[Node] = []
     open_nodes: list[tuple[int, int]] = []  # (label, first token) of each bracket not yet closed
@@ -111,19 +101,9 @@ def parse_tree(line: str) -> Tree:
 
 
 def read_trees(path: Path) -> list[Tree]:
-    """Read a file of trees, one a line.
-
-    Args:
-        path: the file, plain or packed.
-
-    Returns:
-        The trees.
-
-    Raises:
-        DataError: when a line is not a tree; the text begins with the file and the line's number.
-    """
+    """Read a file of trees, one a line; DataError, with file and line, if a line is not a tree."""
     trees = []
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(iter_lines(path), start=1):
         try:
             trees.append(parse_tree(line))
         except DataError as error:
@@ -131,8 +111,8 @@ def read_trees(path: Path) -> list[Tree]:
     return trees
 
 
-Labelled = tuple[tuple[str, ...], int]
-"""A phrase and its label, 0 to 4."""
+Phrase = tuple[tuple[str, ...], int]
+"""Tokens and their label, 0 to 4."""
 
 
 class _Phrases(Dataset):
@@ -142,50 +122,43 @@ class _Phrases(Dataset):
     citation = "Socher et al. (2013), https://aclanthology.org/D13-1170"
 
     def read(self, folder: Path | None = None) -> Corpus[Any]:
-        """Read the trees of the three splits.
-
-        Args:
-            folder: where ``sst/train.txt``, ``sst/dev.txt`` and ``sst/test.txt`` lie, plain or packed.
-
-        Returns:
-            The dataset.
-        """
+        """Read ``sst/train.txt``, ``sst/dev.txt`` and ``sst/test.txt``."""
         paths = [find_file(f"sst/{split}.txt", folder) for split in ("train", "dev", "test")]
         train, dev, test = map(read_trees, paths)
         return self._corpus(
-            [phrase for tree in train for phrase in self._learned(tree)],
+            [phrase for tree in train for phrase in self._training_phrases(tree)],
             [_phrase(tree, tree.nodes[-1]) for tree in dev],
             [_phrase(tree, tree.nodes[-1]) for tree in test],
         )
 
-    def _learned(self, tree: Tree) -> Iterable[Labelled]:
-        """Give what a training tree is read as."""
+    def _training_phrases(self, tree: Tree) -> Iterable[Phrase]:
+        """Return the training examples of a tree."""
         return (_phrase(tree, node) for node in tree.nodes)
 
     @abstractmethod
-    def _corpus(self, *splits: Sequence[Labelled]) -> Corpus[Any]:
-        """Make what is to be learned of the five labels."""
+    def _corpus(self, *splits: Sequence[Phrase]) -> Corpus[Any]:
+        """Build the corpus from phrases with the five labels."""
 
 
 class _Sentences:
-    """Trains on whole sentences alone."""
+    """Trains on whole sentences only."""
 
-    def _learned(self, tree: Tree) -> Iterable[Labelled]:
+    def _training_phrases(self, tree: Tree) -> Iterable[Phrase]:
         return (_phrase(tree, tree.nodes[-1]),)
 
 
-def _phrase(tree: Tree, node: Node) -> Labelled:
+def _phrase(tree: Tree, node: Node) -> Phrase:
     return tree.tokens[node.start : node.stop], node.label
 
 
 class Sst2(_Phrases):
-    """Positive or negative; neutral phrases are left out."""
+    """Positive or negative, without neutral phrases."""
 
     name = "sst2"
     kind = Classification
     description = "film reviews, positive or negative: 98,794 phrases to train on, 872 / 1,821 sentences"
 
-    def _corpus(self, *splits: Sequence[Labelled]) -> Classification:
+    def _corpus(self, *splits: Sequence[Phrase]) -> Classification:
         train, dev, test = (
             tuple(Example(tokens, int(label > _NEUTRAL)) for tokens, label in split if label != _NEUTRAL)
             for split in splits
@@ -201,20 +174,20 @@ class Sst2Sentences(_Sentences, Sst2):
 
 
 class Sst5(_Phrases):
-    """The five labels as they are."""
+    """The five labels as classes."""
 
     name = "sst5"
     kind = Classification
     description = "film reviews, five degrees: 318,582 phrases to train on, 1,101 / 2,210 sentences"
 
-    def _corpus(self, *splits: Sequence[Labelled]) -> Classification:
+    def _corpus(self, *splits: Sequence[Phrase]) -> Classification:
         labels = ("very negative", "negative", "neutral", "positive", "very positive")
         train, dev, test = (tuple(Example(tokens, label) for tokens, label in split) for split in splits)
         return Classification(name=self.name, labels=labels, train=train, dev=dev, test=test)
 
 
 class Sst5Sentences(_Sentences, Sst5):
-    """The five labels, without the sentences' phrases."""
+    """The five labels as classes, without the sentences' phrases."""
 
     name = "sst5-sentences"
     description = "film reviews, five degrees: 8,544 / 1,101 / 2,210 sentences"
@@ -227,7 +200,7 @@ class SstRegression(_Phrases):
     kind = Regression
     description = "film reviews rated -2 to 2: 318,582 phrases to train on, 1,101 / 2,210 sentences"
 
-    def _corpus(self, *splits: Sequence[Labelled]) -> Regression:
+    def _corpus(self, *splits: Sequence[Phrase]) -> Regression:
         train, dev, test = (
             tuple(RatedText(tokens, float(label - _NEUTRAL)) for tokens, label in split) for split in splits
         )
@@ -235,7 +208,7 @@ class SstRegression(_Phrases):
 
 
 class SstRegressionSentences(_Sentences, SstRegression):
-    """The numbers, without the sentences' phrases."""
+    """The labels as numbers, without the sentences' phrases."""
 
     name = "sst-regression-sentences"
     description = "film reviews rated -2 to 2: 8,544 / 1,101 / 2,210 sentences"

@@ -1,8 +1,8 @@
-"""Sentiment Labelled Sentences: three times a thousand sentences of reviews, of products, films and restaurants.
+"""Sentiment Labelled Sentences: a thousand sentences each from reviews of products, films and restaurants.
 
-A line is ``sentence<TAB>0`` or ``1``, half of each; sentences were chosen that are clearly positive or negative.
-There is no official split: of each file a tenth, drawn at random, is kept for dev, and a tenth for test. A handful of
-sentences occur twice (10, 3 and 4); they are examples like any other.
+A line is ``sentence<TAB>0`` or ``1``, half of each. The sentences are clearly positive or negative. There is no
+official split: a random tenth of each file is the dev split, and another the test split. A few sentences occur twice
+(10, 3 and 4).
 
 Source:
     Kotzias et al. (2015), From Group to Individual Labels using Deep Features. doi:10.1145/2783258.2783380
@@ -10,8 +10,8 @@ Source:
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from pathlib import Path
+from typing import ClassVar
 
 from unrolled.lab.data.corpus import Classification, Dataset, Example
 from unrolled.lab.data.hold_out import hold_out
@@ -21,25 +21,15 @@ from unrolled.lab.data.tokenise import tokenise
 __all__ = ["UciAmazon", "UciImdb", "UciYelp"]
 
 
-class _Sentences(Dataset):
+class _UciSentences(Dataset):
     kind = Classification
     licence = "CC BY 4.0"
     citation = "Kotzias et al. (2015), doi:10.1145/2783258.2783380"
 
-    @property
-    @abstractmethod
-    def file(self) -> str:
-        """The file's name."""
+    file: ClassVar[str]
 
     def read(self, folder: Path | None = None) -> Classification:
-        """Read the sentences and split them.
-
-        Args:
-            folder: where the folder ``uci_sentiment`` lies, its files plain or packed.
-
-        Returns:
-            The dataset; labels are 0 for negative and 1 for positive.
-        """
+        """Read the file and split it; labels are 0 for negative and 1 for positive."""
         train = _read(find_file(f"uci_sentiment/{self.file}", folder))
         tenth = len(train) // 10
         train, dev = hold_out(train, tenth, lambda example: (example.label,))
@@ -49,7 +39,7 @@ class _Sentences(Dataset):
         )
 
 
-class UciAmazon(_Sentences):
+class UciAmazon(_UciSentences):
     """Reviews of products."""
 
     name = "uci-amazon"
@@ -57,7 +47,7 @@ class UciAmazon(_Sentences):
     file = "amazon_cells_labelled.txt"
 
 
-class UciImdb(_Sentences):
+class UciImdb(_UciSentences):
     """Reviews of films."""
 
     name = "uci-imdb"
@@ -65,7 +55,7 @@ class UciImdb(_Sentences):
     file = "imdb_labelled.txt"
 
 
-class UciYelp(_Sentences):
+class UciYelp(_UciSentences):
     """Reviews of restaurants."""
 
     name = "uci-yelp"
@@ -78,6 +68,6 @@ def _read(path: Path) -> list[Example]:
     for number, line in enumerate(iter_lines(path), start=1):
         text, _, label = line.rpartition("\t")
         if not text.strip() or label not in {"0", "1"}:
-            raise malformed(path, number, "sentence<TAB>0 or 1", repr(line), "is the file whole?")
+            raise malformed(path, number, "sentence<TAB>0 or 1", repr(line), "check that the file is complete")
         examples.append(Example(tuple(tokenise(text)), int(label)))
     return examples

@@ -1,7 +1,7 @@
-"""WikiText: good and featured articles of Wikipedia, word by word.
+"""WikiText: good and featured articles of Wikipedia as words.
 
-A paragraph or heading a line, cut into tokens, case kept, rare words as ``<unk>``, hyphens and signs inside numbers as
-``@-@``, ``@,@`` and ``@.@``. The line's end is a token, ``<eos>``, that of blank lines too: so counted, the numbers of
+A paragraph or heading a line, tokenised, with case, rare words as ``<unk>``, hyphens and signs inside numbers as
+``@-@``, ``@,@`` and ``@.@``. The end of a line, also of a blank line, is a token, ``<eos>``: with it the numbers of
 tokens are those published.
 
 Source:
@@ -23,7 +23,7 @@ __all__ = ["WikiText2", "WikiText103"]
 
 
 class WikiText2(Dataset):
-    """The small one."""
+    """The small corpus."""
 
     name = "wikitext2"
     kind = Words
@@ -32,22 +32,14 @@ class WikiText2(Dataset):
     citation = "Merity et al. (2017), arXiv:1609.07843"
 
     def read(self, folder: Path | None = None) -> Words:
-        """Find the files; they are read as often as the streams are.
-
-        Args:
-            folder: where a folder of the dataset's name holds ``train.txt``, ``valid.txt`` and ``test.txt``, plain or
-                packed.
-
-        Returns:
-            The text.
-        """
+        """Find ``train.txt``, ``valid.txt`` and ``test.txt`` in the dataset's folder; each pass reads one again."""
         paths = [find_file(f"{self.name}/{split}.txt", folder) for split in ("train", "valid", "test")]
         train, dev, test = (Stream(partial(_lines, path)) for path in paths)
         return Words(name=self.name, train=train, dev=dev, test=test)
 
 
 class WikiText103(WikiText2):
-    """The large one: the same dev and test articles, fifty times the training text."""
+    """The large corpus: the same dev and test articles, and fifty times the training text."""
 
     name = "wikitext103"
     description = "Wikipedia, 267,735 word types: 103,227,021 / 217,646 / 245,569 words with <eos>"

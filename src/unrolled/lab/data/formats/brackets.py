@@ -1,4 +1,4 @@
-"""Strings of brackets, well nested, one a line."""
+"""Strings of well-nested brackets, one a line."""
 
 from __future__ import annotations
 
@@ -19,21 +19,14 @@ _CLOSING = {pair[1]: pair for pair in _PAIRS}
 
 
 def bracket_pairs(kinds: int) -> tuple[str, ...]:
-    """Name the first kinds of brackets as files write them.
-
-    Args:
-        kinds: how many.
-
-    Returns:
-        ``()``, ``[]``, ``{}``, ``<>``; those beyond, which no file can write, by their numbers.
-    """
+    """Name k kinds of brackets: ``()``, ``[]``, ``{}``, ``<>``, then ``4``, ``5``, …, which no file can contain."""
     return (*_PAIRS, *map(str, range(len(_PAIRS), kinds)))[:kinds]
 
 
 class BracketLines(RowFormat[str]):
-    """Up to four kinds, always in the same order: a file of ``[]`` alone has two, of which the first never occurs.
+    """Up to four kinds, always in this order: a file with ``[]`` only has two kinds, of which the first never occurs.
 
-    The language's depth is that of its deepest string, whichever split has it.
+    The depth of the language is that of the deepest string of all splits.
     """
 
     name = "brackets"
@@ -41,51 +34,21 @@ class BracketLines(RowFormat[str]):
     description = "well-nested brackets, ([]){}<>, one string a line"
     kinds = (Brackets,)
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[str]]:  # one kind
-        """Read the strings of one split; see :meth:`RowFormat.rows`.
-
-        Args:
-            paths: the split's files.
-            kind: of brackets.
-
-        Yields:
-            Each string.
-
-        Raises:
-            DataError: when a line holds anything else, or is not well nested.
-        """
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[str]]:
+        """Read each string."""
         for path in paths:
             for number, line in enumerate(iter_lines(path), start=1):
-                _check(path, number, line)
+                _check_nesting(path, number, line)
                 yield Row(path, number, line)
 
-    def labels(self, value: str, kind: type[Corpus[Any]]) -> Iterable[str]:  # one kind
-        """Give the kinds that a string has: one never trained on cannot be predicted.
-
-        Args:
-            value: the string.
-            kind: of brackets.
-
-        Returns:
-            What must be trained on.
-        """
+    def labels(self, value: str, kind: type[Corpus[Any]]) -> Iterable[str]:
+        """Return the kinds of brackets in a string."""
         return {_OPENING[bracket] for bracket in value if bracket in _OPENING}
 
     def corpus(
         self, name: str, kind: type[Corpus[Any]], train: Sequence[str], dev: Sequence[str], test: Sequence[str]
     ) -> Brackets:
-        """Make the corpus.
-
-        Args:
-            name: what it is called.
-            kind: of brackets.
-            train: its strings.
-            dev: its strings.
-            test: its strings.
-
-        Returns:
-            The corpus.
-        """
+        """Build the corpus of the language that contains all strings."""
         strings = (*train, *dev, *test)
         known = bracket_pairs(max(1 + _PAIRS.index(pair) for string in strings for pair in self.labels(string, kind)))
         splits = {
@@ -95,42 +58,32 @@ class BracketLines(RowFormat[str]):
         return Brackets(name=name, **splits, kinds=len(known), depth=max(map(_depth, strings)))
 
     def example(self, value: str, kind: type[Corpus[Any]], known: Sequence[str]) -> tuple[int, ...]:
-        """Number the brackets of a string: 0 … k-1 open, k … 2k-1 close the same kind.
-
-        Args:
-            value: the string.
-            kind: of brackets.
-            known: the k kinds.
-
-        Returns:
-            The numbers.
-        """
+        """Number the brackets of a string: 0 … k-1 open, k … 2k-1 close the same kind."""
         return tuple(
             known.index(_OPENING[bracket]) if bracket in _OPENING else len(known) + known.index(_CLOSING[bracket])
             for bracket in value
         )
 
 
-def _check(path: Path, line: int, string: str) -> None:
-    """Refuse a string that is not well nested, at its first bracket that cannot stand there."""
+def _check_nesting(path: Path, line: int, string: str) -> None:
+    """Raise an error at the first bracket that is not well nested."""
     opened: list[str] = []
     for place, bracket in enumerate(string, start=1):
         if bracket in _OPENING:
             opened.append(_OPENING[bracket])
         elif bracket not in _CLOSING:
-            expected, hint = f"brackets of {' '.join(_PAIRS)} alone", "a line is one string, without spaces"
+            expected, hint = f"brackets of {' '.join(_PAIRS)} only", "a line is one string, without spaces"
             raise malformed(path, line, expected, f"{bracket!r} at {place}", hint)
         elif not opened or opened[-1] != _CLOSING[bracket]:
-            expected = f"{opened[-1][1]!r}, or a bracket that opens" if opened else "a bracket that opens"
-            raise malformed(path, line, expected, f"{bracket!r} at {place}", "what was opened last is closed first")
+            expected = f"{opened[-1][1]!r}, or an opening bracket" if opened else "an opening bracket"
+            raise malformed(path, line, expected, f"{bracket!r} at {place}", "the last open bracket is closed first")
         else:
             opened.pop()
     if opened:
-        raise malformed(path, line, f"{opened[-1][1]!r}", "the line's end", "every bracket that opens is closed")
+        raise malformed(path, line, f"{opened[-1][1]!r}", "the line's end", "close every bracket")
     if not string:
-        raise malformed(path, line, "a string of brackets", "an empty line", "leave the line out")
+        raise malformed(path, line, "a string of brackets", "an empty line", "remove the line")
 
 
 def _depth(string: str) -> int:
-    """How many brackets are open at once, at most."""
     return max(accumulate(1 if bracket in _OPENING else -1 for bracket in string))

@@ -1,4 +1,8 @@
-"""Tagged sentences in columns: a token a line, its tag in the last column, an empty line between sentences."""
+"""Tagged sentences in columns: a token a line, its tag in the last column, an empty line after each sentence.
+
+The columns between the first and the last (parts of speech, chunks) are ignored, and so are the lines
+``-DOCSTART- …`` that begin a document.
+"""
 
 from __future__ import annotations
 
@@ -15,95 +19,21 @@ from unrolled.lab.data.tokenise import split_at_spaces
 
 __all__ = ["ColumnSentence", "Conll", "read_columns", "to_iobes"]
 
-
-class Conll(RowFormat[TaggedSentence]):
-    """Two columns or more, separated by spaces or tabs; the first and the last are read.
-
-    Tags that spell spans are BIO2, IOB1 or IOBES, recognised for each split, and become IOBES; others, such as parts of
-    speech, stay as they are.
-    """
-
-    name = "conll"
-    suffixes = (".conll", ".iob", ".bio")
-    description = "a token and its tag on a line, an empty line between sentences; BIO2, IOB1, IOBES or plain tags"
-    kinds = (Tagging,)
-
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[TaggedSentence]]:  # one kind
-        """Read the sentences of one split; see :meth:`RowFormat.rows`.
-
-        Args:
-            paths: the split's files.
-            kind: of tagged sentences.
-
-        Yields:
-            Each sentence.
-        """
-        found = [sentence for path in paths for sentence in read_columns(path)]
-        for sentence, tagged in zip(found, to_iobes(found), strict=True):
-            yield Row(sentence.path, sentence.line, tagged)
-
-    def labels(self, value: TaggedSentence, kind: type[Corpus[Any]]) -> Iterable[str]:  # one kind
-        """Give a sentence's tags; of those that spell spans the types, since a type met once may be met in any length.
-
-        Args:
-            value: the sentence.
-            kind: of tagged sentences.
-
-        Returns:
-            What must be trained on to be predicted.
-        """
-        return {tag[2:] for tag in value.tags if tag != "O"} if are_span_tags(value.tags) else set(value.tags) - {"O"}
-
-    def corpus(
-        self,
-        name: str,
-        kind: type[Corpus[Any]],  # one kind
-        train: Sequence[TaggedSentence],
-        dev: Sequence[TaggedSentence],
-        test: Sequence[TaggedSentence],
-    ) -> Tagging:
-        """Make the corpus.
-
-        Args:
-            name: what it is called.
-            kind: of tagged sentences.
-            train: its sentences.
-            dev: its sentences.
-            test: its sentences.
-
-        Returns:
-            The corpus; whether tags spell spans is seen from the training sentences.
-        """
-        spelled = are_span_tags(tag for sentence in train for tag in sentence.tags)
-        return Tagging(name=name, train=tuple(train), dev=tuple(dev), test=tuple(test), spans=spelled)
-
-
 _DOCUMENT = "-DOCSTART-"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSentence:
-    """A sentence, and where it stands."""
+    """A sentence with its tags as they are written, and the line of its first token."""
 
     path: Path
     line: int
-    """Of its first token; the others follow."""
     tokens: tuple[str, ...]
     tags: tuple[str, ...]
 
 
 def read_columns(path: Path) -> Iterator[ColumnSentence]:
-    """Read a file of columns, separated by spaces or tabs.
-
-    Args:
-        path: the file, plain or packed.
-
-    Yields:
-        Each sentence, its tags as they are written.
-
-    Raises:
-        DataError: when a line has not as many columns as the first, or that has one alone.
-    """
+    """Read a file of columns separated by spaces or tabs; DataError unless every line has as many as the first."""
     width = begin = 0
     rows: list[list[str]] = []
     for number, line in enumerate(iter_lines(path), start=1):
@@ -132,29 +62,52 @@ def _sentence(path: Path, begin: int, rows: Sequence[Sequence[str]]) -> ColumnSe
 
 
 def to_iobes(sentences: Sequence[ColumnSentence], scheme: Scheme | None = None) -> list[TaggedSentence]:
-    """Take tags that spell spans to IOBES; tags that stand for themselves stay.
+    """Convert tags that spell spans to IOBES; other tags stay.
 
-    Args:
-        sentences: all of them, written in one scheme.
-        scheme: which; recognised (:func:`~unrolled.lab.data.spans.detect_scheme`) when left out.
-
-    Returns:
-        The tagged sentences.
-
-    Raises:
-        DataError: when a tag cannot be where it is, with its file and line.
+    All sentences are in one scheme, which is detected if None. DataError, with file and line, if a tag is invalid.
     """
-    spelled = scheme is not None or are_span_tags(tag for sentence in sentences for tag in sentence.tags)
-    if spelled and scheme is None:
+    if scheme is None and are_span_tags(tag for sentence in sentences for tag in sentence.tags):
         scheme = detect_scheme(sentence.tags for sentence in sentences)
     found = []
     for sentence in sentences:
-        labels = sentence.tags
+        tags = sentence.tags
         if scheme is not None:
-            fault = find_invalid_tag(labels, scheme)
-            if fault:
-                line = sentence.line + fault.position
-                raise malformed(sentence.path, line, fault.expected, repr(labels[fault.position]), fault.hint)
-            labels = convert_tags(labels, scheme, "IOBES")
-        found.append(TaggedSentence(sentence.tokens, labels))
+            if invalid := find_invalid_tag(tags, scheme):
+                line = sentence.line + invalid.position
+                raise malformed(sentence.path, line, invalid.expected, repr(tags[invalid.position]), invalid.hint)
+            tags = convert_tags(tags, scheme, "IOBES")
+        found.append(TaggedSentence(sentence.tokens, tags))
     return found
+
+
+class Conll(RowFormat[TaggedSentence]):
+    """Two columns or more. Tags that spell spans are BIO2, IOB1 or IOBES, detected for each split."""
+
+    name = "conll"
+    suffixes = (".conll", ".iob", ".bio")
+    description = "a token and its tag on a line, an empty line between sentences; BIO2, IOB1, IOBES or plain tags"
+    kinds = (Tagging,)
+
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[TaggedSentence]]:
+        """Read each sentence."""
+        found = [sentence for path in paths for sentence in read_columns(path)]
+        for sentence, tagged in zip(found, to_iobes(found), strict=True):
+            yield Row(sentence.path, sentence.line, tagged)
+
+    def labels(self, value: TaggedSentence, kind: type[Corpus[Any]]) -> Iterable[str]:
+        """Return a sentence's tags; only the types of span tags, because a type may occur in any length."""
+        if are_span_tags(value.tags):
+            return {tag[2:] for tag in value.tags if tag != "O"}
+        return set(value.tags) - {"O"}
+
+    def corpus(
+        self,
+        name: str,
+        kind: type[Corpus[Any]],
+        train: Sequence[TaggedSentence],
+        dev: Sequence[TaggedSentence],
+        test: Sequence[TaggedSentence],
+    ) -> Tagging:
+        """Build the corpus; the training sentences tell whether the tags spell spans."""
+        spans = are_span_tags(tag for sentence in train for tag in sentence.tags)
+        return Tagging(name=name, train=tuple(train), dev=tuple(dev), test=tuple(test), spans=spans)

@@ -1,4 +1,8 @@
-"""Texts with a label each, as tables write them; what the label is depends on the kind of corpus."""
+r"""Texts with one label each, in three formats: comma-separated values, tab-separated values, and JSON lines.
+
+The label is a class for classification, the relation between two marked entities for relations, and a number for
+regression. Two columns of a table may be named in a header; otherwise the text is first and the label is last.
+"""
 
 from __future__ import annotations
 
@@ -18,71 +22,23 @@ from unrolled.lab.data.tokenise import tokenise, tokenise_marked
 
 __all__ = ["Csv", "JsonLines", "LabelledFormat", "Tsv", "find_columns", "read_csv_records", "read_json_objects"]
 
-_TEXTS = frozenset({"text", "sentence"})
-_LABELS = frozenset({"label", "class", "rating", "relation"})
+_TEXT_NAMES = frozenset({"text", "sentence"})
+_LABEL_NAMES = frozenset({"label", "class", "rating", "relation"})
 
 Labelled = tuple[tuple[str, ...], str]
 
 
-def find_columns(path: Path, header: Sequence[str]) -> tuple[int, int] | None:
-    """Find the two columns in what may be a table's header.
-
-    A text's column is called text or sentence, a label's label, class, rating or relation, in any case.
-
-    Args:
-        path: the file, for errors.
-        header: the fields of its first line.
-
-    Returns:
-        The indices of the text's and the label's column; None when the line names neither and so is no header.
-
-    Raises:
-        DataError: when it names one of them and not the other, or one twice.
-    """
-    names = [field.strip().lower() for field in header]
-    texts = [index for index, name in enumerate(names) if name in _TEXTS]
-    labels = [index for index, name in enumerate(names) if name in _LABELS]
-    if not texts and not labels:
-        return None
-    if len(texts) != 1 or len(labels) != 1:
-        hint = "or no header: the text first, then the label"
-        raise malformed(path, 1, "one column named text and one named label", repr(", ".join(names)), hint)
-    return texts[0], labels[0]
-
-
 class LabelledFormat(RowFormat[tuple[tuple[str, ...], str]]):
-    """A format whose examples are a text and a label.
-
-    The label is a class for classification, the name of a relation for texts in which two entities are marked, a
-    number for regression.
-    """
+    """A format whose examples are a text and a label."""
 
     kinds = (Classification, Regression, Relations)
 
     @abstractmethod
     def fields(self, path: Path) -> Iterator[tuple[int, str, str]]:
-        """Read the texts and labels as they are written.
-
-        Args:
-            path: one file.
-
-        Yields:
-            The line an example begins at, its text, its label.
-        """
+        """Yield the line at which each example of a file begins, its text and its label, as they are written."""
 
     def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[Labelled]]:
-        """Read the examples of one split; see :meth:`RowFormat.rows`.
-
-        Args:
-            paths: the split's files.
-            kind: one of ``kinds``.
-
-        Yields:
-            Each text in tokens, with its label.
-
-        Raises:
-            DataError: when a text or a label is missing, or not of that kind.
-        """
+        """Read each text as tokens, with its label."""
         for path in paths:
             for line, text, label in self.fields(path):
                 label = label.strip()
@@ -91,19 +47,11 @@ class LabelledFormat(RowFormat[tuple[tuple[str, ...], str]]):
                 if not label:
                     raise malformed(path, line, "a label", f"the text {text!r} alone", "every text needs a label")
                 if issubclass(kind, Regression):
-                    _number(path, line, label)
+                    _check_number(path, line, label)
                 yield Row(path, line, (_tokens(path, line, text, kind), label))
 
     def labels(self, value: Labelled, kind: type[Corpus[Any]]) -> Iterable[str]:
-        """Give an example's class; a number needs not to have been seen before.
-
-        Args:
-            value: the example.
-            kind: one of ``kinds``.
-
-        Returns:
-            The class, or nothing.
-        """
+        """Return the class; nothing for a number."""
         return () if issubclass(kind, Regression) else (value[1],)
 
     def corpus(
@@ -114,21 +62,7 @@ class LabelledFormat(RowFormat[tuple[tuple[str, ...], str]]):
         dev: Sequence[Labelled],
         test: Sequence[Labelled],
     ) -> Corpus[Any]:
-        """Make the corpus; classes are in alphabetical order.
-
-        Args:
-            name: what it is called.
-            kind: its class.
-            train: its examples.
-            dev: its examples.
-            test: its examples.
-
-        Returns:
-            The corpus.
-
-        Raises:
-            DataError: when there is one class only.
-        """
+        """Build the corpus; its classes are in alphabetical order. DataError if there is only one class."""
         classes = () if issubclass(kind, Regression) else tuple(sorted({label for _, label in train}))
         splits = {
             key: tuple(self.example(value, kind, classes) for value in split)
@@ -138,21 +72,12 @@ class LabelledFormat(RowFormat[tuple[tuple[str, ...], str]]):
             return Regression(name=name, **splits)
         if len(classes) < 2:
             raise DataError(
-                f"expected at least two labels, found {classes[0]!r} on every example; is it the last column?"
+                f"expected at least two labels, found {classes[0]!r} on every example; the label is the last column"
             )
         return kind(name=name, labels=classes, **splits)
 
     def example(self, value: Labelled, kind: type[Corpus[Any]], known: Sequence[str]) -> Any:
-        """Make a rated text, or one whose class is counted as in ``known``.
-
-        Args:
-            value: tokens and label.
-            kind: one of ``kinds``.
-            known: the classes, in their order.
-
-        Returns:
-            The example.
-        """
+        """Return a rated text, or a text with the index of its class in ``known``."""
         tokens, label = value
         return RatedText(tokens, float(label)) if issubclass(kind, Regression) else Example(tokens, known.index(label))
 
@@ -163,11 +88,10 @@ def _tokens(path: Path, line: int, text: str, kind: type[Corpus[Any]]) -> tuple[
     try:
         return tokenise_marked(text)
     except DataError as error:
-        raise DataError(f"{path}:{line}: {error}; mark the two entities that the relation is between") from None
+        raise DataError(f"{path}:{line}: {error}; mark the two entities of the relation") from None
 
 
-def _number(path: Path, line: int, label: str) -> None:
-    """Check that a label is a number that can be learned."""
+def _check_number(path: Path, line: int, label: str) -> None:
     try:
         value = float(label.replace("_", "?"))  # Python reads 1_000
     except ValueError:
@@ -177,17 +101,52 @@ def _number(path: Path, line: int, label: str) -> None:
         raise malformed(path, line, "a finite number", repr(label), "leave the example out")
 
 
+def find_columns(path: Path, header: Sequence[str]) -> tuple[int, int] | None:
+    """Return the indices of the text's and the label's column; None if the line names neither and so is no header.
+
+    A text's column is named text or sentence, a label's column label, class, rating or relation, in any case. A header
+    that names one of them only, or one twice, is a DataError.
+    """
+    names = [field.strip().lower() for field in header]
+    texts = [index for index, name in enumerate(names) if name in _TEXT_NAMES]
+    labels = [index for index, name in enumerate(names) if name in _LABEL_NAMES]
+    if not texts and not labels:
+        return None
+    if len(texts) != 1 or len(labels) != 1:
+        hint = "or no header: the text first, then the label"
+        raise malformed(path, 1, "one column named text and one named label", repr(", ".join(names)), hint)
+    return texts[0], labels[0]
+
+
+class Csv(LabelledFormat):
+    """Comma-separated values as in RFC 4180: a quoted field may contain commas, quotes and line ends."""
+
+    name = "csv"
+    suffixes = (".csv",)
+    description = (
+        'text,label with quotes where needed: "fine, really",good; or a header with the columns text and label'
+    )
+
+    def fields(self, path: Path) -> Iterator[tuple[int, str, str]]:
+        """Read the texts and labels; every record has as many columns as the header, or two without a header."""
+        header: list[str] = []
+        columns = (0, 1)
+        for number, cells in read_csv_records(path):
+            if number == 1 and (named := find_columns(path, cells)):
+                header, columns = cells, named
+                continue
+            width = len(header) or 2
+            if len(cells) != width:
+                expected = f"{width} columns, as in the header" if header else "text,label"
+                hint = "put a text or a label that contains commas in quotes"
+                raise malformed(path, number, expected, repr(",".join(cells)), hint)
+            yield number, cells[columns[0]], cells[columns[1]]
+
+
 def read_csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Read the records of a table; a quoted field may have commas, line ends, and quotes written twice.
+    """Yield the line at which each record of a table begins, and its fields.
 
-    Args:
-        path: the file, plain or packed.
-
-    Yields:
-        Each record's fields, with the line that it begins at.
-
-    Raises:
-        DataError: when a quote is not closed, stands where none may, or a field is longer than 131,072 characters.
+    DataError if a quote is not closed or misplaced, or a field is longer than 131,072 characters.
     """
     reader = csv.reader((line + "\n" for line in iter_lines(path)), strict=True)
     while True:
@@ -197,133 +156,48 @@ def read_csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            hint = "a quote inside a quoted text is written twice"
+            hint = "write a quote inside a quoted text twice"
             raise malformed(path, begin, "fields in closed quotes, or without quotes", str(error), hint) from None
         yield begin, fields
 
 
-def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read a file of JSON objects, one a line.
-
-    Args:
-        path: the file, plain or packed.
-
-    Yields:
-        Each object with its line's number.
-
-    Raises:
-        DataError: when a line is not one whole object.
-    """
-    for number, line in enumerate(iter_lines(path), start=1):
-        try:
-            record = json.loads(line)
-        # Brackets nested thousands deep, or a number of thousands of digits, are no less malformed than a lost quote.
-        except (ValueError, RecursionError):
-            record = None
-        if not isinstance(record, dict):
-            hint = 'one a line, as {"text": "fine", "label": "good"}'
-            raise malformed(path, number, "an object in JSON", repr(line), hint)
-        yield number, record
-
-
-class Csv(LabelledFormat):
-    """Comma-separated values as RFC 4180 describes them; a quoted field may have commas, quotes and line ends.
-
-    A header may name the columns; without one there are two, the text and the label.
-    """
-
-    name = "csv"
-    suffixes = (".csv",)
-    description = (
-        'text,label with quotes where needed: "fine, really",good; or a header with the columns text and label'
-    )
-
-    def fields(self, path: Path) -> Iterator[tuple[int, str, str]]:
-        """Read the texts and labels as they are written.
-
-        Args:
-            path: one file.
-
-        Yields:
-            The line an example begins at, the text, the label.
-
-        Raises:
-            DataError: when a line has not as many columns as the header, or, without one, not two.
-        """
-        header: list[str] = []
-        where = (0, 1)
-        for number, cells in read_csv_records(path):
-            if number == 1 and (named := find_columns(path, cells)):
-                header, where = cells, named
-                continue
-            width = len(header) or 2
-            if len(cells) != width:
-                expected = f"{width} columns, as in the header" if header else "text,label"
-                hint = "a text, or a label, with commas stands in quotes"
-                raise malformed(path, number, expected, repr(",".join(cells)), hint)
-            yield number, cells[where[0]], cells[where[1]]
-
-
 class Tsv(LabelledFormat):
-    """One example a line, without quotes; a header may name the columns.
-
-    Without a header a line is cut at its last tab, so that a text may have tabs itself.
-    """
+    """Tab-separated values without quotes; without a header, the last tab separates the text from the label."""
 
     name = "tsv"
     suffixes = (".tsv", ".tab")
     description = "text<TAB>label, one a line; or a header with the columns text and label"
 
     def fields(self, path: Path) -> Iterator[tuple[int, str, str]]:
-        """Read the texts and labels as they are written.
-
-        Args:
-            path: one file.
-
-        Yields:
-            The line, the text, the label.
-
-        Raises:
-            DataError: when a line has no tab, or not as many as the header.
-        """
+        """Read the texts and labels; every line has as many columns as the header, or a tab without a header."""
         header: list[str] = []
-        where: tuple[int, int] | None = None
+        columns: tuple[int, int] | None = None
         for number, line in enumerate(iter_lines(path), start=1):
-            if number == 1 and (where := find_columns(path, line.split("\t"))):
+            if number == 1 and (columns := find_columns(path, line.split("\t"))):
                 header = line.split("\t")
                 continue
-            if where:
+            if columns:
                 cells = line.split("\t")
                 if len(cells) != len(header):
                     found = f"{len(cells)} in {line!r}"
                     raise malformed(path, number, f"{len(header)} columns", found, "as the header has")
-                yield number, cells[where[0]], cells[where[1]]
+                yield number, cells[columns[0]], cells[columns[1]]
             else:
                 text, tab, label = line.rpartition("\t")
                 if not tab:
-                    raise malformed(path, number, "text<TAB>label", repr(line), "the two are separated by a tab")
+                    raise malformed(path, number, "text<TAB>label", repr(line), "separate the two by a tab")
                 yield number, text, label
 
 
 class JsonLines(LabelledFormat):
-    """One object a line, with a text and a label; what else it holds is left aside."""
+    """One JSON object a line, with a text and a label; other keys are ignored."""
 
     name = "jsonl"
     suffixes = (".jsonl", ".ndjson")
     description = '{"text": "…", "label": "…"}, one object a line; a label may be a number'
 
     def fields(self, path: Path) -> Iterator[tuple[int, str, str]]:
-        """Read the texts and labels as they are written.
-
-        Args:
-            path: one file.
-
-        Yields:
-            The line, the text, the label.
-
-        Raises:
-            DataError: when a line is no object, has no text or no label, or one that cannot be written in UTF-8.
-        """
+        """Read the texts and labels; both must be text that UTF-8 can encode, or the label a finite number."""
         for number, record in read_json_objects(path):
             for key in ("text", "label"):
                 if key not in record:
@@ -333,21 +207,34 @@ class JsonLines(LabelledFormat):
             if not isinstance(text, str) or "\0" in text:
                 raise malformed(path, number, 'a string for "text"', json.dumps(text), "in quotes, and without NUL")
             if not isinstance(label, str | int | float) or isinstance(label, bool):
-                hint = "a name in quotes, or a number"
+                hint = "write a name in quotes, or a number"
                 raise malformed(path, number, 'a string or a number for "label"', json.dumps(label), hint)
             if isinstance(label, float) and not math.isfinite(label):
-                hint = "leave the example out, or put a name in quotes"
+                hint = "leave the example out, or write a name in quotes"
                 raise malformed(path, number, "a finite number", json.dumps(label), hint)
             label = str(label)
             for value in (text, label):
-                if half := _half_a_character(value):
-                    hint = "a character beyond U+FFFF is written as two of them, or as itself"
-                    raise malformed(path, number, "whole characters", json.dumps(half), hint)
+                if surrogate := _find_surrogate(value):
+                    hint = "write a character beyond U+FFFF as two surrogates, or as itself"
+                    raise malformed(path, number, "whole characters", json.dumps(surrogate), hint)
             yield number, text, label
 
 
-def _half_a_character(text: str) -> str:
-    """Find what JSON can write and UTF-8 cannot: one of a pair of surrogates; nothing where there is none."""
+def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each object of a file of JSON lines with its line's number; DataError if a line is not one object."""
+    for number, line in enumerate(iter_lines(path), start=1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):  # also brackets nested thousands deep, or a number of thousands of digits
+            record = None
+        if not isinstance(record, dict):
+            hint = 'one a line, as {"text": "fine", "label": "good"}'
+            raise malformed(path, number, "an object in JSON", repr(line), hint)
+        yield number, record
+
+
+def _find_surrogate(text: str) -> str:
+    """Return a surrogate without its partner, which JSON can write and UTF-8 cannot; empty if there is none."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
