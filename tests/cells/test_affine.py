@@ -194,7 +194,7 @@ def random_recurrence(clamp=None):
 def test_the_fast_recurrence_equals_the_plain_one(clamp):
     kernel, leaves = random_recurrence(clamp)
     found = []
-    for run in (partial(run_kernel, kernel), kernel.plain):
+    for run in (partial(run_kernel, kernel), kernel.reference):
         states = run(*leaves)
         first = torch.autograd.grad(states.square().sum(), leaves[:4], create_graph=True)
         second = torch.autograd.grad(sum(g.square().sum() for g in first), leaves[:4])
@@ -212,7 +212,7 @@ def test_what_is_held_fixed_gets_no_gradient():
     given = (by_input.detach(), state.detach(), recurrent_, gain, unread.detach())
     for one, other in zip(
         torch.autograd.grad(run_kernel(kernel, *given).sum(), (recurrent_, gain)),
-        torch.autograd.grad(kernel.plain(*given).sum(), (recurrent_, gain)),
+        torch.autograd.grad(kernel.reference(*given).sum(), (recurrent_, gain)),
         strict=True,
     ):
         torch.testing.assert_close(one, other)

@@ -1,4 +1,4 @@
-"""Whole-sequence kernels against the plain loop: in stretches, under other transforms, and where torch.nn runs."""
+"""Whole-sequence kernels against the reference loop: in chunks, under other transforms, and against torch.nn."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ def gradients(cell, unroll, x, s):
 
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("length", [1, 2, 3])
-def test_a_sequence_of_several_stretches_has_the_same_gradient(name, length, monkeypatch):
+def test_a_sequence_of_several_chunks_has_the_same_gradient(name, length, monkeypatch):
     cell, x, s = made(name)
     cut = []
-    monkeypatch.setattr(sequence, "CACHED", length * s.numel())
+    monkeypatch.setattr(sequence, "CACHE_CHUNK", length * s.numel())
     for module in ("gated", "gru_reset_before", "affine_scan"):
         monkeypatch.setattr(
-            f"unrolled.kernels.{module}.stretches", lambda *a: cut.append(sequence.stretches(*a[:2])) or cut[-1]
+            f"unrolled.kernels.{module}.time_chunks", lambda *a: cut.append(sequence.time_chunks(*a[:2])) or cut[-1]
         )
     found = gradients(cell, cell.unroll, x, s)
     assert cut
-    assert all(len(stretches) == -(-T // length) for stretches in cut)
+    assert all(len(chunks) == -(-T // length) for chunks in cut)
     for one, other in zip(found, gradients(cell, lambda *a: Cell.unroll(cell, *a), x, s), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
-def test_stretches_cover_a_sequence_from_its_end():
-    found = sequence.stretches(10, sequence.CACHED // 4)
+def test_chunks_cover_a_sequence_from_its_end():
+    found = sequence.time_chunks(10, sequence.CACHE_CHUNK // 4)
     assert found == [(8, 10), (4, 8), (0, 4)]
-    assert sequence.stretches(3, 10 * sequence.CACHED) == [(2, 3), (1, 2), (0, 1)]
-    assert sequence.stretches(0, 5) == []
+    assert sequence.time_chunks(3, 10 * sequence.CACHE_CHUNK) == [(2, 3), (1, 2), (0, 1)]
+    assert sequence.time_chunks(0, 5) == []
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_forward_mode_goes_through_the_plain_loop(name):
+def test_forward_mode_runs_the_reference_loop(name):
     cell, x, s = made(name)
     tangents = torch.randn_like(x), torch.randn_like(s)
     expected = torch.func.jvp(lambda *a: Cell.unroll(cell, *a), (x, s), tangents)

@@ -86,7 +86,7 @@ class AffineCell(ClosedCell, GatedCell):
         """Compute A s for states of a shape to which the diagonals of A broadcast, (…, state)."""
         products = F.linear(self.hidden(states), self.recurrent_weight)
         nothing = [states.new_zeros(())] * len(self.parts)
-        parts = self.pattern.weigh(nothing, diagonals, products, states[..., : self.hidden_size])
+        parts = self.pattern.apply(nothing, diagonals, products, states[..., : self.hidden_size])
         return torch.cat(parts, dim=-1)
 
     def with_both_biases(self, from_input: Tensor) -> Tensor:
@@ -109,11 +109,11 @@ class AffineCell(ClosedCell, GatedCell):
 
     def unconfined(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute the parts of g + A s, without the cut-off."""
-        return self.pattern.weigh(*self.affine_map(from_input), from_hidden, carried)
+        return self.pattern.apply(*self.affine_map(from_input), from_hidden, carried)
 
     def elementwise(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute the parts of g + A s; ``from_hidden`` holds the products that A uses, without a bias."""
-        return self.pattern.confine(self.unconfined(from_input, from_hidden, carried))
+        return self.pattern.clamp_parts(self.unconfined(from_input, from_hidden, carried))
 
     def slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Compute the diagonals of A, and those of the input in forward mode."""

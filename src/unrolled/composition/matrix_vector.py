@@ -80,7 +80,7 @@ class _MVM(_MatrixVectorEncoder):
             offset, diagonals = cell.affine_map(by_input)
             return AffineMap(tuple(torch.zeros_like(part) for part in offset), diagonals)
 
-        start = torch.cat(cell.pattern.confine(cell.token_maps(inputs[0]).offset), dim=-1)
+        start = torch.cat(cell.pattern.clamp_parts(cell.token_maps(inputs[0]).offset), dim=-1)
         return cell.hidden(cell.scan(inputs[1:], start, without_offset))
 
 

@@ -1,10 +1,11 @@
-r"""Run an affine recurrence over a whole sequence: s_t = g_t + A_t s_{t-1}, with A_t structured and never formed.
+r"""Kernel of an affine recurrence: s_t = g_t + A_t s_{t-1}, with A_t structured and not stored as a matrix.
 
     s_t[j] = g_t[j] + a_t[j] ⊙ c_{t-1} + Σ_k b_t[jk] ⊙ (U_k h_{t-1})
 
-What the tokens say is known before the loop, so a step is one product with the stacked U and a weighted sum; and so is
-a step back. In a long sequence it is worked out stretch by stretch, and again on the way back: g and the dozen
-diagonals are then never in memory at once. The gradient of U is one product over all steps.
+g_t and the diagonals of A_t depend only on the tokens, so they are computed before the loop. A step in either direction
+is one product with the stacked U and a weighted sum. In a long sequence g and the dozen diagonals are computed chunk by
+chunk, and again in the backward pass, so that they are never in memory at once. The gradient of U is one product over
+all steps.
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from unrolled.kernels.base import SequenceKernel, stretches
+from unrolled.kernels.base import SequenceKernel, time_chunks
 from unrolled.linalg.structured import Term
 from unrolled.linalg.weighted_sum import weighted_sum
 
 __all__ = ["AffineKernel", "Pattern"]
 
-STRETCH = 1 << 20
-"""How many numbers states have in a stretch. A shorter sequence keeps what the tokens said, for the way back."""
-
+MEMORY_CHUNK = 1 << 20
+"""Numbers of the states in a chunk. A sequence of one chunk keeps its maps for the backward pass."""
 
 V = TypeVar("V")
 """A tensor, or the tensors of every step."""
@@ -36,7 +36,7 @@ Maps = tuple[tuple[Tensor, ...], Mapping[str, Tensor]]
 
 @dataclass(frozen=True)
 class Pattern:
-    """Which diagonal weighs which product: the form that all A_t of a cell share."""
+    """The structure that all A_t of a cell share: which diagonal multiplies which product."""
 
     parts: tuple[str, ...]
     """The parts of the state, the hidden output last."""
@@ -47,12 +47,12 @@ class Pattern:
     units: int
     """d, the length of a part."""
     clamp: float | None = None
-    """The bound at which every entry of a new state is cut off, or None."""
+    """The bound to which every entry of a new state is clamped, or None."""
 
-    def weigh(
+    def apply(
         self, offsets: Sequence[Tensor], diagonals: Mapping[str, Tensor], products: Tensor, carried: Tensor
     ) -> tuple[Tensor, ...]:
-        """Compute the parts of g + A s from products already taken, each (…, d), without the cut-off.
+        """Compute the parts of g + A s from the products, each (…, d), without clamping.
 
         Args:
             offsets: The parts of g, each (…, d).
@@ -67,12 +67,12 @@ class Pattern:
         )
 
     def summands(self, part: str, diagonals: Mapping[str, V], blocks: Sequence[V], carried: V) -> list[tuple[V, V]]:
-        """List what is added up in one part of A s: pairs of a diagonal and what it weighs."""
+        """List the summands of one part of A s as pairs of a diagonal and what it multiplies."""
         found = [(diagonals[term.diagonal], carried) for term in self.carry if term.part == part]
         return found + [(diagonals[term.diagonal], blocks[term.product]) for term in self.terms if term.part == part]
 
-    def confine(self, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Cut the parts off at the bound, if there is one."""
+    def clamp_parts(self, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Clamp the parts to the bound, if there is one."""
         if self.clamp is None:
             return parts
         return tuple(part.clamp(-self.clamp, self.clamp) for part in parts)
@@ -81,57 +81,53 @@ class Pattern:
 class AffineKernel(SequenceKernel):
     """An affine recurrence over a whole sequence.
 
-    Its tensors are what the inputs contribute, s_0, the stacked U_k and whatever else ``expand`` reads.
-
-    Args:
-        pattern: which diagonal weighs which product.
-        expand: gives the parts of g and the named diagonals from what the inputs contribute, shape (time, batch, …),
-            and whatever else it reads.
+    Its tensors are the contributions of the inputs, shape (time, batch, …), s_0, the stacked U_k and any other tensors
+    that ``expand`` reads. ``expand`` computes the parts of g and the named diagonals of A from the first and the last.
     """
 
     def __init__(self, pattern: Pattern, expand: Callable[..., Maps]) -> None:
         self.pattern, self.expand = pattern, expand
-        self.said: tuple[list[Tensor], *Maps] | None = None
+        self.maps: tuple[list[Tensor], *Maps] | None = None
 
-    def plain(self, *tensors: Any) -> Tensor:
+    def reference(self, *tensors: Any) -> Tensor:
         """Run step by step."""
-        by_input, state, recurrent, *others = tensors
+        from_input, state, recurrent, *others = tensors
         pattern, d, states = self.pattern, self.pattern.units, [state]
-        offsets, diagonals = self.expand(by_input, *others)
-        for t in range(len(by_input)):
+        offsets, diagonals = self.expand(from_input, *others)
+        for t in range(len(from_input)):
             before = states[-1]
             products = linear(before[..., -d:], recurrent)
             now = [g[t] for g in offsets], {name: values[t] for name, values in diagonals.items()}
-            states.append(torch.cat(pattern.confine(pattern.weigh(*now, products, before[..., :d])), dim=-1))
+            states.append(torch.cat(pattern.clamp_parts(pattern.apply(*now, products, before[..., :d])), dim=-1))
         return torch.stack(states)
 
-    def read(self, by_input: Tensor, others: Sequence[Tensor]) -> tuple[list[Tensor], *Maps]:
-        """Compute the maps of some tokens, with the leaves that a gradient is to be pulled back to."""
+    def read(self, from_input: Tensor, others: Sequence[Tensor]) -> tuple[list[Tensor], *Maps]:
+        """Compute the maps of some tokens, and the leaves that their gradients belong to."""
         with torch.enable_grad():
-            leaves = [tensor.detach().requires_grad_() for tensor in (by_input, *others)]
+            leaves = [tensor.detach().requires_grad_() for tensor in (from_input, *others)]
             offsets, diagonals = self.expand(*leaves)
             return leaves, offsets, diagonals
 
     def forward(self, *tensors: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run into one buffer; keep the products."""
-        by_input, state, recurrent, *others = tensors
-        pattern, d, time = self.pattern, self.pattern.units, len(by_input)
+        """Run into one buffer; save the products."""
+        from_input, state, recurrent, *others = tensors
+        pattern, d, time = self.pattern, self.pattern.units, len(from_input)
         states = state.new_empty(time + 1, *state.shape)
         states[0] = state
         products = state.new_empty(time, len(state), len(recurrent))
-        # views of every step and part, made at once: taken one by one they cost as much as the sums
+        # all views at once: one by one they would cost as much as the sums
         hidden, carried = states[..., -d:].unbind(), states[..., :d].unbind()
         parts = [part.unbind() for part in states.split(d, dim=-1)]
         blocks = [each.unbind() for each in products.split(d, dim=-1)]
         flat, transposed = products.unbind(), recurrent.T.contiguous()
-        cuts = stretches(time, state.numel(), STRETCH)
-        for start, stop in reversed(cuts):
-            if len(cuts) == 1:
-                self.said = self.read(by_input, others)
-                said = self.said[1:]
+        chunks = time_chunks(time, state.numel(), MEMORY_CHUNK)
+        for start, stop in reversed(chunks):
+            if len(chunks) == 1:
+                self.maps = self.read(from_input, others)
+                maps = self.maps[1:]
             else:
-                said = self.expand(by_input[start:stop], *others)
-            offsets, diagonals = [one.detach().unbind() for one in said[0]], _unbound(said[1])
+                maps = self.expand(from_input[start:stop], *others)
+            offsets, diagonals = [one.detach().unbind() for one in maps[0]], _unbound(maps[1])
             here = [each[start:stop] for each in blocks]
             summands = [
                 _by_step(pattern.summands(part, diagonals, here, carried[start:stop]), stop - start)
@@ -147,22 +143,22 @@ class AffineKernel(SequenceKernel):
         return states, (products,)
 
     def backward(
-        self, gradient: Tensor, tensors: tuple[Any, ...], states: Tensor, kept: tuple[Tensor, ...]
+        self, gradient: Tensor, tensors: tuple[Any, ...], states: Tensor, saved: tuple[Tensor, ...]
     ) -> tuple[Tensor | None, ...]:
-        """Carry δs alone through the loop; what the tokens said is pulled back stretch by stretch."""
-        by_input, state, recurrent, *others = tensors
-        (products,) = kept
-        pattern, d, time = self.pattern, self.pattern.units, len(by_input)
-        # what arrives at s_0 … s_T: at first from outside alone, in the loop from the step behind as well
-        arrived, scaled, by_token = gradient.clone(), torch.empty_like(products), []
-        by_others: list[Tensor | None] = [None] * len(others)
-        hidden, carried = arrived[..., -d:].unbind(), arrived[..., :d].unbind()
-        whole = dict(zip(pattern.parts, arrived.split(d, dim=-1), strict=True))
+        """Propagate only δs through the loop; differentiate the maps chunk by chunk."""
+        from_input, state, recurrent, *others = tensors
+        (products,) = saved
+        pattern, d, time = self.pattern, self.pattern.units, len(from_input)
+        # δs_0 … δs_T: first the gradient of the loss alone, in the loop also that of the next step
+        grad_states, scaled, grad_tokens = gradient.clone(), torch.empty_like(products), []
+        grad_others: list[Tensor | None] = [None] * len(others)
+        hidden, carried = grad_states[..., -d:].unbind(), grad_states[..., :d].unbind()
+        whole = dict(zip(pattern.parts, grad_states.split(d, dim=-1), strict=True))
         parts = {name: part.unbind() for name, part in whole.items()}
         blocks, flat = [each.unbind() for each in scaled.split(d, dim=-1)], scaled.unbind()
-        said, self.said = self.said, None  # a second pass works it out again
-        for start, stop in stretches(time, state.numel(), STRETCH):
-            leaves, offsets, diagonals = said or self.read(by_input[start:stop], others)
+        maps, self.maps = self.maps, None  # a second backward pass computes them again
+        for start, stop in time_chunks(time, state.numel(), MEMORY_CHUNK):
+            leaves, offsets, diagonals = maps or self.read(from_input[start:stop], others)
             now, behind = _unbound(diagonals), {name: part[start + 1 : stop + 1] for name, part in parts.items()}
             to_blocks = [
                 _by_step([(now[t.diagonal], behind[t.part]) for t in pattern.terms if t.product == k], stop - start)
@@ -172,8 +168,8 @@ class AffineKernel(SequenceKernel):
             for t in range(stop - 1, start - 1, -1):
                 k = t - start
                 if pattern.clamp is not None:
-                    # at the bound there is no slope: what was cut off cannot be told from what just reached it
-                    arrived[t + 1] *= states[t + 1].abs() < pattern.clamp
+                    # the slope at the bound is zero: a clamped value is equal to one that has just reached the bound
+                    grad_states[t + 1] *= states[t + 1].abs() < pattern.clamp
                 for block, several in zip(blocks, to_blocks, strict=True):
                     weighted_sum(several[k], out=block[t])
                 hidden[t].addmm_(flat[t], recurrent)
@@ -186,24 +182,26 @@ class AffineKernel(SequenceKernel):
                     for diagonal, value in pattern.summands(name, diagonals, taken, states[start:stop, :, :d])
                     if diagonal.requires_grad
                 ]
-            images, gradients = zip(*((one, by_one) for one, by_one in moved if one.requires_grad), strict=True)
-            of_tokens, *found = torch.autograd.grad(images, leaves, gradients, allow_unused=True)
-            by_token.append(torch.zeros_like(leaves[0]) if of_tokens is None else of_tokens)
+            images, gradients = zip(
+                *((one, gradient_of_one) for one, gradient_of_one in moved if one.requires_grad), strict=True
+            )
+            of_inputs, *found = torch.autograd.grad(images, leaves, gradients, allow_unused=True)
+            grad_tokens.append(torch.zeros_like(leaves[0]) if of_inputs is None else of_inputs)
             for place, more in enumerate(found):
-                before = by_others[place]
-                by_others[place] = more if before is None or more is None else before + more
-        by_weight = scaled.flatten(0, 1).T @ states[:-1, :, -d:].flatten(0, 1)
-        by_inputs = by_token[0] if len(by_token) == 1 else torch.cat([by_input[:0], *reversed(by_token)])
-        return by_inputs, arrived[0], by_weight, *by_others
+                before = grad_others[place]
+                grad_others[place] = more if before is None or more is None else before + more
+        grad_weight = scaled.flatten(0, 1).T @ states[:-1, :, -d:].flatten(0, 1)
+        grad_inputs = grad_tokens[0] if len(grad_tokens) == 1 else torch.cat([from_input[:0], *reversed(grad_tokens)])
+        return grad_inputs, grad_states[0], grad_weight, *grad_others
 
 
 def _unbound(diagonals: Mapping[str, Tensor]) -> dict[str, tuple[Tensor, ...]]:
-    """Take the diagonals of every step out, without their gradients."""
+    """Split detached diagonals into steps."""
     return {name: values.detach().unbind() for name, values in diagonals.items()}
 
 
 def _by_step(
     pairs: Sequence[tuple[Sequence[Tensor], Sequence[Tensor]]], steps: int
 ) -> list[tuple[tuple[Tensor, Tensor], ...]]:
-    """Sort the factors of several sums by step: the pairs of each step."""
+    """Regroup the factors of several sums as the pairs of each step."""
     return list(zip(*(zip(*pair, strict=True) for pair in pairs), strict=True)) if pairs else [()] * steps

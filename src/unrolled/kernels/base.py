@@ -12,9 +12,9 @@ from torch.autograd import forward_ad
 
 from unrolled.kernels.cuda_graphs import Pass, current_graph_cache
 
-__all__ = ["SequenceKernel", "differentiate_plain", "only_plain_serves", "run_fused", "run_kernel", "stretches"]
+__all__ = ["SequenceKernel", "differentiate_reference", "needs_reference", "run_fused", "run_kernel", "time_chunks"]
 
-CACHED = 1 << 15
+CACHE_CHUNK = 1 << 15
 """Numbers of one slope that are processed at once: the dozen temporaries of a slope then stay in a core's cache."""
 
 
@@ -30,7 +30,7 @@ class SequenceKernel(ABC):
         return None
 
     @abstractmethod
-    def plain(self, *tensors: Any) -> Tensor:
+    def reference(self, *tensors: Any) -> Tensor:
         """Compute s_0 … s_T, shape (time + 1, batch, state), step by step in differentiable operations.
 
         This is the reference in tests, and what second derivatives are computed from.
@@ -60,25 +60,25 @@ def run_kernel(kernel: SequenceKernel, *tensors: Tensor | None) -> Tensor:
     Returns:
         s_0 … s_T, shape (time + 1, batch, state).
     """
-    if only_plain_serves(tensors):
-        return kernel.plain(*tensors)
+    if needs_reference(tensors):
+        return kernel.reference(*tensors)
     return _KernelFunction.apply(kernel, *tensors)
 
 
 def run_fused(
-    fused: Callable[..., tuple[Tensor, ...]], plain: Callable[..., tuple[Tensor, ...]], *tensors: Tensor | None
+    fused: Callable[..., tuple[Tensor, ...]], reference: Callable[..., tuple[Tensor, ...]], *tensors: Tensor | None
 ) -> tuple[Tensor, ...]:
     """Run a function of torch that has a fast gradient but no second derivative.
 
-    ``plain`` computes the same. It gives the gradient where that is differentiated again, and runs where ``fused``
+    ``reference`` computes the same. It gives the gradient where that is differentiated again, and runs where ``fused``
     cannot.
     """
-    if only_plain_serves(tensors):
-        return plain(*tensors)
-    return _FusedFunction.apply(fused, plain, *tensors)
+    if needs_reference(tensors):
+        return reference(*tensors)
+    return _FusedFunction.apply(fused, reference, *tensors)
 
 
-def only_plain_serves(tensors: Sequence[Tensor | None]) -> bool:
+def needs_reference(tensors: Sequence[Tensor | None]) -> bool:
     """Return whether autocast, forward-mode differentiation or another transform of torch.func is active."""
     given = [tensor for tensor in tensors if tensor is not None]
     # torch has no public function for this question, which every autograd.Function asks when it is applied
@@ -87,30 +87,30 @@ def only_plain_serves(tensors: Sequence[Tensor | None]) -> bool:
     return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in given)
 
 
-def differentiate_plain(
-    plain: Callable[..., Any], tensors: Sequence[Tensor | None], gradients: Sequence[Tensor]
+def differentiate_reference(
+    reference: Callable[..., Any], tensors: Sequence[Tensor | None], gradients: Sequence[Tensor]
 ) -> tuple[Tensor | None, ...]:
-    """Compute the gradients of ``plain(*tensors)`` so that they can be differentiated again."""
+    """Compute the gradients of ``reference(*tensors)`` so that they can be differentiated again."""
     # views: one of these tensors may have been computed from another, which must not be counted twice
     given = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
     wanted = [tensor for tensor in given if tensor is not None and tensor.requires_grad]
-    found = torch.autograd.grad(plain(*given), wanted, gradients, create_graph=True, allow_unused=True)
+    found = torch.autograd.grad(reference(*given), wanted, gradients, create_graph=True, allow_unused=True)
     by_tensor = dict(zip(map(id, wanted), found, strict=True))
     return tuple(by_tensor.get(id(tensor)) for tensor in given)
 
 
-def stretches(time: int, step: int, most: int = 0) -> list[tuple[int, int]]:
+def time_chunks(time: int, step: int, most: int = 0) -> list[tuple[int, int]]:
     """Cut a sequence into chunks that fit into a core's cache, the last chunk first.
 
     Args:
         time: Number of steps.
         step: Number of elements of the state in one step.
-        most: Number of elements in a chunk, ``CACHED`` when omitted.
+        most: Number of elements in a chunk, ``CACHE_CHUNK`` when omitted.
 
     Returns:
         The start and the end of each chunk.
     """
-    length = max(1, (most or CACHED) // max(1, step))
+    length = max(1, (most or CACHE_CHUNK) // max(1, step))
     return [(start, min(start + length, time)) for start in reversed(range(0, time, length))]
 
 
@@ -135,7 +135,7 @@ class _KernelFunction(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, count, kernel = ctx.saved_tensors, ctx.count, ctx.kernel
         if torch.is_grad_enabled():
-            return None, *differentiate_plain(kernel.plain, saved[:count], gradients)
+            return None, *differentiate_reference(kernel.reference, saved[:count], gradients)
 
         def run(gradient: Tensor, *given: Tensor) -> tuple[Tensor | None, ...]:
             return kernel.backward(gradient, given[:count], given[count], given[count + 1 :])
@@ -152,18 +152,18 @@ def _run_pass(ctx: Any, direction: str, run: Pass, tensors: Sequence[Tensor | No
 
 class _FusedFunction(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, fused: Pass, plain: Pass, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+    def forward(ctx: Any, fused: Pass, reference: Pass, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
         leaves = [t if t is None else t.detach().requires_grad_(t.requires_grad) for t in tensors]
         with torch.enable_grad():
             found = fused(*leaves)
-        ctx.plain, ctx.leaves, ctx.found = plain, leaves, found  # leaves share the storage of the tensors
+        ctx.reference, ctx.leaves, ctx.found = reference, leaves, found  # leaves share the storage of the tensors
         ctx.save_for_backward(*tensors)
         return tuple(None if one is None else one.detach() for one in found)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
-            return None, None, *differentiate_plain(ctx.plain, ctx.saved_tensors, gradients)
+            return None, None, *differentiate_reference(ctx.reference, ctx.saved_tensors, gradients)
         wants = [leaf is not None and leaf.requires_grad for leaf in ctx.leaves]
         wanted = [leaf for leaf, wants_gradient in zip(ctx.leaves, wants, strict=True) if wants_gradient]
         found = iter(torch.autograd.grad(ctx.found, wanted, gradients, retain_graph=True, allow_unused=True))

@@ -31,18 +31,18 @@ class ActivationUpdate(ElementwiseUpdate):
     def __init__(self, activation: Activation = TANH) -> None:
         self.activation = activation
 
-    def plain(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def reference(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute φ(z)."""
         return (self.activation(x + product),)
 
-    def forward(self, by_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
+    def forward(self, from_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
         """Prepare the forward pass."""
-        rows, apply = states[1:, :, -by_input.shape[-1] :].unbind(), IN_PLACE[self.activation.name]
+        rows, apply = states[1:, :, -from_input.shape[-1] :].unbind(), IN_PLACE[self.activation.name]
 
         def step(t: int) -> None:
             apply(rows[t])
 
-        return by_input.unbind(), rows, step, ()
+        return from_input.unbind(), rows, step, ()
 
     def backward(self, states: Tensor, saved: Sequence[Tensor], grad_states: Tensor, grad_z: Tensor) -> Backward:
         """Prepare the backward pass."""
@@ -69,17 +69,17 @@ class LSTMUpdate(ElementwiseUpdate):
 
     saved_count = 1
 
-    def plain(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def reference(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute c' and h'."""
         i, f, g, o = (x + product).chunk(4, dim=-1)
         before = state[:, -2 * i.shape[-1] : -i.shape[-1]]
         cell = torch.sigmoid(f) * before + torch.sigmoid(i) * torch.tanh(g)
         return cell, torch.sigmoid(o) * torch.tanh(cell)
 
-    def forward(self, by_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
+    def forward(self, from_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
         """Prepare the forward pass; z becomes the gates in place."""
-        d = by_input.shape[-1] // 4
-        z = torch.empty_like(by_input)
+        d = from_input.shape[-1] // 4
+        z = torch.empty_like(from_input)
         cells, hidden = states[..., -2 * d : -d].unbind(), states[..., -d:].unbind()
         i, f, g, o = (part.unbind() for part in z.split(d, dim=-1))
         i_and_f = z[..., : 2 * d].unbind()
@@ -93,7 +93,7 @@ class LSTMUpdate(ElementwiseUpdate):
             torch.tanh(cells[t + 1], out=hidden[t + 1])
             hidden[t + 1].mul_(o[t])
 
-        return by_input.unbind(), z.unbind(), step, (z,)
+        return from_input.unbind(), z.unbind(), step, (z,)
 
     def backward(self, states: Tensor, saved: Sequence[Tensor], grad_states: Tensor, grad_z: Tensor) -> Backward:
         """Prepare the backward pass."""
@@ -138,7 +138,7 @@ class GRUUpdate(ElementwiseUpdate):
     saved_count = 2
     weight_count = 1
 
-    def plain(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def reference(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute h'."""
         (bias,) = weights
         d = state.shape[-1]
@@ -147,13 +147,13 @@ class GRUUpdate(ElementwiseUpdate):
         n = torch.tanh(x[:, 2 * d :] + r * m)
         return (n + z * (state - n),)
 
-    def forward(self, by_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
+    def forward(self, from_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
         """Prepare the forward pass; the pre-activations become [r, z, m] in place."""
         (bias,) = weights
         d = states.shape[-1]
-        sums = by_input.clone()
+        sums = from_input.clone()
         sums[..., 2 * d :] = 0 if bias is None else bias
-        candidates = by_input[..., 2 * d :].contiguous()
+        candidates = from_input[..., 2 * d :].contiguous()
         r, z, m = (part.unbind() for part in sums.split(d, dim=-1))
         rows, n, hidden, both = sums.unbind(), candidates.unbind(), states.unbind(), sums[..., : 2 * d].unbind()
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from unrolled.kernels.base import SequenceKernel, stretches
+from unrolled.kernels.base import SequenceKernel, time_chunks
 
 __all__ = [
     "Backward",
@@ -36,7 +36,7 @@ Forward = tuple[Sequence[Tensor], Sequence[Tensor], Step, tuple[Tensor, ...]]
 """For every step the tensor added to the product and the tensor that receives the sum; the step; what it saves."""
 Backward = tuple[Callable[[int, int], None], Step, Callable[[], Gradients]]
 """Computes the slopes of a chunk of steps; goes from δs_t to δz_t and to the carried part of δs_{t-1}; computes, after
-the loop, the gradients of ``by_input`` and of the update's weights, when it may overwrite δz."""
+the loop, the gradients of ``from_input`` and of the update's weights, when it may overwrite δz."""
 
 
 class RecurrentProduct(ABC):
@@ -46,7 +46,7 @@ class RecurrentProduct(ABC):
     """Number of tensors that the forward pass saves for the backward pass."""
 
     @abstractmethod
-    def plain(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def reference(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Compute step t in differentiable operations.
 
         ``state`` is s_{t-1}, shape (batch, state). The result is the product, shape (batch, gates), and the part of s_t
@@ -78,14 +78,14 @@ class ElementwiseUpdate(ABC):
     """Number of weights that belong to the update and not to the product."""
 
     @abstractmethod
-    def plain(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def reference(self, x: Tensor, product: Tensor, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute the parts of s_t in differentiable operations.
 
         ``x`` and ``product`` are the contributions of the input and of the state, shape (batch, gates).
         """
 
     @abstractmethod
-    def forward(self, by_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
+    def forward(self, from_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
         """Prepare the forward pass."""
 
     @abstractmethod
@@ -107,25 +107,25 @@ class GatedKernel(SequenceKernel):
         """The types and settings of the product and the update."""
         return tuple((type(each), *vars(each).values()) for each in (self.product, self.update))
 
-    def plain(self, *tensors: Any) -> Tensor:
+    def reference(self, *tensors: Any) -> Tensor:
         """Run step by step."""
-        by_input, state, *weights = tensors
+        from_input, state, *weights = tensors
         own, weights = weights[: self.update.weight_count], weights[self.update.weight_count :]
         states = [state]
-        for t, x in enumerate(by_input):
-            product, memory = self.product.plain(t, states[-1], weights)
-            states.append(torch.cat((*memory, *self.update.plain(x, product, states[-1], own)), dim=-1))
+        for t, x in enumerate(from_input):
+            product, memory = self.product.reference(t, states[-1], weights)
+            states.append(torch.cat((*memory, *self.update.reference(x, product, states[-1], own)), dim=-1))
         return torch.stack(states)
 
     def forward(self, *tensors: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run into one buffer."""
-        by_input, state, *weights = tensors
+        from_input, state, *weights = tensors
         own, weights = weights[: self.update.weight_count], weights[self.update.weight_count :]
-        states = state.new_empty(len(by_input) + 1, *state.shape)
+        states = state.new_empty(len(from_input) + 1, *state.shape)
         states[0] = state
         multiply, saved = self.product.forward(states, weights)
-        offsets, sums, step, more = self.update.forward(by_input, states, own)
-        for t in range(len(by_input)):
+        offsets, sums, step, more = self.update.forward(from_input, states, own)
+        for t in range(len(from_input)):
             multiply(t, offsets[t], sums[t])
             step(t)
         return states, (*saved, *more)
@@ -134,18 +134,18 @@ class GatedKernel(SequenceKernel):
         self, gradient: Tensor, tensors: tuple[Any, ...], states: Tensor, saved: tuple[Tensor, ...]
     ) -> Gradients:
         """Propagate only δs through the loop."""
-        by_input, state, *weights = tensors
+        from_input, state, *weights = tensors
         existing = [weight is not None for weight in weights[: self.update.weight_count]]
         weights, own = weights[self.update.weight_count :], self.product.saved_count
-        grad_states, grad_z = gradient.clone(), torch.empty_like(by_input)
+        grad_states, grad_z = gradient.clone(), torch.empty_like(from_input)
         multiply, product_gradients = self.product.backward(states, weights, saved[:own], grad_states, grad_z)
         slopes, step, update_gradients = self.update.backward(states, saved[own:], grad_states, grad_z)
-        for start, stop in stretches(len(by_input), state.numel()):
+        for start, stop in time_chunks(len(from_input), state.numel()):
             slopes(start, stop)
             for t in range(stop - 1, start - 1, -1):
                 step(t)
                 multiply(t)
-        of_weights = product_gradients()  # of δz, before the update overwrites it with the gradient of by_input
+        of_weights = product_gradients()  # of δz, before the update overwrites it with the gradient of from_input
         of_input, *of_own = update_gradients()
         found = (one if exists else None for one, exists in zip(of_own, existing, strict=True))
         return of_input, grad_states[0], *found, *of_weights

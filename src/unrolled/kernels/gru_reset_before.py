@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from unrolled.kernels.base import SequenceKernel, stretches
+from unrolled.kernels.base import SequenceKernel, time_chunks
 
 __all__ = ["ResetBeforeKernel"]
 
@@ -28,11 +28,11 @@ class ResetBeforeKernel(SequenceKernel):
         """The type, since the kernel has no settings."""
         return type(self)
 
-    def plain(self, *tensors: Any) -> Tensor:
+    def reference(self, *tensors: Any) -> Tensor:
         """Run step by step."""
-        by_input, state, weight = tensors
+        from_input, state, weight = tensors
         d, states = state.shape[1], [state]
-        for x in by_input:
+        for x in from_input:
             h = states[-1]
             r, z = torch.sigmoid(x[:, : 2 * d] + linear(h, weight[: 2 * d])).chunk(2, dim=-1)
             n = torch.tanh(x[:, 2 * d :] + linear(r * h, weight[2 * d :]))
@@ -41,13 +41,13 @@ class ResetBeforeKernel(SequenceKernel):
 
     def forward(self, *tensors: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run into one buffer; save [r, z, n] and u."""
-        by_input, state, weight = tensors
-        time, (batch, d) = len(by_input), state.shape
+        from_input, state, weight = tensors
+        time, (batch, d) = len(from_input), state.shape
         states = state.new_empty(time + 1, batch, d)
         states[0] = state
-        gates, reset_state = torch.empty_like(by_input), state.new_empty(time, batch, d)
+        gates, reset_state = torch.empty_like(from_input), state.new_empty(time, batch, d)
         to_gates, to_candidate = weight[: 2 * d].T.contiguous(), weight[2 * d :].T.contiguous()
-        for_gates, for_candidate = (part.unbind() for part in by_input.split((2 * d, d), dim=-1))
+        for_gates, for_candidate = (part.unbind() for part in from_input.split((2 * d, d), dim=-1))
         both, n = (part.unbind() for part in gates.split((2 * d, d), dim=-1))
         r, z = (part.unbind() for part in gates[..., : 2 * d].split(d, dim=-1))
         h, u = states.unbind(), reset_state.unbind()
@@ -62,16 +62,16 @@ class ResetBeforeKernel(SequenceKernel):
         self, gradient: Tensor, tensors: tuple[Any, ...], states: Tensor, saved: tuple[Tensor, ...]
     ) -> tuple[Tensor | None, ...]:
         """Propagate only δh through the loop."""
-        by_input, state, weight = tensors
+        from_input, state, weight = tensors
         gates, reset_state = saved
         d = state.shape[1]
-        grad_states, grad_z, grad_u = gradient.clone(), torch.empty_like(by_input), torch.empty_like(reset_state)
+        grad_states, grad_z, grad_u = gradient.clone(), torch.empty_like(from_input), torch.empty_like(reset_state)
         of_gates, of_candidate = weight.split((2 * d, d))
         to_reset, to_rest = (part.unbind() for part in grad_z.split((d, 2 * d), dim=-1))
         to_both, to_n = (part.unbind() for part in grad_z.split((2 * d, d), dim=-1))
         to_rest = [part.unflatten(-1, (2, d)) for part in to_rest]
         to_h, to_u, reset = grad_states.unbind(), grad_u.unbind(), gates[..., :d].unbind()
-        for start, stop in stretches(len(by_input), state.numel()):
+        for start, stop in time_chunks(len(from_input), state.numel()):
             r, z, n = gates[start:stop].chunk(3, dim=-1)
             before = states[start:stop]
             local = torch.stack(((n - before) * (z - z * z), z * (1 - n * n)), dim=-2).unbind()

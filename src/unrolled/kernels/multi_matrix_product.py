@@ -34,7 +34,7 @@ class MultiMatrixProduct(RecurrentProduct):
     def __init__(self, gates: int, choices: int) -> None:
         self.gates, self.choices = gates, choices
 
-    def plain(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def reference(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Compute the keys and the weighted sums."""
         weight_hh, weight_kk, weight_kh, for_key = weights
         hidden, per_gate = state[:, -weight_hh.shape[1] :], (self.gates, self.choices)

@@ -13,36 +13,36 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.kernels.base import differentiate_plain, only_plain_serves, stretches
+from unrolled.kernels.base import differentiate_reference, needs_reference, time_chunks
 from unrolled.kernels.products import rows
 
 __all__ = ["gain_and_offset"]
 
 
 def gain_and_offset(
-    by_input: Tensor, alpha: Tensor, beta_hidden: Tensor, beta_input: Tensor, bias: Tensor | None
+    from_input: Tensor, alpha: Tensor, beta_hidden: Tensor, beta_input: Tensor, bias: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Compute the gain and the offset, both of the shape of W x, (time, batch, gates), from vectors of length gates."""
-    tensors = (by_input, alpha, beta_hidden, beta_input, bias)
-    return _plain(*tensors) if only_plain_serves(tensors) else _GainAndOffset.apply(*tensors)
+    tensors = (from_input, alpha, beta_hidden, beta_input, bias)
+    return _reference(*tensors) if needs_reference(tensors) else _GainAndOffset.apply(*tensors)
 
 
-def _plain(
-    by_input: Tensor, alpha: Tensor, beta_hidden: Tensor, beta_input: Tensor, bias: Tensor | None
+def _reference(
+    from_input: Tensor, alpha: Tensor, beta_hidden: Tensor, beta_input: Tensor, bias: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    offset = beta_input * by_input
-    return alpha * by_input + beta_hidden, offset if bias is None else offset + bias
+    offset = beta_input * from_input
+    return alpha * from_input + beta_hidden, offset if bias is None else offset + bias
 
 
 class _GainAndOffset(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, by_input: Tensor, alpha: Tensor, beta_hidden: Tensor, beta_input: Tensor, bias: Tensor | None
+        ctx: Any, from_input: Tensor, alpha: Tensor, beta_hidden: Tensor, beta_input: Tensor, bias: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        ctx.save_for_backward(by_input, alpha, beta_hidden, beta_input, bias)
-        gain, offset = torch.empty_like(by_input), torch.empty_like(by_input)
-        for start, stop in stretches(len(by_input), by_input[0].numel()):
-            here = by_input[start:stop]
+        ctx.save_for_backward(from_input, alpha, beta_hidden, beta_input, bias)
+        gain, offset = torch.empty_like(from_input), torch.empty_like(from_input)
+        for start, stop in time_chunks(len(from_input), from_input[0].numel()):
+            here = from_input[start:stop]
             torch.addcmul(beta_hidden, alpha, here, out=gain[start:stop])
             torch.mul(beta_input, here, out=offset[start:stop])
             if bias is not None:
@@ -53,11 +53,11 @@ class _GainAndOffset(torch.autograd.Function):
     def backward(ctx: Any, grad_gain: Tensor, grad_offset: Tensor) -> tuple[Tensor | None, ...]:
         tensors = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return differentiate_plain(_plain, tensors, (grad_gain, grad_offset))
-        by_input, alpha, _, beta_input, bias = tensors
-        found, sums = torch.empty_like(by_input), by_input.new_zeros(4, by_input.shape[-1])
-        for start, stop in stretches(len(by_input), by_input[0].numel()):
-            here, gain, offset, out = (rows(each[start:stop]) for each in (by_input, grad_gain, grad_offset, found))
+            return differentiate_reference(_reference, tensors, (grad_gain, grad_offset))
+        from_input, alpha, _, beta_input, bias = tensors
+        found, sums = torch.empty_like(from_input), from_input.new_zeros(4, from_input.shape[-1])
+        for start, stop in time_chunks(len(from_input), from_input[0].numel()):
+            here, gain, offset, out = (rows(each[start:stop]) for each in (from_input, grad_gain, grad_offset, found))
             torch.mul(alpha, gain, out=out).addcmul_(beta_input, offset)
             ones = here.new_ones(len(here))
             for total, terms in zip(sums, (gain * here, gain, offset * here, offset), strict=True):

@@ -31,7 +31,7 @@ class MatrixProduct(RecurrentProduct):
 
     saved_count = 0
 
-    def plain(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def reference(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Compute U h."""
         return linear(state[:, -weights[0].shape[1] :], weights[0]), ()
 
@@ -64,7 +64,7 @@ class ScaledProduct(RecurrentProduct):
 
     saved_count = 1
 
-    def plain(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def reference(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Compute gain ⊙ (U h)."""
         weight, gain = weights
         return gain[t] * linear(state[:, -weight.shape[1] :], weight), ()
@@ -103,7 +103,7 @@ class FactoredProduct(RecurrentProduct):
 
     saved_count = 1
 
-    def plain(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def reference(self, t: int, state: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Compute W_hm m."""
         weight_mh, weight_hm, for_m = weights
         return linear(for_m[t] * linear(state[:, -len(weight_mh) :], weight_mh), weight_hm), ()
