@@ -83,8 +83,8 @@ def browse(tmp_path: Path):
 
 
 def test_hostile_tokens_are_drawn_and_none_runs(build, browse, all_hostile):
-    account = build(all_hostile, bidirectional=True)
-    page = browse(render_page([account], title="Safe"))
+    attribution = build(all_hostile, bidirectional=True)
+    page = browse(render_page([attribution], title="Safe"))
     count = len(all_hostile)
     assert len(page.cells()) == 2 * count * (count + 1) // 2
     assert len([tag for tag, _ in page.elements if tag == "script"]) == 2
@@ -123,9 +123,9 @@ def test_the_address_picks_expansion_quantity_and_ngram(build, browse):
 
 
 def test_backward_a_phrase_ends_at_its_first_token(build, browse):
-    account = build(bidirectional=True)
-    page = browse(render_page([account]), "#ngram=1-4&direction=backward")
-    assert f"phrase score {minus(signed(account.phrase_score(1, 4, 'backward')))}" in page.tip
+    attribution = build(bidirectional=True)
+    page = browse(render_page([attribution]), "#ngram=1-4&direction=backward")
+    assert f"phrase score {minus(signed(attribution.phrase_score(1, 4, 'backward')))}" in page.tip
     parts = {(c["data-start"], c["data-stop"]) for c in page.cells() if "part" in c["class"].split()}
     assert parts == {("1", "2"), ("1", "3"), ("1", "4")}
 

@@ -7,7 +7,7 @@ import torch
 
 from unrolled.decomposition.attribution import Triangle
 from unrolled.errors import NonFiniteError, UsageError
-from unrolled.report.colour import SCALE, STEPS, colour, ink, luminance, shared_limit, step
+from unrolled.report.colour import SCALE, STEPS, colour, luminance, scale_index, shared_limit, text_colour
 
 
 def channels(hexadecimal: str) -> list[int]:
@@ -21,7 +21,7 @@ def contrast(a: str, b: str) -> float:
 
 @pytest.mark.parametrize("limit", [0.0, 1e-9, 1.0, 1e12])
 def test_zero_is_the_middle_whatever_the_limit(limit):
-    assert step(0.0, limit) == STEPS == len(SCALE) // 2
+    assert scale_index(0.0, limit) == STEPS == len(SCALE) // 2
     assert len(SCALE) % 2 == 1
 
 
@@ -32,7 +32,7 @@ def test_zero_is_the_palest_and_has_no_hue():
 
 def test_a_value_and_its_negative_lie_mirrored_and_equally_dark():
     for k in range(STEPS + 1):
-        assert step(-k / STEPS, 1.0) == 2 * STEPS - step(k / STEPS, 1.0)
+        assert scale_index(-k / STEPS, 1.0) == 2 * STEPS - scale_index(k / STEPS, 1.0)
         assert luminance(SCALE[STEPS - k]) == pytest.approx(luminance(SCALE[STEPS + k]), abs=0.02)
 
 
@@ -57,26 +57,26 @@ def test_beyond_the_limit_a_value_takes_the_end():
 
 
 def test_text_is_legible_on_every_colour():
-    assert min(contrast(c, ink(c)) for c in SCALE) > 4.0
+    assert min(contrast(c, text_colour(c)) for c in SCALE) > 4.0
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_has_no_colour(value):
     with pytest.raises(NonFiniteError, match="finite"):
-        step(value, 1.0)
+        scale_index(value, 1.0)
 
 
 @pytest.mark.parametrize("limit", [-1.0, math.nan, math.inf])
 def test_a_limit_must_be_a_size(limit):
     with pytest.raises(UsageError, match="limit"):
-        step(0.0, limit)
+        scale_index(0.0, limit)
 
 
 def test_the_limit_covers_all_that_is_shown_and_not_much_more(build):
-    account = build(mean=True)
-    largest = max(float(account.triangle.scores.abs().max()), float(account.token_scores.abs().max()))
-    assert largest <= shared_limit([account]) <= 1.34 * largest
-    assert shared_limit([account], "contribution") >= float(account.triangle.contributions.abs().max())
+    attribution = build(mean=True)
+    largest = max(float(attribution.triangle.scores.abs().max()), float(attribution.token_scores.abs().max()))
+    assert largest <= shared_limit([attribution]) <= 1.34 * largest
+    assert shared_limit([attribution], "contribution") >= float(attribution.triangle.contributions.abs().max())
 
 
 def test_exact_accounts_set_the_limit(build):
@@ -90,7 +90,7 @@ def test_an_account_of_nothing_has_the_limit_zero(build):
 
 
 def test_no_account_and_no_number_are_refused(build):
-    with pytest.raises(UsageError, match="no account"):
+    with pytest.raises(UsageError, match="no explanation"):
         shared_limit([])
     broken = torch.full((1, 4, 4), math.nan, dtype=torch.float64)
     with pytest.raises(NonFiniteError, match="path"):

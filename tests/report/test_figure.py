@@ -11,7 +11,7 @@ pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 
-from unrolled.report.colour import colour, shared_limit
+from unrolled.report.colour import SCALE, STEPS, colour, shared_limit
 from unrolled.report.figure import save_figure, triangle_figure
 
 
@@ -26,25 +26,27 @@ def cells(axes) -> PolyCollection:
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_one_panel_a_direction_with_every_ngram(build, bidirectional):
-    account = build(bidirectional=bidirectional)
-    figure = triangle_figure(account)
+    attribution = build(bidirectional=bidirectional)
+    figure = triangle_figure(attribution)
     *panels, _ = figure.axes
-    assert len(panels) == len(account.directions)
-    limit = shared_limit([account])
-    for axes, direction in zip(panels, account.directions, strict=True):
+    assert len(panels) == len(attribution.directions)
+    limit = shared_limit([attribution])
+    for axes, direction in zip(panels, attribution.directions, strict=True):
         polygons = cells(axes)
         assert len(polygons.get_paths()) == 10
         for path, shade in zip(polygons.get_paths(), polygons.get_facecolor(), strict=True):
             left, row = path.vertices[:, 0].min(), path.vertices[:, 1].min()
             start, stop = round(left - row / 2), round(left + row / 2) + 1
-            assert to_hex(shade) == colour(account.score(start, stop, direction), limit)
+            assert to_hex(shade) == colour(attribution.score(start, stop, direction), limit)
 
 
 def test_tokens_ledger_and_numbers_are_written(build):
     written = texts(triangle_figure(build()))
     assert {"not", "a", "bad", "film"} <= set(written)
     assert any("remainder −0.002" in line for line in written)
-    assert any("residual 4e−16" in line for line in written)
+    assert "expansion path, exact: its n-grams sum to the state" in written
+    inexact = texts(triangle_figure(build(expansion="zero", exact=False)))
+    assert "expansion zero, not exact: its n-grams miss the state by 1.8 of its size" in inexact
     assert "−1.50" in written
 
 
@@ -97,8 +99,11 @@ def test_hostile_tokens_are_drawn_as_text(build, tmp_path, all_hostile):
     assert b"<script" not in (tmp_path / "triangle.svg").read_bytes()
 
 
-def test_an_account_of_zeros_is_drawn(build, tmp_path):
-    save_figure(tmp_path / "triangle.png", build(scale=0.0))
+def test_where_every_ngram_is_zero_all_cells_have_the_middle_colour(build):
+    figure = triangle_figure(build(scale=0.0))
+    assert {to_hex(shade) for shade in cells(figure.axes[0]).get_facecolor()} == {SCALE[STEPS]}
+    assert [text.get_text() for text in figure.axes[0].texts if text.get_text() == "0"] == ["0"] * 10
+    assert figure.axes[-1].get_ylim() == (-1.0, 1.0)
 
 
 @pytest.mark.parametrize("name", ["triangle", "triangle.bmp", "triangle.py"])

@@ -13,7 +13,7 @@ import torch
 
 from unrolled.decomposition.attribution import Ledger, Triangle
 from unrolled.errors import FileError, NonFiniteError, UsageError
-from unrolled.report.formatting import minus, signed, size, visible
+from unrolled.report.formatting import magnitude, minus, signed, visible
 from unrolled.report.page import render_fragment, render_page, save_page
 
 
@@ -50,15 +50,15 @@ class Reader(HTMLParser):
         self.structure["comment",] += 1
 
 
-RENDERERS = {"page": lambda account: render_page([account]), "fragment": render_fragment}
+RENDERERS = {"page": lambda attribution: render_page([attribution]), "fragment": render_fragment}
 
 
 @pytest.mark.parametrize("render", RENDERERS.values(), ids=RENDERERS.keys())
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_hostile_text_adds_no_element_and_no_attribute(build, hostile, render, bidirectional):
     plain = Reader(render(build(["a", "b", "c"], bidirectional=bidirectional, notes=("n",))))
-    account = build(["a", hostile, "c"], bidirectional=bidirectional, notes=(hostile,), target=hostile)
-    page = Reader(render(account))
+    attribution = build(["a", hostile, "c"], bidirectional=bidirectional, notes=(hostile,), target=hostile)
+    page = Reader(render(attribution))
     assert page.structure == plain.structure
     assert visible(hostile)[:50] in "".join(page.text)
 
@@ -92,44 +92,48 @@ def test_the_policy_lets_in_our_own_script_and_style_alone(build):
 
 
 def test_the_data_block_is_plain_and_true(build, all_hostile):
-    account = build(all_hostile, bidirectional=True, mean=True)
-    block = Reader(render_page([account])).blocks["application/json"]
+    attribution = build(all_hostile, bidirectional=True, mean=True)
+    block = Reader(render_page([attribution])).blocks["application/json"]
     assert block.isascii()
     assert not set("<>&") & set(block)
     (panel,) = json.loads(block)["panels"]
     assert [t[:40] for t in panel["tokens"]] == [visible(t)[:40] for t in all_hostile]
     for direction in panel["directions"]:
-        for name, value in (("score", account.score), ("contribution", account.contribution)):
+        for name, value in (("score", attribution.score), ("contribution", attribution.contribution)):
             for order, row in enumerate(direction[name], start=1):
                 for start, number in enumerate(row):
                     assert number == pytest.approx(value(start, start + order, direction["name"]), rel=1e-5)
 
 
 def test_the_ledger_is_written_out_and_sums(build):
-    account = build(mean=True)
-    text = "".join(Reader(render_page([account])).text)
-    ledger = account.ledger
+    attribution = build(mean=True)
+    text = "".join(Reader(render_page([attribution])).text)
+    ledger = attribution.ledger
     for value in ledger.values():
         assert minus(signed(value)) in text
     assert ledger.ngrams + ledger.initial + ledger.bias + ledger.remainder == ledger.logit
-    assert f"The remainder is {minus(size(account.relative_remainder))} of the logit" in text
+    assert f"The remainder is {minus(magnitude(attribution.relative_remainder))} of the logit" in text
 
 
 def test_expansions_stand_side_by_side_with_what_they_miss(build):
     page = render_page([build(), build(expansion="zero", exact=False)])
     comparison = " ".join(" ".join(Reader(page[page.index('class="comparison"') :]).text).split())
-    assert re.search(r"path yes no 4e−16 \S+ \S+ \S+ −0.002", comparison)
-    assert re.search(r"zero no yes 1.8 \S+ \S+ \S+ −0.002", comparison)
+    assert re.search(r"path yes no \S+ \S+ \S+ −0.002", comparison)
+    assert re.search(r"zero no yes \S+ \S+ \S+ −0.002", comparison)
     assert page.count('role="tab"') == 2
+    text = "".join(Reader(page).text)
+    assert "exact: its n-grams sum to the state" in text
+    assert "not exact: its n-grams miss the state by 1.8 of its size" in text
 
 
 def test_scope_notes_and_parity_are_told(build):
-    account = build(scope="the inputs of the top layer", notes=("2 words are unknown",))
-    text = "".join(Reader(render_page([account])).text)
-    assert "n-grams of the inputs of the top layer" in text
+    attribution = build(scope="the inputs of the top layer", notes=("2 words are unknown",))
+    text = "".join(Reader(render_page([attribution])).text)
+    assert "The n-grams consist of the inputs of the top layer" in text
     assert "2 words are unknown" in text
-    assert "2.5e−07" in text
-    assert "The n-grams are n-grams of" not in "".join(Reader(render_page([build()])).text)
+    assert "Parity 2.5e−07" in text
+    assert "Residual 4e−16" in text
+    assert "The n-grams consist of" not in "".join(Reader(render_page([build()])).text)
 
 
 def test_a_long_sequence_says_what_its_triangle_leaves_out(build):
@@ -146,7 +150,7 @@ def test_a_logit_of_zero_is_shown(build):
 
 
 def test_what_cannot_be_drawn_is_refused(build):
-    with pytest.raises(UsageError, match="no account"):
+    with pytest.raises(UsageError, match="no explanation"):
         render_page([])
     with pytest.raises(UsageError, match="no tokens"):
         render_page([build([])])

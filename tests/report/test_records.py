@@ -13,14 +13,14 @@ from unrolled.report.json_records import save_json, to_json
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_the_file_holds_the_whole_account_to_the_last_digit(build, tmp_path, all_hostile, bidirectional):
-    account = build(all_hostile, bidirectional=bidirectional, mean=True, notes=("a note",))
-    save_json(tmp_path / "a.json", [account])
+    attribution = build(all_hostile, bidirectional=bidirectional, mean=True, notes=("a note",))
+    save_json(tmp_path / "a.json", [attribution])
     data = json.loads((tmp_path / "a.json").read_text(encoding="ascii"))
     assert (data["format"], data["version"]) == ("unrolled.accounts", 1)
     (record,) = data["accounts"]
     assert record["tokens"] == all_hostile
-    assert record["ledger"] == dict(account.ledger)
-    assert record["ngrams"] == account.to_records()
+    assert record["ledger"] == dict(attribution.ledger)
+    assert record["ngrams"] == attribution.to_records()
     assert record["notes"] == ["a note"]
     total = sum(ngram["contribution"] for ngram in record["ngrams"])
     assert total == pytest.approx(record["ledger"]["ngrams"], abs=1e-12)

@@ -3,23 +3,23 @@ from __future__ import annotations
 import pytest
 
 from unrolled.errors import UsageError
-from unrolled.report.page_view import CELLS, labels, longest_shown, payload, rows, waterfall
+from unrolled.report.page_view import CELLS, longest_shown, panel_data, panel_labels, rows_by_order, waterfall
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_rows_hold_every_ngram_once_at_its_place(build, bidirectional):
-    account = build(bidirectional=bidirectional)
-    for d, direction in enumerate(account.directions):
-        laid = rows(account.triangle.scores[d], direction, len(account))
+    attribution = build(bidirectional=bidirectional)
+    for d, direction in enumerate(attribution.directions):
+        laid = rows_by_order(attribution.triangle.scores[d], direction, len(attribution))
         assert [len(row) for row in laid] == [4, 3, 2, 1]
         for order, row in enumerate(laid, start=1):
             for start, value in enumerate(row):
-                assert value == account.score(start, start + order, direction)
+                assert value == attribution.score(start, start + order, direction)
 
 
 def test_each_bar_starts_where_the_one_before_it_ended(build):
-    account = build()
-    bars = waterfall(account.ledger)
+    attribution = build()
+    bars = waterfall(attribution.ledger)
     assert [bar.name for bar in bars] == ["n-grams", "initial state", "bias", "remainder", "logit"]
     reached = bars[0].zero
     for bar in bars[:-1]:
@@ -37,9 +37,9 @@ def test_a_ledger_of_zeros_has_no_bars(build):
 
 
 def test_no_two_labels_are_alike(build):
-    assert labels([build(), build(expansion="zero")]) == ["path", "zero"]
-    assert labels([build(), build(target="class 2")]) == ["path, class 1", "path, class 2"]
-    assert labels([build(), build(), build(expansion="zero")]) == ["path (1)", "path (2)", "zero"]
+    assert panel_labels([build(), build(expansion="zero")]) == ["path", "zero"]
+    assert panel_labels([build(), build(target="class 2")]) == ["path, class 1", "path, class 2"]
+    assert panel_labels([build(), build(), build(expansion="zero")]) == ["path (1)", "path (2)", "zero"]
 
 
 @pytest.mark.parametrize(("time", "longest"), [(1, 1), (109, 109), (110, 54), (2000, 3), (7000, 1)])
@@ -53,10 +53,10 @@ def test_a_long_sentence_keeps_its_shorter_ngrams(time, longest):
 
 
 def test_the_payload_shows_tokens_and_cuts_endless_ones(build):
-    data = payload(build(["\x1b", "x" * 5000]), "path")
+    data = panel_data(build(["\x1b", "x" * 5000]), "path")
     assert data["tokens"] == ["␛", "x" * 79 + "…"]
 
 
 def test_an_empty_sentence_is_refused(build):
     with pytest.raises(UsageError, match="no tokens"):
-        payload(build([]), "path")
+        panel_data(build([]), "path")

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from unrolled.report.formatting import brief, clip, minus, signed, size, visible
+from unrolled.report.formatting import brief, clip, magnitude, minus, signed, visible
 
 
 def test_nothing_hostile_survives_and_nothing_is_dropped(hostile):
@@ -74,6 +74,6 @@ def test_small_company_asks_for_more_decimals(value, limit, text):
 
 
 def test_sizes_minus_and_clip():
-    assert (size(0.0), size(3.14e-9), size(0.01234)) == ("0", "3.1e-09", "0.012")
+    assert (magnitude(0.0), magnitude(3.14e-9), magnitude(0.01234)) == ("0", "3.1e-09", "0.012")
     assert minus("-3.1e-09") == "−3.1e−09"
     assert (clip("abc", 3), clip("abcd", 3)) == ("abc", "ab…")

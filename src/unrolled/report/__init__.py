@@ -1,5 +1,5 @@
-"""How an account is shown: a page, a figure, a terminal, a notebook, a file of records.
+"""Show an attribution: on a page, in a figure, in a terminal, in a notebook, as JSON.
 
-All of them draw the same thing the same way: :mod:`~unrolled.report.colour` holds the one colour scale, and
-the triangle always stands on its sentence, one row for each length of n-gram, the whole sentence at the top.
+All forms use the same colour scale (:mod:`~unrolled.report.colour`) and the same triangle of n-grams: it stands on the
+sentence, has one row for each length of n-gram, and the whole sentence is at the top.
 """

@@ -1,8 +1,7 @@
-"""The one colour scale: blue lifts the logit, orange-red lowers it, zero is the pale middle.
+"""The colour scale of page, figure and terminal: blue raises the logit, orange lowers it, zero is pale.
 
-Page, figure and terminal read the same table, so a colour means the same number wherever it stands. Both arms
-fall from the same pale zero to the same darkness at the same rate (in OKLab, where equal steps look equal): a
-value and its negative differ in hue alone, along the blue-orange axis that colour-blind readers keep.
+Both arms start from the same pale zero and darken equally fast in OKLab, where equal steps look equal. A value and its
+negative differ only in hue, along the blue-orange axis that most colour-blind readers can tell apart.
 """
 
 from __future__ import annotations
@@ -20,15 +19,25 @@ from unrolled.errors import NonFiniteError, UsageError
 if TYPE_CHECKING:
     from matplotlib.colors import ListedColormap
 
-__all__ = ["SCALE", "STEPS", "Quantity", "colour", "colour_map", "ink", "luminance", "shared_limit", "step"]
+__all__ = [
+    "SCALE",
+    "STEPS",
+    "Quantity",
+    "colour",
+    "colour_map",
+    "luminance",
+    "scale_index",
+    "shared_limit",
+    "text_colour",
+]
 
 Quantity = Literal["score", "contribution"]
 
 STEPS = 64
-"""Steps on each side of zero; ``SCALE[STEPS]`` is zero itself."""
+"""Steps on each side of zero; ``SCALE[STEPS]`` is zero."""
 
 _DARK, _LIGHT = "#1b1d21", "#ffffff"
-# A limit is rounded up to one of these, times a power of ten, so that a legend ends in a number one can read.
+# A limit is rounded up to one of these times a power of ten, so that a legend ends in a short number.
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
@@ -48,7 +57,7 @@ def _srgb(lightness: float, chroma: float, hue: float) -> str:
 
 
 def _arm(size: float, positive: bool) -> str:
-    """Give the colour at ``size`` in [0, 1] along one arm: darker and stronger as it grows."""
+    """Return the colour at ``size`` in [0, 1] of one arm."""
     hue = 232 + 26 * size if positive else 62 - 27 * size
     return _srgb(lightness=0.972 - 0.50 * size, chroma=0.150 * size**0.85, hue=hue)
 
@@ -60,20 +69,8 @@ SCALE: tuple[str, ...] = (
 """The colours from -limit to +limit, ``#rrggbb``; 2 * STEPS + 1 of them."""
 
 
-def step(value: float, limit: float) -> int:
-    """Place a value on the scale; beyond the limit it takes the end.
-
-    Args:
-        value: any finite number.
-        limit: the value at the positive end; zero when everything shown is zero.
-
-    Returns:
-        An index into :data:`SCALE`; ``STEPS`` for zero.
-
-    Raises:
-        NonFiniteError: when the value is NaN or infinite.
-        UsageError: when the limit is negative, NaN or infinite.
-    """
+def scale_index(value: float, limit: float) -> int:
+    """Return the index of a value in :data:`SCALE`; values beyond the limit take the end of the scale."""
     if not math.isfinite(limit) or limit < 0:
         raise UsageError(f"colour limit is {limit}; expected a finite number, 0 or more")
     if not math.isfinite(value):
@@ -84,88 +81,53 @@ def step(value: float, limit: float) -> int:
 
 
 def colour(value: float, limit: float) -> str:
-    """Give the colour of a value.
-
-    Args:
-        value: any finite number.
-        limit: the value at the positive end of the scale.
-
-    Returns:
-        ``#rrggbb``.
-    """
-    return SCALE[step(value, limit)]
+    """Return the colour ``#rrggbb`` of a value on a scale that ends at ``limit``."""
+    return SCALE[scale_index(value, limit)]
 
 
 def colour_map() -> ListedColormap:
-    """Give the scale as matplotlib has it; its ends are to be a limit and its negative.
-
-    Returns:
-        A map of 2 * STEPS + 1 colours.
-    """
+    """Return the scale as a matplotlib colour map, for values from -limit to limit."""
     from matplotlib.colors import ListedColormap
 
     return ListedColormap(SCALE, name="unrolled")
 
 
 def luminance(hexadecimal: str) -> float:
-    """Give the relative luminance of ``#rrggbb``, as WCAG 2 defines it.
-
-    Args:
-        hexadecimal: the colour.
-
-    Returns:
-        From 0, black, to 1, white.
-    """
+    """Return the relative luminance of ``#rrggbb`` by WCAG 2, from 0 (black) to 1 (white)."""
     channels = [int(hexadecimal[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def ink(background: str) -> str:
-    """Choose dark or light text for a background: whichever contrasts more.
-
-    Args:
-        background: ``#rrggbb``.
-
-    Returns:
-        The text's colour, ``#rrggbb``.
-    """
+def text_colour(background: str) -> str:
+    """Return dark or light text for a background, whichever has more contrast."""
     ground = luminance(background) + 0.05
     on_dark = ground / (luminance(_DARK) + 0.05)
     on_light = (luminance(_LIGHT) + 0.05) / ground
     return _DARK if on_dark >= on_light else _LIGHT
 
 
-def _shown(account: Attribution, quantity: Quantity) -> list[Tensor]:
+def _shown(attribution: Attribution, quantity: Quantity) -> list[Tensor]:
     if quantity == "score":
-        return [account.triangle.scores, account.token_scores]
-    return [account.triangle.contributions]
+        return [attribution.triangle.scores, attribution.token_scores]
+    return [attribution.triangle.contributions]
 
 
-def shared_limit(accounts: Sequence[Attribution], quantity: Quantity = "score") -> float:
-    """Find the one limit for accounts that are shown side by side.
+def shared_limit(attributions: Sequence[Attribution], quantity: Quantity = "score") -> float:
+    """Return the largest absolute value of attributions that are shown side by side, rounded up; 0 if all are zero.
 
-    It is set by the exact expansions among them: an inexact one can be off by any factor, and would bleach
-    all the others. Scores and token totals share a limit; contributions of single n-grams have their own,
-    since a model that averages over T positions makes them T times smaller.
-
-    Args:
-        accounts: what is shown together.
-        quantity: ``"score"`` or ``"contribution"``.
-
-    Returns:
-        The largest absolute value, rounded up to a number that reads well; 0 when all values are zero.
-
-    Raises:
-        NonFiniteError: when an account holds NaN or infinity.
-        UsageError: when there are no accounts.
+    Exact expansions set the limit: an inexact one can be off by any factor, and all others would look pale. Scores and
+    token totals share a limit. Contributions have their own: a model that averages over T positions makes them T times
+    smaller.
     """
-    if not accounts:
-        raise UsageError("no account to show; expected at least one")
-    for account in accounts:
-        if not all(bool(torch.isfinite(t).all()) for t in _shown(account, quantity)):
-            raise NonFiniteError(f"the account by {account.expansion!r} holds NaN or infinity; expected numbers")
-    setting = [a for a in accounts if a.exact] or list(accounts)
+    if not attributions:
+        raise UsageError("no explanation to show; expected at least one")
+    for attribution in attributions:
+        if not all(bool(torch.isfinite(t).all()) for t in _shown(attribution, quantity)):
+            raise NonFiniteError(
+                f"the explanation by {attribution.expansion!r} holds NaN or infinity; expected numbers"
+            )
+    setting = [a for a in attributions if a.exact] or list(attributions)
     largest = max((float(t.abs().max()) for a in setting for t in _shown(a, quantity) if t.numel()), default=0.0)
     if largest == 0:
         return 0.0

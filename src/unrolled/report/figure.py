@@ -1,7 +1,7 @@
-"""The figure: the triangle of n-grams, standing on its sentence, ready for print.
+"""Draw the triangle of n-grams as a matplotlib figure.
 
-Drawn on a ``Figure`` of its own: no global state of pyplot is read or changed. Matplotlib is loaded when a
-figure is asked for, since it belongs to an extra.
+It is drawn on a ``Figure`` of its own and does not use pyplot's global state. Matplotlib belongs to the extra
+``figures`` and is imported when a figure is drawn.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.extras import require_extra
-from unrolled.report.colour import Quantity, colour, colour_map, ink, shared_limit
-from unrolled.report.formatting import brief, clip, minus, signed, size, visible
-from unrolled.report.page_view import rows
+from unrolled.report.colour import Quantity, colour, colour_map, shared_limit, text_colour
+from unrolled.report.formatting import brief, clip, minus, signed, visible
+from unrolled.report.page_view import rows_by_order, sum_of_ngrams
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,30 +29,27 @@ __all__ = ["save_figure", "triangle_figure"]
 _FORMATS = (".pdf", ".png", ".svg")
 _UNIT = {"score": "score (in units of the logit)", "contribution": "contribution to the logit"}
 _INK, _SOFT = "#1b1d21", "#63676f"
-# Above so many tokens a cell is too small for its number, and every k-th token alone bears its label.
+# Up to this many tokens, cells show numbers and all tokens have labels.
 _NUMBERED, _LABELLED = 14, 90
 _HEAD = 0.85
 """Inches above the triangles, for the heading."""
 
 
-def triangle_figure(account: Attribution, quantity: Quantity = "score", limit: float | None = None) -> Figure:
-    """Draw the triangle of n-grams, one panel a direction, above the ledger in one line.
+def triangle_figure(attribution: Attribution, quantity: Quantity = "score", limit: float | None = None) -> Figure:
+    """Draw the triangle of n-grams, one panel for each direction, with the ledger as a line above.
 
-    A row holds the n-grams of one length, each centred over its tokens; the top is the whole sentence.
+    A row holds the n-grams of one length, each centred over its tokens; the whole sentence is at the top.
 
     Args:
-        account: what is drawn.
+        attribution: The n-grams and the ledger.
         quantity: ``"score"`` or ``"contribution"``.
-        limit: the value at the ends of the colour scale; set it to compare figures, otherwise
-            :func:`~unrolled.report.colour.shared_limit` of this account.
-
-    Returns:
-        A matplotlib figure; show or save it as you please.
+        limit: Value at the ends of the colour scale; set it to compare figures. Default:
+            :func:`~unrolled.report.colour.shared_limit`.
 
     Raises:
-        UsageError: when matplotlib is missing, the sentence is empty, the quantity is unknown or the limit is
-            not above zero.
-        NonFiniteError: when the account holds NaN or infinity.
+        UsageError: If matplotlib is missing, the sentence is empty, the quantity is unknown or the limit is not above
+            zero.
+        NonFiniteError: If the attribution holds NaN or infinity.
     """
     require_extra("figures", "a figure")
     from matplotlib.cm import ScalarMappable
@@ -61,14 +58,14 @@ def triangle_figure(account: Attribution, quantity: Quantity = "score", limit: f
 
     if quantity not in _UNIT:
         raise UsageError(f"unknown quantity {quantity!r}; expected one of: {', '.join(_UNIT)}")
-    if not len(account):
-        raise UsageError("the account has no tokens; expected at least one")
+    if not len(attribution):
+        raise UsageError("the explanation has no tokens; expected at least one")
     if limit is not None and not limit > 0:
         raise UsageError(f"colour limit is {limit}; expected a number above 0")
-    ends = limit if limit is not None else shared_limit([account], quantity) or 1.0
-    count, panels = len(account), len(account.directions)
+    ends = limit if limit is not None else shared_limit([attribution], quantity) or 1.0
+    count, panels = len(attribution), len(attribution.directions)
     cell = min(0.8, max(0.06, 10.0 / count))
-    flat = max(len(visible(token)) for token in account.tokens) * 0.085 < cell
+    flat = max(len(visible(token)) for token in attribution.tokens) * 0.085 < cell
     foot = 0.35 if flat else 0.95
     height = cell * (0.5 if count <= _NUMBERED else 0.62) * count
     pitch = height + foot + (0.3 if panels > 1 else 0.0)
@@ -77,7 +74,7 @@ def triangle_figure(account: Attribution, quantity: Quantity = "score", limit: f
 
     figure = Figure(figsize=(wide, tall), facecolor="white")
     mappable = ScalarMappable(Normalize(-ends, ends), colour_map())
-    for d, direction in enumerate(account.directions):
+    for d, direction in enumerate(attribution.directions):
         top = tall - _HEAD - d * pitch - (pitch - height - foot)
         axes = figure.add_axes((0.25 / wide, (top - height) / tall, width / wide, height / tall))
         axes.set_xlim(0, width / cell)
@@ -85,23 +82,23 @@ def triangle_figure(account: Attribution, quantity: Quantity = "score", limit: f
         axes.set_axis_off()
         if panels > 1:
             axes.set_title(direction, loc="left", fontsize=9, color=_SOFT, pad=4)
-        _draw_cells(axes, account, d, quantity, ends)
-        _write_tokens(axes, account, cell, flat)
+        _draw_cells(axes, attribution, d, quantity, ends)
+        _write_tokens(axes, attribution, cell, flat)
     length = min(2.0, tall - _HEAD)
     middle = (tall - _HEAD + (foot if flat else 0)) / 2
     place = ((width + 0.6) / wide, (middle - length / 2) / tall, 0.13 / wide, length / tall)
     _draw_scale(figure, place, mappable, ends, quantity)
-    _write_heading(figure, account, 0.25 / wide, tall)
+    _write_heading(figure, attribution, 0.25 / wide, tall)
     return figure
 
 
-def _draw_cells(axes: Axes, account: Attribution, d: int, quantity: Quantity, ends: float) -> None:
+def _draw_cells(axes: Axes, attribution: Attribution, d: int, quantity: Quantity, ends: float) -> None:
     from matplotlib.collections import PolyCollection
 
-    count = len(account)
-    matrix = account.triangle.scores if quantity == "score" else account.triangle.contributions
+    count = len(attribution)
+    matrix = attribution.triangle.scores if quantity == "score" else attribution.triangle.contributions
     corners, values = [], []
-    for k, row in enumerate(rows(matrix[d], account.directions[d], count)):
+    for k, row in enumerate(rows_by_order(matrix[d], attribution.directions[d], count)):
         for start, value in enumerate(row):
             x = start + k / 2
             corners.append([(x, k), (x + 1, k), (x + 1, k + 1), (x, k + 1)])
@@ -118,14 +115,14 @@ def _draw_cells(axes: Axes, account: Attribution, d: int, quantity: Quantity, en
                 ha="center",
                 va="center",
                 fontsize=7.5,
-                color=ink(colour(value, ends)),
+                color=text_colour(colour(value, ends)),
             )
 
 
-def _write_tokens(axes: Axes, account: Attribution, cell: float, flat: bool) -> None:
-    """Write the sentence under its triangle: upright where all its words fit, else aslant."""
-    every = -(-len(account) // _LABELLED)
-    for k, token in enumerate(account.tokens):
+def _write_tokens(axes: Axes, attribution: Attribution, cell: float, flat: bool) -> None:
+    """Write the sentence under its triangle: horizontally where all words fit, else at an angle."""
+    every = -(-len(attribution) // _LABELLED)
+    for k, token in enumerate(attribution.tokens):
         if k % every == 0:
             axes.annotate(
                 clip(visible(token), 14),
@@ -158,8 +155,8 @@ def _draw_scale(
     bar.set_label(_UNIT[quantity], fontsize=8, color=_INK)
 
 
-def _write_heading(figure: Figure, account: Attribution, left: float, tall: float) -> None:
-    ledger = account.ledger
+def _write_heading(figure: Figure, attribution: Attribution, left: float, tall: float) -> None:
+    ledger = attribution.ledger
     sum_line = " + ".join(
         f"{name} {minus(signed(value))}"
         for name, value in (
@@ -169,38 +166,32 @@ def _write_heading(figure: Figure, account: Attribution, left: float, tall: floa
             ("remainder", ledger.remainder),
         )
     )
-    kind = "exact" if account.exact else "not exact"
-    residual = minus(size(account.residual))
     for down, points, shade, text in (
-        (0.18, 11.0, _INK, f"{clip(visible(account.target), 60)}: logit {minus(signed(ledger.logit))}"),
+        (0.18, 11.0, _INK, f"{clip(visible(attribution.target), 60)}: logit {minus(signed(ledger.logit))}"),
         (0.40, 7.5, _SOFT, f"= {sum_line}"),
-        (0.56, 7.5, _SOFT, f"expansion {clip(visible(account.expansion), 60)}, {kind}, residual {residual}"),
+        (0.56, 7.5, _SOFT, f"expansion {clip(visible(attribution.expansion), 60)}, {sum_of_ngrams(attribution)}"),
     ):
         figure.text(left, 1 - down / tall, text, fontsize=points, color=shade, va="center", parse_math=False)
 
 
 def save_figure(
-    path: str | os.PathLike[str], account: Attribution, quantity: Quantity = "score", limit: float | None = None
+    path: str | os.PathLike[str], attribution: Attribution, quantity: Quantity = "score", limit: float | None = None
 ) -> None:
     """Save the figure of :func:`triangle_figure`, whole or not at all.
 
-    Args:
-        path: its suffix says the format: ``.png``, ``.svg`` or ``.pdf``.
-        account: what is drawn.
-        quantity: ``"score"`` or ``"contribution"``.
-        limit: the value at the ends of the colour scale.
+    The suffix of ``path`` sets the format: ``.png``, ``.svg`` or ``.pdf``.
 
     Raises:
-        UsageError: when the suffix is another, or as :func:`triangle_figure` says.
-        NonFiniteError: when the account holds NaN or infinity.
-        FileError: when the path cannot be written.
+        UsageError: If the suffix is another one, or as in :func:`triangle_figure`.
+        NonFiniteError: If the attribution holds NaN or infinity.
+        FileError: If the file cannot be written.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in _FORMATS:
         raise UsageError(f"cannot draw {os.fspath(path)!r}; expected a name that ends in one of: {', '.join(_FORMATS)}")
-    figure = triangle_figure(account, quantity, limit)
+    figure = triangle_figure(attribution, quantity, limit)
     content = io.BytesIO()
-    # Without a date the same account gives the same bytes.
+    # without a date the same attribution gives the same bytes
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]
     figure.savefig(content, format=suffix[1:], dpi=200, bbox_inches="tight", pad_inches=0.1, metadata=undated)
     atomic_write(path, content.getvalue())

@@ -1,7 +1,7 @@
-"""Numbers and tokens as they are written: tokens are anybody's text, and must neither hide nor act.
+"""Format numbers and tokens. Tokens are untrusted text.
 
-A control character can move the cursor of a terminal or turn the order of a line round. Each is shown as a
-picture or by its code point; nothing is dropped.
+A control character can move the cursor of a terminal or reverse the order of a line. Each one is shown as a symbol or
+by its code point; nothing is dropped.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import unicodedata
 
-__all__ = ["brief", "clip", "minus", "signed", "size", "visible"]
+__all__ = ["brief", "clip", "magnitude", "minus", "signed", "visible"]
 
-# Emoji families and Persian words are joined by these two, which are shown only where they join nothing.
+# These two join emoji and Persian letters; they are shown only where they join nothing.
 _JOINERS = {"\u200c", "\u200d"}
 
 
@@ -27,14 +27,9 @@ def _picture(character: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Write a text so that every character can be seen and none can act.
+    """Replace control, bidirectional and unpaired characters by symbols or code points.
 
-    Args:
-        text: a token, or any other string of the user's.
-
-    Returns:
-        The text with control, bidirectional and unpaired characters replaced by pictures or code points;
-        blanks alone become ``␣``, and the empty text ``∅``.
+    Blanks alone become ``␣``, and the empty text ``∅``.
     """
     if not text:
         return "∅"
@@ -46,27 +41,12 @@ def visible(text: str) -> str:
 
 
 def clip(text: str, length: int) -> str:
-    """Shorten a text to at most ``length`` characters, the last of them an ellipsis.
-
-    Args:
-        text: any text.
-        length: 1 or more.
-
-    Returns:
-        The text, or its beginning.
-    """
+    """Shorten a text to at most ``length`` characters, the last of them an ellipsis."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def signed(value: float) -> str:
-    """Write a number with its sign: three decimals, or powers of ten where those would not show it.
-
-    Args:
-        value: any number.
-
-    Returns:
-        ``"+1.250"``, ``"-3.1e-09"``, ``"0"``.
-    """
+    """Format a number with its sign, three decimals or scientific: ``"+1.250"``, ``"-3.1e-09"``, ``"0"``."""
     if value == 0:
         return "0"
     if not math.isfinite(value):
@@ -75,14 +55,10 @@ def signed(value: float) -> str:
 
 
 def brief(value: float, limit: float = 1.0) -> str:
-    """Write a number with its sign for a cell, where seven characters fit.
+    """Format a number with its sign in at most seven characters: ``"+1.25"``, ``"-0.013"``, ``"+2e+03"``.
 
-    Args:
-        value: a finite number.
-        limit: the largest number it stands beside; the smaller that is, the more decimals.
-
-    Returns:
-        ``"+1.25"``, ``"-0.013"``, ``"+2e+03"``, and ``"0"`` for what would round to it.
+    The smaller the ``limit``, the largest number shown beside it, the more decimals. A number that rounds to zero is
+    ``"0"``.
     """
     decimals = max(2, 1 - math.floor(math.log10(limit))) if limit > 0 else 2
     if abs(value) < 0.5 * 10.0**-decimals:
@@ -93,24 +69,10 @@ def brief(value: float, limit: float = 1.0) -> str:
 
 
 def minus(number: str) -> str:
-    """Set a number in type: with true minus signs.
-
-    Args:
-        number: as the functions of this module write it.
-
-    Returns:
-        The same with ``−`` for the hyphen that programs read.
-    """
+    """Replace hyphens by true minus signs."""
     return number.replace("-", "−")
 
 
-def size(value: float) -> str:
-    """Write a size, an error for example: two digits and no sign.
-
-    Args:
-        value: a number, 0 or more.
-
-    Returns:
-        ``"0.012"``, ``"3.1e-09"``, ``"0"``.
-    """
+def magnitude(value: float) -> str:
+    """Format a number of 0 or more with two digits: ``"0.012"``, ``"3.1e-09"``, ``"0"``."""
     return "0" if value == 0 else f"{value:.2g}"

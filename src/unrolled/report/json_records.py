@@ -1,12 +1,12 @@
-"""Accounts as a file of records: JSON that any other program can read.
+"""Write attributions as JSON.
 
 .. code-block:: text
 
     {"format": "unrolled.accounts", "version": 1, "accounts": [{
-        "target": what was explained,           "expansion": by which expansion,
+        "target": name of the logit,            "expansion": name,
         "exact": true or false,                 "local": true or false,
         "residual": a number,                   "parity": a number,
-        "scope": what the n-grams are of,       "notes": [text, ...],
+        "scope": what the n-grams consist of,       "notes": [text, ...],
         "tokens": [text, ...],                  "directions": ["forward"] or ["forward", "backward"],
         "ledger": {"ngrams", "initial", "bias", "remainder", "logit"},  the first four sum to the fifth,
         "token_scores": [a number a token],     they sum to ledger.ngrams
@@ -29,56 +29,39 @@ from unrolled.errors import NonFiniteError
 __all__ = ["save_json", "to_json"]
 
 
-def _record(account: Attribution) -> dict[str, object]:
+def _record(attribution: Attribution) -> dict[str, object]:
     return {
-        "target": account.target,
-        "expansion": account.expansion,
-        "exact": account.exact,
-        "local": account.local,
-        "residual": account.residual,
-        "parity": account.parity,
-        "scope": account.scope,
-        "notes": list(account.notes),
-        "tokens": list(account.tokens),
-        "directions": list(account.directions),
-        "ledger": dict(account.ledger),
-        "token_scores": account.token_scores.tolist(),
-        "ngrams": account.to_records(),
+        "target": attribution.target,
+        "expansion": attribution.expansion,
+        "exact": attribution.exact,
+        "local": attribution.local,
+        "residual": attribution.residual,
+        "parity": attribution.parity,
+        "scope": attribution.scope,
+        "notes": list(attribution.notes),
+        "tokens": list(attribution.tokens),
+        "directions": list(attribution.directions),
+        "ledger": dict(attribution.ledger),
+        "token_scores": attribution.token_scores.tolist(),
+        "ngrams": attribution.to_records(),
     }
 
 
-def to_json(accounts: Sequence[Attribution]) -> str:
-    """Write accounts as JSON, by the schema above.
-
-    Args:
-        accounts: any number of them.
-
-    Returns:
-        One JSON object, plain ASCII.
-
-    Raises:
-        NonFiniteError: when an account holds NaN or infinity, which JSON cannot write.
-    """
+def to_json(attributions: Sequence[Attribution]) -> str:
+    """Return attributions as JSON in plain ASCII, by the schema above."""
     data = {
         "format": "unrolled.accounts",
         "version": 1,
-        "accounts": [_record(account) for account in accounts],
+        "accounts": [_record(attribution) for attribution in attributions],
     }
     try:
         return json.dumps(data, allow_nan=False, indent=1) + "\n"
     except ValueError as error:
-        raise NonFiniteError("an account holds NaN or infinity, which JSON cannot write; expected numbers") from error
+        raise NonFiniteError(
+            "an explanation holds NaN or infinity, which JSON cannot write; expected numbers"
+        ) from error
 
 
-def save_json(path: str | os.PathLike[str], accounts: Sequence[Attribution]) -> None:
-    """Write accounts to a JSON file, whole or not at all.
-
-    Args:
-        path: the file.
-        accounts: any number of them.
-
-    Raises:
-        NonFiniteError: when an account holds NaN or infinity.
-        FileError: when the path cannot be written.
-    """
-    atomic_write(path, to_json(accounts).encode())
+def save_json(path: str | os.PathLike[str], attributions: Sequence[Attribution]) -> None:
+    """Write attributions to a JSON file, whole or not at all."""
+    atomic_write(path, to_json(attributions).encode())

@@ -1,6 +1,6 @@
 "use strict";
-// Draws the triangles, switches between expansions, and says what a cell holds. Tokens only ever become text nodes
-// and attribute values. The address keeps the view: #expansion=zero&show=contribution&ngram=2-5&direction=forward
+// Draws the triangles, switches between expansions, and shows the values of a cell. Tokens only become text nodes
+// and attribute values. The address stores the view: #expansion=zero&show=contribution&ngram=2-5&direction=forward
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -22,7 +22,7 @@
     return sign(value, size === 0 ? "" : size >= 0.0005 && size < 1e5 ? size.toFixed(3) : size.toExponential(1));
   }
 
-  // For a cell: as many decimals as the colour scale's limit asks for.
+  // For a cell: the smaller the limit of the colour scale, the more decimals.
   function brief(value) {
     const size = Math.abs(value);
     const decimals = data.limits[quantity] > 0 ? Math.max(2, 1 - Math.floor(Math.log10(data.limits[quantity]))) : 2;
@@ -45,7 +45,7 @@
     return letters.length > length ? letters.slice(0, length - 1).join("") + "\u2026" : text;
   }
 
-  // Of a phrase, the n-grams that end where the direction has read it all: at its last token, or at its first.
+  // The n-grams of a phrase that end at its end: its last token forward, its first token backward.
   function inside(direction, start, stop) {
     const orders = Array.from({ length: stop - start }, (_, k) => k + 1);
     return orders.map((order) => (direction === "forward" ? [stop - order, stop] : [start, start + order]));
@@ -55,7 +55,7 @@
     const count = tokens.length;
     const longest = Math.max(...tokens.map((t) => Array.from(t).length));
     const least = Math.max(46, Math.min(longest, 12) * 7.4 + 14);
-    // Two directions stand side by side where their words still fit.
+    // Two directions are placed side by side if their words fit.
     const share = directions > 1 && least * count <= 486 ? 486 : 1020;
     const room = Math.floor(share / count);
     const upright = longest <= 12 && least <= room;
@@ -128,7 +128,7 @@
     if (!(event.key in moves)) return undefined;
     event.preventDefault();
     const [a, b] = moves[event.key];
-    // At the right edge, up has no cell over the same first token: the one to the left is the next best.
+    // At the right edge no cell lies above the same first token; take the one to the left.
     const next = at(svg, start + a, stop + b) || (event.key === "ArrowUp" && at(svg, start - 1, stop));
     if (!next) return undefined;
     node.setAttribute("tabindex", "-1");
@@ -205,7 +205,7 @@
 
   function remember() {
     const wanted = new URLSearchParams({ expansion: data.panels[current].label, show: quantity });
-    try { history.replaceState(null, "", `#${wanted}`); } catch { /* a sandboxed frame has no address to keep */ }
+    try { history.replaceState(null, "", `#${wanted}`); } catch { /* a sandboxed frame has no address */ }
   }
 
   function open() {

@@ -1,7 +1,7 @@
-"""The page: one HTML file that holds everything it shows and asks the network for nothing.
+"""The report page: one HTML file that contains everything it shows and loads nothing.
 
-Tokens are hostile text. The template escapes them, the data block is JSON in which no ``<`` survives, and the
-content security policy lets run the one script and the one style sheet that were shipped, by their hashes.
+Tokens are untrusted text. The template escapes them, the JSON data contains no ``<``, and the content security policy
+allows only the script and the style sheet of this package, by their hashes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from markupsafe import Markup
 from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.attribution import Attribution, NGram
 from unrolled.errors import UsageError
-from unrolled.report.colour import SCALE, STEPS, ink, shared_limit, step
-from unrolled.report.formatting import clip, minus, signed, size, visible
-from unrolled.report.page_view import labels, longest_shown, payload, waterfall
+from unrolled.report.colour import SCALE, STEPS, scale_index, shared_limit, text_colour
+from unrolled.report.formatting import clip, magnitude, minus, signed, visible
+from unrolled.report.page_view import longest_shown, panel_data, panel_labels, sum_of_ngrams, waterfall
 
 __all__ = ["render_fragment", "render_page", "save_page"]
 
@@ -31,13 +31,8 @@ _TOP_FRAGMENT = 5
 
 
 def _phrase(ngram: NGram) -> str:
-    """Write an n-gram short enough for a table."""
+    """Format an n-gram for a table."""
     return clip(visible(ngram.text), 120)
-
-
-def _largest(account: Attribution, count: int) -> list[NGram]:
-    """List the n-grams that contributed most, without those that the model never reads."""
-    return [ngram for ngram in account.top(count) if ngram.contribution != 0]
 
 
 @cache
@@ -54,17 +49,18 @@ def _environment() -> Environment:
         clip=clip,
         phrase=_phrase,
         signed=lambda value: minus(signed(value)),
-        size=lambda value: minus(size(value)),
+        magnitude=lambda value: minus(magnitude(value)),
         end=lambda limit: minus(f"{limit:+g}") if limit else "0",
-        step=step,
+        scale_index=scale_index,
+        sum_of_ngrams=sum_of_ngrams,
     )
     return environment
 
 
 @cache
 def _style() -> Markup:
-    """Join the style sheet and the scale: one class a step, so that no element needs a style of its own."""
-    scale = "".join(f".s{k}{{--c:{c};--i:{ink(c)}}}" for k, c in enumerate(SCALE))
+    """Join the style sheet and the colour scale, one class for each step, so that no element needs its own style."""
+    scale = "".join(f".s{k}{{--c:{c};--i:{text_colour(c)}}}" for k, c in enumerate(SCALE))
     ramp = ",".join(SCALE[:: STEPS // 8])
     return _trusted(f"{_shipped('page.css')}\n.ramp{{background:linear-gradient(90deg,{ramp})}}\n{scale}")
 
@@ -79,7 +75,7 @@ def _shipped(name: str) -> str:
 
 
 def _trusted(text: str) -> Markup:
-    """Mark text of our own, never a user's, as needing no escape."""
+    """Mark text of this package as needing no escape; never use it for a user's text."""
     return Markup(text)  # noqa: S704  # our own script and style
 
 
@@ -89,51 +85,52 @@ def _hash(text: str) -> str:
 
 
 def _json(data: object) -> Markup:
-    """Write JSON that cannot end the element it stands in: <, >, & and all beyond ASCII by number."""
+    """Return JSON that cannot end the element around it: <, >, & and all non-ASCII as escapes."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return _trusted(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def render_page(accounts: Sequence[Attribution], title: str | None = None) -> str:
-    """Draw accounts of one output, by different expansions, as one self-contained HTML page.
+def render_page(attributions: Sequence[Attribution], title: str | None = None) -> str:
+    """Return attributions of one output, by different expansions, as one self-contained HTML page.
 
-    The triangle holds at most :data:`~unrolled.report.page_view.CELLS` cells: of more than 109 tokens, only
-    its shorter n-grams, and the page says up to which length. The ledger always counts all of them.
+    The triangle holds at most :data:`~unrolled.report.page_view.CELLS` cells: for more than 109 tokens the page leaves
+    out longer n-grams and says so. The ledger always counts all of them.
 
     Args:
-        accounts: the first is shown first, and all share one colour scale.
-        title: the page's heading; the target's name when left out.
-
-    Returns:
-        The page.
+        attributions: The first is shown first. All share one colour scale.
+        title: The page's heading; by default it contains the target's name.
 
     Raises:
-        UsageError: when there is no account, or one of an empty sentence.
-        NonFiniteError: when an account holds NaN or infinity.
+        UsageError: If there is no attribution, or a sentence is empty.
+        NonFiniteError: If an attribution holds NaN or infinity.
     """
-    if not accounts:
-        raise UsageError("no account to show; expected at least one")
+    if not attributions:
+        raise UsageError("no explanation to show; expected at least one")
     limits = {
-        "score": shared_limit(accounts, "score"),
-        "contribution": shared_limit(accounts, "contribution"),
+        "score": shared_limit(attributions, "score"),
+        "contribution": shared_limit(attributions, "contribution"),
     }
-    named = list(zip(labels(accounts), accounts, strict=True))
-    data = {"steps": STEPS, "limits": limits, "panels": [payload(account, label) for label, account in named]}
+    named = list(zip(panel_labels(attributions), attributions, strict=True))
+    data = {
+        "steps": STEPS,
+        "limits": limits,
+        "panels": [panel_data(attribution, label) for label, attribution in named],
+    }
     style, script = _style(), _script()
     return (
         _environment()
         .get_template("page.html")
         .render(
-            title=title if title is not None else f"Where “{accounts[0].target}” comes from",
+            title=title if title is not None else f"Where “{attributions[0].target}” comes from",
             panels=[
                 {
                     "label": label,
-                    "account": account,
-                    "bars": waterfall(account.ledger),
-                    "top": _largest(account, _TOP),
-                    "longest": longest_shown(account),
+                    "attribution": attribution,
+                    "bars": waterfall(attribution.ledger),
+                    "top": attribution.top(_TOP),
+                    "longest": longest_shown(attribution),
                 }
-                for label, account in named
+                for label, attribution in named
             ],
             limits=limits,
             data=_json(data),
@@ -145,43 +142,22 @@ def render_page(accounts: Sequence[Attribution], title: str | None = None) -> st
     )
 
 
-def save_page(path: str | os.PathLike[str], accounts: Sequence[Attribution], title: str | None = None) -> None:
-    """Write the page of :func:`render_page` to a file, whole or not at all.
-
-    Args:
-        path: the HTML file.
-        accounts: the first is shown first.
-        title: the page's heading.
-
-    Raises:
-        UsageError: when there is no account, or one of an empty sentence.
-        NonFiniteError: when an account holds NaN or infinity.
-        FileError: when the path cannot be written.
-    """
-    atomic_write(path, render_page(accounts, title).encode())
+def save_page(path: str | os.PathLike[str], attributions: Sequence[Attribution], title: str | None = None) -> None:
+    """Write the page of :func:`render_page` to a file, whole or not at all."""
+    atomic_write(path, render_page(attributions, title).encode())
 
 
-def render_fragment(account: Attribution) -> str:
-    """Draw an account as a piece of HTML for a notebook: static, escaped, without script or style sheet.
-
-    Args:
-        account: what is shown.
-
-    Returns:
-        One ``<div>``.
-
-    Raises:
-        NonFiniteError: when the account holds NaN or infinity.
-    """
-    limit = shared_limit([account])
+def render_fragment(attribution: Attribution) -> str:
+    """Return an attribution as one ``<div>`` for a notebook, without script or style sheet."""
+    limit = shared_limit([attribution])
     return (
         _environment()
         .get_template("fragment.html")
         .render(
-            account=account,
+            attribution=attribution,
             limit=limit,
-            top=_largest(account, _TOP_FRAGMENT),
-            bars=waterfall(account.ledger),
-            scale=[(c, ink(c)) for c in SCALE],
+            top=attribution.top(_TOP_FRAGMENT),
+            bars=waterfall(attribution.ledger),
+            scale=[(c, text_colour(c)) for c in SCALE],
         )
     )

@@ -1,7 +1,6 @@
-"""What a page shows of an account, laid out: labels, the steps of the ledger, the cells of the triangle.
+"""The layout of a page: panel names, the bars of the ledger, the cells of the triangle.
 
-Cells are stored by row, one row for each length of n-gram, so that row k - 1 holds the n-grams of k tokens by
-their first token; that is also how the triangle stands on its sentence.
+Cells are stored by row: row k - 1 holds the n-grams of k tokens by their first token.
 """
 
 from __future__ import annotations
@@ -14,39 +13,44 @@ from torch import Tensor
 
 from unrolled.decomposition.attribution import Attribution, Ledger
 from unrolled.errors import UsageError
-from unrolled.report.formatting import clip, visible
+from unrolled.report.formatting import clip, magnitude, minus, visible
 
-__all__ = ["CELLS", "Bar", "labels", "longest_shown", "payload", "rows", "waterfall"]
+__all__ = [
+    "CELLS",
+    "LedgerBar",
+    "longest_shown",
+    "panel_data",
+    "panel_labels",
+    "rows_by_order",
+    "sum_of_ngrams",
+    "waterfall",
+]
 
 CELLS = 6000
-"""The most cells of one triangle that a page holds: all n-grams of 109 tokens, the shorter ones of more."""
+"""Largest number of cells of a triangle on a page: all n-grams of 109 tokens."""
+
+LARGE_RESIDUAL = 1e-3
+"""Above this, rounding of an exact expansion is worth a word."""
 
 _TOKEN = 80
-"""Characters of one token that the hover text holds."""
+"""Largest number of characters of a token in the hover text."""
 
 
 @dataclass(frozen=True)
-class Bar:
-    """One entry of the ledger, drawn from where the entries before it ended."""
+class LedgerBar:
+    """One entry of the ledger, drawn from where the entry before it ends."""
 
     name: str
     value: float
     left: float
-    """Where it begins, from 0 at the left edge to 1000 at the right."""
+    """Left end, from 0 at the left edge to 1000 at the right edge."""
     width: float
     zero: float
-    """Where zero lies, the same for all bars of a ledger."""
+    """Position of zero, the same for all bars of a ledger."""
 
 
-def waterfall(ledger: Ledger) -> list[Bar]:
-    """Lay the ledger out: each entry starts where the one before it ended, the logit starts at zero.
-
-    Args:
-        ledger: four entries and their sum.
-
-    Returns:
-        Five bars, the logit last.
-    """
+def waterfall(ledger: Ledger) -> list[LedgerBar]:
+    """Lay out the ledger as five bars: each entry starts where the one before it ends, the logit at zero."""
     entries = [
         ("n-grams", ledger.ngrams),
         ("initial state", ledger.initial),
@@ -62,7 +66,7 @@ def waterfall(ledger: Ledger) -> list[Bar]:
     low, high = min(ends), max(ends)
     scale = 1000 / (high - low) if high > low else 0.0
     return [
-        Bar(
+        LedgerBar(
             name=name,
             value=value,
             left=round((min(start, stop) - low) * scale, 2),
@@ -73,82 +77,58 @@ def waterfall(ledger: Ledger) -> list[Bar]:
     ]
 
 
-def labels(accounts: Sequence[Attribution]) -> list[str]:
-    """Name each account by what sets it apart: its expansion, then its target, then its place in the list.
-
-    Args:
-        accounts: what is shown together.
-
-    Returns:
-        One label each, no two alike.
-    """
-    several = len({account.target for account in accounts}) > 1
-    plain = [f"{a.expansion}, {a.target}" if several else a.expansion for a in accounts]
+def panel_labels(attributions: Sequence[Attribution]) -> list[str]:
+    """Name each attribution by its expansion and, where that is not unique, by target and number."""
+    several = len({attribution.target for attribution in attributions}) > 1
+    plain = [f"{a.expansion}, {a.target}" if several else a.expansion for a in attributions]
     return [f"{name} ({k + 1})" if plain.count(name) > 1 else name for k, name in enumerate(plain)]
 
 
-def longest_shown(account: Attribution) -> int:
-    """Give the length of the longest n-grams that the page's triangle holds.
-
-    Args:
-        account: of a sentence of any length.
-
-    Returns:
-        A number of tokens, 1 or more.
-    """
-    time = len(account)
+def longest_shown(attribution: Attribution) -> int:
+    """Return the length of the longest n-grams that the page's triangle holds."""
+    time = len(attribution)
     if time * (time + 1) // 2 <= CELLS:
         return time
     return max(1, CELLS // time)
 
 
-def rows(matrix: Tensor, direction: str, longest: int) -> list[list[float]]:
-    """Lay one direction's matrix out by length and first token.
-
-    Args:
-        matrix: scores or contributions by position read and position entered, shape (time, time).
-        direction: ``"forward"`` or ``"backward"``.
-        longest: how many rows.
-
-    Returns:
-        Row k - 1 holds the n-grams of k tokens, by their first token.
-    """
-    # Forward, an n-gram is read below the diagonal, at its end; backward above it, at its beginning.
+def rows_by_order(matrix: Tensor, direction: str, longest: int) -> list[list[float]]:
+    """Lay out one direction's matrix, shape (time, time), by length and first token."""
+    # The matrix is indexed by position read and position entered: forward below the diagonal, backward above it.
     sign = -1 if direction == "forward" else 1
     return [torch.diagonal(matrix, sign * (order - 1)).tolist() for order in range(1, longest + 1)]
 
 
 def _short(numbers: list[list[float]]) -> list[list[float]]:
-    """Keep six digits: what the hover text shows and more, at half the bytes."""
+    """Round to six digits, more than the hover text shows."""
     return [[float(f"{x:.6g}") for x in row] for row in numbers]
 
 
-def payload(account: Attribution, label: str) -> dict[str, object]:
-    """Collect what the page's script draws the triangles from.
-
-    Args:
-        account: what is drawn.
-        label: its name on the page.
-
-    Returns:
-        Tokens as they are shown, and rows of scores and contributions for each direction; ready for JSON.
-
-    Raises:
-        UsageError: when the sentence is empty.
-    """
-    if not len(account):
-        raise UsageError("the account has no tokens; expected at least one")
-    longest = longest_shown(account)
-    triangle = account.triangle
+def panel_data(attribution: Attribution, label: str) -> dict[str, object]:
+    """Collect the data from which the page's script draws the triangles of one attribution."""
+    if not len(attribution):
+        raise UsageError("the explanation has no tokens; expected at least one")
+    longest = longest_shown(attribution)
+    triangle = attribution.triangle
     return {
         "label": label,
-        "tokens": [clip(visible(token), _TOKEN) for token in account.tokens],
+        "tokens": [clip(visible(token), _TOKEN) for token in attribution.tokens],
         "directions": [
             {
                 "name": direction,
-                "score": _short(rows(triangle.scores[d], direction, longest)),
-                "contribution": _short(rows(triangle.contributions[d], direction, longest)),
+                "score": _short(rows_by_order(triangle.scores[d], direction, longest)),
+                "contribution": _short(rows_by_order(triangle.contributions[d], direction, longest)),
             }
-            for d, direction in enumerate(account.directions)
+            for d, direction in enumerate(attribution.directions)
         ],
     }
+
+
+def sum_of_ngrams(attribution: Attribution) -> str:
+    """Say whether the n-grams sum to the state and, if they do not, by how much they miss it."""
+    miss = minus(magnitude(attribution.residual))
+    if not attribution.exact:
+        return f"not exact: its n-grams miss the state by {miss} of its size"
+    if attribution.residual > LARGE_RESIDUAL:
+        return f"exact, but rounding is {miss} of the state"
+    return "exact: its n-grams sum to the state"

@@ -1,7 +1,7 @@
-"""The account in a terminal: readable without colour, since every number bears its sign.
+"""Show an attribution in a terminal. It is readable without colour, since every number has its sign.
 
-Tokens are set as text, never as rich's markup, and their control characters are made visible: a token can
-neither colour the terminal nor move its cursor.
+Tokens are set as text, not as rich's markup, and their control characters are replaced: a token can neither change
+colours nor move the cursor.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from unrolled.decomposition.attribution import Attribution
-from unrolled.report.colour import colour, ink, shared_limit
-from unrolled.report.formatting import brief, clip, signed, size, visible
-from unrolled.report.page_view import rows
+from unrolled.report.colour import colour, shared_limit, text_colour
+from unrolled.report.formatting import brief, clip, magnitude, signed, visible
+from unrolled.report.page_view import rows_by_order, sum_of_ngrams
 
 __all__ = ["render", "to_text"]
 
@@ -29,7 +29,7 @@ _FAINT = Style(dim=True)
 
 def _tint(value: float, limit: float) -> Style:
     background = colour(value, limit)
-    return Style(color=ink(background), bgcolor=background)
+    return Style(color=text_colour(background), bgcolor=background)
 
 
 def _fit(text: str, width: int) -> str:
@@ -40,26 +40,24 @@ def _fit(text: str, width: int) -> str:
     return set_cell_size(" " * before + text, width)
 
 
-def _heading(account: Attribution) -> Text:
-    exact = "exact" if account.exact else "not exact"
-    local = "local" if account.local else "not local"
+def _heading(attribution: Attribution) -> Text:
     return Text.assemble(
-        (visible(account.target), "bold"),
-        f"  logit {signed(account.ledger.logit)}  ",
-        (f"by {visible(account.expansion)} ({exact}, {local})", _FAINT),
+        (visible(attribution.target), "bold"),
+        f"  logit {signed(attribution.ledger.logit)}  ",
+        (f"by {visible(attribution.expansion)}", _FAINT),
     )
 
 
 @dataclass(frozen=True)
 class _Sentence:
-    """Each token over its total, as many to a line as fit."""
+    """The tokens, each above its total."""
 
-    account: Attribution
+    attribution: Attribution
     limit: float
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         names, numbers = Text(), Text(style=_FAINT)
-        for token, total in zip(self.account.tokens, self.account.token_scores.tolist(), strict=True):
+        for token, total in zip(self.attribution.tokens, self.attribution.token_scores.tolist(), strict=True):
             name, number = visible(token), brief(total, self.limit)
             width = min(max(cell_len(name), len(number)) + 2, options.max_width - 1)
             if names.cell_len + width > options.max_width:
@@ -72,30 +70,30 @@ class _Sentence:
 
 @dataclass(frozen=True)
 class _Pyramid:
-    """The triangle of scores, where the terminal is wide enough for it."""
+    """The triangle of scores, if the terminal is wide enough."""
 
-    account: Attribution
+    attribution: Attribution
     d: int
     limit: float
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        account, count = self.account, len(self.account)
-        direction = account.directions[self.d]
-        name = "scores of the n-grams" + (f", {direction}" if len(account.directions) > 1 else "")
+        attribution, count = self.attribution, len(self.attribution)
+        direction = attribution.directions[self.d]
+        name = "scores of the n-grams" + (f", {direction}" if len(attribution.directions) > 1 else "")
         if count * _CELL > options.max_width:
-            yield Text(f"{name}: left out, the triangle needs {count * _CELL} columns", style=_FAINT)
+            yield Text(f"{name}: omitted, the triangle needs {count * _CELL} columns", style=_FAINT)
             return
         yield Text(name, style=_FAINT)
-        for k, row in reversed(list(enumerate(rows(account.triangle.scores[self.d], direction, count)))):
+        for k, row in reversed(list(enumerate(rows_by_order(attribution.triangle.scores[self.d], direction, count)))):
             line = Text(" " * (k * _CELL // 2))
             for value in row:
                 line.append(_fit(brief(value, self.limit), _CELL - 1), _tint(value, self.limit)).append(" ")
             yield line
-        yield Text("".join(_fit(visible(token), _CELL - 1) + " " for token in account.tokens))
+        yield Text("".join(_fit(visible(token), _CELL - 1) + " " for token in attribution.tokens))
 
 
-def _ledger(account: Attribution) -> Table:
-    ledger = account.ledger
+def _ledger(attribution: Attribution) -> Table:
+    ledger = attribution.ledger
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(justify="right")
@@ -111,15 +109,15 @@ def _ledger(account: Attribution) -> Table:
     return table
 
 
-def _top(account: Attribution, limit: float, count: int) -> Table:
-    both = len(account.directions) > 1
+def _top(attribution: Attribution, limit: float, count: int) -> Table:
+    both = len(attribution.directions) > 1
     table = Table(box=None, padding=(0, 2, 0, 0), header_style=_FAINT, pad_edge=False)
-    # Only the words give way where the terminal is narrow.
+    # in a narrow terminal only the words are cut
     table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
     table.add_column("score", justify="right", no_wrap=True, min_width=8)
     table.add_column("tokens", no_wrap=True, min_width=17 if both else 8)
     table.add_column("n-gram", overflow="ellipsis", no_wrap=True)
-    for ngram in account.top(count):
+    for ngram in attribution.top(count):
         span = f"[{ngram.start}, {ngram.stop})" + (f" {ngram.direction}" if both else "")
         table.add_row(
             Text(signed(ngram.contribution), _tint(ngram.contribution, limit)),
@@ -130,55 +128,33 @@ def _top(account: Attribution, limit: float, count: int) -> Table:
     return table
 
 
-def _small_print(account: Attribution) -> Text:
+def _details(attribution: Attribution) -> Text:
     lines = [
-        f"remainder {size(account.relative_remainder)} of the logit, residual {size(account.residual)}, "
-        f"parity {size(account.parity)}"
+        f"remainder {magnitude(attribution.relative_remainder)} of the logit; "
+        f"{visible(attribution.expansion)} is {sum_of_ngrams(attribution)}"
     ]
-    if account.scope != "tokens":
-        lines.append(f"the n-grams are n-grams of {visible(account.scope)}")
-    lines.extend(visible(note) for note in account.notes)
+    if attribution.scope != "tokens":
+        lines.append(f"the n-grams consist of {visible(attribution.scope)}")
+    lines.extend(visible(note) for note in attribution.notes)
     return Text("\n".join(lines), style=_FAINT)
 
 
-def render(account: Attribution, limit: float | None = None, top: int = _TOP) -> RenderableType:
-    """Draw an account for a terminal.
+def render(attribution: Attribution, limit: float | None = None, top: int = _TOP) -> RenderableType:
+    """Return what ``rich.print`` or a ``Console`` prints, with the triangle where the width allows it.
 
-    Args:
-        account: what is shown.
-        limit: the value at the ends of the colour scale; set it to compare accounts.
-        top: how many n-grams to list.
-
-    Returns:
-        What ``rich.print`` or a ``Console`` prints; the triangle is there where the width allows it.
-
-    Raises:
-        NonFiniteError: when the account holds NaN or infinity.
+    ``limit`` is the value at the ends of the colour scale; ``top`` is the number of n-grams to list.
     """
-    ends = shared_limit([account], "score") if limit is None else limit
-    blocks: list[RenderableType] = [_heading(account), _Sentence(account, ends)]
-    blocks += [_Pyramid(account, d, ends) for d in range(len(account.directions))]
-    blocks.append(_ledger(account))
-    blocks.append(_top(account, shared_limit([account], "contribution"), top))
-    blocks.append(_small_print(account))
+    ends = shared_limit([attribution], "score") if limit is None else limit
+    blocks: list[RenderableType] = [_heading(attribution), _Sentence(attribution, ends)]
+    blocks += [_Pyramid(attribution, d, ends) for d in range(len(attribution.directions))]
+    blocks.append(_ledger(attribution))
+    blocks.append(_top(attribution, shared_limit([attribution], "contribution"), top))
+    blocks.append(_details(attribution))
     return Group(*[part for block in blocks for part in (block, Text())][:-1])
 
 
-def to_text(account: Attribution, width: int = 100, colour: bool = False, top: int = _TOP) -> str:
-    """Write an account as text.
-
-    Args:
-        account: what is shown.
-        width: of a line, in columns.
-        colour: whether to colour it, with ANSI sequences.
-        top: how many n-grams to list.
-
-    Returns:
-        The text, lines without trailing blanks.
-
-    Raises:
-        NonFiniteError: when the account holds NaN or infinity.
-    """
+def to_text(attribution: Attribution, width: int = 100, colour: bool = False, top: int = _TOP) -> str:
+    """Return an attribution as text of at most ``width`` columns, with ANSI colours if ``colour``."""
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -188,5 +164,5 @@ def to_text(account: Attribution, width: int = 100, colour: bool = False, top: i
         legacy_windows=False,
     )
     with console.capture() as capture:
-        console.print(render(account, top=top))
+        console.print(render(attribution, top=top))
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"

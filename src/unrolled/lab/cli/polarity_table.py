@@ -18,7 +18,7 @@ from rich.table import Table
 
 from unrolled.lab.papers.analyses.polarity import ngram_scores, open_phrases
 from unrolled.lab.papers.sequence_level_features.negation import PUBLISHED
-from unrolled.report.formatting import size
+from unrolled.report.formatting import magnitude
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -67,7 +67,7 @@ def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansi
     drawn.add_section()
     doubled = [NEGATIONS[-1] + word for words in adjectives.values() for word in words]
     errors = [open_phrases(run, doubled, name).residual()[:, -1].mean() for name in expansions]
-    drawn.add_row("error of the sum", "", *(size(float(error)) for error in errors))
+    drawn.add_row("error of the sum", "", *(magnitude(float(error)) for error in errors))
     return drawn
 
 

@@ -27,7 +27,7 @@ from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.training.run_folder import Run
-from unrolled.report.colour import colour, colour_map, ink
+from unrolled.report.colour import colour, colour_map, text_colour
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,7 +137,7 @@ def _draw(results: Sequence[Result], expansion: str) -> Figure:
             panel.imshow(values, cmap=colour_map(), vmin=-limit, vmax=limit)
             for end, start in read:
                 score = triangle[end][start]
-                written = ink(colour(score, limit))
+                written = text_colour(colour(score, limit))
                 panel.text(start, end, f"{score:+.1f}", ha="center", va="center", color=written, fontsize=8)
             panel.grid(visible=False)
             panel.set_xticks(places, PHRASE, rotation=30, ha="right")
