@@ -122,5 +122,5 @@ def test_matrices_are_initialised_near_the_identity():
     words = torch.arange(5)[None]
     far, _ = encoder(embedding(words))
     assert (far[0, -1].view(4, 4) - torch.eye(4)).abs().max() < 0.1
-    nn.init.normal_(embedding.weight, std=1e-3)  # the control
+    nn.init.normal_(embedding.weight, std=1e-3)  # control
     assert encoder(embedding(words))[0][0, -1].abs().max() < 1e-6

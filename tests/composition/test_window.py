@@ -40,7 +40,7 @@ def test_without_direct_connections_a_context_is_the_hidden_layer():
     assert torch.equal(final[0], contexts[:, -1])
 
 
-def test_it_sees_its_window_and_nothing_else():
+def test_a_context_depends_only_on_its_window():
     torch.manual_seed(0)
     encoder, x = WindowEncoder(3, 4, window=2).double(), torch.randn(1, 6, 3).double()
     other = x.clone()
@@ -59,6 +59,6 @@ def test_it_sees_its_window_and_nothing_else():
         ),
     ],
 )
-def test_options_that_cannot_be(options, message):
+def test_invalid_options(options, message):
     with pytest.raises(UsageError, match=message):
         WindowEncoder(3, 6, **options)

@@ -1,4 +1,4 @@
-"""Recorded passes: the bookkeeping around a graph by a stand-in, on any machine; graphs where there is a GPU."""
+"""Captured passes: the graph cache with a stand-in for graphs on any machine, and real graphs on a GPU."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from unrolled.cells import CELLS, recurrent
 from unrolled.kernels.cuda_graphs import GraphCache, cuda_graphs, current_graph_cache
 
 E, D, B, T = 3, 4, 2, 5
-RECORDED = ("elman", "gru", "gru_before", "mi_gru", "mi_lstm", "mi_rnn", "mlstm", "mmlstm", "mmrnn", "mrnn")
+CAPTURED = ("elman", "gru", "gru_before", "mi_gru", "mi_lstm", "mi_rnn", "mlstm", "mmlstm", "mmrnn", "mrnn")
 
 
 class StandIn:
-    """What a graph does, on a CPU: done again, it reads and writes the memory that it was recorded with."""
+    """Replays a pass on a CPU, on the memory that it was captured with, as a CUDA graph does."""
 
     def __init__(self, run, tensors):
         self.run, self.tensors, self.results, self.replays = run, tensors, run(*tensors), 0
@@ -32,7 +32,7 @@ def stand_ins(max_size=32):
 
 
 def learn(network, x):
-    """What a step of training reads: outputs, and the gradients of inputs and weights."""
+    """Compute what a training step needs: the outputs, and the gradients of inputs and weights."""
     x = x.detach().requires_grad_()
     outputs = network(x)[0]
     return outputs.detach(), *torch.autograd.grad(outputs.square().sum(), (x, *network.parameters()))
@@ -43,8 +43,8 @@ def same(one, other):
         torch.testing.assert_close(a, b)
 
 
-@pytest.mark.parametrize("name", RECORDED)
-def test_recorded_passes_compute_what_passes_compute(name):
+@pytest.mark.parametrize("name", CAPTURED)
+def test_captured_passes_compute_what_passes_compute(name):
     torch.manual_seed(0)
     network, graphs = recurrent(name, E, D).double(), stand_ins()
     inputs = [torch.randn(T, B, E).double() for _ in range(3)]
@@ -53,10 +53,10 @@ def test_recorded_passes_compute_what_passes_compute(name):
         found = [learn(network, x) for x in inputs]
     for one, other in zip(found, expected, strict=True):
         same(one, other)
-    assert [captured.replays for _, captured in graphs.captured.values()] == [3, 3]  # forward, and back
+    assert [captured.replays for _, captured in graphs.captured.values()] == [3, 3]  # forward and backward
 
 
-def test_weights_are_read_anew():
+def test_a_replay_reads_the_current_weights():
     network, x, graphs = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
     with cuda_graphs(graphs):
         before = learn(network, x)
@@ -69,12 +69,12 @@ def test_weights_are_read_anew():
     assert len(graphs.captured) == 2
 
 
-def test_every_shape_type_and_kernel_is_a_recording_of_its_own():
+def test_every_shape_type_and_kernel_has_its_own_graph():
     graphs = stand_ins()
     with cuda_graphs(graphs), torch.no_grad():
         for network, x in (
             (recurrent("elman", E, D), torch.randn(T, B, E)),
-            (recurrent("elman", E, D), torch.randn(T, B, E)),  # other weights, the same recording
+            (recurrent("elman", E, D), torch.randn(T, B, E)),  # other weights, the same graph
             (recurrent("elman", E, D, nonlinearity="relu"), torch.randn(T, B, E)),
             (recurrent("elman", E, D), torch.randn(T, B + 1, E)),
             (recurrent("elman", E, D).double(), torch.randn(T, B, E).double()),
@@ -83,13 +83,13 @@ def test_every_shape_type_and_kernel_is_a_recording_of_its_own():
         ):
             found = network(x)[0]
             token = graphs.captured.copy()
-            with cuda_graphs(GraphCache(0, "cpu", StandIn)):  # none may be kept: as without
+            with cuda_graphs(GraphCache(0, "cpu", StandIn)):  # no graph may be captured
                 torch.testing.assert_close(found, network(x)[0])
             assert graphs.captured == token
     assert len(graphs.captured) == 6
 
 
-def test_beyond_the_most_passes_run_as_they_are():
+def test_passes_beyond_the_maximum_run_without_a_graph():
     network, graphs = recurrent("gru", E, D), stand_ins(max_size=2)
     x, longer = torch.randn(T, B, E), torch.randn(T + 1, B, E)
     expected = learn(network, longer)
@@ -99,11 +99,11 @@ def test_beyond_the_most_passes_run_as_they_are():
     assert len(graphs.captured) == 2
 
 
-def test_the_way_back_is_recorded_by_what_the_way_forward_was():
+def test_the_backward_pass_uses_the_cache_of_the_forward_pass():
     network, x, graphs = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
     with cuda_graphs(graphs):
         outputs = network(x)[0]
-    outputs.sum().backward()  # outside of the block, as in a thread of autograd's
+    outputs.sum().backward()  # outside of the block, as in a thread of autograd
     assert len(graphs.captured) == 2
     network.zero_grad()
     outputs = network(x)[0]
@@ -112,24 +112,24 @@ def test_the_way_back_is_recorded_by_what_the_way_forward_was():
     assert [captured.replays for _, captured in graphs.captured.values()] == [1, 1]
 
 
-def test_a_gradient_of_a_gradient_is_not_recorded():
+def test_a_second_derivative_is_not_captured():
     network, x, graphs = recurrent("gru", E, D).double(), torch.randn(T, B, E).double(), stand_ins()
     other = copy.deepcopy(network)
 
     def twice(network):
         leaf = x.clone().requires_grad_()
         (slope,) = torch.autograd.grad(network(leaf)[0].square().sum(), leaf, create_graph=True)
-        kept.append(len(graphs.captured))
+        sizes.append(len(graphs.captured))
         return torch.autograd.grad(slope.square().sum(), leaf)
 
-    kept = []
+    sizes = []
     with cuda_graphs(graphs):
         found = twice(network)
-    assert kept == [1]
+    assert sizes == [1]
     same(found, twice(other))
 
 
-def test_what_inference_recorded_serves_training():
+def test_a_graph_captured_in_inference_mode_serves_training():
     network, x, graphs = recurrent("gru", E, D), torch.randn(T, B, E), stand_ins()
     expected = learn(network, x)
     with cuda_graphs(graphs):
@@ -139,7 +139,7 @@ def test_what_inference_recorded_serves_training():
     assert len(graphs.captured) == 2
 
 
-def test_two_ways_forward_may_wait_for_their_ways_back():
+def test_two_forward_passes_may_precede_their_backward_passes():
     network, graphs = recurrent("gru", E, D), stand_ins()
     inputs = [torch.randn(T, B, E, requires_grad=True) for _ in range(2)]
     expected = [torch.autograd.grad(network(x)[0].square().sum(), x) for x in inputs]
@@ -150,7 +150,7 @@ def test_two_ways_forward_may_wait_for_their_ways_back():
 
 
 @pytest.mark.parametrize("name", ["lstm", "mvma_g", "simplified_gru"])
-def test_kernels_that_leave_more_behind_are_not_recorded(name):
+def test_kernels_without_an_identity_are_not_captured(name):
     network, x, graphs = recurrent(name, E, D), torch.randn(T, B, E), stand_ins()
     expected = learn(network, x)
     with cuda_graphs(graphs):
@@ -158,7 +158,7 @@ def test_kernels_that_leave_more_behind_are_not_recorded(name):
     assert not graphs.captured
 
 
-def test_outside_of_a_block_and_on_another_device_nothing_is_recorded():
+def test_nothing_is_captured_outside_of_a_block_or_on_another_device():
     network, x = recurrent("gru", E, D), torch.randn(T, B, E)
     with cuda_graphs() as graphs:
         assert current_graph_cache() is graphs
@@ -168,7 +168,7 @@ def test_outside_of_a_block_and_on_another_device_nothing_is_recorded():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
-@pytest.mark.parametrize("name", [name for name in RECORDED if name in CELLS.names()])
+@pytest.mark.parametrize("name", [name for name in CAPTURED if name in CELLS.names()])
 def test_graphs_compute_what_passes_compute(name):
     torch.manual_seed(0)
     network = recurrent(name, E, D).double().cuda()

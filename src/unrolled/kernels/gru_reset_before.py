@@ -3,7 +3,8 @@ r"""Kernel of the GRU whose reset gate acts before the product: r and z first, t
     δa = z(1-n²) ⊙ δh',   δu = δa U_n,   δz = (n - h) z(1-z) ⊙ δh',   δr = h r(1-r) ⊙ δu,
     δh += (1-z) ⊙ δh' + r ⊙ δu + [δr, δz] U_rz
 
-with a the candidate's pre-activation and u = r ⊙ h. A step is two products in each direction.
+with a the candidate's pre-activation and u = r ⊙ h. A step is two products in each direction. The cell
+has the same equations in `step`; the contract of a cell holds the two versions together.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def test_it_is_papinenis_formula(seed):
 
 
 def test_tokens_are_taken_as_they_are():
-    """Any of sacrebleu's tokenisers would cut these, and find more that is alike; case counts too."""
+    """Every tokeniser of sacrebleu would split these tokens and find more matches; case matters too."""
     assert bleu([["a-b", "(c)", "d.", "e"]], [["a", "-", "b", "c"]]) == 0
     assert bleu([["A", "b", "c", "d"]], [["a", "b", "c", "d"]]) < 100
 
@@ -61,7 +61,7 @@ def test_the_signature_is_sacrebleus_own():
     assert str(metric.get_signature()) == BLEU_SIGNATURE
 
 
-def test_what_cannot_be_compared_is_refused():
+def test_invalid_references():
     with pytest.raises(ShapeError, match="there are 2 translations and 1 references"):
         bleu([["a"], ["b"]], [["a"]])
     with pytest.raises(ShapeError, match="0 translations"):

@@ -1,4 +1,4 @@
-"""Strict IOBES: an entity counts when its type and both its ends are right, and its tags are well-formed."""
+"""Strict IOBES: an entity is correct if its type and both ends are, and its tags are well-formed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TAGS = ("O", *(f"{letter}-{kind}" for kind in ("LOC", "PER") for letter in "BIES
 
 
 def entities(sentences):
-    """Whole entities, found by a pattern over one letter a tag."""
+    """Find whole entities by a regular expression over the first letters of the tags."""
     found = set()
     for number, tags in enumerate(sentences):
         for kind in ("LOC", "PER"):

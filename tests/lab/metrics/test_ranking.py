@@ -14,7 +14,7 @@ def precision_at(order: list[bool], k: int) -> float:
 
 
 def brute(scores, right) -> tuple[float, float]:
-    """The worst both measures can be over every order of the candidates that the scores allow."""
+    """The minimum of both scores over every order of the candidates that agrees with the scores."""
     reciprocal, average = [], []
     for given, truths in zip(scores, right, strict=True):
         if not any(truths):
@@ -39,7 +39,7 @@ def test_both_equal_the_worst_over_every_order_that_the_scores_allow(seed):
     assert ranking_scores(scores, right) == pytest.approx(brute(scores, right))
 
 
-def test_ties_are_broken_against_us_in_whatever_order_they_came():
+def test_ties_are_put_in_the_worst_order():
     for right in ([True, False, False], [False, False, True]):
         assert ranking_scores([[0.0, 0.0, 0.0]], [right]).mrr == pytest.approx(1 / 3)
         assert ranking_scores([[1.0 * truth for truth in right]], [right]).mrr == 1
@@ -65,6 +65,6 @@ def test_by_hand():
         ([], [], "none of 0 questions"),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(scores, right, message):
+def test_invalid_candidates(scores, right, message):
     with pytest.raises(ShapeError, match=message):
         ranking_scores(scores, right)

@@ -1,4 +1,4 @@
-"""The official score of SemEval-2010 task 8, against its scorer's way of counting, cell by cell."""
+"""The official score of SemEval-2010 task 8, against the confusion matrix of its scorer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABELS = (*(f"{name}({order})" for name in RELATIONS for order in ("e1,e2", "e2,
 
 
 def counted(truths, answers):
-    """A confusion matrix with a column of its own for right relations in the wrong direction."""
+    """Score from a confusion matrix with a separate column for correct relations in the wrong direction."""
 
     def bare(name):
         return name.split("(")[0]
@@ -48,9 +48,9 @@ def test_it_counts_as_the_scorer_counts(seed):
 def test_a_wrong_direction_is_wrong_twice():
     truths = ["Cause-Effect(e1,e2)"] * 3
     assert relation_f1(truths, truths) == 1.0
-    # right 2, answered 3, true 3
+    # 2 correct, 3 predicted, 3 true
     assert relation_f1(truths, [*truths[:2], "Cause-Effect(e2,e1)"]) == pytest.approx(4 / 6)
-    # the control: said to be Other, it is missed but not answered
+    # control: predicted as Other, the relation is missed but not predicted
     assert relation_f1(truths, [*truths[:2], "Other"]) == pytest.approx(4 / 5)
 
 
@@ -78,6 +78,6 @@ def test_a_relation_without_direction_stands_for_itself():
         (["Other"], ["owns"], "no example has a relation other than 'Other'"),
     ],
 )
-def test_what_cannot_be_scored(truths, answers, message):
+def test_invalid_labels(truths, answers, message):
     with pytest.raises(DataError, match=message):
         relation_f1(truths, answers)

@@ -8,7 +8,7 @@ from unrolled.lab.metrics.worst_case import accuracy_by_distance, group_distance
 
 
 def logits_of(*probabilities):
-    """Two kinds, the first with these probabilities."""
+    """Logits of two kinds, the first with these probabilities."""
     first = torch.tensor(probabilities, dtype=torch.float64)
     return torch.stack((first, 1 - first), dim=-1).log()
 
@@ -19,7 +19,7 @@ def test_the_accuracy_is_taken_at_each_distance_and_the_worst_counts():
     distances = torch.tensor([1, 1, 1, 7, 7, 3])
     assert accuracy_by_distance(logits, closing, distances) == {1: 1.0, 3: 0.0, 7: 0.5}
     assert worst_case_accuracy(logits, closing, distances) == 0.0
-    # the control: without the distance that is always wrong, the next worst; and the mean is another number
+    # control: without the distance that is always wrong, the next worst counts; the mean is a different number
     kept = distances != 3
     assert worst_case_accuracy(logits[kept], closing[kept], distances[kept]) == 0.5
 

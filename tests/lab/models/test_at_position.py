@@ -30,4 +30,4 @@ def test_one_position_of_a_tagger_is_opened_as_a_classifier(position):
     assert abs(ledger["logit"] - logits[0, 1].item()) < 1e-12
     assert abs(sum(ledger[part] for part in ("ngrams", "initial", "bias", "remainder")) - ledger["logit"]) < 1e-12
     later = unrolled.explain(read, torch.tensor([[1, 2, 3, 8, 7]]), target=1).ledger["logit"]
-    assert (later == ledger["logit"]) == (position in (0, 2))  # what comes later is not read
+    assert (later == ledger["logit"]) == (position in (0, 2))  # later tokens are not read

@@ -1,4 +1,4 @@
-"""Greedy and beam search, held against every sentence there is."""
+"""Greedy and beam search, compared with an enumeration of all sentences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS, END, LONGEST = 4, 2, 4
 
 @dataclass(frozen=True)
 class Past:
-    """What was said so far, number by number: any distribution can be made of it."""
+    """A hash of the words so far, from which any distribution can be computed."""
 
     seeds: Tensor
 
@@ -26,7 +26,7 @@ class Past:
 
 
 def table(seed: int) -> Tensor:
-    """Logits for each of many pasts."""
+    """Logits for each of many hashes."""
     return 2 * torch.randn(9973, WORDS, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
@@ -47,7 +47,7 @@ def starts(*seeds: int) -> Past:
 
 
 def likelihoods(step, start: int, sentence: tuple[int, ...]) -> list[float]:
-    """The log-probability of every word of a sentence, one at a time."""
+    """Compute the log-probability of every word of a sentence, one at a time."""
     past, previous, found = starts(start), END, []
     for word in sentence:
         logits, past = step(torch.tensor([previous]), past)
@@ -80,8 +80,8 @@ def test_a_wide_beam_finds_the_best_of_all_sentences(seed):
     assert beam_search(step, starts(5), torch.tensor([LONGEST]), END, beam_width=200) == [best(step, 5)]
 
 
-def test_a_narrow_beam_and_the_greedy_search_do_not_always():
-    """The control of the test above: there is something to be found that the first best word misses."""
+def test_a_narrow_beam_does_not_always_find_it():
+    """Control of the test above: some best sentences do not start with the most likely word."""
     narrow = [beam_search(decoder(s), starts(5), torch.tensor([LONGEST]), END, beam_width=1)[0] for s in SEEDS]
     assert any(found != best(decoder(seed), 5) for seed, found in zip(SEEDS, narrow, strict=True))
 
@@ -134,7 +134,7 @@ def test_a_sentence_that_cannot_end_is_cut_off(beam):
 
 
 @pytest.mark.parametrize("beam", [1, 4, 100])
-def test_what_is_impossible_is_never_said(beam):
+def test_impossible_words_are_never_chosen(beam):
     for seed in SEEDS:
         said = beam_search(decoder(seed, never=3), starts(5, 8), torch.tensor([6, 6]), END, beam)
         assert all(3 not in each for each in said)
@@ -144,6 +144,6 @@ def test_what_is_impossible_is_never_said(beam):
 
 
 @pytest.mark.parametrize("beam", [0, -1])
-def test_no_beam_is_refused(beam):
+def test_invalid_beam_widths(beam):
     with pytest.raises(UsageError, match=rf"the beam width is {beam}; expected 1 or more"):
         beam_search(decoder(0), starts(5), torch.tensor([3]), END, beam)

@@ -1,4 +1,4 @@
-"""The five-parameter model of the Dyck language: what it counts, what it computes, and that it learns."""
+"""The five-parameter model of the Dyck language: its size, its outputs and its training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def trained(model):
 
 
 def ready_made(depth=4):
-    """Weights set by hand: a hard gate, and a threshold between the two openings' scalars."""
+    """Set the weights by hand: a hard gate, and a threshold between the scalars of the two opening brackets."""
     model = dyck_rnn(fixed_brackets(2), depth)
     with torch.no_grad():
         model.encoder.cell(0, 0).weight.fill_(40.0)
@@ -48,7 +48,7 @@ def test_with_a_hard_gate_it_closes_what_was_opened_last():
         probability = model(torch.tensor([prefix]))[0, -1].detach().softmax(-1)
         assert float(probability[closing]) > 0.99
     soft = ready_made()
-    with torch.no_grad():  # the control: a gate that is half open mixes what lies on the stack
+    with torch.no_grad():  # control: a half-open gate mixes the slots of the stack
         soft.encoder.cell(0, 0).weight.zero_()
     assert any(soft(torch.tensor([p]))[0, -1].detach().softmax(-1)[c] < 0.8 for p, c in PREFIXES.items())
 
@@ -83,7 +83,7 @@ def test_a_gate_that_leaks_is_wrong_where_it_is_far(hard, worst):
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_what_reads_ahead_is_refused_and_what_does_not_is_taken(bidirectional):
+def test_an_encoder_that_reads_ahead_is_rejected(bidirectional):
     encoder = nn.GRU(2, 3, batch_first=True, bidirectional=bidirectional)
     head = nn.Linear(encoder.hidden_size, 2)
     if not bidirectional:
@@ -97,7 +97,7 @@ def test_of_a_stack_only_the_top_is_read():
     torch.manual_seed(0)
     model, other = ready_made(), ready_made()
     strings = torch.tensor([[0, 1, 1]])
-    lower = nn.Linear(4, 2)  # the control: a head that reads all four slots
+    lower = nn.Linear(4, 2)  # control: a head that reads all four slots
     whole = NextBracketModel(other.embedding, other.encoder, lower)
 
     def reached(of):
@@ -136,7 +136,7 @@ def test_it_is_linear_in_its_stack_so_every_bracket_is_accounted_for():
         ready_made().double(), torch.tensor([[1, 0, 2]]), target=lambda out: out[:, -1, 1], expansion="zero"
     )
     assert abs(found.ledger.remainder) < 1e-9
-    # what decides is the bracket that was opened first and lies on top again
+    # the bracket opened first decides: it is on top of the stack again
     assert found.contribution(0, 3) == pytest.approx(40.0, abs=1e-6)
     assert found.contribution(1, 3) == pytest.approx(0.0, abs=1e-6)
 
@@ -150,6 +150,6 @@ def test_it_is_linear_in_its_stack_so_every_bracket_is_accounted_for():
         (lambda: dyck_rnn(fixed_brackets(2), 0), "hidden_size is 0; expected a positive integer"),
     ],
 )
-def test_sizes_that_cannot_be(make, message):
+def test_invalid_sizes(make, message):
     with pytest.raises(UsageError, match=message):
         make()

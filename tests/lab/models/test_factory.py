@@ -105,7 +105,7 @@ def test_an_encoder_of_products_begins_with_tokens_it_can_multiply(bidirectional
     words = torch.tensor([[2, 3, 4, 5, 6, 7, 8, 2, 3, 4]])
     last = encoder(embedding(words))[0][0, -1, :16]
     assert (last.view(4, 4) - torch.eye(4)).abs().max() < 0.2
-    assert encoder(make_embedding(9, 16)(words))[0][0, -1, :16].abs().max() < 1e-3  # the control
+    assert encoder(make_embedding(9, 16)(words))[0][0, -1, :16].abs().max() < 1e-3  # control
 
 
 def test_one_layer_is_built_without_a_warning_of_dropout_between_layers():

@@ -1,4 +1,4 @@
-"""Writing on: what is drawn, how often, and that the state carried along says what the whole text says."""
+"""Sampling: which tokens, how often, and with the state carried along as with the whole text."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ def test_top_leaves_the_likeliest_and_their_proportions():
         ({"context": 0}, "context is 0; expected 1 or more"),
     ],
 )
-def test_numbers_that_cannot_be(options, message):
+def test_invalid_numbers(options, message):
     with pytest.raises(UsageError, match=message):
         written(made(), **options)
 
 
-def test_nothing_to_go_on_from():
+def test_an_empty_prompt():
     with pytest.raises(UsageError, match="prompt is empty; expected at least one token"):
         next(generate_tokens(made(), []))

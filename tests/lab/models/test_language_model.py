@@ -1,4 +1,4 @@
-"""The language model: nothing of the future, the state carried, and what it says accounted for."""
+"""The language model: it does not read ahead, it carries its state, and `explain` accounts for its scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count models: sums to 1, cases done by hand, and nltk's own Kneser-Ney."""
+"""N-gram language models: sums to 1, cases computed by hand, and nltk's own Kneser-Ney."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_words_that_are_not_known_are_unk():
     assert NGramLanguageModel(2).fit(TEXT).perplexity([["zebra", "runs"]]) == math.inf
 
 
-def test_what_cannot_be():
+def test_invalid_arguments():
     with pytest.raises(UsageError, match="order is 1; expected 2 or more"):
         NGramLanguageModel(1)
     with pytest.raises(UsageError, match=r"discount is 1.5; expected 0 to 1"):

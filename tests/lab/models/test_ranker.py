@@ -107,7 +107,7 @@ def test_dropout_acts_in_training_only(dropout):
     assert not torch.equal(model(*inputs), model(*inputs))
 
 
-# Opened
+# Explanations
 
 
 @EVERY
@@ -127,7 +127,7 @@ def test_either_side_of_a_pair_opens_when_the_other_is_settled(kind, pooling, gi
 
 
 def test_an_expansion_that_is_not_exact_leaves_a_remainder():
-    """The control of the ledgers above."""
+    """Control of the ledgers above."""
     model = made(scale=2.0)
     found = unrolled.explain(
         FixedQuestionScorer(model, QUESTIONS[:1], SHARED[0, :1]), CANDIDATES[0, :1], expansion="zero"
@@ -150,7 +150,7 @@ def test_settling_a_side_leaves_the_ranker_as_it_was():
     assert torch.equal(before, torch.get_rng_state())
 
 
-# What cannot be
+# Invalid input
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Encoder and decoder, with and without each of their parts."""
+"""Encoder and decoder, with and without each optional part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.lab.models.luong_attention import LuongAttention
 from unrolled.lab.models.sequence_to_sequence import SequenceToSequence
 
-SOURCE, TARGET, E, H = 20, 15, 4, 8  # a multiple, for the cells that hold whole slots
+SOURCE, TARGET, E, H = 20, 15, 4, 8  # a multiple of E, for the cells whose state is made of slots
 LENGTHS = torch.tensor([3, 6, 1, 4])
 TORCH = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
@@ -116,11 +116,11 @@ def test_rows_can_be_taken_over_from_a_decoding():
     torch.testing.assert_close(chosen, model.step(PREVIOUS[:, 0], decoding)[0][rows], rtol=0, atol=1e-12)
 
 
-# The equations, written apart
+# The equations, implemented separately
 
 
 def gru(weights: dict[str, Tensor], x: Tensor, h: Tensor) -> Tensor:
-    """One step, in PyTorch's order of the gates."""
+    """Compute one step, with PyTorch's order of the gates."""
     given = weights["weight_ih_l0"] @ x + weights["bias_ih_l0"]
     kept = weights["weight_hh_l0"] @ h + weights["bias_hh_l0"]
     (ir, iz, inew), (hr, hz, hnew) = given.split(H), kept.split(H)
@@ -180,11 +180,11 @@ def test_every_weight_learns():
             assert all(p.grad is not None for p in model.parameters()), on
 
 
-# Opened
+# Explanations
 
 
 def strong(name="gru", **parts):
-    """Its states are large: n-grams count for something, and a first-order expansion misses much."""
+    """Build a model with large states, so that n-grams matter and a first-order expansion is inaccurate."""
     model = made(name, **parts)
     with torch.no_grad():
         for weight in model.parameters():
@@ -226,7 +226,7 @@ def test_one_network_for_both_opens_as_the_reader_of_the_source(fed):
 
 
 def test_an_expansion_that_is_not_exact_leaves_a_remainder():
-    """The control of the ledgers above."""
+    """Control of the ledgers above."""
     found = unrolled.explain(strong(), SOURCES[:1], PREVIOUS[:1], target=word(2, 7), rnn="encoder", expansion="zero")
     assert abs(found.ledger.remainder) > 1e-3
 
@@ -241,7 +241,7 @@ def test_a_padded_batch_is_opened_sentence_by_sentence():
         assert together[row].ledger.ngrams == pytest.approx(alone.ledger.ngrams, abs=1e-5)
 
 
-# What cannot be
+# Invalid input
 
 
 @pytest.mark.parametrize(

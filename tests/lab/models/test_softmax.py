@@ -1,4 +1,4 @@
-"""Softmax layers: full, tied, adaptive; and the block-wise loss beside the plain one."""
+"""Softmax layers: full, tied, adaptive; and the block-wise loss against the reference."""
 
 from __future__ import annotations
 

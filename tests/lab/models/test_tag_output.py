@@ -1,4 +1,4 @@
-"""The conditional random field against the sum over all sequences, and the softmax beside it."""
+"""The conditional random field against the sum over all sequences, and independent tags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSIDE = torch.arange(4) < torch.tensor(LENGTHS)[:, None]
 def field(name):
     torch.manual_seed(0)
     chain = LinearChainCRF(GRAMMARS[name]).double()
-    for parameter in chain.parameters():  # the library's own are all close to 0
+    for parameter in chain.parameters():  # the library initialises them close to 0
         torch.nn.init.normal_(parameter)
     return chain
 
@@ -78,7 +78,7 @@ def test_viterbi_finds_the_best_sequence_that_there_may_be(name):
                 scores = {each: score(chain, emission[b], each).item() for each in sequences(name, length)}
             assert found[seed][b] == list(max(scores, key=scores.__getitem__))
     faults = [find_invalid_tag([TAGS[tag] for tag in row], "IOBES") for rows in found.values() for row in rows]
-    # the control: without the grammar the best sequence often spells no whole entity
+    # control: without the grammar the best sequence often spells no whole entity
     assert any(faults) == (name == "free")
 
 
