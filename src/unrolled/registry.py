@@ -1,7 +1,7 @@
-"""A zoo: a package in which every module holds one member, found by listing.
+"""Find the members of a package by class: cells, expansions, datasets, tasks.
 
-Adding a member is adding a file. Nothing is registered by hand, so nothing can be forgotten: the tests that
-run over ``names()`` meet the new file without an edit.
+To add a member, add its class to a module of the package. Nobody registers it by hand, and the tests that run over
+``names()`` include it at once.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ M = TypeVar("M")
 
 
 class Registry(Generic[M]):
-    """The concrete subclasses of ``base`` defined in the modules of ``package``, by their ``name``.
+    """The public concrete subclasses of ``base`` that the modules of ``package`` define, by their attribute ``name``.
 
-    A private one, which members of a module share, is none of them.
+    An abstract class, or one whose name begins with an underscore, is a base of members and no member itself.
 
     Args:
-        package: the dotted name of the package whose modules are the members.
-        base: the class that a member derives from; each member carries a class attribute ``name``.
-        kind: what a member is called in an error message.
+        package: Dotted name of the package.
+        base: The class that every member derives from; each member has a class attribute ``name`` of its own.
+        kind: The word for a member in an error message.
     """
 
     def __init__(self, package: str, base: type[M], kind: str) -> None:
@@ -37,38 +37,45 @@ class Registry(Generic[M]):
 
     @cached_property
     def members(self) -> dict[str, type[M]]:
-        """Every member by name, in alphabetical order."""
+        """Every member by name, in alphabetical order.
+
+        Raises:
+            TypeError: If a member has no name, or the name of another one.
+        """
         found: dict[str, type[M]] = {}
         paths = importlib.import_module(self.package).__path__
         for info in pkgutil.walk_packages(paths, f"{self.package}."):
             module = importlib.import_module(info.name)
             for value in vars(module).values():
-                if (
-                    inspect.isclass(value)
-                    and issubclass(value, self.base)
-                    and value.__module__ == module.__name__
-                    and not inspect.isabstract(value)
-                    and not value.__name__.startswith("_")
-                    and hasattr(value, "name")  # a base that members share has none
-                ):
-                    found[value.name] = value  # type: ignore[attr-defined]  # every base declares `name`
+                if not self._is_member(value) or value.__module__ != module.__name__:
+                    continue
+                name = getattr(value, "name", None)
+                if not isinstance(name, str) or name in found:
+                    problem = f"{name!r}, the name of {found[name].__qualname__}" if name in found else repr(name)
+                    raise TypeError(
+                        f"{value.__qualname__}.name is {problem}: give the {self.kind} a name of its own, "
+                        "or begin the name of a class that only serves as a base with an underscore"
+                    )
+                found[name] = value
         return dict(sorted(found.items()))
+
+    def _is_member(self, value: object) -> bool:
+        return (
+            inspect.isclass(value)
+            and issubclass(value, self.base)
+            and not inspect.isabstract(value)
+            and not value.__name__.startswith("_")
+        )
 
     def names(self) -> tuple[str, ...]:
         """The names of all members, in alphabetical order."""
         return tuple(self.members)
 
     def get(self, name: str) -> type[M]:
-        """The member called ``name``.
-
-        Args:
-            name: a member's name.
-
-        Returns:
-            The class.
+        """Return the member of that name.
 
         Raises:
-            UnknownNameError: when there is none; the text offers the nearest name.
+            UnknownNameError: If there is none; the message suggests the nearest name.
         """
         try:
             return self.members[name]

@@ -1,4 +1,4 @@
-"""A size that a user gives: any whole number, numpy's among them, but not True."""
+"""Check a size that a user gives: any whole number, numpy's included, but not True."""
 
 from __future__ import annotations
 
@@ -11,20 +11,15 @@ __all__ = ["checked_size"]
 
 
 def checked_size(label: str, value: object, least: int = 1) -> int:
-    """Read a size as an int.
-
-    True is an index in Python, but nobody means a layer of True units: it is a flag in the wrong place.
+    """Return a size as an int.
 
     Args:
-        label: what the size is called.
-        value: what was given.
-        least: the smallest that will do, 1 or 0.
-
-    Returns:
-        The size.
+        label: Name of the size in the error message.
+        value: Any whole number. True and False are refused: they belong to a flag.
+        least: Smallest allowed value, 1 or 0.
 
     Raises:
-        UsageError: when it is no whole number, or too small.
+        UsageError: If the value is not a whole number, or too small.
     """
     try:
         size = -1 if isinstance(value, bool) else operator.index(cast("SupportsIndex", value))

@@ -155,7 +155,7 @@ def test_dropout_falls_between_layers_and_in_training_only():
     top = recurrent("gru", E, D, 2)
     top.load_state_dict(network.state_dict())
     assert torch.equal(network(x)[0], top(x)[0])
-    with pytest.warns(UserWarning, match="there is but one layer"):
+    with pytest.warns(UserWarning, match="there is only one layer"):
         recurrent("gru", E, D, dropout=0.5)
 
 

@@ -125,7 +125,7 @@ BAD = [
     (
         lambda: recurrent("gru", E, D)(pack_padded_sequence(X, torch.tensor([6, 2, 1])), lengths=LENGTHS),
         UsageError,
-        "lengths came with a packed sequence",
+        "lengths were given with a packed sequence",
     ),
     (
         lambda: recurrent("gru", E + 1, D)(pack_padded_sequence(X, torch.tensor([6, 2, 1]))),

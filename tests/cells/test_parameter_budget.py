@@ -127,9 +127,9 @@ def test_numbers_that_cannot_be(text):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("lstm", 523, 128), UsageError, "too small for lstm: one unit of it has 524; expected at least that"),
-        (("memorising", 7, 30), UsageError, "30 units, the fewest there can be, of it has 1,800"),
-        (("dyck", 100, 3), UsageError, "a dyck cell has 3 parameters whatever its size"),
+        (("lstm", 523, 128), UsageError, "too small for lstm: one unit has 524; choose at least that many"),
+        (("memorising", 7, 30), UsageError, "30 units, the smallest size, have 1,800"),
+        (("dyck", 100, 3), UsageError, "a dyck cell has 3 parameters for every hidden size"),
         (("mmlst", 100, 3), UnknownNameError, "did you mean 'mmlstm'"),
         (("lstm", 10_000, 0), UsageError, "input_size is 0; expected a positive integer"),
         (("lstm", 10_000, 3, 0), UsageError, "num_layers is 0; expected a positive integer"),

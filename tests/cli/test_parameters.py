@@ -52,7 +52,7 @@ def test_a_size_that_meets_the_number_says_just(unrolled: Command) -> None:
         (("lstm", "--match", "4.5M", "--input", "many"), "'--input'"),
         (("lstm", "--match", "4.5M"), "--input"),
         (("lstm", "--input", 3), "--match"),
-        (("dyck", "--match", "4.5M", "--input", 1), "whatever its size"),
+        (("dyck", "--match", "4.5M", "--input", 1), "for every hidden size"),
     ],
 )
 def test_what_cannot_be_is_one_line(unrolled: Command, words: tuple[object, ...], expected: str) -> None:

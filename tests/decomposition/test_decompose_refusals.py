@@ -111,7 +111,7 @@ BAD = [
     (
         lambda r: unrolled.decompose(r, pack_padded_sequence(X, [6, 6, 6], batch_first=True), [6, 6, 6]),
         UsageError,
-        "lengths came with a packed sequence",
+        "lengths were given with a packed sequence",
     ),
 ]
 

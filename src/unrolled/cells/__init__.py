@@ -1,4 +1,4 @@
-"""The zoo of recurrent cells: one a file, found by listing."""
+"""Recurrent cells by name, and networks of them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ CELLS: Registry[Cell] = Registry(__name__, Cell, "cell")  # type: ignore[type-ab
 
 
 def list() -> tuple[str, ...]:
-    """Name every cell.
-
-    Returns:
-        The names that :func:`recurrent` takes, in alphabetical order.
-    """
+    """Return the names that :func:`recurrent` accepts, in alphabetical order."""
     return CELLS.names()
 
 
@@ -35,25 +31,22 @@ def recurrent(
     dtype: torch.dtype | None = None,
     **options: object,
 ) -> Recurrent:
-    """Build a network of the cells of that name, to stand where an ``nn.LSTM`` stood.
+    """Build a network of cells with the interface of ``nn.LSTM``.
 
     Args:
-        name: a cell's name, as :func:`list` gives them.
-        input_size: e.
-        hidden_size: d, for each layer and direction.
-        num_layers: how many layers.
-        bidirectional: whether each layer reads both ways.
-        dropout: the share of every layer's outputs but the last's that is dropped in training.
-        batch_first: whether padded inputs and outputs are (batch, time, …).
-        device: where the weights are to be.
-        dtype: what they are to be in, a floating type.
-        **options: further arguments of the cell, such as ``choices=4`` of the multi-matrix ones.
-
-    Returns:
-        The network.
+        name: Name of the cell; :func:`list` returns all names.
+        input_size: Length of each input vector.
+        hidden_size: Number of units in each layer and direction.
+        num_layers: Number of layers.
+        bidirectional: Whether each layer has a second, backward direction.
+        dropout: Share of the outputs of every layer but the last that is dropped in training.
+        batch_first: Whether padded inputs and outputs have shape (batch, time, …).
+        device: Device of the weights.
+        dtype: Type of the weights, a floating type.
+        **options: Further arguments of the cell, such as ``choices=4`` of ``mmlstm``.
 
     Raises:
-        UsageError: when there is no such cell, no such option of it, or not that value.
+        UsageError: If there is no such cell, the cell has no such option, or a value is not allowed.
 
     Example:
         >>> import torch, unrolled.cells
@@ -62,15 +55,7 @@ def recurrent(
         >>> outputs.shape
         torch.Size([7, 3, 512])
     """
+    cell = CELLS.get(name)
     return Recurrent(
-        CELLS.get(name),
-        input_size,
-        hidden_size,
-        num_layers,
-        bidirectional,
-        dropout,
-        batch_first,
-        device,
-        dtype,
-        **options,
+        cell, input_size, hidden_size, num_layers, bidirectional, dropout, batch_first, device, dtype, **options
     )

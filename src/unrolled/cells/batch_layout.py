@@ -1,9 +1,8 @@
-r"""The ways torch.nn lets a batch of sequences come, and go back.
+r"""Convert batches of sequences between torch.nn's forms and one form of our own.
 
-Inside the house a batch is (time, batch, features) with lengths. At the door it may be batch first,
-unbatched, padded or packed, and a state comes as h_0 or (h_0, c_0), layers and directions stacked.
-Whatever lies beyond a sequence's end is padding: it is read as zero, so that nothing it held can leak,
-and given back as zero.
+Our own form is (time, batch, features) with lengths. A user's batch may be batch first, unbatched, padded or packed,
+and an initial state is h_0 or (h_0, c_0), with layers and directions stacked. Padding is set to zero on the way in, so
+that its content cannot reach a result, and on the way out.
 """
 
 from __future__ import annotations
@@ -20,22 +19,14 @@ from unrolled.errors import ShapeError, UsageError
 __all__ = ["InitialState", "Layout", "Lengths", "checked_state", "flat_states", "read_batch", "reversal"]
 
 InitialState = Tensor | tuple[Tensor, Tensor] | None
-"""A state as torch.nn takes it: h_0, or (h_0, c_0) with c_0 whatever of a state is not hidden output."""
+"""A state in torch.nn's form: h_0, or (h_0, c_0) where c_0 is the part of a state that is not hidden output."""
 
 Lengths = Tensor | Sequence[int] | None
-"""How long the sequences of a padded batch are; all of it when None."""
+"""The lengths of the sequences of a padded batch; None if all have the padded length."""
 
 
 def reversal(lengths: Tensor, time: int) -> Tensor:
-    """Give the index that reverses each sequence within its length; it is its own inverse.
-
-    Args:
-        lengths: shape (batch,).
-        time: the padded length.
-
-    Returns:
-        Positions, shape (time, batch).
-    """
+    """Return the index, shape (time, batch), that reverses each sequence within its length; it is its own inverse."""
     steps = torch.arange(time, device=lengths.device)[:, None]
     backward = lengths[None, :] - 1 - steps
     return torch.where(backward >= 0, backward, steps)
@@ -43,7 +34,7 @@ def reversal(lengths: Tensor, time: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Layout:
-    """How one batch came."""
+    """The form of one batch of a user."""
 
     lengths: Tensor
     """Shape (batch,)."""
@@ -54,61 +45,33 @@ class Layout:
     batch_first: bool
     unbatched: bool
     packed: PackedSequence | None
-    """The packed sequence itself, if it was one."""
+    """The packed sequence, if the batch was one."""
 
     @property
     def inside(self) -> Tensor:
-        """Which positions are no padding, shape (time, batch)."""
+        """Whether each position is inside its sequence, shape (time, batch)."""
         return torch.arange(self.time, device=self.lengths.device)[:, None] < self.lengths
 
     def blank(self, values: Tensor) -> Tensor:
-        """Set padding to zero, whatever it held: NaN there would spread through products with zero.
-
-        Args:
-            values: shape (time, batch, features).
-
-        Returns:
-            The same shape.
-        """
+        """Set padding to zero, even where it is NaN: a product with zero would not."""
         if not self.ragged:
             return values
         return torch.where(self.inside[..., None], values, torch.zeros_like(values))
 
     def reverse(self, values: Tensor) -> Tensor:
-        """Reverse each sequence within its own length; padding stays where it is.
-
-        Args:
-            values: shape (time, batch, features).
-
-        Returns:
-            The same shape.
-        """
+        """Reverse each sequence within its own length; padding stays in place."""
         if not self.ragged:
             return values.flip(0)
         return values.gather(0, reversal(self.lengths, self.time)[..., None].expand(values.shape))
 
     def last(self, values: Tensor) -> Tensor:
-        """Take what stands at each sequence's end.
-
-        Args:
-            values: shape (time, batch, features).
-
-        Returns:
-            Shape (batch, features).
-        """
+        """Return the values at the end of each sequence, shape (batch, features)."""
         if not self.ragged:
             return values[-1]
         return values[self.lengths - 1, torch.arange(len(self.lengths), device=values.device)]
 
     def restore(self, values: Tensor) -> Tensor | PackedSequence:
-        """Give values the form in which the batch came.
-
-        Args:
-            values: shape (time, batch, features).
-
-        Returns:
-            Packed, unbatched or batch first as the inputs were; padding is zero.
-        """
+        """Convert values, shape (time, batch, features), to the user's form; padding is zero."""
         if self.packed is not None:
             order, sizes = self.packed.sorted_indices, self.packed.batch_sizes
             values = values if order is None else values[:, order]
@@ -123,28 +86,24 @@ class Layout:
 def read_batch(
     inputs: Tensor | PackedSequence, size: int, batch_first: bool, lengths: Lengths = None
 ) -> tuple[Tensor, Layout]:
-    """Bring any input torch.nn takes to (time, batch, input), padding blank.
+    """Convert a user's inputs to shape (time, batch, input), with padding set to zero; return their form as well.
 
     Args:
-        inputs: padded, unbatched or packed.
-        size: e, the length of an input vector.
-        batch_first: whether padded inputs are (batch, time, input).
-        lengths: of the sequences in a padded batch, shape (batch,), in any order.
-
-    Returns:
-        The inputs, shape (time, batch, input), and how they came.
+        inputs: Padded, unbatched or packed.
+        size: Length of an input vector.
+        batch_first: Whether padded inputs have shape (batch, time, input).
+        lengths: Lengths of the sequences in a padded batch, shape (batch,), in any order.
 
     Raises:
-        ShapeError: when inputs or lengths have another shape.
-        UsageError: when the inputs are no tensor, a length is out of range, or lengths come with a packed sequence.
+        ShapeError: If inputs or lengths have a wrong shape.
+        UsageError: If the inputs are not a tensor, a length is out of range, or a packed sequence comes with lengths.
     """
     if isinstance(inputs, PackedSequence):
         if lengths is not None:
-            raise UsageError("lengths came with a packed sequence, which has its own; expected one or the other")
+            raise UsageError("lengths were given with a packed sequence, which has its own: leave out the argument")
         padded, own = pad_packed_sequence(inputs)
         if padded.dim() != 3 or padded.shape[-1] != size:
-            came = tuple(inputs.data.shape)
-            raise ShapeError(f"packed inputs have shape {came}; expected (tokens, {size})")
+            raise ShapeError(f"packed inputs have shape {tuple(inputs.data.shape)}; expected (tokens, {size})")
         time = padded.shape[0]
         ragged = int(own.min()) < time
         return padded, Layout(own.to(padded.device), time, ragged, batch_first, False, inputs)
@@ -173,7 +132,7 @@ def read_batch(
 
 
 def _whole(lengths: Tensor | Sequence[int], batch: int) -> Tensor:
-    """Read lengths of any whole type, a tensor's or an array's, as int64."""
+    """Convert lengths of any integer type, in a tensor or a sequence, to int64."""
     try:
         given = torch.as_tensor(lengths)
     except (TypeError, ValueError, RuntimeError, OverflowError):
@@ -187,20 +146,20 @@ def _whole(lengths: Tensor | Sequence[int], batch: int) -> Tensor:
 
 
 def checked_state(state: InitialState, count: int, batch: int, hidden: int, rest: int) -> InitialState:
-    """Hold a state against the network that is to start from it, and give it a batch axis where it has none.
+    """Check the shape of an initial state, and give it a batch axis where it has none.
 
     Args:
-        state: as torch.nn takes it.
-        count: how many layers and directions there are.
-        batch: how many sequences.
-        hidden: the length of the hidden output.
-        rest: how much of a state is not hidden output; 0 where h_0 is all.
+        state: In torch.nn's form.
+        count: Number of layers times directions.
+        batch: Number of sequences.
+        hidden: Length of the hidden output.
+        rest: Length of the part of a state that is not hidden output; 0 if the state is h_0 alone.
 
     Returns:
         The state, each part of shape (count, batch, …).
 
     Raises:
-        ShapeError: when it does not fit.
+        ShapeError: If the state does not fit.
     """
     if state is None:
         return None
@@ -223,14 +182,9 @@ def checked_state(state: InitialState, count: int, batch: int, hidden: int, rest
 
 
 def flat_states(state: InitialState, count: int) -> list[Tensor | None]:
-    """Lay out a checked state: one flat state for each layer and direction, hidden output last.
+    """Split a checked state into one flat state for each layer and direction, shape (batch, state), hidden output last.
 
-    Args:
-        state: what :func:`checked_state` gave.
-        count: how many layers and directions there are.
-
-    Returns:
-        Each of shape (batch, state), or None where the cell is to begin as it does by itself.
+    Each is None if the state is None: the cell then uses its own initial state.
     """
     if state is None:
         return [None] * count

@@ -1,12 +1,12 @@
-r"""The memorising RNN: a linear network, its weights set by hand, that keeps the last N inputs as they were.
+r"""The memorising RNN: a linear network whose weights, set by hand, keep the last N inputs unchanged.
 
 .. math::
     h' = W x + U h, \qquad
     W = \begin{pmatrix} I \\ 0 \end{pmatrix}, \qquad U = \begin{pmatrix} 0 & 0 \\ I & 0 \end{pmatrix}
 
-so that h' = [x; h without its last e entries]. It proves that a recurrent network can hold long-distance
-dependencies; whether training would find it is another question. The lecture rotates h by e positions;
-here what has been kept for N steps falls out instead of being added to the next input.
+so that h' = [x; h without its last e entries]. It shows that a recurrent network can represent long-distance
+dependencies, not that training would find such weights. The lecture rotates h by e positions; here an input that has
+been kept for N steps is dropped and not added to the next input.
 
 Source:
     CS577, lecture 5, long-term dependencies.
@@ -25,14 +25,14 @@ __all__ = ["Memorising"]
 
 
 class Memorising(Cell):
-    """A shift register written as weights, which may be trained further like any others.
+    """A shift register written as weights; they can be trained further.
 
     Args:
-        input_size: e.
+        input_size: Length e of the input vector x_t.
         hidden_size: N·e, to keep N inputs.
 
     Raises:
-        UsageError: when whole inputs do not fill the state.
+        UsageError: If ``hidden_size`` is not a multiple of ``input_size``.
     """
 
     name = "memorising"
@@ -49,7 +49,7 @@ class Memorising(Cell):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Write x into the first slot and move every slot into the next."""
+        """Set the weights that write x into the first slot and move every slot into the next."""
         e, d = self.input_size, self.hidden_size
         with torch.no_grad():
             self.weight_ih.copy_(torch.eye(d, e))
@@ -60,12 +60,5 @@ class Memorising(Cell):
         return linear(inputs, self.weight_ih) + linear(state, self.weight_hh)
 
     def recall(self, state: Tensor) -> Tensor:
-        """Read the inputs back out of a state.
-
-        Args:
-            state: shape (…, N·e).
-
-        Returns:
-            The last N inputs, the latest first, shape (…, N, e); zeros before the first.
-        """
+        """Return the last N inputs, the latest first, shape (…, N, e), from a state, shape (…, N·e)."""
         return state.unflatten(-1, (-1, self.input_size))

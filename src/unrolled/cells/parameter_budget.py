@@ -1,8 +1,8 @@
-r"""How large a network may be for a number of parameters.
+r"""The hidden size of a network for a given number of parameters.
 
-Sizes are compared at equal parameters. What is counted is what a language model trains: the cells with all their
-biases and, where a vocabulary is given, the embedding (V·e numbers) and the softmax layer (V·n + V, with n the
-length of the top layer's output). The count is that of the real module, built without storage.
+Experiments compare cells at equal numbers of parameters. The count includes what a language model trains: the cells
+with all biases and, for a vocabulary of V words, the embedding (V·e numbers) and the softmax layer (V·n + V, with n the
+length of the top layer's output). It is taken from the real module, built without storage.
 
 Source:
     Second-order RNNs, section 5.3 and table 1.
@@ -28,7 +28,7 @@ SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
 
 @dataclass(frozen=True)
 class Sized:
-    """A network of some size, and how many parameters that makes."""
+    """The numbers of parameters of a network of one hidden size."""
 
     hidden_size: int
     network: int
@@ -37,37 +37,31 @@ class Sized:
 
     @property
     def parameters(self) -> int:
-        """All of them."""
+        """The total."""
         return self.network + self.embedding + self.output
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The two sizes on either side of a budget."""
+    """The two hidden sizes on either side of a number of parameters."""
 
     budget: int
     below: Sized
-    """The largest that does not exceed it."""
+    """The largest size that does not exceed the budget."""
     above: Sized
-    """The next one."""
+    """The next size."""
 
     @property
     def nearest(self) -> Sized:
-        """Whichever is nearer to the budget; the smaller of two as near."""
+        """The size nearer to the budget; the smaller one of two at the same distance."""
         return min((self.below, self.above), key=lambda sized: abs(sized.parameters - self.budget))
 
 
 def read_count(text: str) -> int:
-    """Read a number as people write numbers of parameters.
-
-    Args:
-        text: such as ``4.5M``, ``350k``, ``1_000_000``.
-
-    Returns:
-        The number.
+    """Parse a number of parameters such as ``4.5M``, ``350k`` or ``1_000_000``.
 
     Raises:
-        UsageError: when it is no positive whole number, or larger than 10¹².
+        UsageError: If it is not a positive whole number, or larger than 10¹².
 
     Example:
         >>> read_count("4.5M"), read_count("350k"), read_count("1_000_000")
@@ -76,7 +70,7 @@ def read_count(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:_\d+)*(?:\.\d+)?)([kKmMbB]?)", text.strip(), re.ASCII)
     number = Decimal(found[1].replace("_", "")) * SUFFIXES[found[2].lower()] if found else Decimal(0)
     if number < 1 or number != int(number):
-        raise UsageError(f"{text!r} is no number of parameters; expected one such as 4.5M, 350k or 1_000_000")
+        raise UsageError(f"{text!r} is not a number of parameters; expected for example 4.5M, 350k or 1_000_000")
     if number > LARGEST:
         raise UsageError(f"{text} parameters; expected at most {LARGEST:,}")
     return int(number)
@@ -90,21 +84,18 @@ def count_parameters(
     bidirectional: bool = False,
     vocabulary: int = 0,
 ) -> Sized:
-    """Count the parameters of a network.
+    """Count the parameters of a network of the cells named ``cell``.
 
     Args:
-        cell: a cell's name.
-        input_size: e.
-        hidden_size: d, for each layer and direction.
-        num_layers: how many layers.
-        bidirectional: whether each layer reads both ways.
-        vocabulary: V, how many words are embedded and predicted; 0 for the network alone.
-
-    Returns:
-        The counts.
+        cell: Name of the cell.
+        input_size: Length of each input vector.
+        hidden_size: Number of units in each layer and direction.
+        num_layers: Number of layers.
+        bidirectional: Whether each layer has a second, backward direction.
+        vocabulary: Number V of words that are embedded and predicted; 0 counts the network alone.
 
     Raises:
-        UsageError: when the vocabulary is negative.
+        UsageError: If the vocabulary is negative.
     """
     if vocabulary < 0:
         raise UsageError(f"vocabulary is {vocabulary}; expected 0 or more")
@@ -126,21 +117,12 @@ def fit_parameters(
     bidirectional: bool = False,
     vocabulary: int = 0,
 ) -> Fit:
-    """Find the hidden size for a number of parameters.
+    """Find the hidden sizes whose numbers of parameters are next to ``budget``.
 
-    Args:
-        cell: a cell's name.
-        budget: how many parameters there are to be.
-        input_size: e.
-        num_layers: how many layers.
-        bidirectional: whether each layer reads both ways.
-        vocabulary: V, how many words are embedded and predicted; 0 for the network alone.
-
-    Returns:
-        The sizes next to the budget.
+    The other arguments are those of :func:`count_parameters`.
 
     Raises:
-        UsageError: when the budget is too small for one unit, or the size does not depend on it.
+        UsageError: If the budget is too small for one unit, or the count does not depend on the hidden size.
     """
 
     def sized(units: int) -> Sized:
@@ -149,30 +131,30 @@ def fit_parameters(
     grain = _grain(cell, input_size)
     smallest = sized(1)
     if smallest.parameters > budget:
-        size = "one unit" if grain == 1 else f"{grain} units, the fewest there can be,"
+        size = "one unit has" if grain == 1 else f"{grain} units, the smallest size, have"
         raise UsageError(
-            f"a budget of {budget:,} parameters is too small for {cell}: {size} of it has "
-            f"{smallest.parameters:,}; expected at least that"
+            f"a budget of {budget:,} parameters is too small for {cell}: {size} "
+            f"{smallest.parameters:,}; choose at least that many"
         )
     if sized(2).parameters == smallest.parameters:
         raise UsageError(
-            f"a {cell} cell has {smallest.parameters:,} parameters whatever its size; expected another cell"
+            f"a {cell} cell has {smallest.parameters:,} parameters for every hidden size; choose another cell"
         )
     return _bisect(budget, sized)
 
 
 def _grain(cell: str, input_size: int) -> int:
-    """How many units are the fewest: one, or as many as there are inputs for cells that hold whole slots."""
+    """Return the smallest hidden size: 1, or the input size for cells whose state holds whole inputs."""
     try:
         count_parameters(cell, input_size, 1)
     except UsageError:
-        count_parameters(cell, input_size, input_size)  # says what else is wrong, if anything
+        count_parameters(cell, input_size, input_size)  # raises any other error
         return input_size
     return 1
 
 
 def _bisect(budget: int, sized: Callable[[int], Sized]) -> Fit:
-    """Search the sizes, of which the first is known to be within the budget."""
+    """Search the sizes by bisection; the first one is known to be within the budget."""
     low, high = 1, 2
     while sized(high).parameters <= budget:
         low, high = high, 2 * high

@@ -1,4 +1,4 @@
-"""A stack of cells behind torch.nn's interface: it stands wherever an ``nn.LSTM`` stood."""
+"""A network of cells with the interface of ``nn.LSTM``."""
 
 from __future__ import annotations
 
@@ -21,27 +21,26 @@ __all__ = ["Recurrent"]
 
 
 class Recurrent(nn.Module):
-    """Layers and directions of one kind of cell, called and answering as ``torch.nn.LSTM`` does.
+    """Layers and directions of one kind of cell, with the arguments and results of ``torch.nn.LSTM``.
 
-    Layer l reads layer l-1; both directions of a bidirectional layer are laid side by side. The backward
-    direction begins at each sequence's own last token, and a final state is the one at a sequence's end:
-    padding is never read.
+    Layer l reads layer l-1; the outputs of both directions of a layer are concatenated. The backward direction starts
+    at the last token of each sequence, and a final state is the state at the end of its sequence: padding is not read.
 
     Args:
-        cell: the class of the cells, or what makes one from an input size, a hidden size and the options.
-        input_size: e.
-        hidden_size: d, for each layer and direction.
-        num_layers: how many layers.
-        bidirectional: whether each layer reads both ways.
-        dropout: the share of every layer's outputs but the last's that is dropped in training.
-        batch_first: whether padded inputs and outputs are (batch, time, …).
-        device: where the weights are to be; they are drawn on torch's default device and moved.
-        dtype: what they are to be in, a floating type.
-        **options: further arguments of the cell.
+        cell: Class of the cells, or a function of an input size, a hidden size and the options that builds one.
+        input_size: Length of each input vector.
+        hidden_size: Number of units in each layer and direction.
+        num_layers: Number of layers.
+        bidirectional: Whether each layer has a second, backward direction.
+        dropout: Share of the outputs of every layer but the last that is dropped in training.
+        batch_first: Whether padded inputs and outputs have shape (batch, time, …).
+        device: Device of the weights; they are drawn on torch's default device and moved.
+        dtype: Type of the weights, a floating type.
+        **options: Further arguments of the cell.
 
     Raises:
-        UsageError: when a size is not a positive integer, the dropout is outside [0, 1), the type is not a
-            floating one, or the cell has no such option.
+        UsageError: If a size is not a positive integer, the dropout is outside [0, 1), the type is not a floating type,
+            or the cell has no such option.
 
     Example:
         >>> import torch
@@ -74,7 +73,9 @@ class Recurrent(nn.Module):
         if not 0 <= dropout < 1:
             raise UsageError(f"dropout is {dropout}; expected 0 or more, and less than 1")
         if dropout and num_layers == 1:
-            warnings.warn(f"dropout is {dropout} between layers, and there is but one layer", stacklevel=2)
+            warnings.warn(
+                f"dropout is {dropout} between layers, but there is only one layer: it has no effect", stacklevel=2
+            )
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -93,19 +94,11 @@ class Recurrent(nn.Module):
 
     @property
     def directions(self) -> int:
-        """How many ways it reads: 1 or 2."""
+        """Number of directions, 1 or 2."""
         return 2 if self.bidirectional else 1
 
     def cell(self, layer: int, direction: int) -> Cell:
-        """Give one cell.
-
-        Args:
-            layer: from 0, the lowest.
-            direction: 0 forward, 1 backward.
-
-        Returns:
-            The cell.
-        """
+        """Return one cell: layer 0 is the lowest, direction 0 is forward and 1 backward."""
         return cast("Cell", self.cells[layer * self.directions + direction])
 
     def forward(
@@ -115,21 +108,21 @@ class Recurrent(nn.Module):
         *,
         lengths: Lengths = None,
     ) -> tuple[Tensor | PackedSequence, Tensor | tuple[Tensor, Tensor]]:
-        """Run over a batch of sequences.
+        """Run the network over a batch of sequences.
 
         Args:
-            input: (time, batch, input), (batch, time, input) if ``batch_first``, (time, input), or packed.
-            hx: the initial state: h_0, shape (layers · directions, batch, output), or (h_0, c_0) for a
-                cell whose state holds more than its output; the cells' own when left out.
-            lengths: of the sequences in a padded batch, in any order.
+            input: Shape (time, batch, input), (batch, time, input) if ``batch_first``, (time, input), or packed.
+            hx: Initial state: h_0, shape (layers · directions, batch, output), or (h_0, c_0) for a cell whose state
+                holds more than its output. By default the cells' own.
+            lengths: Lengths of the sequences in a padded batch, in any order.
 
         Returns:
-            The outputs of the top layer in the form of the input, zero beyond a sequence's end; and the final
-            states in the form of ``hx``.
+            The outputs of the top layer in the form of the input, zero in the padding, and the final states in the
+            form of ``hx``.
 
         Raises:
-            ShapeError: when the input, the state or the lengths have another shape.
-            UsageError: when a length is out of range.
+            ShapeError: If the input, the state or the lengths have a wrong shape.
+            UsageError: If a length is out of range.
         """
         below, layout = read_batch(input, self.input_size, self.batch_first, lengths)
         one, count = self.cell(0, 0), len(self.cells)
@@ -158,10 +151,10 @@ class Recurrent(nn.Module):
         return layout.restore(below), (h_n, last[..., :rest]) if rest else h_n
 
     def flatten_parameters(self) -> None:
-        """Do nothing: torch.nn's networks lay their weights out for cuDNN here, and their users call it."""
+        """Do nothing; torch.nn's networks have this method to lay out their weights for cuDNN."""
 
     def extra_repr(self) -> str:
-        """Say the sizes as torch.nn does."""
+        """Return the sizes as torch.nn prints them."""
         words = [f"{self.input_size}, {self.hidden_size}"]
         words += [f"num_layers={self.num_layers}"] if self.num_layers > 1 else []
         words += [f"{name}=True" for name in ("bidirectional", "batch_first") if getattr(self, name)]
@@ -169,10 +162,10 @@ class Recurrent(nn.Module):
 
 
 def _check_options(cell: Callable[..., Cell], options: Iterable[str]) -> None:
-    """Refuse an option that neither the cell nor the network has."""
+    """Raise an error for an option that neither the cell nor the network has."""
     of_cell = list(inspect.signature(cell).parameters.values())
     if any(each.kind is each.VAR_KEYWORD for each in of_cell):
-        return  # it judges them itself
+        return  # the cell checks them itself
     of_network = list(inspect.signature(Recurrent).parameters.values())
     both = (*of_cell[2:], *of_network[3:])  # behind the sizes, and the cell
     known = [each.name for each in both if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]

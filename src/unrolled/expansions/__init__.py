@@ -1,4 +1,4 @@
-"""The zoo of expansions: each turns a layer's Jacobian along its ray into (g_t, A_t). One a file, found by listing."""
+"""Expansions by name: each turns a layer's Jacobian along its ray into (g_t, A_t)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,14 @@ CALL = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?\s*")
 
 
 def resolve(expansion: str | Expansion) -> Expansion:
-    """Find the expansion that is meant: ``"path"``, ``"taylor(3)"``, ``"mean(operating, path)"``, or an object.
+    """Return an expansion from a name such as ``"path"``, ``"taylor(3)"`` or ``"mean(operating, path)"``.
 
     Args:
-        expansion: a name, with arguments in brackets where it takes any, or the expansion itself.
-
-    Returns:
-        The expansion.
+        expansion: A name, with arguments in brackets where the expansion takes any, or the expansion itself.
 
     Raises:
-        UnknownNameError: when there is none of that name; the text offers the nearest one.
-        UsageError: when the arguments are not what it takes, or it is neither a name nor an expansion.
+        UnknownNameError: If there is no expansion of that name; the message suggests the nearest one.
+        UsageError: If the arguments do not fit, or it is neither a name nor an expansion.
     """
     if isinstance(expansion, Expansion):
         return expansion

@@ -1,7 +1,7 @@
-r"""The first-order expansion of the activations: σ(x) ≈ 1/2 + x/4, tanh(x) ≈ x, terms of order 0 and 1 kept.
+r"""The first-order expansion of the activations: σ(x) ≈ 1/2 + x/4, tanh(x) ≈ x.
 
-It is the zero expansion of the cell whose activations have been replaced by their expansions at zero; written out
-for a GRU and an LSTM it gives the paper's closed forms.
+It is the zero expansion of the cell whose activations are replaced by their expansions at zero. For a GRU and an LSTM
+it gives the paper's closed forms.
 
 Source:
     Sequence-level features, eq. 3-17.
@@ -21,13 +21,13 @@ __all__ = ["ActivationExpansion"]
 
 
 class ActivationExpansion(Linearisation):
-    """Linearise the activations, then the cell at zero."""
+    """Linearise the activations at zero, then the cell at zero."""
 
     name = "activation"
     exact = False
     local = True
 
     def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
-        """Take the surrogate's f(x, 0) and its Jacobian there."""
+        """Return f(x, 0) and the Jacobian there, of the cell with linearised activations."""
         surrogate = ray.first_order()
         return surrogate.origin, surrogate.at(0.0)

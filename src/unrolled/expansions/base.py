@@ -1,11 +1,11 @@
-r"""What an expansion is: a rule that turns a layer's step into g_t + A_t s_{t-1}.
+r"""The base classes of expansions: rules that turn a layer's step into g_t + A_t s_{t-1}.
 
-Two facts of an expansion are class attributes, and the tests hold it to them:
+An expansion declares two properties as class attributes; the tests check them:
 
 - ``exact``: the n-gram terms v_{i:t} = A_t … A_{i+1} g_i sum to the state;
-- ``local``: v_{i:t} depends on the tokens i … t alone, so a phrase means the same wherever it stands.
+- ``local``: v_{i:t} depends on the tokens i … t alone, so a phrase has one meaning at every place.
 
-No expansion of a non-linear network is both. That is the trade a user chooses, and every result names it.
+No expansion of a non-linear network has both. The user chooses, and every result names the expansion.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Expansion", "Linearisation"]
 
 
 class Expansion(ABC):
-    """A way to write a state as a sum of n-gram terms: one linearisation, or the mean of several."""
+    """Writes a state as a sum of n-gram terms: one linearisation, or the mean of several."""
 
     name: ClassVar[str]
     exact: ClassVar[bool]
@@ -32,44 +32,38 @@ class Expansion(ABC):
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> Self:
-        """Build the expansion from the words in its brackets.
-
-        Args:
-            words: what stood between the brackets of ``name(word, word)``.
-
-        Returns:
-            The expansion.
+        """Build the expansion from the arguments of ``name(word, word)``.
 
         Raises:
-            UsageError: when it takes none.
+            UsageError: If the expansion takes no arguments.
         """
         if words:
-            raise UsageError(f"expansion {cls.name!r} takes no arguments; {', '.join(words)} came")
+            raise UsageError(f"expansion {cls.name!r} takes no arguments: remove ({', '.join(words)})")
         return cls()
 
     @abstractmethod
     def members(self) -> tuple[Linearisation, ...]:
-        """Give the linearisations whose n-grams are averaged; a linearisation is its own only member."""
+        """Return the linearisations whose n-grams are averaged; a linearisation is its own only member."""
 
     def __str__(self) -> str:
         return self.name
 
 
 class Linearisation(Expansion):
-    """A rule on the Jacobian along the ray, which gives one affine recurrence."""
+    """A rule on the Jacobian along the ray; it gives one affine recurrence."""
 
     @abstractmethod
     def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
         """Expand one layer at every step.
 
         Args:
-            ray: the line from the origin to where the network was.
-            tolerance: relative error of a single step that a rule with an error control stops at.
+            ray: The line from the empty state to the state of the network.
+            tolerance: Relative error of a single step at which a rule with error control stops.
 
         Returns:
             g, shape (time, batch, state), and the operators A of all steps.
         """
 
     def members(self) -> tuple[Linearisation, ...]:
-        """Give itself."""
+        """Return the expansion itself."""
         return (self,)

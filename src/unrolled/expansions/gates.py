@@ -1,12 +1,12 @@
-r"""The gates keep the values they took.
+r"""The gates are held at the values they took.
 
 .. math::
     \text{LSTM: } c_t = f_t ⊙ c_{t-1} + i_t ⊙ g_t,\; h_t = o_t ⊙ \frac{\tanh c_t}{c_t} ⊙ c_t
     \qquad \text{GRU: } h_t = z_t ⊙ h_{t-1} + (1 - z_t) ⊙ n_t
 
-Exact, and diagonal: no product with a weight at all. What the context does through the gates is credited to the
-token that used it, so long n-grams carry memory, not interaction. An Elman network has no gates; there the gain
-(φ(z) - φ(0))/z that its activation took plays their part.
+It is exact, and diagonal: no weight is applied. The effect of the context on a gate is part of the term of the token
+that the gate scales, so long n-grams show memory and not interaction. An Elman network has no gates; the gain
+(φ(z) - φ(0))/z of its activation replaces them.
 
 Source:
     Murdoch and Szlam (2017), arXiv:1702.02540; Du et al. (2019), arXiv:1903.11258.
@@ -22,17 +22,17 @@ from unrolled.cells.ray import Ray
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator
 
-__all__ = ["Gates"]
+__all__ = ["FixedGates"]
 
 
-class Gates(Linearisation):
-    """Freeze the gates."""
+class FixedGates(Linearisation):
+    """Hold the gates fixed."""
 
     name = "gates"
     exact = True
     local = False
 
     def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
-        """Take the frozen operator and what it leaves of the state."""
+        """Return the operator with fixed gates, and the rest of the state as g."""
         operator = ray.fixed_gates()
         return ray.end - ray.increment(operator), operator

@@ -1,8 +1,6 @@
-r"""The mean of several exact expansions: exact too, since the sum of the terms is linear.
+r"""The mean of several exact expansions; it is exact as well, because the sum of the terms is linear.
 
 .. math:: v_{i:t} = \frac1M \sum_m v^{(m)}_{i:t}
-
-The mean of operating and path agrees best with people's judgement of phrases.
 """
 
 from __future__ import annotations
@@ -10,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unrolled.errors import UsageError
+from unrolled.expansions import EXPANSIONS
 from unrolled.expansions.base import Expansion, Linearisation
 
 __all__ = ["Mean"]
@@ -18,11 +17,8 @@ __all__ = ["Mean"]
 class Mean(Expansion):
     """Average the n-grams of several exact expansions.
 
-    Args:
-        *expansions: two or more.
-
     Raises:
-        UsageError: when there are fewer than two, or one of them is not exact.
+        UsageError: If there are fewer than two, or one of them is not exact.
     """
 
     name = "mean"
@@ -39,20 +35,11 @@ class Mean(Expansion):
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> Mean:
-        """Read ``mean(operating, path)``.
-
-        Args:
-            words: names of expansions that take no arguments; operating and path when there are none.
-
-        Returns:
-            The expansion.
-        """
-        from unrolled.expansions import EXPANSIONS  # the zoo lists this very file
-
+        """Build the mean of expansions without arguments, by name; of operating and path without any."""
         return cls(*(EXPANSIONS.get(word).parse(()) for word in words or ("operating", "path")))
 
     def members(self) -> tuple[Linearisation, ...]:
-        """Give the linearisations whose n-grams are averaged."""
+        """Return the linearisations whose n-grams are averaged."""
         return tuple(member for expansion in self.expansions for member in expansion.members())
 
     def __str__(self) -> str:

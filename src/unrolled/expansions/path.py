@@ -2,10 +2,10 @@ r"""The Jacobian averaged along the ray from the empty state.
 
 .. math:: g_t = f(x_t, 0),\quad A_t = \int_0^1 \frac{∂f}{∂s}(x_t, α s_{t-1})\, dα
 
-Exact by the fundamental theorem of calculus, and it keeps the papers' g: every unigram has its context-free meaning.
-The integral is Gauss-Legendre; since the weights are shared, only the diagonal coefficients are averaged. Nodes double
-until the measured error of a step is under the tolerance, or no longer falls: then rounding, not quadrature,
-is what is left.
+It is exact by the fundamental theorem of calculus, and it has the papers' g: every unigram has its context-free
+meaning. The integral is computed by Gauss-Legendre quadrature; all steps share the weights, so only the diagonals are
+averaged. The number of nodes doubles until the measured error of a step is below the tolerance, or no longer falls: the
+rest is rounding.
 """
 
 from __future__ import annotations
@@ -27,28 +27,25 @@ FIRST, LAST = 6, 192
 
 
 def step_error(ray: Ray[Any], g: Tensor, operator: Operator) -> float:
-    """Measure the largest relative error of a single step: ‖s_t - g_t - A_t s_{t-1}‖ / ‖s_t‖.
+    """Compute the largest relative error of a single step, ‖s_t - g_t - A_t s_{t-1}‖ / ‖s_t‖.
 
     Args:
-        ray: the line whose end is s_t.
-        g: shape (time, batch, state).
-        operator: the operators A of all steps.
-
-    Returns:
-        The largest over steps and examples.
+        ray: The line whose end is s_t.
+        g: Shape (time, batch, state).
+        operator: The operators A of all steps.
     """
     return float(relative_error(ray.end - g - ray.increment(operator), ray.end).max())
 
 
 class Path(Linearisation):
-    """Average the Jacobian from the empty state to where the network was."""
+    """Average the Jacobian from the empty state to the state of the network."""
 
     name = "path"
     exact = True
     local = False
 
     def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
-        """Take f(x, 0) and the mean Jacobian: in closed form if the cell has one, else by doubling nodes."""
+        """Return f(x, 0) and the mean Jacobian: in closed form if the cell has one, else by quadrature."""
         closed = ray.mean_jacobian()
         if closed is not None:
             return ray.origin, closed

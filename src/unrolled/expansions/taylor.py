@@ -2,8 +2,8 @@ r"""The Taylor polynomial in the state, of order K along the ray.
 
 .. math:: g_t = f(x_t, 0),\quad A_t = \sum_{j<K} \frac{1}{(j+1)!} \frac{d^j}{dα^j} J(x_t, α s_{t-1}) \Big|_{α=0}
 
-so that g_t + A_t s_{t-1} is the polynomial itself. Order 1 is the zero expansion; the limit, where the series
-converges, is the path expansion.
+so that g_t + A_t s_{t-1} is the polynomial. Order 1 is the zero expansion; where the series converges, its limit is the
+path expansion.
 
 Source:
     Ours; order 1 is Implicit n-grams, eq. 5.
@@ -29,10 +29,10 @@ class Taylor(Linearisation):
     """Expand to order K in the state.
 
     Args:
-        order: K, 1 to 8; each order doubles the work of the nested derivatives.
+        order: K, from 1 to 8; each order doubles the cost of the nested derivatives.
 
     Raises:
-        UsageError: when the order is outside that range.
+        UsageError: If the order is outside that range.
     """
 
     name = "taylor"
@@ -46,16 +46,10 @@ class Taylor(Linearisation):
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> Taylor:
-        """Read ``taylor`` or ``taylor(K)``.
-
-        Args:
-            words: nothing, or the order.
-
-        Returns:
-            The expansion.
+        """Build the expansion from ``taylor`` or ``taylor(K)``.
 
         Raises:
-            UsageError: when it is not one whole number.
+            UsageError: If the argument is not one whole number.
         """
         if not words:
             return cls()
@@ -64,7 +58,7 @@ class Taylor(Linearisation):
         return cls(int(words[0]))
 
     def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
-        """Take f(x, 0) and the Taylor sum of the Jacobian."""
+        """Return f(x, 0) and the Taylor sum of the Jacobian."""
         return ray.origin, ray.operator(taylor_sum(self.order))
 
     def __str__(self) -> str:

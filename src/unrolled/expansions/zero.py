@@ -2,8 +2,8 @@ r"""The papers' expansion: the Jacobian at the empty state.
 
 .. math:: g_t = f(x_t, 0),\quad A_t = ∂f/∂s \,|_{s=0}
 
-Every term depends on its own tokens alone, so an n-gram has one meaning wherever it stands. The price is that the
-terms do not sum to the state: 15-46 % off a step, and far more over a sentence.
+Every term depends on its own tokens alone, so an n-gram has one meaning at every place. The terms do not sum to the
+state: the error is 15-46 % for a step, and much larger for a sentence.
 
 Source:
     Implicit n-grams, eq. 5-7.
@@ -23,12 +23,12 @@ __all__ = ["Zero"]
 
 
 class Zero(Linearisation):
-    """Linearise at zero."""
+    """Linearise at the empty state."""
 
     name = "zero"
     exact = False
     local = True
 
     def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
-        """Take f(x, 0) and the Jacobian there."""
+        """Return f(x, 0) and the Jacobian there."""
         return ray.origin, ray.at(0.0)

@@ -1,1 +1,1 @@
-"""Structured linear operators, activations, and averages along a line. Nothing here knows of networks."""
+"""Structured linear operators, activations, and averages along a line; independent of networks."""

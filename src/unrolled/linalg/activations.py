@@ -1,7 +1,6 @@
-r"""Activations as pairs of a value and a slope, so that a cell can be written once and linearised by exchange.
+r"""Activations: element-wise functions with their slopes.
 
-A cell that computes with ``sigmoid`` and ``tanh`` becomes its own first-order surrogate when the two are replaced
-by their expansions at zero, σ(x) ≈ 1/2 + x/4 and tanh(x) ≈ x: that exchange is the activation expansion.
+The activation expansion replaces a cell's activations by their expansions at zero, σ(x) ≈ 1/2 + x/4 and tanh(x) ≈ x.
 """
 
 from __future__ import annotations
@@ -20,39 +19,32 @@ __all__ = ["RELU", "SIGMOID", "TANH", "Activation", "mean_slope"]
 
 @dataclass(frozen=True)
 class Activation:
-    """An element-wise function φ with its slope φ', the latter written in terms of x and y = φ(x).
-
-    Args:
-        name: its usual name.
-        value: φ.
-        slope: (x, φ(x)) -> φ'(x); most slopes are cheaper from the value that is already there.
-        at_zero: (φ(0), φ'(0)), or None where φ has no slope at zero.
-    """
+    """An element-wise function φ with its slope φ'."""
 
     name: str
     value: Callable[[Tensor], Tensor]
+    """φ."""
     slope: Callable[[Tensor, Tensor], Tensor]
+    """(x, φ(x)) -> φ'(x); most slopes are cheaper to compute from the known value."""
     at_zero: tuple[float, float] | None
+    """(φ(0), φ'(0)), or None where φ has no slope at zero."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Apply φ element-wise."""
         return self.value(x)
 
     def first_order(self) -> Activation:
-        """Expand φ at zero: x -> φ(0) + φ'(0)·x.
-
-        Returns:
-            The linear activation.
+        """Return the linear activation x -> φ(0) + φ'(0)·x.
 
         Raises:
-            UsageError: when φ has no slope at zero.
+            UsageError: If φ has no slope at zero.
 
         Source:
             Sequence-level features, eq. 3-4.
         """
         if self.at_zero is None:
             raise UsageError(
-                f"{self.name} has no slope at 0, so it has no activation expansion; expected tanh or sigmoid"
+                f"{self.name} has no slope at 0, so it has no activation expansion; choose tanh or sigmoid"
             )
         constant, factor = self.at_zero
         return Activation(
@@ -69,18 +61,10 @@ RELU = Activation("relu", torch.relu, lambda x, _: (x > 0).to(x.dtype), None)
 
 
 def mean_slope(activation: Activation, start: Tensor, stop: Tensor) -> Tensor:
-    r"""Average the slope between two points: ∫₀¹ φ'(a + α(b-a)) dα = (φ(b) - φ(a)) / (b - a).
+    r"""Compute the mean slope between a and b, element-wise: ∫₀¹ φ'(a + α(b-a)) dα = (φ(b) - φ(a)) / (b - a).
 
-    Where the two points nearly coincide the quotient loses its digits; two Gauss nodes, off by (b-a)⁴φ⁗'/4320, then
-    serve better. A kinked φ is piecewise linear: its quotient loses none.
-
-    Args:
-        activation: φ.
-        start: a, of a shape that broadcasts to b's.
-        stop: b, any shape.
-
-    Returns:
-        The mean slope, element-wise.
+    Where a and b nearly coincide, the quotient loses digits; two Gauss nodes, with error (b-a)⁴φ⁗'/4320, replace it. A
+    φ with a kink is piecewise linear: its quotient is exact.
     """
     step = stop - start
     near = step == 0 if activation.at_zero is None else step.abs() < torch.finfo(step.dtype).eps ** 0.2

@@ -1,10 +1,9 @@
-r"""Where to look at a function along a line so that its slope integrates to its rise.
+r"""Adaptive quadrature of a slope G' on [0, 1] whose integral G(1) - G(0) is known.
 
-For G on [0, 1] the rise G(b) - G(a) of any piece is known exactly, so the error of a quadrature of G' is known, not
-estimated. Pieces that are off are cut, and each example is cut in its own places: at the crossing of the tangents
-at its ends if they cross inside (a kink of a piecewise linear head is then hit exactly), else in the middle. Where
-what is left is the rounding of G itself, cutting does not lower it: an example that is near, and that some cuts have
-not brought nearer, is done.
+The integral G(b) - G(a) of any piece is known, so the error of a quadrature is known and not estimated. Pieces with a
+large error are cut, each example in its own places: where the tangents at its ends cross, if they cross inside (this
+hits a kink of a piecewise linear function exactly), else in the middle. Cutting does not reduce the rounding of G: an
+example is done when its error is near the bound and several cuts have not reduced it.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ MARGIN = 1e-9
 NEAR, PATIENCE = 256, 8
 
 Look = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""α of each example, shape (batch,) -> G(α) and G'(α), shape (batch,)."""
+"""α of each example, shape (batch,) -> G(α) and G'(α), each shape (batch,)."""
 
 
 @dataclass(frozen=True)
 class _Point:
-    """What is known of G at one place."""
+    """The value and slope of G at one place."""
 
     place: float
     value: float
@@ -45,7 +44,7 @@ class _Piece:
     error: float
 
     def cut(self) -> float:
-        """Where the tangents at the two ends cross, if inside; else the middle."""
+        """Return the place where the tangents at the two ends cross, if it is inside; else the middle."""
         a, b = self.start, self.stop
         width, bend = b.place - a.place, a.slope - b.slope
         if bend != 0:
@@ -59,14 +58,14 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
     """Choose nodes and weights for each example so that Σ w G'(α) = G(1) - G(0).
 
     Args:
-        look: evaluates G and G' at one α an example.
-        batch: how many examples.
-        scale: the size of G of each example, shape (batch,): errors are judged relative to it.
-        rounding: relative error that counts as none.
-        pieces: how many pieces an example is cut into at the most.
+        look: Evaluates G and G' at one α for each example.
+        batch: Number of examples.
+        scale: Size of G of each example, shape (batch,); errors are relative to it.
+        rounding: Relative error that is accepted.
+        pieces: Largest number of pieces for each example.
 
     Returns:
-        Rounds of (α, weight), each shape (batch,); examples that are done early have weight 0 in later rounds.
+        Rounds of (α, weight), each shape (batch,); an example that is done early has weight 0 in later rounds.
     """
     device, dtype = scale.device, scale.dtype
 
@@ -75,7 +74,7 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
         return [_Point(*known) for known in zip(alphas, values.tolist(), slopes.tolist(), strict=True)]
 
     def integrate(ends: list[tuple[_Point, _Point]], count: int) -> list[_Piece]:
-        """Integrate one piece of every example by Gauss-Legendre, and see how far it is from the rise."""
+        """Integrate one piece of every example by Gauss-Legendre, and measure the error."""
         rule = legendre_nodes(count)
         looks = [at([a.place + node * (b.place - a.place) for a, b in ends]) for node, _ in rule]
         made = []
@@ -87,7 +86,7 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
 
     allowed = (rounding * scale).tolist()
     whole = list(zip(at([0.0] * batch), at([1.0] * batch), strict=True))
-    # A linear readout needs one look; that is most of them.
+    # A linear readout needs a single node, and most readouts are linear.
     done = [[piece] for piece in integrate(whole, 1)]
     wrong = [b for b in range(batch) if done[b][0].error > allowed[b]]
     if wrong:
@@ -105,7 +104,7 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
             break
         worst = {b: max(done[b], key=lambda piece: piece.error) for b in wrong}
         middles = at([worst[b].cut() if b in worst else 0.5 for b in range(batch)])
-        # examples that are done go along for the ride
+        # examples that are done are evaluated as well; their result is not used
         left = integrate([(worst[b].start if b in worst else whole[b][0], middles[b]) for b in range(batch)], NODES)
         right = integrate([(middles[b], worst[b].stop if b in worst else whole[b][1]) for b in range(batch)], NODES)
         for b in wrong:

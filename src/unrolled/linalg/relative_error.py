@@ -1,4 +1,4 @@
-"""How far one vector is from another, relative to its length."""
+"""The relative error of vectors."""
 
 from __future__ import annotations
 
@@ -9,14 +9,6 @@ __all__ = ["relative_error"]
 
 
 def relative_error(wrong: Tensor, size: Tensor) -> Tensor:
-    """Compute ‖wrong‖ / ‖size‖ over the last axis; where the vector is zero (a dead relu layer), ‖wrong‖ itself.
-
-    Args:
-        wrong: the differences, shape (…, n).
-        size: the vectors they are judged by, shape (…, n).
-
-    Returns:
-        Shape (…).
-    """
+    """Compute ‖wrong‖ / ‖size‖ over the last axis; where ``size`` is zero (a dead relu layer), ‖wrong‖ itself."""
     length = torch.linalg.vector_norm(size, dim=-1)
     return torch.linalg.vector_norm(wrong, dim=-1) / torch.where(length > 0, length, 1.0)

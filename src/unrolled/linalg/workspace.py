@@ -1,7 +1,7 @@
-"""Memory that is used again: a sweep makes the same large arrays at every step.
+"""Reusable memory for a sweep, which needs the same large arrays at every step.
 
-A fresh array of some megabytes is handed out by the operating system page by page, and given back when it is freed.
-Over a sweep that costs as much as the element-wise work itself, so a sweep keeps its arrays.
+The operating system maps a new array of several megabytes page by page, and unmaps it when it is freed. Over a sweep
+this costs as much time as the element-wise work, so a sweep keeps its arrays.
 """
 
 from __future__ import annotations
@@ -14,25 +14,19 @@ __all__ = ["Workspace"]
 
 
 class Workspace:
-    """Named arrays, each as large as it has ever been asked for."""
+    """Named arrays, each as large as the largest request so far."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, Tensor] = {}
 
     def take(self, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        """Give an array that is not initialised; whoever takes the same name next takes the same memory.
+        """Return an uninitialised, contiguous array with the type and device of ``like``.
 
-        Args:
-            name: which.
-            shape: its shape.
-            like: a tensor of the wanted type, on the wanted device.
-
-        Returns:
-            A contiguous tensor.
+        The next call with the same name returns the same memory.
         """
         count = math.prod(shape)
         held = self._arrays.get(name)
         if held is None or held.numel() < count:
-            # twice the need: blocks grow by a column a step
+            # twice the request: blocks grow by one column a step
             held = self._arrays[name] = like.new_empty(2 * count)
         return held[:count].view(shape)
