@@ -70,7 +70,7 @@ def read_count(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:_\d+)*(?:\.\d+)?)([kKmMbB]?)", text.strip(), re.ASCII)
     number = Decimal(found[1].replace("_", "")) * SUFFIXES[found[2].lower()] if found else Decimal(0)
     if number < 1 or number != int(number):
-        raise UsageError(f"{text!r} is not a number of parameters; expected for example 4.5M, 350k or 1_000_000")
+        raise UsageError(f"{text!r} is not a number of parameters; expected one such as 4.5M, 350k or 1_000_000")
     if number > LARGEST:
         raise UsageError(f"{text} parameters; expected at most {LARGEST:,}")
     return int(number)
