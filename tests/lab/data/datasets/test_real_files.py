@@ -17,4 +17,4 @@ def test_the_real_files_are_what_the_manifest_says(data_folder, name):
     manifest = read_manifest()
     lines = list(check_dataset(name, manifest, data_folder))
     assert len(lines) == len(manifest.source(name).files) + (name in DATASETS.names())
-    assert all(line.endswith(("sha256 right", "as it should be")) for line in lines)
+    assert all(line.endswith(("sha256 correct", "as expected")) for line in lines)

@@ -1,1 +1,1 @@
-"""Which files the datasets consist of, whether they are complete and correct, and how to download them."""
+"""The files of the datasets: which there are, whether they are complete and correct, and how to download them."""

@@ -1,35 +1,33 @@
-"""Fetching datasets that are openly licensed from where they are kept, when somebody asks for it.
+"""Download datasets whose licence permits it, when the user asks for one.
 
-By https alone, redirections included; what comes is written beside its place, held to its checksum, and moved there in
-one step. What is larger than it should be is not read to its end.
+Addresses and redirections must be https. A download is written to a temporary file, and moved to its place in one step
+if its checksum is correct; otherwise nothing is left of it. A download that is too large is stopped.
 """
 
 from __future__ import annotations
 
-import hashlib
-import http.client
-import os
-import secrets
-import urllib.error
-import urllib.request
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
-from unrolled.errors import DataError, FileError, UsageError
+import pooch  # type: ignore[import-untyped]
+import requests
+
+from unrolled.errors import DataError, FileError, UnrolledError, UsageError
 from unrolled.lab.data.collection.checksums import check_file
-from unrolled.lab.data.collection.manifest import DataFile, Manifest
+from unrolled.lab.data.collection.manifest import DataFile, Manifest, Source, is_complete
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.text_files import find_file
 
 __all__ = ["OnProgress", "fetch_dataset"]
 
 OnProgress = Callable[[str, int, int | None], None]
-"""Called while something is on its way: its address, how many bytes are here, how many there will be, if known."""
+"""Called during a download with its address, the bytes received, and the bytes expected (None if unknown)."""
 
 _CHUNK = 2**16
 _SECONDS = 30.0
@@ -38,146 +36,139 @@ _SCHEMES = ("https",)
 
 
 def fetch_dataset(name: str, manifest: Manifest, folder: Path, report: OnProgress) -> Iterator[str]:
-    """Fetch what is missing of a dataset.
-
-    Args:
-        name: the dataset's.
-        manifest: where it is to be had.
-        folder: the data folder; made if need be.
-        report: is told how far it is.
+    """Download the missing files of a dataset into the data folder, and check the others.
 
     Yields:
-        What was done, a line each.
+        A line for each file.
 
     Raises:
-        UsageError: when it is not ours to fetch.
-        FileError: when the address does not answer, or the folder cannot be written.
-        DataError: when something else came than should.
+        UsageError: If the licence does not permit a download.
+        FileError: If a download fails, or the folder cannot be written.
+        DataError: If a file is not the expected one.
     """
     source = manifest.source(name)
     if not source.files:
-        yield f"{name}: generated here, nothing is to be fetched"
+        yield f"{name}: generated, there is nothing to download"
         return
     if closed := [path for path in source.files if not manifest.files[path].downloadable]:
-        raise UsageError(_refusal(name, source.request_url, closed))
+        raise UsageError(_explain_refusal(name, source.request_url, closed))
     archives: dict[str, list[str]] = {}
     for path in source.files:
-        wanted = manifest.files[path]
-        if (there := _there(path, folder)) is not None:
-            yield f"{check_file(there, wanted)}; not fetched again"
-        elif wanted.archive is not None:
-            archives.setdefault(wanted.archive, []).append(path)
+        known = manifest.files[path]
+        if is_complete(Source(files=(path,)), folder):
+            yield f"{check_file(find_file(path, folder), known)}; not downloaded again"
+        elif known.archive is not None:
+            archives.setdefault(known.archive, []).append(path)
         else:
-            assert wanted.address is not None
-            with _beside(folder / path) as part:
-                _download(wanted.address, part, wanted.sha256, report)
-                _settle(part, folder / path)
-            yield f"{folder / path}: fetched, sha256 right"
+            assert known.address is not None
+            with _name_unwritable(folder / path):
+                _download(known.address, folder / path, known.sha256, report)
+            yield f"{folder / path}: downloaded, sha256 correct"
     for archive, paths in archives.items():
-        kept = manifest.archives[archive]
-        with _beside(folder / f"{archive}.zip") as part:
-            _download(kept.address, part, kept.sha256, report)
+        with _name_unwritable(folder), _temporary_folder(folder) as temporary:
+            zipped = temporary / f"{archive}.zip"
+            _download(manifest.archives[archive].address, zipped, manifest.archives[archive].sha256, report)
             for path in paths:
-                _unpack(part, manifest.files[path], folder / path)
-                yield f"{folder / path}: fetched, sha256 right"
+                _unpack(zipped, manifest.files[path], folder / path)
+                yield f"{folder / path}: downloaded, sha256 correct"
 
 
-def _refusal(name: str, ask: str | None, closed: list[str]) -> str:
-    licence = f"; its terms: {DATASETS.get(name).licence}" if name in DATASETS.names() else ""
-    where = f"; ask for it at {ask}" if ask else ""
-    return f"{name} is not ours to fetch{licence}{where}, and put {', '.join(closed)} into the data folder"
-
-
-def _there(path: str, folder: Path) -> Path | None:
-    try:
-        return find_file(path, folder)
-    except FileError:
-        return None
+def _explain_refusal(name: str, request_url: str | None, closed: list[str]) -> str:
+    licence = f" ({DATASETS.get(name).licence})" if name in DATASETS.names() else ""
+    where = f"request it at {request_url}" if request_url else "get it from its authors"
+    return (
+        f"{name} cannot be downloaded, because its licence does not permit it{licence}; "
+        f"{where}, and put {', '.join(closed)} into the data folder"
+    )
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """Make room for a file under another name; nothing is left of it that was not moved to its place."""
-    part = target.with_name(f".{target.name}-{secrets.token_hex(4)}.part")
+def _name_unwritable(target: Path) -> Iterator[None]:
     try:
-        part.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            yield part
-        finally:
-            part.unlink(missing_ok=True)
+        yield
     except OSError as error:
         raise FileError(f"{target}: cannot be written: {error.strerror or error}") from None
 
 
-class _StayEncrypted(urllib.request.HTTPRedirectHandler):
-    """Follow a redirection only to where a first request might go."""
+@contextmanager
+def _temporary_folder(folder: Path) -> Iterator[Path]:
+    """Create a folder beside the data, so that a file can be moved from it in one step."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".") as temporary:
+        yield Path(temporary)
 
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        """Check the new address."""
-        _check_scheme(newurl)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+def _download(address: str, target: Path, sha256: str | None, report: OnProgress) -> None:
+    pooch.get_logger().setLevel("WARNING")  # it would announce every download on the terminal
+    downloader = _Downloader(report)
+    try:
+        pooch.retrieve(address, known_hash=sha256, fname=target.name, path=target.parent, downloader=downloader)
+    except UnrolledError:
+        raise
+    except requests.RequestException as error:
+        raise FileError(f"{address}: cannot be downloaded: {_reason(error)}") from None
+    except ValueError:
+        raise DataError(
+            f"{address}: expected the sha256 {str(sha256)[:12]}…, found another in {downloader.size:,} bytes; "
+            "nothing was kept"
+        ) from None
+
+
+class _Downloader:
+    """What pooch calls to write the content of an address to a file."""
+
+    def __init__(self, report: OnProgress) -> None:
+        self.report = report
+        self.size = 0
+
+    def __call__(self, address: str, path: str, _: object) -> None:
+        _check_scheme(address)
+        # some servers refuse the name of Python's libraries
+        headers = {"User-Agent": f"unrolled/{version('unrolled')}", "Accept-Encoding": "identity"}
+        Path(path).unlink()  # pooch created it without permissions for others
+        with (
+            requests.get(
+                address, headers=headers, stream=True, timeout=_SECONDS, hooks={"response": _check_redirection}
+            ) as answer,
+            Path(path).open("xb") as file,
+        ):
+            answer.raise_for_status()
+            length = answer.headers.get("Content-Length", "")
+            for chunk in answer.iter_content(_CHUNK):
+                self.size += len(chunk)
+                if self.size > _MOST:
+                    raise DataError(f"{address}: expected at most {_MOST:,} bytes, found more; nothing was kept")
+                file.write(chunk)
+                self.report(address, self.size, int(length) if length.isdecimal() else None)
 
 
 def _check_scheme(address: str) -> None:
     if urlsplit(address).scheme not in _SCHEMES:
-        raise FileError(f"{address}: not fetched; expected an address that begins with https://")
+        raise FileError(f"{address}: not downloaded; expected an address that begins with https://")
 
 
-def _download(address: str, part: Path, sha256: str | None, report: OnProgress) -> None:
-    """Write what an address gives to a file."""
-    _check_scheme(address)
-    # some servers refuse Python's own name
-    request = urllib.request.Request(address, headers={"User-Agent": f"unrolled/{version('unrolled')}"})  # noqa: S310  # checked
-    total, here = hashlib.sha256(), 0
-    opener = urllib.request.build_opener(_StayEncrypted)
+def _check_redirection(answer: requests.Response, *_: Any, **__: Any) -> None:
+    if answer.is_redirect:
+        _check_scheme(urljoin(answer.url, answer.headers["Location"]))
+
+
+def _reason(error: requests.RequestException) -> str:
+    if error.response is not None:
+        return f"{error.response.status_code} {error.response.reason}"
+    cause: BaseException = error
+    while cause.__context__ is not None:  # requests and urllib3 wrap the operating system's error
+        cause = cause.__context__
+    return str(cause) or type(cause).__name__
+
+
+def _unpack(zipped: Path, known: DataFile, target: Path) -> None:
+    """Move one file of an archive to its place."""
+    assert known.member is not None
     try:
-        with opener.open(request, timeout=_SECONDS) as answer, part.open("xb") as file:
-            length = answer.headers.get("Content-Length", "")
-            size = int(length) if length.isdecimal() else None
-            while chunk := answer.read(_CHUNK):
-                here += len(chunk)
-                if here > _MOST:
-                    raise DataError(f"{address}: expected at most {_MOST:,} bytes, found more; nothing was kept")
-                file.write(chunk)
-                total.update(chunk)
-                report(address, here, size)
-    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-        reason = getattr(error, "reason", None) or str(error) or type(error).__name__
-        status = f"{error.code} " if isinstance(error, urllib.error.HTTPError) else ""
-        raise FileError(f"{address}: cannot be fetched: {status}{reason}") from None
-    if size is not None and here < size:
-        raise FileError(f"{address}: cannot be fetched: the connection ended after {here:,} of {size:,} bytes")
-    if sha256 is not None and total.hexdigest() != sha256:
-        raise DataError(
-            f"{address}: expected the sha256 {sha256[:12]}…, found {total.hexdigest()[:12]}… in {here:,} bytes; "
-            "nothing was kept"
-        )
-
-
-def _unpack(archive: Path, wanted: DataFile, target: Path) -> None:
-    """Write one file of a zip archive to its place."""
-    assert wanted.member is not None
-    with _beside(target) as part:
-        try:
-            with zipfile.ZipFile(archive) as file, file.open(wanted.member) as member, part.open("xb") as unpacked:
-                _copy(member, unpacked)
-        except (zipfile.BadZipFile, KeyError) as error:
-            raise DataError(f"{wanted.archive}.zip: expected {wanted.member} in it, found {error}") from None
-        check_file(part, wanted)
-        _settle(part, target)
-
-
-def _copy(member: IO[bytes], unpacked: IO[bytes]) -> None:
-    here = 0
-    while chunk := member.read(_CHUNK):
-        here += len(chunk)
-        if here > _MOST:
-            raise DataError(f"expected at most {_MOST:,} bytes unpacked, found more; nothing was kept")
-        unpacked.write(chunk)
-
-
-def _settle(part: Path, target: Path) -> None:
-    """Move a file that is whole to its place."""
-    with part.open("rb") as file:
-        os.fsync(file.fileno())
-    part.replace(target)
+        with zipfile.ZipFile(zipped) as file:
+            unpacked = Path(file.extract(known.member, zipped.parent))
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise DataError(f"{zipped.name}: expected {known.member} in it, found {error}") from None
+    check_file(unpacked, known)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unpacked.replace(target)

@@ -1,4 +1,4 @@
-"""The manifest: what the datasets' files hold, and where they are to be had."""
+"""The manifest lists the files of the datasets, their checksums, and where to get them."""
 
 from __future__ import annotations
 
@@ -20,64 +20,54 @@ _Sha256 = Field(None, pattern="[0-9a-f]{64}")
 
 
 class ZipArchive(Settings):
-    """A zip file."""
+    """An archive that contains files of a dataset."""
 
     address: str
     sha256: str = Field(pattern="[0-9a-f]{64}")
 
 
 class DataFile(Settings):
-    """A file of a dataset, which may lie packed in the data folder."""
+    """A file of a dataset; in the data folder it may be compressed."""
 
     bytes: int | None = None
-    """Of the text, unpacked."""
+    """The size of the uncompressed file."""
     sha256: str | None = _Sha256
-    """Of the text, unpacked."""
+    """The checksum of the uncompressed file."""
     compressed_sha256: str | None = _Sha256
-    """Of the packed file as we know it; another packing of the same text is as good."""
+    """The checksum of one compressed version of the file, to avoid decompressing it; other versions are correct too."""
     address: str | None = None
-    """Where the text is to be had."""
+    """Where to download the uncompressed file."""
     archive: str | None = None
-    """The zip file that holds it,"""
+    """The name of the archive that contains the file."""
     member: str | None = None
-    """and its path in there."""
+    """The path of the file in the archive."""
 
     @property
     def downloadable(self) -> bool:
-        """Whether there is an address to fetch it from."""
+        """Whether the licence permits a download, so that an address is known."""
         return self.address is not None or self.archive is not None
 
 
 class Source(Settings):
-    """What belongs to a dataset."""
+    """The files of a dataset."""
 
     files: tuple[str, ...]
-    """Paths below the data folder; none when it is generated."""
+    """Paths in the data folder; none for a generated dataset."""
     counts: tuple[int, int, int] | None = None
-    """Of train, dev and test: how many examples; of running text how many tokens."""
+    """The number of examples of train, dev and test; the number of tokens of running text."""
     request_url: str | None = None
-    """Where to ask for it, when it is not ours to fetch."""
+    """Where to request the files, if the licence does not permit a download."""
 
 
 class Manifest(Settings):
-    """What is known of all datasets."""
+    """All datasets, and other sources such as word vectors."""
 
     sources: dict[str, Source]
     files: dict[str, DataFile]
     archives: dict[str, ZipArchive]
 
     def source(self, name: str) -> Source:
-        """Look a dataset up.
-
-        Args:
-            name: of a dataset, or of what else the manifest lists.
-
-        Returns:
-            What belongs to it; nothing for a dataset that is generated.
-
-        Raises:
-            UnknownNameError: when there is no such name.
-        """
+        """Return the files of a source; UnknownNameError if there is none of that name."""
         if name in self.sources:
             return self.sources[name]
         if name in DATASETS.names():
@@ -85,32 +75,19 @@ class Manifest(Settings):
         raise UnknownNameError("dataset", name, {*self.sources, *DATASETS.names()})
 
     def names(self) -> tuple[str, ...]:
-        """Name all datasets and what else is listed, in alphabetical order."""
+        """Return the names of all sources, in alphabetical order."""
         return tuple(sorted({*self.sources, *DATASETS.names()}))
 
 
 @cache
 def read_manifest() -> Manifest:
-    """Read the manifest of this package.
-
-    Returns:
-        The same one each time.
-    """
-    return Manifest(
-        **tomllib.loads(files("unrolled.lab.data.collection").joinpath("manifest.toml").read_text(encoding="utf-8"))
-    )
+    """Read the manifest of this package."""
+    text = files("unrolled.lab.data.collection").joinpath("manifest.toml").read_text(encoding="utf-8")
+    return Manifest(**tomllib.loads(text))
 
 
 def is_complete(source: Source, folder: Path | None) -> bool:
-    """Tell whether all files of a dataset are there.
-
-    Args:
-        source: the dataset's.
-        folder: the data folder; the environment variable ``UNROLLED_DATA`` when left out.
-
-    Returns:
-        Whether they are; what is generated always is.
-    """
+    """Tell whether all files of a source are in the data folder (``UNROLLED_DATA`` if None)."""
     try:
         for name in source.files:
             find_file(name, folder)
