@@ -1,8 +1,7 @@
-"""What can go wrong, said in one line: what came, and what was expected.
+"""The errors of the package, each with a one-line message: what is wrong, what was found, what to do.
 
-Every error a user can cause is an :class:`UnrolledError`. It is a ``ValueError``, so library users catch it
-as they are used to; the command line prints its text on one line and leaves with its ``exit_code``
-(the numbers of BSD's ``sysexits.h``).
+Every error that a user can cause is an :class:`UnrolledError`, which is a ``ValueError``. The command line prints its
+message on one line and exits with its ``exit_code``, after BSD's ``sysexits.h``.
 """
 
 from __future__ import annotations
@@ -27,21 +26,21 @@ __all__ = [
 
 
 class UnrolledError(ValueError):
-    """Any mistake that the person calling us can mend."""
+    """Base class of all errors that a user can correct."""
 
     exit_code: ClassVar[int] = 2
 
 
 class UsageError(UnrolledError):
-    """An argument that cannot be: out of range, contradictory, or missing."""
+    """An argument is out of range, contradictory or missing."""
 
 
 class ShapeError(UsageError):
-    """Tensors whose shapes do not fit together."""
+    """The shapes of tensors do not fit together."""
 
 
 class UnknownNameError(UsageError):
-    """A name that no member of a zoo bears; the text offers the nearest one."""
+    """A name is unknown; the message offers the nearest known one."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(set(known))
@@ -51,40 +50,40 @@ class UnknownNameError(UsageError):
 
 
 class ParityError(UnrolledError):
-    """Our states differ from the network's own by more than rounding: opening it would explain another network."""
+    """The recomputed states differ from the network's own by more than rounding."""
 
     exit_code = 65
 
 
 class DataError(UnrolledError):
-    """A file, or a tensor, whose content is not what was expected."""
+    """The content of a file or a tensor is not what was expected."""
 
     exit_code = 65
 
 
 class NonFiniteError(DataError):
-    """NaN or infinity where a number was expected."""
+    """A number is NaN or infinite."""
 
 
 class FileError(UnrolledError):
-    """A file that cannot be read or written."""
+    """A file cannot be read or written."""
 
     exit_code = 74
 
 
 class ConfigError(UnrolledError):
-    """A settings file that does not say what it should."""
+    """A settings file is invalid."""
 
     exit_code = 78
 
 
 class DivergedError(UnrolledError):
-    """A training whose numbers are no longer finite."""
+    """The loss or a weight is no longer finite during training."""
 
     exit_code = 70
 
 
 class StoppedError(UnrolledError):
-    """A training that was asked to end, by SIGTERM, and has saved itself: 128 + 15, as every shell has it."""
+    """A training was stopped by SIGTERM after it saved a checkpoint (exit code 128 + 15)."""
 
     exit_code = 143

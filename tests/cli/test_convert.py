@@ -98,8 +98,8 @@ def test_what_holds_no_weights_is_refused(unrolled: Command, tmp_path: Path, wha
 @pytest.mark.parametrize(
     ("tensors", "expected"),
     [
-        ({0: torch.ones(2)}, "m.pt: a tensor stands under 0; expected names"),
-        ({"model": {0: torch.ones(2)}}, "m.pt: a tensor stands under 0; expected names"),
+        ({0: torch.ones(2)}, "m.pt: the key of a tensor is 0; expected names"),
+        ({"model": {0: torch.ones(2)}}, "m.pt: the key of a tensor is 0; expected names"),
         ({"w": torch.ones(2, dtype=torch.complex128)}, "w is a tensor of a kind that safetensors does not hold (c"),
         ({"a": torch.ones(2), "w": torch.ones(2, device="meta")}, "hold (float32, strided, meta)"),
     ],

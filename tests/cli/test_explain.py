@@ -178,14 +178,18 @@ def test_a_bare_network_is_explained(unrolled: Command, bare: tuple[Path, Path],
 
 def test_weights_and_vocabulary_belong_together(unrolled: Command, bare: tuple[Path, Path], run: Path) -> None:
     unrolled("explain", "--weights", bare[0], "bad").assert_refused(2, "--weights needs --vocab")
-    unrolled("explain", "--vocab", bare[1], run, "bad").assert_refused(2, "--vocab describes a bare network")
-    unrolled("explain", "--head", "fc", run, "bad").assert_refused(2, "--head describes a bare network")
+    unrolled("explain", "--vocab", bare[1], run, "bad").assert_refused(
+        2, "--vocab describes a file of weights; give --weights FILE"
+    )
+    unrolled("explain", "--head", "fc", run, "bad").assert_refused(
+        2, "--head describes a file of weights; give --weights FILE"
+    )
 
 
 def test_a_bare_network_takes_no_position(unrolled: Command, bare: tuple[Path, Path]) -> None:
     words = ("explain", "--weights", bare[0], "--vocab", bare[1], "it is bad")
     assert unrolled(*words).status == 0
-    unrolled(*words, "--at", 0).assert_refused(2, "--at is 0 beside --weights; expected none")
+    unrolled(*words, "--at", 0).assert_refused(2, "--at is 0, but a file of weights has one output; leave out --at")
 
 
 def test_bad_weights_are_refused(unrolled: Command, bare: tuple[Path, Path]) -> None:
@@ -197,7 +201,7 @@ def test_bad_weights_are_refused(unrolled: Command, bare: tuple[Path, Path]) -> 
     save_file(tensors, bare[0])
     refused(65, "fc.weight holds NaN")
     bare[0].write_bytes(bare[0].read_bytes()[:100])
-    refused(65, "cut short")
+    refused(65, "is truncated")
     bare[0].unlink()
     refused(74, "net.safetensors")
 

@@ -62,6 +62,13 @@ def test_a_command_line_that_cannot_be_is_one_line_and_2(unrolled: Command, word
     unrolled(*words).assert_refused(2, expected)
 
 
+def test_a_group_without_a_command_shows_its_help_and_says_what_is_missing(unrolled: Command) -> None:
+    for words in ((), ("data",)):
+        shown = unrolled(*words)
+        assert "Usage: unrolled" in shown.out
+        shown.assert_refused(2, "missing command")
+
+
 def raising(error: BaseException) -> Callable[..., None]:
     def command(*_: object, **__: object) -> None:
         raise error
@@ -74,7 +81,7 @@ def raising(error: BaseException) -> Callable[..., None]:
     [
         (OSError(28, "No space left on device", "run.json"), 74, "run.json: No space left on device"),
         (OSError("the disk is gone"), 74, "the disk is gone"),
-        (MemoryError(), 2, "the memory is not enough"),
+        (MemoryError(), 2, "not enough memory"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (DataError("two\n  lines"), 65, "two lines"),
         (UsageError("no such thing"), 2, "no such thing"),
@@ -101,9 +108,9 @@ def test_debug_shows_the_traceback_wherever_it_stands(unrolled: Command, place: 
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (AssertionError("a bug"), "AssertionError: a bug; nobody foresaw this: --debug shows where"),
-        (KeyError(), "KeyError; nobody foresaw this: --debug"),
-        (RuntimeError("shapes\nof a kernel"), "RuntimeError: shapes; nobody"),
+        (AssertionError("a bug"), "internal error: AssertionError: a bug; please report it with the output of --debug"),
+        (KeyError(), "internal error: KeyError; please report it"),
+        (RuntimeError("shapes\nof a kernel"), "internal error: RuntimeError: shapes; please"),
     ],
 )
 def test_an_error_nobody_foresaw_is_one_line_too_and_not_hidden(
@@ -126,7 +133,7 @@ def test_what_asks_the_program_to_leave_is_no_error(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("hidden", [10**14, 2**61, 10**23])
 def test_a_network_without_room_is_a_usage_error(unrolled: Command, tmp_path: Path, hidden: int) -> None:
     words = ("train", "classify", "--data", "negation", "--limit", 20, "--hidden", hidden, "--out", tmp_path / "x")
-    unrolled(*words).assert_refused(2, "the memory is not enough", "a smaller network")
+    unrolled(*words).assert_refused(2, "not enough memory", "a smaller network")
     assert list(tmp_path.iterdir()) == []
 
 

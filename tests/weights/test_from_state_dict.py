@@ -197,7 +197,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in (0, 4, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(DataError, match="no safetensors file, or is cut short"):
+        with pytest.raises(DataError, match="no safetensors file, or is truncated"):
             load_classifier(path, words=WORDS)
 
 

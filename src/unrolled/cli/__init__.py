@@ -1,1 +1,1 @@
-"""The command line: one file a command, each thin, and none imports torch before it has work to do."""
+"""The command line: one file for each command. No command imports torch before it needs it."""

@@ -33,33 +33,39 @@ class Command(NamedTuple):
 COMMANDS = {
     "demo": Command(
         "lab.cli.demo",
-        "Train a GRU and an LSTM on sentences with negations, and open them: half a minute, no data needed.",
+        "Train a GRU and an LSTM on sentences with negations, and explain them: half a minute, no data needed.",
     ),
     "train": Command(
         "lab.cli.train",
-        "Train a network for a task and keep it in a run folder; `unrolled train TASK --help` lists its settings.",
+        "Train a network for a task and save it in a run folder; `unrolled train TASK --help` lists the settings.",
     ),
     "data": Command("lab.cli.data", "List, describe, check and fetch datasets."),
     "resume": Command(
-        "lab.cli.resume", "Go on from the last checkpoint; on the same machine the end is the same to the last bit."
+        "lab.cli.resume",
+        "Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit.",
     ),
-    "evaluate": Command("lab.cli.evaluate", "Judge a trained model by all measures of its task."),
+    "evaluate": Command("lab.cli.evaluate", "Evaluate a trained model by all metrics of its task."),
     "explain": Command(
-        "cli.explain", "Show which n-grams made a network say what it said, and account for the whole logit."
+        "cli.explain", "Explain which n-grams made a network produce its output; the parts add up to the logit."
     ),
     "generate": Command(
         "lab.cli.generate",
-        "Write a text, word by word or character by character, as a trained language model would go on.",
+        "Generate text with a trained language model, word by word or character by character.",
     ),
     "translate": Command(
-        "lab.cli.translate", "Translate a sentence, or a file a line at a time, as a trained translator would."
+        "lab.cli.translate", "Translate a sentence, or each line of standard input, with a trained model."
     ),
     "convert": Command(
         "cli.convert",
-        "Turn a checkpoint of torch.save into safetensors, without running the code a pickle may hold.",
+        "Convert a checkpoint of torch.save to safetensors, without running code that a pickle may contain.",
     ),
-    "parameters": Command("cli.parameters", "Find the hidden size that comes nearest to a number of parameters."),
-    "reproduce": Command("lab.cli.reproduce", "Run tables and figures of the papers, and print ours beside theirs."),
+    "parameters": Command(
+        "cli.parameters", "Find the hidden size with the number of parameters nearest to a given one."
+    ),
+    "reproduce": Command(
+        "lab.cli.reproduce",
+        "Reproduce tables and figures of the papers, and print our results beside the published ones.",
+    ),
 }
 
 

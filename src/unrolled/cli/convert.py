@@ -1,7 +1,7 @@
-"""``unrolled convert``: the one place where a pickle is read, on request, and only for the tensors in it.
+"""``unrolled convert``: read a pickled checkpoint for the tensors in it. No other part of the package reads a pickle.
 
-A pickle is a program. ``torch.load(weights_only=True)`` runs none of it beyond rebuilding tensors and plain
-containers; a file that needs more than that is refused.
+A pickle is a program. ``torch.load(weights_only=True)`` rebuilds only tensors and plain containers; a file that needs
+more is refused.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def convert(
     target: Annotated[Path, typer.Argument(help="The file to write, e.g. model.safetensors.")],
     key: Annotated[
         str | None,
-        typer.Option(help="Which entry of the checkpoint holds the weights, if there are several."),
+        typer.Option(help="The entry of the checkpoint that holds the weights, if there are several."),
     ] = None,
 ) -> None:
-    """Turn a checkpoint of torch.save into safetensors, without running the code a pickle may hold."""
+    """Convert a checkpoint of torch.save to safetensors, without running code that a pickle may contain."""
     from safetensors.torch import save
 
     found, left_out = tensors_in(read_checkpoint(source), key)
@@ -41,27 +41,16 @@ def convert(
 
 
 def read_checkpoint(path: Path) -> object:
-    """Load a pickled checkpoint, refusing whatever is more than tensors and plain containers.
-
-    Args:
-        path: a file written by ``torch.save``.
-
-    Returns:
-        What the file holds.
-
-    Raises:
-        FileError: when the file cannot be read.
-        DataError: when it is no such checkpoint, is truncated, or would have to run code to be loaded.
-    """
+    """Load a file of ``torch.save``; refuse everything but tensors and plain containers."""
     import torch
 
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from error
-    except Exception as error:  # the reader of pickles stumbles over foreign bytes in every way there is
+    except Exception as error:  # foreign bytes make the reader of pickles raise errors of many kinds
         raise DataError(
-            f"{path} is cut short, no checkpoint, or more than tensors, which could run code; "
+            f"{path} is truncated, no checkpoint, or contains more than tensors, which could run code; "
             "expected the file of torch.save(model.state_dict(), path)"
         ) from error
 
@@ -69,16 +58,7 @@ def read_checkpoint(path: Path) -> object:
 def tensors_in(checkpoint: object, key: str | None = None) -> tuple[dict[str, Tensor], list[str]]:
     """Find the state dict in a checkpoint: the mapping itself, or the one mapping of tensors inside it.
 
-    Args:
-        checkpoint: what :func:`read_checkpoint` gave.
-        key: the entry that holds the weights, when there are several.
-
-    Returns:
-        The tensors by name, and the names of the entries beside them that are none.
-
-    Raises:
-        UsageError: when ``key`` is no entry, or several entries hold tensors and ``key`` does not say which.
-        DataError: when there is no mapping of tensors in it.
+    Returns the tensors by name, and the names of all other entries. ``key`` names the entry if there are several.
     """
     if not isinstance(checkpoint, Mapping):
         raise DataError(f"the file holds a {type(checkpoint).__name__}; expected a state dict: tensors by name")
@@ -110,16 +90,16 @@ def _tensors(mapping: Mapping[str, object]) -> dict[str, Tensor]:
 
 
 def _plain(source: Path, name: object, tensor: Tensor) -> Tensor:
-    """Copy a tensor as safetensors takes it: dense, and apart from those that share its memory (tied weights)."""
+    """Copy a tensor into the form that safetensors stores: dense, and without memory shared with others."""
     import torch
     from safetensors.torch import save
 
     if not isinstance(name, str):
-        raise DataError(f"{source}: a tensor stands under {name!r}; expected names, as in a state dict")
+        raise DataError(f"{source}: the key of a tensor is {name!r}; expected names, as in a state dict")
     try:
         dense = tensor.detach() if tensor.layout == torch.strided else tensor.detach().to_dense()
         plain = dense.clone().contiguous()
-        save({name: plain.flatten()[:0]})  # whether its kind has a place in the format
+        save({name: plain.flatten()[:0]})  # fails if the format has no such type
     except (KeyError, NotImplementedError, RuntimeError):
         kind = f"{tensor.dtype}, {tensor.layout}, {tensor.device.type}".replace("torch.", "")
         raise DataError(

@@ -1,4 +1,4 @@
-"""``unrolled explain``: which n-grams made a network say what it said of one sentence."""
+"""``unrolled explain``: which n-grams made a network produce its output for one sentence."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-_BARE = "A bare network, instead of a run"
+_WEIGHTS = "A file of weights, instead of a run"
 _WHERE = "Files to write"
 _MANY, _NAMED = 12, 5
-"""Of more outputs than the first, so many are named: the highest."""
+"""Of more than _MANY outputs, only the _NAMED highest are listed."""
 
 
-def _to(help_text: str, *names: str) -> typer.models.OptionInfo:
+def _file_option(help_text: str, *names: str) -> typer.models.OptionInfo:
     return typer.Option(*names, help=help_text, rich_help_panel=_WHERE, show_default=False)
 
 
-def _bare(help_text: str) -> typer.models.OptionInfo:
-    return typer.Option(help=help_text, rich_help_panel=_BARE, show_default=False)
+def _weights_option(help_text: str) -> typer.models.OptionInfo:
+    return typer.Option(help=help_text, rich_help_panel=_WEIGHTS, show_default=False)
 
 
 def explain(
@@ -42,33 +42,33 @@ def explain(
         typer.Option(help="The class to explain: label or number.", show_default="the predicted one"),
     ] = None,
     against: Annotated[
-        str | None, typer.Option(help="Explain by how much it beats this class.", show_default=False)
+        str | None, typer.Option(help="Explain the difference to the logit of this class.", show_default=False)
     ] = None,
     at: Annotated[
         int | None,
         typer.Option(
-            help="Which word's tag, after which word, or which word of a translation: from 0.",
+            help="Position, from 0, of the word whose tag, next word or translation is explained.",
             show_default="the last; of a translation, unless its beginning is given, the first",
         ),
     ] = None,
     expansion: Annotated[
         str, typer.Option(help="path, operating, gates, zero, activation, taylor(K), mean(operating,path).")
     ] = "path",
-    top: Annotated[int, typer.Option(min=0, help="How many n-grams to list.")] = 10,
-    html: Annotated[Path | None, _to("The page, with all expansions side by side.")] = None,
-    png: Annotated[Path | None, _to("The triangle: .png, .svg or .pdf.")] = None,
-    json_file: Annotated[Path | None, _to("Every n-gram, and the ledger.", "--json")] = None,
-    weights: Annotated[Path | None, _bare("Its safetensors file.")] = None,
-    vocab: Annotated[Path | None, _bare("Its words: one a line, or a JSON list or map.")] = None,
-    unk: Annotated[str | None, _bare("Which of them stands for unknown ones.")] = None,
-    rnn: Annotated[str | None, _bare("Which recurrent network, by its prefix.")] = None,
-    embedding: Annotated[str | None, _bare("Which tensor is the embedding.")] = None,
-    head: Annotated[str | None, _bare("Which tensor is the head's matrix.")] = None,
-    nonlinearity: Annotated[str | None, _bare("tanh or relu, of an Elman network.")] = None,
+    top: Annotated[int, typer.Option(min=0, help="Number of n-grams to list.")] = 10,
+    html: Annotated[Path | None, _file_option("An HTML page with all expansions side by side.")] = None,
+    png: Annotated[Path | None, _file_option("The triangle of n-grams: .png, .svg or .pdf.")] = None,
+    json_file: Annotated[Path | None, _file_option("All n-grams and the ledger.", "--json")] = None,
+    weights: Annotated[Path | None, _weights_option("The safetensors file.")] = None,
+    vocab: Annotated[Path | None, _weights_option("Its vocabulary: one word a line, or a JSON list or map.")] = None,
+    unk: Annotated[str | None, _weights_option("The word for unknown words.")] = None,
+    rnn: Annotated[str | None, _weights_option("Prefix of the recurrent network's tensors.")] = None,
+    embedding: Annotated[str | None, _weights_option("Name of the embedding tensor.")] = None,
+    head: Annotated[str | None, _weights_option("Name of the head's weight matrix.")] = None,
+    nonlinearity: Annotated[str | None, _weights_option("tanh or relu, for an Elman network.")] = None,
 ) -> None:
-    """Show which n-grams made a network say what it said, and account for the whole logit.
+    """Explain which n-grams made a network produce its output; the parts add up to the logit.
 
-    A run of rank is asked with "question ||| sentence", one of translate with "sentence ||| beginning" or a sentence:
+    A run of rank takes "question ||| sentence"; one of translate takes a sentence or "sentence ||| beginning":
 
         unrolled explain runs/sst2-gru 'it is not a bad film'
         unrolled explain runs/wikiqa-gru 'where is lincoln ? ||| lincoln lies in nebraska .'
@@ -78,11 +78,11 @@ def explain(
     from unrolled.report.json_records import save_json
 
     hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
-    question = _open(words, weights, vocab, hints, at).ask(target, against)
-    explanation = question.explain(expansion)
-    _show(question, explanation, top)
+    chosen = _open(words, weights, vocab, hints, at).choose_target(target, against)
+    explanation = chosen.explain(expansion)
+    _print(chosen, explanation, top)
     if html is not None:
-        others, left_out = question.explain_otherwise(explanation.expansion)
+        others, left_out = chosen.explain_by_others(explanation.expansion)
         explanation.save_html(html, *others)
         typer.echo(f"page: {html}" + (f" (without {'; '.join(left_out)})" if left_out else ""))
     if png is not None:
@@ -90,7 +90,7 @@ def explain(
         typer.echo(f"figure: {png}")
     if json_file is not None:
         save_json(json_file, [explanation])
-        typer.echo(f"every n-gram: {json_file}")
+        typer.echo(f"all n-grams: {json_file}")
 
 
 def _open(
@@ -98,31 +98,33 @@ def _open(
 ) -> PreparedInput:
     if weights is not None:
         if vocab is None:
-            raise UsageError("--weights needs --vocab; expected the file of the network's words")
+            raise UsageError("--weights needs --vocab: the file of the network's words")
         if at is not None:
-            raise UsageError(f"--at is {at} beside --weights; expected none: a bare network reads out its last state")
+            raise UsageError(f"--at is {at}, but a file of weights has one output; leave out --at")
         return open_weights(WeightsOptions(weights, vocab, **hints), " ".join(words))
     given = [f"--{name}" for name, value in {"vocab": vocab, **hints}.items() if value is not None]
     if given:
-        raise UsageError(f"{given[0]} describes a bare network; expected --weights FILE beside it")
+        raise UsageError(f"{given[0]} describes a file of weights; give --weights FILE as well")
     if len(words) < 2:
-        raise UsageError(f"only {words[0]!r} came; expected a run folder and a sentence")
+        raise UsageError(f"missing argument: found only {words[0]!r}, expected a run folder and a sentence")
     case: PreparedInput = open_run(Path(words[0]), " ".join(words[1:]), at)
     return case
 
 
-def _show(question: ChosenTarget, explanation: Explanation, top: int) -> None:
+def _print(chosen: ChosenTarget, explanation: Explanation, top: int) -> None:
     from rich.console import Console
 
     from unrolled.report.formatting import signed, visible
     from unrolled.report.terminal import to_text
 
     console = Console()
-    logits = question.logits
+    logits = chosen.logits
     named = sorted(range(len(logits)), key=logits.__getitem__, reverse=True)[:_NAMED] if len(logits) > _MANY else None
-    said = "  ".join(f"{visible(question.case.name(k))} {signed(logits[k])}" for k in (named or range(len(logits))))
+    logits_line = "  ".join(
+        f"{visible(chosen.prepared.class_name(k))} {signed(logits[k])}" for k in (named or range(len(logits)))
+    )
     if named is not None:
-        said += f"  … and {len(logits) - len(named):,} lower"
-    typer.echo(f"the network says: {said}\n")
+        logits_line += f"  … and {len(logits) - len(named):,} lower"
+    typer.echo(f"logits: {logits_line}\n")
     colour = console.is_terminal and not console.no_color
     typer.echo(to_text(explanation, console.width, colour, top))

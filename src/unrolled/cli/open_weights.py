@@ -12,12 +12,12 @@ from unrolled.errors import UsageError
 __all__ = ["WeightsOptions", "mark_unknown", "note_unknown", "open_weights"]
 
 UNKNOWN_MARK = "‹unk›"
-"""Stands behind a word that the network does not know and reads as another."""
+"""Follows a word that the vocabulary lacks."""
 
 
 @dataclass(frozen=True)
 class WeightsOptions:
-    """What the command line says of a network that is only a file of weights."""
+    """The options of the command line that describe a file of weights."""
 
     weights: Path
     vocab: Path
@@ -29,25 +29,14 @@ class WeightsOptions:
 
 
 def open_weights(options: WeightsOptions, sentence: str) -> PreparedInput:
-    """Open a file of weights with a vocabulary beside it.
-
-    Args:
-        options: what the command line says of them.
-        sentence: tokens with spaces between them: how this network's text was cut nobody knows.
-
-    Returns:
-        The case.
-
-    Raises:
-        UsageError: when the sentence is empty.
-    """
+    """Build a classifier from a file of weights, and split the sentence at spaces."""
     import torch
 
     from unrolled.weights.from_state_dict import load_classifier
     from unrolled.weights.word_list import WordList
 
     words = WordList.load(options.vocab, options.unk)
-    network = load_classifier(
+    loaded = load_classifier(
         options.weights,
         words=len(words),
         rnn=options.rnn,
@@ -55,22 +44,18 @@ def open_weights(options: WeightsOptions, sentence: str) -> PreparedInput:
         head=options.head,
         nonlinearity=options.nonlinearity,
     )
-    tokens = _at_least_one(sentence.split())
+    tokens = sentence.split()
+    if not tokens:
+        raise UsageError("the sentence is empty; expected at least one word")
     unknown = words.unknown(tokens)
-    unused = (f"not used, as --head says: {', '.join(network.unused)}",) if network.unused else ()
+    unused = (f"not used, as --head says: {', '.join(loaded.unused)}",) if loaded.unused else ()
     return PreparedInput(
-        model=network.model,
+        model=loaded.model,
         inputs=(torch.tensor([words.encode(tokens)]),),
         tokens=mark_unknown(tokens, unknown),
         labels=(),
         notes=(*unused, *note_unknown(unknown, words.unknown_word)),
     )
-
-
-def _at_least_one(tokens: list[str]) -> list[str]:
-    if not tokens:
-        raise UsageError("the sentence is empty; expected at least one word")
-    return tokens
 
 
 def mark_unknown(tokens: Sequence[str], unknown: Collection[str]) -> tuple[str, ...]:
@@ -80,6 +65,4 @@ def mark_unknown(tokens: Sequence[str], unknown: Collection[str]) -> tuple[str, 
 
 def note_unknown(unknown: Sequence[str], unknown_word: str | None) -> tuple[str, ...]:
     """Write the note that lists unknown tokens; no note if there are none."""
-    if not unknown:
-        return ()
-    return (f"not in the vocabulary, read as {unknown_word}: {', '.join(unknown)}",)
+    return (f"not in the vocabulary, read as {unknown_word}: {', '.join(unknown)}",) if unknown else ()

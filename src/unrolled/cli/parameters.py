@@ -1,4 +1,4 @@
-"""``unrolled parameters``: how large a network may be for a number of parameters."""
+"""``unrolled parameters``: find the size of a network for a number of parameters."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["parameters"]
 
 def parameters(
     cell: Annotated[str, typer.Argument(help="A cell's name, such as lstm or mmlstm.")],
-    match: Annotated[str, typer.Option(help="How many parameters: 4.5M, 350k, 1_000_000.")],
-    input_size: Annotated[int, typer.Option("--input", help="The length of an input vector.")],
-    layers: Annotated[int, typer.Option(help="How many layers.")] = 1,
-    bidirectional: Annotated[bool, typer.Option("--bidirectional", help="Read both ways.")] = False,
+    match: Annotated[str, typer.Option(help="Number of parameters: 4.5M, 350k, 1_000_000.")],
+    input_size: Annotated[int, typer.Option("--input", help="Size of an input vector.")],
+    layers: Annotated[int, typer.Option(help="Number of layers.")] = 1,
+    bidirectional: Annotated[bool, typer.Option("--bidirectional", help="Bidirectional network.")] = False,
     vocabulary: Annotated[
-        int, typer.Option(help="Count the embedding of so many words and the softmax over them as well.")
+        int, typer.Option(help="Number of words whose embedding and softmax layer count as well.")
     ] = 0,
 ) -> None:
-    """Find the hidden size that comes nearest to a number of parameters."""
+    """Find the hidden size with the number of parameters nearest to a given one."""
     from unrolled.cells.parameter_budget import fit_parameters, read_count
 
     fit = fit_parameters(cell, read_count(match), input_size, layers, bidirectional, vocabulary)

@@ -1,1 +1,1 @@
-"""Models from files of weights: a state dict says which network wrote it."""
+"""Build models from files of weights."""

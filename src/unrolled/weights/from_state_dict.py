@@ -1,8 +1,7 @@
-"""A network out of its weights alone: embedding → recurrent network → last state → linear.
+"""Build a classifier from its weights alone: embedding, recurrent network, last state, linear.
 
-A file of tensors says nothing about the model they came from but their names and shapes. For this one
-architecture, the plainest classifier there is, that is enough: the recurrent network shows in torch's names,
-the embedding and the head in the sizes that must meet it. What is not certain is asked for, never guessed.
+A file of tensors contains only names and shapes. For this architecture they are enough: torch's names show the
+recurrent network, and the sizes show the embedding and the head. Where several tensors fit, the user must choose.
 """
 
 from __future__ import annotations
@@ -24,29 +23,18 @@ __all__ = ["LoadedClassifier", "load_classifier", "read_tensors"]
 
 @dataclass(frozen=True)
 class LoadedClassifier:
-    """What was made of a file of weights."""
+    """A classifier from a file of weights."""
 
     model: LastStateClassifier
-    """In evaluation mode. Of a bidirectional network it reads the forward net's state after the last token
-    beside the backward net's after the first, as ``h_n`` holds them."""
+    """In evaluation mode."""
     unused: tuple[str, ...]
-    """The names of the tensors that belong to none of its parts."""
+    """Names of the tensors that are no part of it."""
 
 
 def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Read a safetensors file and make sure that its numbers are numbers.
+    """Read a safetensors file whose numbers are all finite.
 
-    Args:
-        path: the file.
-
-    Returns:
-        Its tensors by name; the floating-point ones all become float32, or float64 if one of them is,
-        neither of which changes a value.
-
-    Raises:
-        FileError: when it cannot be read.
-        DataError: when it is no safetensors file, or is cut short.
-        NonFiniteError: when a tensor holds NaN or infinity.
+    All floating-point tensors become float32, or float64 if one of them is; neither changes a value.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
@@ -57,15 +45,15 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from error
     except (SafetensorError, KeyError) as error:
         raise DataError(
-            f"{path} is no safetensors file, or is cut short ({error}); "
-            "a checkpoint of torch.save becomes one by: unrolled convert model.pt model.safetensors"
+            f"{path} is no safetensors file, or is truncated ({error}); "
+            "convert a checkpoint of torch.save with: unrolled convert model.pt model.safetensors"
         ) from error
     floating = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
     dtype = torch.float64 if any(t.dtype == torch.float64 for t in floating.values()) else torch.float32
     for name, tensor in floating.items():
         tensors[name] = tensor.to(dtype)
         if not torch.isfinite(tensors[name]).all():
-            raise NonFiniteError(f"{path}: {name} holds NaN or infinity; expected numbers")
+            raise NonFiniteError(f"{path}: {name} holds NaN or infinity; expected finite numbers")
     return tensors
 
 
@@ -78,22 +66,11 @@ def load_classifier(
     head: str | None = None,
     nonlinearity: str | None = None,
 ) -> LoadedClassifier:
-    """Build a classifier out of a file of weights.
+    """Build a classifier from a safetensors file.
 
-    Args:
-        path: a safetensors file.
-        words: how many words the vocabulary has, which is how many rows the embedding must have.
-        rnn: the prefix of the recurrent network, if there are several.
-        embedding: the name of the embedding, if the shapes leave a choice.
-        head: the name of the head's matrix, if the shapes leave a choice.
-        nonlinearity: ``"tanh"`` or ``"relu"``, for an Elman network.
-
-    Returns:
-        The classifier, and the names of the tensors that it has no place for.
-
-    Raises:
-        DataError: when the file is no such network.
-        UsageError: when an argument is needed to settle what the tensors are, or names none of them.
+    ``words`` is the size of the vocabulary, which must be the number of rows of the embedding. The other arguments name
+    the prefix of the recurrent network, the embedding, the head's matrix, and the non-linearity of an Elman network;
+    they are needed only where the tensors leave a choice.
     """
     tensors = read_tensors(path)
     weights = RecurrentWeights.find(tensors, rnn)
@@ -108,15 +85,15 @@ def load_classifier(
     bias = rest.pop(_bias_name(name), None)
     if rest and head is None:
         raise UsageError(
-            f"beside embedding, recurrent network and head the file holds {describe(rest)}; a bare network "
-            f"is embedding → last state → linear. If these do not matter, say so with --head {name}"
+            f"the file also holds {describe(rest)}; expected only embedding, recurrent network and linear head. "
+            f"To ignore the others, give --head {name}"
         )
     readout = nn.Linear(state, len(matrix), bias=bias is not None, dtype=matrix.dtype)
     try:
         readout.load_state_dict({"weight": matrix} | ({} if bias is None else {"bias": bias}))
     except RuntimeError:
         raise DataError(
-            f"{_bias_name(name)} does not fit {name}: expected {len(matrix)} numbers, one a class"
+            f"{_bias_name(name)} does not fit {name}: expected {len(matrix)} numbers, one for each class"
         ) from None
     model = LastStateClassifier(nn.Embedding.from_pretrained(table), network, readout)
     return LoadedClassifier(model.eval(), tuple(rest))
@@ -162,5 +139,5 @@ def _chosen(tensors: Mapping[str, Tensor], key: str | None, flag: str) -> Mappin
 
 
 def _bias_name(matrix: str) -> str:
-    """Give the name that torch gives the bias beside a matrix: ``fc.weight``, ``fc.bias``."""
+    """Return torch's name of the bias beside a matrix: ``fc.weight``, ``fc.bias``."""
     return matrix.removesuffix("weight") + "bias"

@@ -1,8 +1,8 @@
-"""What a state dict says about the recurrent network that wrote it.
+"""Recognise a recurrent network by its state dict.
 
-torch stacks the gates along the rows, so that ``weight_hh_l0`` has one, three or four times as many rows as
-there are units: an Elman network, a GRU or an LSTM. Layers, directions, biases and the projection show in the
-names. Only the non-linearity of an Elman network leaves no trace.
+torch stacks the gates along the rows: for an Elman network, a GRU or an LSTM, ``weight_hh_l0`` has one, three or four
+times as many rows as there are units. The names show layers, directions, biases and the projection. Only the
+non-linearity of an Elman network cannot be seen.
 """
 
 from __future__ import annotations
@@ -27,25 +27,13 @@ class RecurrentWeights:
     """The tensors of one ``torch.nn.RNN``, ``GRU`` or ``LSTM``, and the sizes that follow from them."""
 
     prefix: str
-    """What stands before its names in the file: ``"encoder.rnn."``, or nothing."""
+    """Prefix of its names in the file: ``"encoder.rnn."``, or nothing."""
     tensors: Mapping[str, Tensor]
     """By torch's own names: ``"weight_ih_l0"``."""
 
     @classmethod
     def find(cls, tensors: Mapping[str, Tensor], prefix: str | None = None) -> RecurrentWeights:
-        """Find the recurrent network among all tensors of a file.
-
-        Args:
-            tensors: by name.
-            prefix: which one, if the file holds several: ``"encoder.rnn"``.
-
-        Returns:
-            Its tensors.
-
-        Raises:
-            DataError: when there is none.
-            UsageError: when there are several and ``prefix`` names none of them.
-        """
+        """Find the recurrent network among all tensors of a file; ``prefix`` names one if there are several."""
         found: dict[str, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             if match := _NAME.fullmatch(name):
@@ -66,22 +54,11 @@ class RecurrentWeights:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of its tensors in the file."""
+        """Names of its tensors in the file."""
         return frozenset(self.prefix + name for name in self.tensors)
 
     def build(self, nonlinearity: str | None = None) -> nn.RNNBase:
-        """Build the network and fill it.
-
-        Args:
-            nonlinearity: ``"tanh"`` or ``"relu"`` for an Elman network; to be left out for the others.
-
-        Returns:
-            The module, which reads (batch, time, input).
-
-        Raises:
-            DataError: when a tensor is missing, or has a shape that does not fit the others.
-            UsageError: when the non-linearity is unknown, missing, or of no use.
-        """
+        """Build the network, batch first, with its weights; ``nonlinearity`` only for an Elman network."""
         hidden = self._shape("weight_hr_l0" if "weight_hr_l0" in self.tensors else "weight_hh_l0")[1]
         rows = self._shape("weight_hh_l0")[0]
         kind = _KINDS.get(rows // hidden) if rows % hidden == 0 else None
@@ -126,17 +103,17 @@ class RecurrentWeights:
     def _check(self, expected: Mapping[str, Tensor]) -> None:
         for name in sorted({*expected, *self.tensors}):
             if name not in expected or name not in self.tensors:
-                word = "missing beside" if name in expected else "out of place beside"
+                word = "missing beside" if name in expected else "not expected beside"
                 raise DataError(f"{self.prefix}{name} is {word} {describe(self.tensors)}")
-            came, wanted = list(self.tensors[name].shape), list(expected[name].shape)
-            if came != wanted:
-                raise DataError(f"{self.prefix}{name} has shape {came}; expected {wanted}, as the others have it")
+            found, wanted = list(self.tensors[name].shape), list(expected[name].shape)
+            if found != wanted:
+                raise DataError(f"{self.prefix}{name} has shape {found}; expected {wanted}, to fit the others")
 
 
 def _checked(nonlinearity: str | None) -> str:
     if nonlinearity is None:
         raise UsageError(
-            "these weights are those of an Elman network, and they do not say its non-linearity; "
+            "the weights of an Elman network do not show its non-linearity; "
             "give --nonlinearity tanh or --nonlinearity relu"
         )
     if nonlinearity not in NONLINEARITIES:
@@ -145,15 +122,7 @@ def _checked(nonlinearity: str | None) -> str:
 
 
 def describe(tensors: Mapping[str, Tensor], most: int = 12) -> str:
-    """List tensors with their shapes on one line, for an error.
-
-    Args:
-        tensors: by name.
-        most: how many to name before counting the rest.
-
-    Returns:
-        For example ``"emb.weight [10, 4], rnn.weight_ih_l0 [12, 4]"``.
-    """
+    """List the first ``most`` tensors with their shapes on one line, for an error."""
     listed = [f"{name} {list(tensor.shape)}" for name, tensor in tensors.items()]
     more = f", and {len(listed) - most} more" if len(listed) > most else ""
     return (", ".join(listed[:most]) or "no tensors") + more

@@ -1,7 +1,6 @@
-"""The vocabulary of somebody else's network: one word a line, a JSON list, or a JSON map to indices.
+"""The vocabulary of a network from elsewhere: one word a line, a JSON list, or a JSON map to indices.
 
-Unlike :class:`~unrolled.lab.data.vocabulary.Vocabulary` it promises nothing about its first entries: padding and
-the unknown word are wherever their owner put them, if they are there at all.
+No word has a fixed place: padding and the unknown word may be anywhere, or missing.
 """
 
 from __future__ import annotations
@@ -17,34 +16,25 @@ from unrolled.errors import DataError, FileError, UsageError
 __all__ = ["UNKNOWN_WORDS", "WordList"]
 
 UNKNOWN_WORDS = ("<unk>", "[UNK]", "<UNK>", "UNK", "unk", "<oov>", "[OOV]", "<OOV>")
-"""What the unknown word is called, where nobody says."""
+"""Common names of the unknown word, tried in this order."""
 
 
 @dataclass(frozen=True)
 class WordList:
-    """The words of a network, with their indices."""
+    """The words of a network and their indices."""
 
     indices: Mapping[str, int]
     unknown_word: str | None = None
-    """The word that stands for every other one; None when the network has none."""
+    """The word for all words that are not in the list; None if there is none."""
 
     @classmethod
     def load(cls, path: Path, unknown_word: str | None = None) -> WordList:
         """Read a list of words.
 
         Args:
-            path: a text file with one word a line, whose line number (from 0) is its index; or a ``.json``
-                file with a list of words, or a map from words to indices.
-            unknown_word: the word that stands for every other one; the first of :data:`UNKNOWN_WORDS` that is
-                in the list when left out.
-
-        Returns:
-            The words.
-
-        Raises:
-            FileError: when the file cannot be read.
-            DataError: when it is empty, not UTF-8, no such list, or names a word or an index twice.
-            UsageError: when ``unknown_word`` is not in it.
+            path: A text file with one word a line, whose line number (from 0) is its index; or a ``.json`` file with a
+                list of words, or a map from words to indices.
+            unknown_word: The word for all others; by default the first of :data:`UNKNOWN_WORDS` in the list.
         """
         try:
             text = path.read_text(encoding="utf-8-sig")
@@ -63,21 +53,11 @@ class WordList:
         return 1 + max(self.indices.values())
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Look up tokens: as they are written or, where the list has them only so, in lower case.
-
-        Args:
-            tokens: the words of a text.
-
-        Returns:
-            Their indices; that of the unknown word for each that is not in the list.
-
-        Raises:
-            DataError: when a word is not in the list, and there is no unknown word.
-        """
+        """Return the indices of tokens: as written, else in lower case, else of the unknown word."""
         return [self._index(token) for token in tokens]
 
     def unknown(self, tokens: Iterable[str]) -> tuple[str, ...]:
-        """Name the tokens that are not in the list, each once, in order of appearance."""
+        """Return the tokens that are not in the list, each once, in order of appearance."""
         return tuple(dict.fromkeys(token for token in tokens if self._known(token) is None))
 
     def _known(self, token: str) -> int | None:
@@ -89,7 +69,7 @@ class WordList:
             return known
         if self.unknown_word is None:
             raise DataError(
-                f"the word {token!r} is not in the vocabulary, and no word stands for unknown ones; name one with --unk"
+                f"the word {token!r} is not in the vocabulary, which has no word for unknown words; name one with --unk"
             )
         return self.indices[self.unknown_word]
 

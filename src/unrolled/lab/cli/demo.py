@@ -34,7 +34,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs, the page and the figure.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Same seed, same networks.")] = 0,
 ) -> None:
-    """Train a GRU and an LSTM on sentences with negations, and open them: half a minute, no data needed."""
+    """Train a GRU and an LSTM on sentences with negations, and explain them: half a minute, no data needed."""
     from rich.console import Console
 
     from unrolled.lab.cli.polarity_table import table
@@ -96,12 +96,12 @@ def _open_sentence(run: Run, out: Path, console: Console) -> dict[str, Path]:
     from unrolled.lab.cli.open_run import open_run
     from unrolled.report.figure import save_figure
 
-    question = open_run(run, SENTENCE).ask("positive", against="negative")
-    explanation = question.explain("path")
+    chosen = open_run(run, SENTENCE).choose_target("positive", against="negative")
+    explanation = chosen.explain("path")
     colour = console.is_terminal and not console.no_color
     typer.echo(explanation.render(width=console.width, colour=colour), nl=False)
     written = {"page": out / "report.html"}
-    others, _ = question.explain_otherwise(explanation.expansion)
+    others, _ = chosen.explain_by_others(explanation.expansion)
     explanation.save_html(written["page"], *others)
     if find_spec("matplotlib") is not None:
         written["figure"] = out / "triangle.png"

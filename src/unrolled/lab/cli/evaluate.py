@@ -29,7 +29,7 @@ def evaluate(
         Path | None, typer.Option(help="Folder that holds the datasets; else the variable UNROLLED_DATA.")
     ] = None,
 ) -> None:
-    """Judge a trained model by all measures of its task.
+    """Evaluate a trained model by all metrics of its task.
 
     unrolled evaluate runs/sst2-gru --split dev
     unrolled evaluate runs/sst2-gru --data reviews.tsv

@@ -25,7 +25,7 @@ def generate(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same text.")] = 0,
 ) -> None:
-    """Write a text, word by word or character by character, as a trained language model would go on."""
+    """Generate text with a trained language model, word by word or character by character."""
     import sys
     from itertools import chain, islice
     from typing import cast

@@ -86,7 +86,7 @@ def reproduce(
         Path | None, typer.Option(help="Folder of the datasets; by default the variable UNROLLED_DATA.")
     ] = None,
 ) -> None:
-    """Run tables and figures of the papers, and print ours beside theirs.
+    """Reproduce tables and figures of the papers, and print our results beside the published ones.
 
     Each result is stored as soon as its trial ends. Stop at any time and run the command again to continue.
 

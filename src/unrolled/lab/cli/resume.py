@@ -19,7 +19,7 @@ def resume(
         Path | None, typer.Option(help="Folder that holds the datasets; else the variable UNROLLED_DATA.")
     ] = None,
 ) -> None:
-    """Go on from the last checkpoint; on the same machine the end is the same to the last bit."""
+    """Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit."""
     from rich.console import Console
 
     from unrolled.lab.training.engine import resume as go_on

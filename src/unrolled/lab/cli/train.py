@@ -47,7 +47,7 @@ app = typer.Typer(cls=_Tasks, no_args_is_help=True, add_completion=False)
 
 @app.callback()
 def _group() -> None:
-    """Train a network for a task and keep it in a run folder; `unrolled train TASK --help` lists its settings."""
+    """Train a network for a task and save it in a run folder; `unrolled train TASK --help` lists the settings."""
 
 
 class _Plan(NamedTuple):

@@ -30,7 +30,7 @@ def translate(
         int, typer.Option(min=1, help="Beginnings kept side by side; 1 takes the likeliest word every time.")
     ] = 5,
 ) -> None:
-    """Translate a sentence, or a file a line at a time, as a trained translator would."""
+    """Translate a sentence, or each line of standard input, with a trained model."""
     from unrolled.lab.tasks.translate import Translate
     from unrolled.lab.training.run_folder import load_run
 
