@@ -148,8 +148,13 @@ GROUPS = {"positive": [3.0, 1.0], "negative": [-1.0, 1.0, 2.0]}
 
 
 def test_pairs_in_order_are_counted_and_a_tie_is_half_a_one():
-    assert ngrams.above(GROUPS) == pytest.approx((3 + 1 + 0.5) / 6)
-    assert ngrams.above({"positive": GROUPS["negative"], "negative": GROUPS["positive"]}) == pytest.approx(1.5 / 6)
+    experiment = ngrams.NgramScores()
+    swapped = {"positive": GROUPS["negative"], "negative": GROUPS["positive"]}
+    scores = {"activation": [GROUPS] * 4, "path": [swapped] * 4}
+    (table,) = experiment.report([made(experiment.trials("smoke")[0], scores=scores)], "smoke").tables
+    place = table.columns.index("AUC, %")
+    assert table.rows[0][place].ours == pytest.approx([(3 + 1 + 0.5) / 6])
+    assert table.rows[4][place].ours == pytest.approx([1.5 / 6])
 
 
 def test_the_share_of_right_signs_is_counted_by_length():
@@ -204,18 +209,18 @@ def test_both_directions_together_make_the_logit_and_each_reads_its_own_way(enco
     with torch.no_grad():
         logits, bias = run.model(tokens)[0], run.model.head.bias.detach()
     expected = float(logits[1] - logits[0] - bias[1] + bias[0])
-    exact, approximate = (bidirectional.both_ways(run, phrase, name) for name in ("path", "activation"))
+    exact, approximate = (bidirectional.direction_scores(run, phrase, name) for name in ("path", "activation"))
     assert float(exact[0, -1].sum() + exact[1, 0].sum()) == pytest.approx(expected, abs=1e-5)
     assert float(approximate[0, -1].sum() + approximate[1, 0].sum()) != pytest.approx(expected, abs=1e-5)
     assert torch.equal(exact[0].triu(1), torch.zeros(5, 5))
     assert torch.equal(exact[1].tril(-1), torch.zeros(5, 5))
-    changed = bidirectional.both_ways(run, [*phrase[:-1], "bad"], "activation")
+    changed = bidirectional.direction_scores(run, [*phrase[:-1], "bad"], "activation")
     assert torch.equal(changed[0, :4, :4], approximate[0, :4, :4])  # what is read before it knows nothing of it
     assert not torch.allclose(changed[1, 0, 4], approximate[1, 0, 4])
 
 
 def test_the_sign_of_what_the_caption_speaks_of_is_held_against_it():
-    experiment = bidirectional.BothDirections()
+    experiment = bidirectional.Bidirectional()
     trial = experiment.trials("cpu")[0]
     scores = torch.zeros(2, 5, 5)
     for direction, end, start, sign in bidirectional.CLAIMS:

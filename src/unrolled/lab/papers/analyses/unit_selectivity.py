@@ -1,4 +1,4 @@
-"""How well single units of a network detect a property of the text: correlation, and area under the ROC curve.
+"""The correlation of single units of a network with a property of the text.
 
 Source:
     Karpathy, Johnson and Fei-Fei (2015), arXiv:1506.02078, section 4.2, which finds such units by eye.
@@ -16,7 +16,7 @@ from unrolled.decomposition.open_network import build_cells
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.language_model import LanguageModel
 
-__all__ = ["area_under_curve", "correlations", "unit_values"]
+__all__ = ["correlations", "unit_values"]
 
 
 @torch.no_grad()
@@ -48,21 +48,3 @@ def correlations(units: Tensor, property_: Tensor) -> Tensor:
     with warnings.catch_warnings(action="ignore", category=DegenerateDataWarning):  # of a constant unit
         found = [pearsonr(unit.double().numpy(), target).statistic for unit in units.T]
     return torch.from_numpy(np.nan_to_num(np.array(found, dtype=np.float64)))
-
-
-def area_under_curve(values: Tensor, truth: Tensor) -> float | None:
-    r"""Compute the area under the ROC curve, of ``values`` for the property ``truth``, both of shape (places,).
-
-    .. math:: \mathrm{AUC} = P(v^+ > v^-) + \tfrac12 P(v^+ = v^-)
-
-    Returns None where the property holds everywhere or nowhere.
-
-    Example:
-        >>> area_under_curve(torch.tensor([0.1, 0.7, 0.7]), torch.tensor([False, True, False]))
-        0.75
-    """
-    from sklearn.metrics import roc_auc_score  # type: ignore[import-untyped]  # no stubs
-
-    if truth.all() or not truth.any():
-        return None
-    return float(roc_auc_score(truth.numpy(), values.numpy()))

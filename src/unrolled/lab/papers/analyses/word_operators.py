@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.affine_sequence import AffineSequence
+from unrolled.lab.papers.analyses.roc import area_under_curve
 from unrolled.linalg.workspace import Workspace
 
 __all__ = ["SIDES", "Occurrences", "RankedWords", "Slope", "WordSlope", "fit_slope", "neighbour_readouts"]
@@ -158,9 +159,4 @@ class RankedWords(NamedTuple):
 
     def area_under_curve(self, chosen: Set[str]) -> float | None:
         """Compute how often the slope of a chosen word is below that of another; None without words of both kinds."""
-        from sklearn.metrics import roc_auc_score  # type: ignore[import-untyped]  # no stubs
-
-        is_chosen = [each.word in chosen for each in self.words]
-        if all(is_chosen) or not any(is_chosen):
-            return None
-        return float(roc_auc_score(is_chosen, [-each.slope for each in self.words]))
+        return area_under_curve([-each.slope for each in self.words], [each.word in chosen for each in self.words])

@@ -30,8 +30,9 @@ from unrolled.lab.data.datasets.charlm import PythonSource
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.language_model import LanguageModel
+from unrolled.lab.papers.analyses.roc import area_under_curve
 from unrolled.lab.papers.analyses.text_properties import PROSE, PYTHON, prose_properties, python_properties
-from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve, correlations, unit_values
+from unrolled.lab.papers.analyses.unit_selectivity import correlations, unit_values
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
@@ -166,7 +167,11 @@ class TellingCells(Experiment):
             strongest = torch.maximum(strongest, on_test.abs())
             unit = int(on_dev.abs().argmax())
             sign = -1.0 if on_dev[unit] < 0 else 1.0
-            area = area_under_curve(sign * test.units[:, unit], test.facts[name] > 0) if _BINARY in name else None
+            area = (
+                area_under_curve((sign * test.units[:, unit]).tolist(), (test.facts[name] > 0).tolist())
+                if _BINARY in name
+                else None
+            )
             found[name] = {
                 "unit": _name(unit, chosen),
                 "chosen": sign * float(on_dev[unit]),

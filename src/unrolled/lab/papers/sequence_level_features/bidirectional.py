@@ -1,8 +1,8 @@
-"""What a bidirectional GRU and LSTM read out of a phrase, from the left and from the right: figure 4.
+"""Scores of the n-grams of a phrase in a bidirectional GRU and LSTM, in both reading directions: figure 4.
 
-Every token and every sequence of the paper's phrase is scored in both directions, with its first-order approximation
-and exactly. A sequence that is read backward ends at its first word. The networks are those of
-``analyses.labelled_phrases``.
+Every token and every sequence of the paper's phrase is scored in both directions, by the first-order approximation and
+by an exact expansion. A sequence that is read backward ends at its first word. The networks are those of
+``sentiment_networks.learn_phrases``.
 
 Source:
     Sun and Lu, Sequence-level features (2020), section 5.1.3, figure 4.
@@ -23,6 +23,7 @@ from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.polarity import polarity_weight
 from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trials
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures
 from unrolled.lab.tasks.classify import Classify
@@ -32,12 +33,12 @@ from unrolled.report.colour import colour, colour_map, text_colour
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "BothDirections", "both_ways"]
+__all__ = ["CLAIMS", "Bidirectional", "direction_scores"]
 
 PHRASE = ("freedom", "to", "feel", "contradictory", "things")
-"""The paper's, in its caption of figure 4."""
+"""The phrase of figure 4."""
 CLAIMS = (("forward", 4, 3, -1), ("forward", 4, 0, 1), ("backward", 0, 1, 1), ("backward", 0, 0, 1))
-"""Of what the caption says: direction, the word that is read last, the one that is read first, the score's sign."""
+"""Statements of the caption: direction, the word read last, the word read first, and the sign of the score."""
 
 _DIRECTIONS = ("forward", "backward")
 _ENCODERS = ("gru", "lstm")
@@ -45,12 +46,12 @@ _EXPANSIONS = {"activation": "approximation", "path": "exact"}
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 5}
 
 
-class BothDirections(Experiment):
-    """A network a trial, opened in both directions."""
+class Bidirectional(Experiment):
+    """A trial is one network."""
 
     name = "sequence-level-features/bidirectional"
-    title = "A phrase read from both ends"
-    source = "Sun and Lu, Sequence-level features (2020), figure 4; no figures in numbers"
+    title = "Scores of a phrase in both reading directions"
+    source = "Sun and Lu, Sequence-level features (2020), figure 4; it has no numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks, seed by seed; a seed draws phrases and weights."""
@@ -59,11 +60,11 @@ class BothDirections(Experiment):
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
         """Train, and score all sequences of the phrase."""
         run = learn_phrases(trial, bench, bidirectional=True)
-        scores = {expansion: both_ways(run, PHRASE, expansion).tolist() for expansion in _EXPANSIONS}
+        scores = {expansion: direction_scores(run, PHRASE, expansion).tolist() for expansion in _EXPANSIONS}
         return {**figures(run), "scores": scores}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Lay the scores of which the paper speaks beside the signs that it finds, and draw all of them."""
+        """Compare the scores that the paper mentions with the signs that it finds, and draw all scores."""
         rows: list[Sequence[str | Number]] = []
         for claim in CLAIMS:
             cells = [
@@ -72,7 +73,7 @@ class BothDirections(Experiment):
                 if (chosen := where(results, encoder=encoder))
                 for expansion in _EXPANSIONS
             ]
-            rows.append((*_told(claim), *cells))
+            rows.append((*_read_and_sign(claim), *cells))
         columns = [
             f"{encoder.upper()}, {name}"
             for encoder in _ENCODERS
@@ -88,21 +89,15 @@ class BothDirections(Experiment):
 
 
 @torch.no_grad()
-def both_ways(run: Run, phrase: Sequence[str], expansion: str) -> Tensor:
-    """Score every n-gram of a phrase in both directions.
+def direction_scores(run: Run, phrase: Sequence[str], expansion: str) -> Tensor:
+    """Score every n-gram of a phrase in both directions of a bidirectional classifier that reads its last states.
 
-    Args:
-        run: a bidirectional classifier that reads its last states.
-        phrase: its words.
-        expansion: how the network is opened.
-
-    Returns:
-        Shape (directions, end, start), forward first; zero where a sequence would end before it starts.
+    The result has the shape (directions, end, start), forward first; it is zero where the direction has no such n-gram.
     """
     model, task = cast("Classifier", run.model), cast("Classify", run.task)
     vectors = model.embedding(torch.tensor([task.vocabulary.encode(phrase)]))
     opened = decompose(cast("Network", model.encoder), vectors, expansion=expansion)
-    halves = polarity_weight(run).chunk(len(_DIRECTIONS))  # the last states stand side by side
+    halves = polarity_weight(run).chunk(len(_DIRECTIONS))  # the last states of both directions are concatenated
     return torch.stack([opened.scores(half, way)[0, :, :, 0] for way, half in enumerate(halves)])
 
 
@@ -114,7 +109,7 @@ def _score(result: Result, expansion: str, claim: Claim) -> float:
     return float(result["scores"][expansion][_DIRECTIONS.index(direction)][end][start])
 
 
-def _told(claim: Claim) -> tuple[str, str]:
+def _read_and_sign(claim: Claim) -> tuple[str, str]:
     """Give the words in the order in which they are read, and the sign."""
     direction, end, start, sign = claim
     words = PHRASE[start : end + 1] if end >= start else PHRASE[start : None if end == 0 else end - 1 : -1]
@@ -122,8 +117,6 @@ def _told(claim: Claim) -> tuple[str, str]:
 
 
 def _draw(results: Sequence[Result], expansion: str) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import grid
-
     found = [chosen[0] for encoder in _ENCODERS if (chosen := where(results, encoder=encoder))]
     figure, panels = grid(len(found), len(_DIRECTIONS), width=4.2, height=3.4)
     for row, result in enumerate(found):

@@ -1,8 +1,8 @@
 """Negation and double negation of adjectives: table 1, figures 1 and 2.
 
-A GRU and an LSTM learn the negation corpus, once as it is and once without its double negations. The score of a phrase
-such as "not not charming" is wᵀ v of the n-gram that is the whole of it. It is taken with the paper's first-order
-approximation, and with an exact expansion, whose n-grams add up to the network's own state.
+A GRU and an LSTM learn the negation corpus, with and without its double negations. The score of a phrase such as
+"not not charming" is wᵀ v of the n-gram that is the whole phrase. It is computed with the paper's first-order
+approximation and with an exact expansion, whose n-grams add up to the network's own state.
 
 Source:
     Sun and Lu, Sequence-level features (2020), section 5.1.2, table 1, figures 1 and 2, appendix A.2.
@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING, Any, cast
 from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, NegationReviews
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores, triangle_scores
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
+from unrolled.lab.papers.framework.averages import average
+from unrolled.lab.papers.framework.box_plots import draw_box_pairs
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, grid, legend_below
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures
 
@@ -52,7 +55,7 @@ _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 10}
 
 
 class NegationScores(Experiment):
-    """A network a trial, opened in two ways."""
+    """A trial is one network."""
 
     name = "sequence-level-features/negation"
     title = "Negation and double negation: scores of adjectives"
@@ -91,14 +94,14 @@ class NegationScores(Experiment):
         own = context_scores(run, phrases)
         gaps = {name: (context_scores(run, phrases, name) - own).abs().mean().item() for name in _EXPANSIONS}
         doubled = [each for each in NegationReviews(seed=seed).read().test if each.tokens[-3:-1] == ("not", "not")]
-        told = context_scores(run, [" ".join(each.tokens) for each in doubled])
+        scored = context_scores(run, [" ".join(each.tokens) for each in doubled])
         bias = cast("nn.Linear", run.model.head).bias.detach()
-        positive = (told + bias[1] - bias[0] > 0).tolist()
-        right = fmean(told == (each.label == 1) for told, each in zip(positive, doubled, strict=True))
+        positive = (scored + bias[1] - bias[0] > 0).tolist()
+        right = fmean(found == (each.label == 1) for found, each in zip(positive, doubled, strict=True))
         return {**figures(run), "scores": scores, "bars": bars, "gap": gaps, "right_doubled": right}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Tabulate scores, say whether signs turn with every "not", and draw both figures."""
+        """Tabulate the scores, count how often every "not" reverses the sign, and draw both figures."""
         drawn: dict[str, Callable[[], Figure]] = {
             f"sequence-level-features-figure1-{encoder}": partial(_draw_boxes, results, encoder)
             for encoder in PUBLISHED
@@ -111,19 +114,12 @@ class NegationScores(Experiment):
 
 
 def alternating(scores: Sequence[Sequence[float]]) -> int:
-    """Count the adjectives whose score changes its sign with each "not".
-
-    Args:
-        scores: of the adjectives alone, after one "not" and after two.
-
-    Returns:
-        How many.
-    """
+    """Count the adjectives whose score changes its sign with each "not", from scores alone, after one and after two."""
     return sum(alone * once < 0 and once * twice < 0 for alone, once, twice in zip(*scores, strict=True))
 
 
 def _scores(results: Sequence[Result]) -> Table:
-    """Lay the scores of the first seed out as table 1 does."""
+    """Tabulate the scores of the first seed as table 1 does."""
     rows: list[Sequence[str | Number]] = []
     found = {
         encoder: chosen[0] for encoder in PUBLISHED if (chosen := where(results, encoder=encoder, double_negation=True))
@@ -146,68 +142,47 @@ def _signs(results: Sequence[Result]) -> Table:
     rows: list[Sequence[str | Number]] = []
     for encoder, double in product(PUBLISHED, (True, False)):
         if chosen := where(results, encoder=encoder, double_negation=double):
-            counts = [Number([_turned(result, name) for result in chosen], digits=1) for name in _EXPANSIONS]
+            counts = [Number([_alternating(result, name) for result in chosen], digits=1) for name in _EXPANSIONS]
             gaps = [Number([result["gap"][name] for result in chosen]) for name in _EXPANSIONS]
-            shares = (
-                Number([float(result[name]) for result in chosen], digits=1, percent=True)
-                for name in ("test_accuracy", "right_doubled")
-            )
+            shares = (average(chosen, name, digits=1, percent=True) for name in ("test_accuracy", "right_doubled"))
             rows.append((f"{encoder.upper()}, {'with' if double else 'without'}", *counts, *gaps, *shares))
     names = tuple(_EXPANSIONS.values())
     columns = (
         "trained with double negations",
-        *(f"signs turn, {name}" for name in names),
-        *(f"missed, {name}" for name in names),
-        "test, %",
-        "double negations, %",
+        *(f"sign reverses, {name}" for name in names),
+        *(f"error, {name}" for name in names),
+        "test accuracy, %",
+        "accuracy on double negations, %",
     )
     title = (
-        f"Adjectives, of {total}, whose score turns with each not; how much of a double negation's score the n-grams "
-        "miss; sentences classified rightly"
+        f"Adjectives, of {total}, whose score changes its sign with each not; mean error of the sum of n-grams of "
+        "double negations; accuracy"
     )
     return Table(title, columns, rows)
 
 
-def _turned(result: Result, expansion: str) -> int:
+def _alternating(result: Result, expansion: str) -> int:
     return sum(alternating(scores) for scores in result["scores"][expansion].values())
 
 
 def _draw_boxes(results: Sequence[Result], encoder: str) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, grid
-
     trained = [
         chosen[0] for double in (True, False) if (chosen := where(results, encoder=encoder, double_negation=double))
     ]
     figure, panels = grid(len(trained), len(_ADJECTIVES), width=4.0, height=2.8)
-    drawn: list[Any] = []
+    boxes: list[Any] = []
     for panel, (result, polarity) in zip(panels, product(trained, _ADJECTIVES), strict=True):
-        drawn = []
-        for number, expansion in enumerate(_EXPANSIONS):
-            colour = COLOURS[number]
-            places = [kind + 0.36 * number - 0.18 for kind in range(len(_BEFORE))]
-            boxes = panel.boxplot(
-                result["scores"][expansion][polarity],
-                positions=places,
-                widths=0.3,
-                patch_artist=True,
-                boxprops={"facecolor": colour, "alpha": 0.35, "edgecolor": colour, "hatch": ("", "///")[number]},
-                medianprops={"color": "black"},
-                flierprops={"markersize": 3},
-            )
-            drawn.append(boxes["boxes"][0])
+        boxes = draw_box_pairs(panel, [dict(enumerate(result["scores"][name][polarity])) for name in _EXPANSIONS])
         doubled = result.trial.settings["double_negation"]
-        panel.axhline(0, color="#888888", linewidth=1)
         panel.set_xticks(range(len(_BEFORE)), list(_BEFORE))
         panel.set_title(f"{polarity}, trained {'with' if doubled else 'without'} double negations")
     for panel in panels[:: len(_ADJECTIVES)]:
         panel.set_ylabel(f"polarity score, {encoder.upper()}")
-    figure.legend(drawn, list(_EXPANSIONS.values()), loc="outside lower center", ncols=len(_EXPANSIONS))
+    figure.legend(boxes, list(_EXPANSIONS.values()), loc="outside lower center", ncols=len(_EXPANSIONS))
     return figure
 
 
 def _draw_bars(results: Sequence[Result]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import grid, legend_below
-
     found = [chosen[0] for encoder in PUBLISHED if (chosen := where(results, encoder=encoder, double_negation=True))]
     figure, panels = grid(1, len(found), width=4.6, height=3.2)
     for panel, result in zip(panels, found, strict=True):
@@ -218,8 +193,6 @@ def _draw_bars(results: Sequence[Result]) -> Figure:
 
 
 def _draw_sentence(panel: Axes, result: Result) -> None:
-    from unrolled.lab.papers.framework.figure_style import COLOURS
-
     words = _SENTENCE.split()
     for number, (expansion, name) in enumerate(_EXPANSIONS.items()):
         places = [start - 0.4 * number + 0.2 for start in range(len(words))]

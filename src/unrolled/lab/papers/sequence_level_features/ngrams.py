@@ -1,10 +1,10 @@
 """Scores of n-grams of orders 1 to 4 that are strongly associated with a label: figures 3 and 5.
 
-A score is wᵀ v of the n-gram read alone, from a GRU (and an LSTM besides) that learned SST or the negation corpus. The
-paper's claim is that the shorter an n-gram, the better its score tells the label. It shows figures; ours are told in
-numbers as well: how often the score has the label's sign, and how often that of a positive n-gram is above that of a
-negative one. In the negation corpus no adjective alone, nor with one "not", tells the label, as it occurs negated
-and doubly negated just as often. SST's networks learn without GloVe's vectors, three passes at scale cpu.
+A score is wᵀ v of the n-gram read alone, from a GRU (and also an LSTM) that learned SST or the negation corpus. The
+paper's claim: the shorter an n-gram, the better its score predicts the label. It shows figures only. The table states
+two numbers: how often the score has the label's sign, and how often a positive n-gram scores higher than a negative
+one. In the negation corpus, neither an adjective alone nor one with a single "not" predicts the label, because it is
+as often negated or doubly negated. SST's networks start without GloVe's vectors and train for 3 epochs at scale cpu.
 
 Source:
     Sun and Lu, Sequence-level features (2020), section 5.1.2, figures 3 and 5.
@@ -21,9 +21,12 @@ from typing import TYPE_CHECKING, Any
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.papers.analyses.associated_ngrams import associated_ngrams
 from unrolled.lab.papers.analyses.polarity import ngram_scores
+from unrolled.lab.papers.analyses.roc import area_under_curve
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
+from unrolled.lab.papers.framework.box_plots import draw_box_pairs
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import learn_once
 from unrolled.lab.training.run_folder import Run
@@ -31,25 +34,25 @@ from unrolled.lab.training.run_folder import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["NgramScores", "above"]
+__all__ = ["NgramScores"]
 
 _ORDERS = (1, 2, 3, 4)
-_ENCODERS = ("gru", "lstm")  # the paper shows the GRU alone
+_ENCODERS = ("gru", "lstm")  # the paper shows the GRU only
 _CORPORA = {"sst2": "SST", "negation": "synthetic"}
 _EXPANSIONS = {"activation": "approximation", "path": "exact"}
 _LABELS = ("positive", "negative")
-# The paper does not say: what a strong association is, and how many n-grams are shown.
+# The paper does not define a strong association, nor state how many n-grams it shows.
 _CHOICE = {"least": 3, "share": 0.9, "most": 200}
 _EPOCHS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 10}
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 5}
 
 
 class NgramScores(Experiment):
-    """A network a trial."""
+    """A trial is one network."""
 
     name = "sequence-level-features/ngrams"
-    title = "Scores of n-grams that tell a label, by their order"
-    source = "Sun and Lu, Sequence-level features (2020), figures 3 and 5; no figures in numbers"
+    title = "Scores of n-grams that are associated with a label, by their order"
+    source = "Sun and Lu, Sequence-level features (2020), figures 3 and 5; they have no numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks seed by seed, the GRU's first."""
@@ -79,7 +82,7 @@ class NgramScores(Experiment):
         return {"scores": scores, "test_accuracy": float(run.metrics["test_accuracy"])}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Tabulate how well scores tell labels, and draw them."""
+        """Tabulate how well scores predict labels, and draw them."""
         rows: list[Sequence[str | Number]] = []
         for title, mine in _by_network(results):
             for expansion, name in _EXPANSIONS.items():
@@ -88,17 +91,17 @@ class NgramScores(Experiment):
                         counts = (Number([len(groups[label]) for groups in found], digits=0) for label in _LABELS)
                         shares = (
                             Number([share(groups) for groups in found], digits=1, percent=True)
-                            for share in (_signs, above)
+                            for share in (_correct_signs, _auc)
                         )
                         means = (Number([fmean(groups[label]) for groups in found]) for label in _LABELS)
                         rows.append((f"{title}, {name}", str(order), *counts, *shares, *means))
         columns = (
-            "network, expansion", "n", "positive", "negative", "right sign, %", "in order, %", "mean, positive",
+            "network, expansion", "n", "positive", "negative", "correct sign, %", "AUC, %", "mean, positive",
             "mean, negative",
         )  # fmt: skip
         title = (
             f"N-grams that end at least {_CHOICE['least']} training texts, {100 * _CHOICE['share']:.0f}% of them of "
-            "one label; in order: a positive one above a negative one (chance 50)"
+            "one label; AUC: how often a positive one scores higher than a negative one (chance 50)"
         )
         drawn = {
             f"sequence-level-features-ngrams-{corpus}-{encoder}": partial(_draw, mine[0], _title(encoder, corpus))
@@ -108,17 +111,10 @@ class NgramScores(Experiment):
         return Report([Table(title, columns, rows)], drawn)
 
 
-def above(groups: Mapping[str, Sequence[float]]) -> float:
-    """Tell how often a positive n-gram's score is above a negative one's.
-
-    Args:
-        groups: scores of both, none of them empty.
-
-    Returns:
-        The share of pairs; a tie is half a one.
-    """
-    pairs = [(one > other) + 0.5 * (one == other) for one in groups["positive"] for other in groups["negative"]]
-    return fmean(pairs)
+def _auc(groups: Mapping[str, Sequence[float]]) -> float:
+    positive, negative = (groups[label] for label in _LABELS)
+    labels = [True] * len(positive) + [False] * len(negative)
+    return area_under_curve([*positive, *negative], labels) or 0.0
 
 
 def _train(chosen: Mapping[str, Any], bench: Bench) -> tuple[Classification, Run]:
@@ -131,7 +127,7 @@ def _train(chosen: Mapping[str, Any], bench: Bench) -> tuple[Classification, Run
     return corpus, learn_once(bench, "classify", corpus, {"encoder": chosen["encoder"]}, training)
 
 
-def _signs(groups: Mapping[str, Sequence[float]]) -> float:
+def _correct_signs(groups: Mapping[str, Sequence[float]]) -> float:
     right = [score > 0 for score in groups["positive"]] + [score < 0 for score in groups["negative"]]
     return fmean(right)
 
@@ -147,38 +143,21 @@ def _by_network(results: Sequence[Result]) -> Iterator[tuple[str, Sequence[Resul
 
 
 def _groups(mine: Sequence[Result], expansion: str, order: int) -> list[Mapping[str, Sequence[float]]]:
-    """Give the scores of both labels, seed by seed, of the seeds that have n-grams of this order for both."""
+    """Give the scores by label for every seed that has n-grams of this order for both labels."""
     found = (result["scores"][expansion][_ORDERS.index(order)] for result in mine)
     return [groups for groups in found if all(groups.values())]
 
 
 def _draw(result: Result, title: str) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, grid
-
     figure, panels = grid(1, len(_EXPANSIONS), width=4.4)
     labels: dict[str, Any] = {}
     for panel, (expansion, name) in zip(panels, _EXPANSIONS.items(), strict=True):
-        for number, label in enumerate(_LABELS):
-            colour = COLOURS[number]
-            groups = {
-                order: scores[label]
-                for order, scores in zip(_ORDERS, result["scores"][expansion], strict=True)
-                if scores[label]
-            }
-            boxes = panel.boxplot(
-                list(groups.values()),
-                positions=[order + 0.36 * number - 0.18 for order in groups],
-                widths=0.3,
-                patch_artist=True,
-                boxprops={"facecolor": colour, "alpha": 0.35, "edgecolor": colour, "hatch": ("", "///")[number]},
-                medianprops={"color": "black"},
-                flierprops={"markersize": 2, "markeredgecolor": colour},
-            )
-            labels[label] = (boxes["boxes"] or [None])[0]
-        panel.axhline(0, color="#888888", linewidth=1)
+        by_order = dict(zip(_ORDERS, result["scores"][expansion], strict=True))
+        pair = [{order: found[label] for order, found in by_order.items() if found[label]} for label in _LABELS]
+        labels = dict(zip((f"{label} n-grams" for label in _LABELS), draw_box_pairs(panel, pair), strict=True))
         panel.set_xticks(_ORDERS, [str(order) for order in _ORDERS])
-        panel.set(title=f"{title}, {name}", xlabel="order of the n-gram, words", xlim=(0.5, 4.5))
+        panel.set(title=f"{title}, {name}", xlabel="words in the n-gram", xlim=(0.5, 4.5))
     panels[0].set_ylabel("polarity score")
-    shown = {f"{label} n-grams": box for label, box in labels.items() if box}
+    shown = {label: box for label, box in labels.items() if box}
     figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=2)
     return figure
