@@ -9,9 +9,9 @@ import torch
 
 from unrolled.errors import UsageError
 from unrolled.lab.papers.cs224d_notes_4.clipping_surface import ClippingSurface, error
-from unrolled.lab.papers.cs224d_notes_4.deep import DeepBothWays
+from unrolled.lab.papers.cs224d_notes_4.deep import DeepBidirectional
 from unrolled.lab.papers.cs224d_notes_4.gradients import Gradients
-from unrolled.lab.papers.cs224d_notes_4.language import LanguageModels, different_grams
+from unrolled.lab.papers.cs224d_notes_4.language import LanguageModels, distinct_ngrams
 from unrolled.lab.papers.cs224d_notes_4.translation import FiveExtensions
 from unrolled.lab.papers.framework.experiment import Bench, Trial
 from unrolled.lab.tasks.translate import TranslateSettings
@@ -74,11 +74,11 @@ def test_a_training_that_diverges_is_a_result_and_no_failure(tmp_path):
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_different_grams_are_those_of_the_running_text(order):
+def test_distinct_ngrams_are_those_of_the_running_text(order):
     lines = [["a", "b", "a"], ["b"], ["a", "b", "c"]]
     text = ["a", "b", "a", "b", "a", "b", "c"]
     found = [len({tuple(text[at : at + k]) for at in range(len(text) - k + 1)}) for k in range(1, order + 1)]
-    assert different_grams(lines, order) == found
+    assert distinct_ngrams(lines, order) == found
 
 
 def language(tmp_path, told, **changes):
@@ -108,10 +108,10 @@ def test_what_a_network_keeps_grows_with_different_words_alone(tmp_path):
 
 
 def test_one_way_of_as_many_parameters_is_as_large_as_both_ways(tmp_path):
-    trials = {trial.label: trial for trial in DeepBothWays().trials("smoke")}
+    trials = {trial.label: trial for trial in DeepBidirectional().trials("smoke")}
     bench = Bench(tmp_path, None, tmp_path / "shelf")
     both, one, wide = (
-        DeepBothWays().run(trials[f"tag, lstm, 1 layer, {ways}, seed 0"], bench)
+        DeepBidirectional().run(trials[f"tag, lstm, 1 layer, {ways}, seed 0"], bench)
         for ways in ("both ways", "one way", "one way, as many parameters")
     )
     assert one["parameters"] < wide["parameters"]

@@ -13,7 +13,7 @@ from unrolled.lab.models.brackets import dyck_rnn, fixed_brackets, learned_brack
 from unrolled.lab.papers.framework.experiment import Bench, Result, Trial
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.second_order_rnns.dyck import DyckBrackets, gates
-from unrolled.lab.papers.second_order_rnns.language import _UNITS
+from unrolled.lab.papers.second_order_rnns.language import UNITS
 from unrolled.lab.papers.second_order_rnns.partial import PUBLISHED, PartialSentences
 from unrolled.lab.tasks.lm import LanguageModelling, WordModelSettings
 
@@ -63,23 +63,23 @@ def test_the_gate_is_the_logistic_function_of_the_embeddings_product_with_w():
 
 
 def test_the_published_rows_are_those_of_tables_1_and_2():
-    characters, text = (_UNITS[unit].rows for unit in ("characters", "words"))
+    characters, text = (UNITS[unit].rows for unit in ("characters", "words"))
     assert (len(characters), len(text)) == (10, 6)
     assert sum(row.score for row in characters) == pytest.approx(13.572)
     assert sum(row.score for row in text) == pytest.approx(28.867)
     assert (sum(row.minutes for row in characters), sum(row.minutes for row in text)) == (1035, 125)
     assert (sum(row.epochs for row in characters), sum(row.epochs for row in text)) == (192, 216)
     assert (sum(row.hidden for row in characters), sum(row.hidden for row in text)) == (10346, 710)
-    assert min(characters, key=lambda row: row.score).told == "LSTM, 2 layers"
-    assert min(text, key=lambda row: row.score).told == "LSTM, 2 layers"
+    assert min(characters, key=lambda row: row.score).title == "LSTM, 2 layers"
+    assert min(text, key=lambda row: row.score).title == "LSTM, 2 layers"
 
 
 def test_all_but_two_published_sizes_have_the_stated_number_of_parameters():
-    for known in _UNITS.values():
+    for known in UNITS.values():
         for row in known.rows:
             size = count_parameters(row.cell, known.embedding, row.hidden, row.layers, vocabulary=known.types)
             agrees = abs(size.parameters / known.budget - 1) < 0.01
-            assert agrees == (row.told not in {"mRNN", "mLSTM"}), row
+            assert agrees == (row.title not in {"mRNN", "mLSTM"}), row
 
 
 @pytest.mark.parametrize("encoder", ["rnn", "lstm", "mmlstm"])

@@ -1,10 +1,10 @@
-r"""The notes' figure 5: gradient descent before the wall of a recurrent network's error, with and without clipping.
+r"""The notes' figure 5: gradient descent before a steep wall of the error surface, with and without clipping.
 
 .. math:: h_t = w σ(h_{t-1}) + b,\quad h_0 = 0.5,\quad E(w, b) = (σ(h_{50}) - 0.7)²
 
-The notes draw the figure without saying of what network; it is taken from Pascanu et al., who give this one. Neither
-says where a descent begins, nor its rate or threshold. Ours are below: one beginning is drawn, and to count how often
-clipping helps there are descents from a lattice of beginnings over the whole figure.
+The notes draw the figure without naming the network; this one is that of Pascanu et al. Neither states the starting
+point, the rate and the threshold, so they are our choices. One descent is drawn. To count how often clipping helps,
+descents also start from a grid of points over the whole figure.
 
 Source:
     CS 224D, lecture notes IV (2015), figure 5; Pascanu, Mikolov and Bengio (2013), section 2 and figure 6,
@@ -16,12 +16,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.figure_style import COLOURS, grid, legend_below
 from unrolled.lab.papers.framework.table import Number, Table
 
 if TYPE_CHECKING:
@@ -32,11 +35,11 @@ __all__ = ["ClippingSurface", "error"]
 _STEPS = 50
 _TARGET = 0.7
 _FIRST = 0.5
-_LEFT, _RIGHT, _LOW, _HIGH = 4.0, 6.0, -3.0, -1.5  # the part of (w, b) that is drawn and begun from
-_BEGIN = (5.0, -2.1)  # of the descent that is drawn: on the plain, before the wall
-_DRAWN = 90  # updates of it
+_LEFT, _RIGHT, _LOW, _HIGH = 4.0, 6.0, -3.0, -1.5  # the range of (w, b) that is drawn and of the starting points
+_START = (5.0, -2.1)  # of the drawn descent: on the plateau before the wall
+_DRAWN = 90  # updates of the drawn descent
 _RATE, _CLIP = 0.1, 1.0
-_REACHED = 1e-3  # an error below it counts as found; the plain lies between 0.02 and 0.09
+_REACHED = 1e-3  # a smaller error counts as the minimum; the plateau has 0.02 to 0.09
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"lattice": 5, "updates": 20},
     "cpu": {"lattice": 25, "updates": 2000},
@@ -45,15 +48,7 @@ _SIZES: dict[Scale, dict[str, int]] = {
 
 
 def error(w: Tensor, b: Tensor) -> Tensor:
-    """Run the network of one unit and compare its last output with the target.
-
-    Args:
-        w: its recurrent weight, any shape.
-        b: its bias, the same shape.
-
-    Returns:
-        E, of that shape.
-    """
+    """Compute E for weights and biases of one shape."""
     h = torch.full_like(w, _FIRST)
     for _ in range(_STEPS):
         h = w * torch.sigmoid(h) + b
@@ -61,25 +56,25 @@ def error(w: Tensor, b: Tensor) -> Tensor:
 
 
 class ClippingSurface(Experiment):
-    """Descents from a lattice of beginnings, clipped and not."""
+    """A trial is a set of descents from a grid of points, with or without clipping."""
 
     name = "cs224d-notes-4/clipping-surface"
     title = "Clipping before the wall of an error surface"
-    source = "CS 224D, lecture notes IV, figure 5, after Pascanu et al. (2013), figure 6; no figures in numbers"
+    source = "CS 224D, lecture notes IV, figure 5, after Pascanu et al. (2013), figure 6; it has no numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the two ways to descend."""
+        """List descents with and without clipping."""
         return [
-            Trial(told, {**_SIZES[scale], "rate": _RATE, "clip": clip})
-            for clip, told in ((_CLIP, f"clipped at {_CLIP:g}"), (None, "not clipped"))
+            Trial(label, {**_SIZES[scale], "rate": _RATE, "clip": clip})
+            for clip, label in ((_CLIP, f"clipped at {_CLIP:g}"), (None, "not clipped"))
         ]
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Descend from the beginning that is drawn, and from every point of the lattice at once."""
+        """Descend from the drawn starting point, and from every point of the grid at once."""
         chosen = trial.settings
         clip = math.inf if chosen["clip"] is None else chosen["clip"]
-        drawn = _descend(torch.tensor([_BEGIN], dtype=torch.float64).T, min(_DRAWN, chosen["updates"]), clip)
-        descents = _descend(torch.stack(_lattice(chosen["lattice"])).flatten(1), chosen["updates"], clip)
+        drawn = _descend(torch.tensor([_START], dtype=torch.float64).T, min(_DRAWN, chosen["updates"]), clip)
+        descents = _descend(torch.stack(_grid_points(chosen["lattice"])).flatten(1), chosen["updates"], clip)
         last = error(*descents.path[-1])
         w, b = descents.path[-1]
         outside = (w < _LEFT) | (w > _RIGHT) | (b < _LOW) | (b > _HIGH)
@@ -95,12 +90,12 @@ class ClippingSurface(Experiment):
         }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Count what the descents came to, and draw one of each."""
+        """Count how the descents end, and draw one of each kind."""
         rows: list[Sequence[str | Number]] = [
             (
                 result.trial.label,
-                Number([result["found"]], digits=1, percent=True),
-                Number([result["outside"]], digits=1, percent=True),
+                average([result], "found", digits=1, percent=True),
+                average([result], "outside", digits=1, percent=True),
                 f"{result['longest_step']:.3g}",
                 f"{result['steepest']:.2g}",
             )
@@ -109,12 +104,12 @@ class ClippingSurface(Experiment):
         count = _SIZES[scale]["lattice"] ** 2
         table = Table(
             f"{count:,} descents of {_SIZES[scale]['updates']:,} updates at rate {_RATE:g}",
-            ("", f"find E < {_REACHED:g}, %", "end outside the figure, %", "longest step", "longest gradient"),
+            ("", f"reach E < {_REACHED:g}, %", "end outside the figure, %", "longest step", "largest gradient norm"),
             rows,
         )
         figures = {
-            "cs224d-notes-4-clipping-surface": lambda: _draw_surface(results),
-            "cs224d-notes-4-clipping-map": lambda: _draw_map(results),
+            "cs224d-notes-4-clipping-surface": partial(_draw_surface, results),
+            "cs224d-notes-4-clipping-map": partial(_draw_map, results),
         }
         return Report([table], figures)
 
@@ -125,7 +120,7 @@ class _Descents:
     """Shape (updates + 1, 2, descents)."""
     longest_step: float
     steepest: float
-    """The norm of the longest gradient, before it was clipped."""
+    """The largest norm of a gradient, before clipping."""
 
 
 def _descend(begin: Tensor, updates: int, clip: float) -> _Descents:
@@ -141,8 +136,8 @@ def _descend(begin: Tensor, updates: int, clip: float) -> _Descents:
     return _Descents(whole, (whole[1:] - whole[:-1]).norm(dim=1).max().item(), torch.stack(norms).max().item())
 
 
-def _lattice(count: int) -> tuple[Tensor, Tensor]:
-    """Lay points over the figure, shapes (count, count)."""
+def _grid_points(count: int) -> tuple[Tensor, Tensor]:
+    """Give the coordinates of a grid of points over the figure, shapes (count, count)."""
     w, b = (torch.linspace(*ends, count, dtype=torch.float64) for ends in ((_LEFT, _RIGHT), (_LOW, _HIGH)))
     grid = torch.meshgrid(w, b, indexing="ij")
     return grid[0], grid[1]
@@ -153,7 +148,7 @@ def _share(which: Tensor) -> float:
 
 
 def _inside(result: Result) -> tuple[list[float], list[float]]:
-    """Follow the path until it leaves the figure; its last step is cut off at the edge."""
+    """Follow the path until it leaves the figure; cut its last step off at the edge."""
     points = list(zip(result["w"], result["b"], strict=True))
     for number, (w, b) in enumerate(points):
         if not (_LEFT <= w <= _RIGHT and _LOW <= b <= _HIGH):
@@ -168,9 +163,7 @@ def _inside(result: Result) -> tuple[list[float], list[float]]:
 
 
 def _style(result: Result) -> dict[str, Any]:
-    """Draw as the source does: solid without clipping, dashed with it."""
-    from unrolled.lab.papers.framework.figure_style import COLOURS
-
+    """Draw as the source does: a solid line without clipping, a dashed one with clipping."""
     clipped = result.trial.settings["clip"] is not None
     return {
         "color": COLOURS[1 if clipped else 6],
@@ -183,26 +176,15 @@ def _style(result: Result) -> dict[str, Any]:
 def _draw_surface(results: Sequence[Result]) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
-    from unrolled.lab.papers.framework.figure_style import grid, legend_below
-
     figure, (panel,) = grid(width=5.6, height=4.4, projection="3d")
-    surface: Any = panel  # of mplot3d, whose methods the type of a flat panel has not
-    w, b = _lattice(241)
+    surface: Any = panel  # of mplot3d; the type of a flat panel lacks its methods
+    w, b = _grid_points(241)
     height = error(w, b)
-    surface.computed_zorder = False  # else the paths would sink into the surface
+    surface.computed_zorder = False  # otherwise the surface would cover the paths
     surface.plot_surface(
-        w.numpy(),
-        b.numpy(),
-        height.numpy(),
-        cmap="Blues",
-        vmin=-0.1,
-        vmax=0.6,
-        rstride=1,
-        cstride=1,
-        linewidth=0,
-        rasterized=True,  # one picture, not thousands of polygons
-        zorder=1,
-    )
+        *(each.numpy() for each in (w, b, height)), cmap="Blues", vmin=-0.1, vmax=0.6, rstride=1, cstride=1,
+        linewidth=0, rasterized=True, zorder=1,  # one image instead of thousands of polygons
+    )  # fmt: skip
     for result in results:
         along, across = _inside(result)
         z = error(torch.tensor(along, dtype=torch.float64), torch.tensor(across, dtype=torch.float64))
@@ -216,10 +198,8 @@ def _draw_surface(results: Sequence[Result]) -> Figure:
 
 
 def _draw_map(results: Sequence[Result]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import grid, legend_below
-
     figure, (panel,) = grid(width=5.2, height=3.8)
-    w, b = _lattice(201)
+    w, b = _grid_points(201)
     colours = panel.contourf(w.numpy(), b.numpy(), error(w, b).numpy(), levels=18, cmap="Blues")
     figure.colorbar(colours, label="error E")
     for result in results:
@@ -235,7 +215,7 @@ def _draw_map(results: Sequence[Result]) -> Figure:
                 va="top",
                 ha="right",
             )
-    panel.plot(*_BEGIN, marker="o", color="#000000", markersize=5)
+    panel.plot(*_START, marker="o", color="#000000", markersize=5)
     panel.set(xlabel="recurrent weight w", ylabel="bias b", xlim=(_LEFT, _RIGHT), ylim=(_LOW, _HIGH))
     panel.grid(visible=False)
     legend_below(figure, panel, 2)

@@ -1,14 +1,14 @@
-"""Deep and bidirectional networks: one to three layers, read one way or both, on two tasks.
+"""Deep and bidirectional networks: one to three layers, one direction or both, on two tasks.
 
-A tagger says something of every word and can use what follows it; a classifier reads its text to the end in any case.
-Read both ways, a network has twice the weights, as the notes say. To tell the direction from the size, there is
-also a network that reads one way with as many parameters as both ways have together. Where the notes are silent:
+A tagger labels every word and can use the words after it; a classifier reads its text to the end in any case. A
+bidirectional network has twice the weights, as the notes say. To separate direction from size, there is also a
+network of one direction with as many parameters. Our choices where the notes are silent:
 
-- the tasks: named entities (CoNLL-2003), each tag by itself as in equation 22, without a random field on top; and
-  sentiment of whole sentences (SST-2), read out of the last state of either direction;
-- the function f: tanh, and an LSTM; states of one size in each direction and layer; Adam, dropout between layers.
+- Tasks: named entities (CoNLL-2003), each tag by itself as in equation 22, without a random field; and sentiment of
+  whole sentences (SST-2), read from the last state of each direction.
+- Networks: tanh and LSTM, states of one size in each direction and layer, Adam, dropout between layers.
 
-At scale cpu there are 3,000 of the 14,041 training sentences of the tagger, states of 64, and few passes.
+At scale cpu the tagger learns 3,000 of 14,041 training sentences, states have 64 units, and epochs are few.
 
 Source:
     CS 224D, lecture notes IV (2015), section 2.3, equations 17 to 22.
@@ -23,19 +23,21 @@ from typing import Any
 from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Classification, Tagging
 from unrolled.lab.data.load import load_dataset
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.averages import average
+from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
 from unrolled.lab.papers.framework.synthetic_corpora import entities, negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn_once
 
-__all__ = ["DeepBothWays"]
+__all__ = ["DeepBidirectional"]
 
 _LAYERS = (1, 2, 3)
 _ONE, _BOTH, _WIDE = "one way", "both ways", "one way, as many parameters"
 _TASKS = {"tag": "f1", "classify": "accuracy"}
 _NAMES = {"tag": "named entities, F1, %", "classify": "sentiment, accuracy, %"}
+_NETWORKS = {"rnn": "plain networks", "lstm": "LSTMs"}
 _CELLS = {"rnn": "elman", "lstm": "lstm"}
-"""torch.nn's network, and the cell of the same equations by which parameters are counted."""
+"""For each network of torch.nn the cell with the same equations, for counting parameters."""
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {
         "seeds": 1,
@@ -56,18 +58,18 @@ _SIZES: dict[Scale, dict[str, Any]] = {
         "training": {"epochs": 15, "batch": 32, "lr": 0.001},
     },
 }
-"""How many sentences to train on: all of them where it is None."""
+"""``sentences``: the number of training sentences; None for all."""
 
 
-class DeepBothWays(Experiment):
-    """One network on one task a trial."""
+class DeepBidirectional(Experiment):
+    """A trial is one network on one task."""
 
     name = "cs224d-notes-4/deep"
     title = "Deep and bidirectional networks"
-    source = "CS 224D, lecture notes IV, section 2.3; the notes have no figures of it"
+    source = "CS 224D, lecture notes IV, section 2.3; the notes have no numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the tagger before the classifier, and its widest contrast first."""
+        """List the tagger before the classifier, and the largest contrast first."""
         sizes = _SIZES[scale]
         data = {"tag": "conll2003", "classify": "sst2-sentences"}
         kinds = [("tag", "lstm"), ("tag", "rnn"), ("classify", "lstm")]
@@ -94,34 +96,31 @@ class DeepBothWays(Experiment):
         chosen = trial.settings
         model = {**chosen["model"], "bidirectional": chosen["ways"] == _BOTH}
         if chosen["ways"] == _WIDE:
-            model["hidden"] = _wide(chosen)
+            model["hidden"] = _wide_size(chosen)
         if chosen["task"] == "tag":
             model |= {"crf": False}
-        return {**figures(learn_once(bench, chosen["task"], _corpus(chosen, bench), model, chosen["training"]))} | {
-            "hidden": model["hidden"]
-        }
+        run = learn_once(bench, chosen["task"], _corpus(chosen, bench), model, chosen["training"])
+        return {**figures(run), "hidden": model["hidden"]}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Tabulate by layers and ways."""
+        """Tabulate scores by layers and directions."""
         tables = []
         for task, encoder in dict.fromkeys(map(_kind, results)):
             rows: list[Sequence[str | Number]] = []
             for layers, ways in product(_LAYERS, (_ONE, _BOTH, _WIDE)):
                 if chosen := _of(results, task, encoder, layers, ways):
-                    rows.append(
-                        (
-                            f"{layers}, {ways}",
-                            Number([chosen[0]["hidden"]], digits=0),
-                            Number([chosen[0]["parameters"] / 1000], digits=0),
-                            Number([each["seconds"] / each["epochs"] for each in chosen], digits=1),
-                            *(
-                                Number([each[f"{split}_{_TASKS[task]}"] for each in chosen], digits=1, percent=True)
-                                for split in ("dev", "test")
-                            ),
-                        )
+                    scores = (
+                        average(chosen, f"{split}_{_TASKS[task]}", digits=1, percent=True) for split in ("dev", "test")
                     )
-            columns = ("layers", "units", "thousand parameters", "seconds an epoch", "dev", "test")
-            tables.append(Table(f"{_NAMES[task]}: {_told(encoder)}", columns, rows))
+                    rows.append((
+                        f"{layers}, {ways}",
+                        Number([chosen[0]["hidden"]], digits=0),
+                        Number([chosen[0]["parameters"] / 1000], digits=0),
+                        Number([each["seconds"] / each["epochs"] for each in chosen], digits=1),
+                        *scores,
+                    ))  # fmt: skip
+            columns = ("layers", "units", "thousand parameters", "seconds per epoch", "dev", "test")
+            tables.append(Table(f"{_NAMES[task]}: {_NETWORKS[encoder]}", columns, rows))
         return Report(tables)
 
 
@@ -135,8 +134,8 @@ def _corpus(chosen: Mapping[str, Any], bench: Bench) -> Tagging | Classification
     return corpus.sample(chosen["sentences"]) if chosen["sentences"] else corpus
 
 
-def _wide(chosen: Mapping[str, Any]) -> int:
-    """Find the state of one way that has as many recurrent weights as two have."""
+def _wide_size(chosen: Mapping[str, Any]) -> int:
+    """Find the hidden size of one direction that has as many recurrent weights as both directions."""
     model, cell = chosen["model"], _CELLS[chosen["model"]["encoder"]]
     both = count_parameters(cell, model["embedding"], model["hidden"], model["layers"], bidirectional=True)
     return fit_parameters(cell, both.network, model["embedding"], model["layers"]).nearest.hidden_size
@@ -146,14 +145,9 @@ def _kind(result: Result) -> tuple[str, str]:
     return result.trial.settings["task"], result.trial.settings["model"]["encoder"]
 
 
-def _told(encoder: str) -> str:
-    return {"rnn": "plain networks", "lstm": "LSTMs"}[encoder]
-
-
 def _of(results: Sequence[Result], task: str, encoder: str, layers: int, ways: str) -> list[Result]:
-    chosen = (result for result in results if _kind(result) == (task, encoder))
     return [
         result
-        for result in chosen
-        if (result.trial.settings["model"]["layers"], result.trial.settings["ways"]) == (layers, ways)
+        for result in where(results, task=task, ways=ways)
+        if (result.trial.settings["model"]["encoder"], result.trial.settings["model"]["layers"]) == (encoder, layers)
     ]

@@ -1,14 +1,14 @@
-"""How far a gradient reaches: the norm of ∂h_T/∂s_{T-k}, and of ∂E/∂s_{T-k}, against k.
+"""Gradient norms against distance: ‖∂h_T/∂s_{T-k}‖ and ‖∂E/∂s_{T-k}‖ for every k.
 
-The notes argue with the bound (β_W β_h)^k and propose clipping against explosion, an identity matrix and the rectifier
-against vanishing, and gated cells; they measure nothing. Where they are silent we chose:
+The notes derive the bound (β_W β_h)^k. They propose clipping against explosion, an identity matrix and the rectifier
+against vanishing, and gated cells; they measure nothing. Our choices where they are silent:
 
-- the task: theirs, with eight names drawn anew for every text and fillers of every length up to a limit;
-- the sizes, and Adam for all cells alike: under plain gradient descent, at rates from 0.1 to 3, neither LSTM nor GRU
-  learns it in the time that is enough for Adam. The two cells that do are trained by plain descent too;
-- "identity" sets U = I and both biases to 0, for the rectifier and, to tell the two remedies apart, for tanh; the
-  rectifier is also run from random weights;
-- the state s is h, and for the LSTM [c; h].
+- Task: theirs, with eight names drawn anew for every text and fillers of every length up to a limit.
+- Training: Adam for all cells. With plain gradient descent, at rates from 0.1 to 3, neither LSTM nor GRU learns the
+  task in the time that suffices for Adam. The two cells that do are also trained with plain descent.
+- "identity" sets U = I and both biases to 0: for the rectifier and, to separate the two remedies, for tanh. The
+  rectifier also starts from random weights.
+- The state s is h, and [c; h] for the LSTM.
 
 Source:
     CS 224D, lecture notes IV (2015), sections 2.1 and 2.2, algorithm 1, eq. 16.
@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,8 @@ from unrolled.cells.lstm import LSTM
 from unrolled.lab.papers.analyses import greeting_corpus
 from unrolled.lab.papers.analyses.gradient_flow import gradient_flow
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
-from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
+from unrolled.lab.papers.framework.table import MISSING, Number, Table
 from unrolled.lab.papers.framework.training_loop import WordReader, learn
 
 if TYPE_CHECKING:
@@ -67,30 +69,24 @@ _CLIPS = (1.0, None)
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "hidden": 8, "inputs": 8, "batch": 8, "steps": 4, "longest": 12, "reach": 16, "texts": 16},
     "cpu": {
-        "seeds": 3,
-        "hidden": 64,
-        "inputs": 32,
-        "batch": 32,
-        "steps": 400,
-        "longest": 28,
-        "reach": 48,
-        "texts": 400,
+        "seeds": 3, "hidden": 64, "inputs": 32, "batch": 32, "steps": 400, "longest": 28, "reach": 48, "texts": 400,
     },
-    "paper": {"seeds": 5, "hidden": 256, "inputs": 64, "batch": 64, "steps": 4000, "longest": 58, "reach": 108}
-    | {"texts": 1000},
-}
-_MEASURED = 16  # texts in which norms are measured
+    "paper": {
+        "seeds": 5, "hidden": 256, "inputs": 64, "batch": 64, "steps": 4000, "longest": 58, "reach": 108, "texts": 1000,
+    },
+}  # fmt: skip
+_MEASURED = 16  # number of texts for the norms
 
 
 class Gradients(Experiment):
-    """Seven cells, before and after training, with and without clipping."""
+    """A trial is one cell, before and after training, with or without clipping."""
 
     name = "cs224d-notes-4/gradients"
     title = "Vanishing and exploding gradients: norm against distance"
-    source = "CS 224D, lecture notes IV, sections 2.1 and 2.2; the notes have no figures of it"
+    source = "CS 224D, lecture notes IV, sections 2.1 and 2.2; the notes have no numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List every cell with Adam, and those that learn by it with plain descent; clipped or not; every seed."""
+        """List every cell with Adam and two with plain descent, with and without clipping, seed by seed."""
         sizes = dict(_SIZES[scale])
         seeds = sizes.pop("seeds")
         ways = [("adam", cell) for cell in _CELLS] + [("descent", cell) for cell in _DESCENT]
@@ -120,11 +116,11 @@ class Gradients(Experiment):
             return greeting_corpus.batch(chosen["batch"], distance, generator)
 
         batches = (draw() for _ in range(chosen["steps"]))
-        went = learn(model, batches, _loss, kind(model.parameters(), lr=chosen["rate"]), clip)
-        bench.say(f"{len(went.losses)} steps" + (f", loss {went.losses[-1]:.3f}" if went.losses else ""))
-        found: dict[str, Any] = {"before": before, "longest_gradient": max(went.norms, default=0.0)}
-        if went.diverged:
-            return {**found, "after": None, "diverged": len(went.losses), "accuracy": None}
+        training = learn(model, batches, _loss, kind(model.parameters(), lr=chosen["rate"]), clip)
+        bench.say(f"{len(training.losses)} steps" + (f", loss {training.losses[-1]:.3f}" if training.losses else ""))
+        found: dict[str, Any] = {"before": before, "longest_gradient": max(training.norms, default=0.0)}
+        if training.diverged:
+            return {**found, "after": None, "diverged": len(training.losses), "accuracy": None}
         right = greeting_corpus.accuracy(model, _distances(chosen), chosen["texts"], _unseen(chosen))
         return {**found, "after": _norms(model, chosen), "diverged": None, "accuracy": right}
 
@@ -135,7 +131,7 @@ class Gradients(Experiment):
         adam = where(results, optimiser="adam")
         norms = Table(
             f"‖∂h_T/∂s_(T-k)‖, spectral norm, mean over texts, median over seeds; k = {far}",
-            ("cell", "per step, at first", "at first", "trained, clipped", "trained, not clipped"),
+            ("cell", "per step, untrained", "untrained", "trained, clipped", "trained, not clipped"),
             [
                 (cell, _per_step(adam, cell, far), *(_norm(adam, cell, far, stage) for stage in _STAGES))
                 for cell in _CELLS
@@ -143,9 +139,16 @@ class Gradients(Experiment):
             ],
         )
         recall = Table(
-            f"Accuracy, %, of naming the second person (chance {100 / (len(greeting_corpus.NAMES) - 1):.0f}); "
+            f"Accuracy, %, of predicting the second name (chance {100 / (len(greeting_corpus.NAMES) - 1):.0f}); "
             f"trained on distances {greeting_corpus.NEAREST} to {far}",
-            ("cell, optimiser", "clipped", f"distance {far}", f"distance {beyond}", "longest gradient", "diverged"),
+            (
+                "cell, optimiser",
+                "clipped",
+                f"distance {far}",
+                f"distance {beyond}",
+                "largest gradient norm",
+                "diverged",
+            ),
             [
                 (f"{cell}, {way}", "at 1" if clip else "no", *_recall(chosen, (far, beyond)))
                 for way in _RATES
@@ -155,8 +158,8 @@ class Gradients(Experiment):
             ],
         )
         figures = {
-            "cs224d-notes-4-gradients": lambda: _draw_norms(adam, far),
-            "cs224d-notes-4-gradients-recall": lambda: _draw_recall(adam, far),
+            "cs224d-notes-4-gradients": partial(_draw_norms, adam, far),
+            "cs224d-notes-4-gradients-recall": partial(_draw_recall, adam, far),
         }
         return Report([norms, recall], figures)
 
@@ -167,7 +170,7 @@ def _loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def _unseen(chosen: Mapping[str, Any]) -> random.Random:
-    """Draw texts other than those that are trained on."""
+    """Make a generator of texts that are not those of training."""
     return random.Random(f"unseen {chosen['seed']}")  # noqa: S311  # texts, not secrets
 
 
@@ -190,7 +193,7 @@ def _of(results: Sequence[Result], cell: str, clip: float | None, way: str = "ad
 
 
 def _curve(results: Sequence[Result], cell: str, stage: tuple[str, float | None], what: str) -> list[float]:
-    """Take the median over the seeds whose numbers stayed finite."""
+    """Take the median over the seeds whose norms are finite."""
     when, clip = stage
     curves = [result[when][what] for result in _of(results, cell, clip) if result[when] is not None]
     return [median(values) for values in zip(*curves, strict=True)]
@@ -198,37 +201,33 @@ def _curve(results: Sequence[Result], cell: str, stage: tuple[str, float | None]
 
 def _norm(results: Sequence[Result], cell: str, distance: int, stage: tuple[str, float | None]) -> str:
     curve = _curve(results, cell, stage, "jacobian")
-    return f"{curve[distance]:.1e}" if curve else "–"
+    return f"{curve[distance]:.1e}" if curve else MISSING
 
 
 def _per_step(results: Sequence[Result], cell: str, distance: int) -> str:
     curve = _curve(results, cell, _STAGES[0], "jacobian")
-    return f"× {curve[distance] ** (1 / distance):.3f}" if curve else "–"
+    return f"× {curve[distance] ** (1 / distance):.3f}" if curve else MISSING
 
 
 def _recall(results: Sequence[Result], distances: Sequence[int]) -> list[str | Number]:
-    whole = [result for result in results if result["accuracy"] is not None]
+    ended = [result for result in results if result["accuracy"] is not None]
     accuracies: list[str | Number] = [
-        Number([result["accuracy"][str(distance)] for result in whole], digits=1, percent=True)
+        Number([result["accuracy"][str(distance)] for result in ended], digits=1, percent=True)
         for distance in distances
     ]
     longest = max(result["longest_gradient"] for result in results)
-    return [*accuracies, f"{longest:.3g}", f"{len(results) - len(whole)} of {len(results)}"]
+    return [*accuracies, f"{longest:.3g}", f"{len(results) - len(ended)} of {len(results)}"]
 
 
 def _line(panel: Axes, cell: str, xs: Sequence[float], ys: Sequence[float]) -> None:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS
-
     number = list(_CELLS).index(cell)
     every = max(1, len(xs) // 8)
     panel.plot(xs, ys, color=COLOURS[number], marker=MARKERS[number], markevery=every, label=cell)
 
 
 def _draw_norms(results: Sequence[Result], far: int) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import grid, legend_below
-
     figure, panels = grid(2, 3, width=3.4, height=2.9)
-    titles = ("at initialisation", "trained, clipped at 1", "trained, not clipped")
+    titles = ("untrained", "trained, clipped at 1", "trained, not clipped")
     quantities = (("jacobian", "‖∂h_T / ∂s_(T-k)‖"), ("loss", "‖∂E / ∂s_(T-k)‖ relative to k = 0"))
     for row, (what, label) in enumerate(quantities):
         for column, (stage, title) in enumerate(zip(_STAGES, titles, strict=True)):
@@ -236,7 +235,7 @@ def _draw_norms(results: Sequence[Result], far: int) -> Figure:
             for cell in _CELLS:
                 curve = _curve(results, cell, stage, what)
                 if curve and curve[0] > 0:
-                    # A rectifier may pass nothing at all, which a logarithm cannot show.
+                    # a rectifier may pass nothing at all; a logarithmic axis has no place for 0
                     ys = [value / curve[0] if value > 0 else math.nan for value in curve]
                     _line(panel, cell, range(len(curve)), ys)
             panel.axvline(far, color="#888888", linestyle=":", linewidth=1)
@@ -248,18 +247,16 @@ def _draw_norms(results: Sequence[Result], far: int) -> Figure:
 
 
 def _draw_recall(results: Sequence[Result], far: int) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import grid, legend_below
-
     figure, panels = grid(1, 2, width=4.0)
     for panel, clip, title in zip(panels, _CLIPS, ("clipped at 1", "not clipped"), strict=True):
         for cell in _CELLS:
             found = [result["accuracy"] for result in _of(results, cell, clip)]
-            whole = [accuracy for accuracy in found if accuracy is not None]
-            if whole:
-                xs = [int(distance) for distance in whole[0]]
-                _line(panel, cell, xs, [100 * sum(each[str(x)] for each in whole) / len(whole) for x in xs])
+            ended = [accuracy for accuracy in found if accuracy is not None]
+            if ended:
+                xs = [int(distance) for distance in ended[0]]
+                _line(panel, cell, xs, [100 * sum(each[str(x)] for each in ended) / len(ended) for x in xs])
         panel.axvline(far, color="#888888", linestyle=":", linewidth=1)
         panel.axhline(100 / (len(greeting_corpus.NAMES) - 1), color="#888888", linestyle="--", linewidth=1)
-        panel.set(title=title, xlabel="distance of the name, words", ylabel="right answers, %", ylim=(0, 104))
+        panel.set(title=title, xlabel="words since the name", ylabel="accuracy, %", ylim=(0, 104))
     legend_below(figure, panels[0], 4)
     return figure

@@ -1,18 +1,18 @@
-"""Counts, a window and recurrent networks as language models: perplexity, and what there is to keep in memory.
+"""N-gram counts, a window model and recurrent networks as language models: perplexity and memory.
 
-The notes say of count models that memory grows exponentially with n, and of recurrent networks that their matrices do
-not grow with the corpus; they measure nothing. Here every model learns the same part of the Penn Treebank and knows the
-same words. What is kept is counted in numbers: a count model keeps one for every different k-gram, k = 1 … n; a network
-its parameters, and while it reads its state. Where the notes are silent we chose:
+The notes say that the memory of count models grows exponentially with n, and that the matrices of a recurrent network
+do not grow with the corpus; they measure nothing. Here all models learn the same part of the Penn Treebank with the
+same vocabulary. Memory is the number of stored numbers: one for every distinct k-gram, k = 1 … n, of a count model, and
+the parameters of a network. Our choices where the notes are silent:
 
-- smoothing: none, as their equations 2 and 3, which makes any text with an unseen n-gram impossible; and
-  interpolated Kneser-Ney;
-- Bengio's network with n - 1 words of context is the window model with his direct connections (equation 4); its
-  softmax predicts with the word vectors themselves, as those of the other networks do;
-- all networks have word vectors and hidden layers of one size each, Adam, and the same number of passes.
+- Smoothing: none, as in equations 2 and 3, which gives a text with an unseen n-gram probability 0; and interpolated
+  Kneser-Ney.
+- The network of Bengio et al. with n - 1 words of context is the window model with direct connections (equation 4).
+  Its softmax is tied to the word vectors, as those of the other networks are.
+- All networks have word vectors and hidden layers of one size each, Adam, and the same number of epochs.
 
-At scale cpu it is the first lines of the training text, and few passes; words that do not occur there are ``<unk>`` in
-the test text as well. Perplexities are thus lower than with all 10,000 words, for all models alike.
+At scale cpu the text is the first lines of the training text, and epochs are few. Words outside these lines are
+``<unk>`` in the test text too, so all perplexities are lower than with all 10,000 words.
 
 Source:
     CS 224D, lecture notes IV (2015), section 1 (equations 1 to 4), section 2 (equations 5 to 9), sections 3 and 4.
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Words
@@ -29,6 +30,7 @@ from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn_once
@@ -37,7 +39,7 @@ from unrolled.lab.papers.framework.truncated_text import first_lines
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["LanguageModels", "different_grams"]
+__all__ = ["LanguageModels", "distinct_ngrams"]
 
 _ORDERS = (2, 3, 4, 5)
 _RECURRENT = {"RNN": "rnn", "GRU": "gru", "LSTM": "lstm"}
@@ -46,24 +48,24 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     "cpu": {"data": "ptb", "lines": [8000, None, None]},
     "paper": {"data": "ptb", "lines": [None] * 3},
 }
-"""Lines of train, dev and test; all of them where it is None."""
+"""``lines``: the number of lines of train, dev and test; None for all."""
 _NETWORKS: dict[Scale, dict[str, Any]] = {
     "smoke": {"embedding": 8, "hidden": 8, "training": {"epochs": 1, "batch": 4}},
     "cpu": {"embedding": 96, "hidden": 128, "training": {"epochs": 3}},
     "paper": {"embedding": 256, "hidden": 256, "training": {"epochs": 12}},
 }
-_PARTS = (8, 4, 2, 1)  # an eighth of the text, a quarter, half, all of it
+_PARTS = (8, 4, 2, 1)  # an eighth, a quarter, a half and all of the text
 
 
 class LanguageModels(Experiment):
-    """One model a trial."""
+    """A trial is one model."""
 
     name = "cs224d-notes-4/language"
     title = "Counts, a window and recurrent networks: perplexity and memory"
-    source = "CS 224D, lecture notes IV, sections 1 to 4; the notes have no figures of it"
+    source = "CS 224D, lecture notes IV, sections 1 to 4; the notes have no numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List smoothed trigrams, the recurrent networks and a window first; then other orders, and raw counts."""
+        """List smoothed trigrams, recurrent networks and a window model first; then other orders, and raw counts."""
         sizes, network = _SIZES[scale], _NETWORKS[scale]
         training = {**network["training"], "seed": 0}
 
@@ -74,7 +76,7 @@ class LanguageModels(Experiment):
         def window(order: int) -> Trial:
             seen = order - 1
             options = {"window": seen, "direct": True}
-            hidden = network["hidden"] + seen * network["embedding"]  # its hidden layer, and the words beside it
+            hidden = network["hidden"] + seen * network["embedding"]  # its hidden layer and the direct connections
             model = {"encoder": "window", "embedding": network["embedding"], "hidden": hidden, "options": options}
             told = f"window of {seen} words"
             return Trial(told, {"kind": "window", "order": order, "model": model, "training": training, **sizes})
@@ -102,7 +104,7 @@ class LanguageModels(Experiment):
         ]
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Learn or count, and measure."""
+        """Train or count, and measure."""
         chosen = trial.settings
         whole = words() if chosen["data"] == "made up" else load_dataset(chosen["data"], Words, bench.data)
         corpus = first_lines(whole, *chosen["lines"])
@@ -116,7 +118,7 @@ class LanguageModels(Experiment):
         grown = []
         for part in _PARTS:
             beginning = lines[: len(lines) // part]
-            grown.append([sum(map(len, beginning)), *different_grams(beginning, chosen["order"])])
+            grown.append([sum(map(len, beginning)), *distinct_ngrams(beginning, chosen["order"])])
         dev, test = (_finite(model.perplexity(split)) for split in (corpus.dev, corpus.test))
         bench.say(f"{sum(grown[-1][1:]):,} counts, dev {dev}")
         return {
@@ -129,7 +131,7 @@ class LanguageModels(Experiment):
         }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:  # the same for all
-        """Tabulate perplexity beside what is kept; then how counts grow."""
+        """Tabulate perplexity and memory, and how counts grow with the text."""
         rows = [
             (
                 result.trial.label,
@@ -140,27 +142,26 @@ class LanguageModels(Experiment):
             )
             for result in results
         ]
-        columns = ("model", "dev perplexity", "test perplexity", "numbers kept", "MiB, of 4 bytes each")
-        tables = [Table("The same text for all; the words of n-grams are not counted as memory", columns, rows)]
+        columns = ("model", "dev perplexity", "test perplexity", "stored numbers", "MiB at 4 bytes each")
+        tables = [
+            Table(
+                "All models learn the same text; the memory of count models excludes the words of the n-grams",
+                columns,
+                rows,
+            )
+        ]
         drawn = {}
         if counted := _longest(results):
             tables.append(_growth(counted))
-            drawn["cs224d-notes-4-language-memory"] = lambda: _draw(results, counted)
+            drawn["cs224d-notes-4-language-memory"] = partial(_draw, results, counted)
         return Report(tables, drawn)
 
 
-def different_grams(lines: Iterable[Sequence[str]], order: int) -> list[int]:
-    """Count the different k-grams of a text, k = 1 … n; none reaches back beyond the text's beginning.
-
-    Args:
-        lines: the words of the text, which runs on from line to line.
-        order: n.
-
-    Returns:
-        How many there are, for each k.
+def distinct_ngrams(lines: Iterable[Sequence[str]], order: int) -> list[int]:
+    """Count the distinct k-grams of a text, k = 1 … n; the text runs on from line to line.
 
     Example:
-        >>> different_grams([["a", "rose", "is"], ["a", "rose"]], 3)
+        >>> distinct_ngrams([["a", "rose", "is"], ["a", "rose"]], 3)
         [3, 3, 3]
     """
     text = [word for line in lines for word in line]
@@ -168,7 +169,7 @@ def different_grams(lines: Iterable[Sequence[str]], order: int) -> list[int]:
 
 
 def _finite(perplexity: float) -> float | None:
-    """Give None for an impossible text: JSON has no infinity."""
+    """Replace infinity by None, since JSON has no infinity."""
     return perplexity if math.isfinite(perplexity) else None
 
 
@@ -177,7 +178,7 @@ def _perplexity(value: float | None) -> str | Number:
 
 
 def _longest(results: Sequence[Result]) -> Result | None:
-    """The count model of the highest order."""
+    """Give the result of the count model of the highest order."""
     counted = where(results, kind="counts")
     return max(counted, key=lambda result: result.trial.settings["order"], default=None)
 
@@ -188,13 +189,11 @@ def _growth(counted: Result) -> Table:
         (f"{words:,}", *(Number([count], digits=0) for count in grams)) for words, *grams in counted["grown"]
     ]
     rows.append(("possible", *(f"{counted['types'] ** order:.1e}" for order in orders)))
-    return Table("Different k-grams of the beginning of the text", ("words", *(f"k = {k}" for k in orders)), rows)
+    return Table("Distinct k-grams of the beginning of the text", ("words", *(f"k = {k}" for k in orders)), rows)
 
 
 def _draw(results: Sequence[Result], counted: Result) -> Figure:
     from matplotlib.ticker import NullLocator
-
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 
     figure, (panel,) = grid(width=5.4, height=3.4)
     texts = [words for words, *_ in counted["grown"]]
@@ -206,7 +205,7 @@ def _draw(results: Sequence[Result], counted: Result) -> Figure:
         colour, marker = COLOURS[(place + 4) % len(COLOURS)], MARKERS[(place + 4) % len(MARKERS)]
         style: dict[str, Any] = {"color": colour, "marker": marker, "markerfacecolor": "none", "linestyle": "none"}
         panel.plot(texts[-1:], [result["kept"]], **style, label=result.trial.label)
-    panel.set(xlabel="words of the text", ylabel="numbers kept", xscale="log", yscale="log")
+    panel.set(xlabel="words of the text", ylabel="stored numbers", xscale="log", yscale="log")
     panel.set_xticks(texts, [f"{words:,}" for words in texts])
     panel.xaxis.set_minor_locator(NullLocator())
     figure.legend(loc="outside right upper")

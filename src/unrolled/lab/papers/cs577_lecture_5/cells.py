@@ -167,11 +167,8 @@ class TellingCells(Experiment):
             strongest = torch.maximum(strongest, on_test.abs())
             unit = int(on_dev.abs().argmax())
             sign = -1.0 if on_dev[unit] < 0 else 1.0
-            area = (
-                area_under_curve((sign * test.units[:, unit]).tolist(), (test.facts[name] > 0).tolist())
-                if _BINARY in name
-                else None
-            )
+            values, holds = (sign * test.units[:, unit]).tolist(), (test.facts[name] > 0).tolist()
+            area = area_under_curve(values, holds) if _BINARY in name else None
             found[name] = {
                 "unit": _name(unit, chosen),
                 "chosen": sign * float(on_dev[unit]),

@@ -1,18 +1,18 @@
-"""Brackets: the Dyck-RNN, the same with embeddings that are learned, and the paper's language models on its task.
+"""Brackets: the Dyck-RNN, the same with learned embeddings, and the paper's language models on its task.
 
-Every model reads a string of brackets of two kinds, at most m deep, and says which kind closes wherever one closes.
-The paper's WCPA is of strings as long as those it trained on; that is our dev split. Our test strings are all longer.
-Where the paper is silent:
+Every model reads a string of brackets of two kinds, nested at most m deep, and predicts the kind of every closing
+bracket. The paper measures WCPA on strings as long as those of its training; that is our dev split. Our test strings
+are all longer. Our choices where the paper is silent:
 
-- how many of its 24,000 strings were for training, and how long exactly they are ("of the order of 100's"): at scale
-  paper 19,200 of 101 to 200 brackets. At scale cpu 200,000 brackets in strings of 1 to 8m(m - 2) + 60, as Hewitt et
-  al. draw them: the short ones among them take a stack of 8 slots off its plateau;
-- what a shift moves when embeddings are vectors: a whole slot, so that m slots have the paper's 2 m units;
-- sizes and training of the language models: learned embeddings, one layer, one size for all.
+- Data: it does not state how many of its 24,000 strings are for training, nor their exact lengths ("of the order of
+  100's"). At scale paper we use 19,200 strings of 101 to 200 brackets. At scale cpu 200,000 brackets in strings of 1
+  to 8m(m - 2) + 60, as Hewitt et al. draw them; a stack of 8 slots needs the short ones to leave its plateau.
+- A shift moves a whole slot when embeddings are vectors, so that m slots have the paper's 2 m units.
+- Language models have learned embeddings, one layer, and one size for all.
 
-We learn from all closing brackets of a string at once, the paper from one a string. At scale cpu the Dyck-RNN's rate
-is therefore larger (0.3, where the paper has 0.01), and an epoch has fewer steps. Theirs stops at a dev loss of 1e-5;
-ours learns for as many epochs as are said, and "converged" is the first epoch after which WCPA on dev is 100%.
+We learn all closing brackets of a string at once, the paper one per string. So at scale cpu the Dyck-RNN's rate is 0.3,
+where the paper has 0.01, and an epoch has fewer steps. The paper stops at a dev loss of 1e-5; we train for a fixed
+number of epochs, and "converged" is the first epoch with a WCPA of 100% on dev.
 
 Source:
     Second-order RNNs, sections 4.2, 5.1 to 5.4 and 6.2, the Dyck rows of tables 1 and 2.
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -31,7 +32,9 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.cells.second_order import Dyck as Stack
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import NextBracketModel
+from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn
 from unrolled.lab.tasks.brackets import CloseBrackets
@@ -47,7 +50,7 @@ _SHAPES = ("(", "[", ")", "]")
 
 @dataclass(frozen=True)
 class _Published:
-    """What the paper has of a model, by m."""
+    """The published numbers of a model, by m."""
 
     parameters: int | None = None
     wcpa: float | None = None
@@ -57,7 +60,7 @@ class _Published:
 
 @dataclass(frozen=True)
 class _Model:
-    told: str
+    title: str
     architecture: Mapping[str, Any]
     stack: bool = True
     published: _Published = field(default_factory=_Published)
@@ -99,7 +102,7 @@ _SIZES: dict[Scale, dict[str, Any]] = {
 
 
 class DyckBrackets(Experiment):
-    """One model and one depth a trial."""
+    """A trial is one model at one depth."""
 
     name = "second-order-rnns/dyck"
     title = "Closing brackets: the Dyck-RNN, learned embeddings, and language models"
@@ -110,9 +113,9 @@ class DyckBrackets(Experiment):
         sizes = _SIZES[scale]
         return [
             Trial(
-                f"{model.told}, m = {depth}, seed {seed}",
+                f"{model.title}, m = {depth}, seed {seed}",
                 {
-                    "model": model.told,
+                    "model": model.title,
                     "depth": depth,
                     "data": sizes["data"],
                     "architecture": {**model.architecture, **({} if model.stack else sizes["language"])},
@@ -125,7 +128,7 @@ class DyckBrackets(Experiment):
         ]
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Train, judge at every distance, and look at the gate."""
+        """Train, measure at every distance, and read the gate."""
         chosen = trial.settings
         drawn = {name: tuple(value) for name, value in chosen["data"].items()}
         corpus = DyckStrings(_KINDS, chosen["depth"], seed=chosen["training"]["seed"], **drawn).read()
@@ -146,28 +149,21 @@ class DyckBrackets(Experiment):
         }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Tabulate WCPA and convergence; then what was learned as embeddings."""
-        tables = [_judged(results)]
+        """Tabulate WCPA and convergence, and the learned embeddings."""
+        tables = [_accuracies(results)]
         if stacks := [result for result in results if result["gates"] is not None]:
-            tables.append(_opened(stacks))
+            tables.append(_embeddings(stacks))
         return Report(
             tables,
             {
-                "second-order-rnns-dyck-distances": lambda: _draw_distances(results),
-                "second-order-rnns-dyck-embeddings": lambda: _draw_embeddings(results),
+                "second-order-rnns-dyck-distances": partial(_draw_distances, results),
+                "second-order-rnns-dyck-embeddings": partial(_draw_embeddings, results),
             },
         )
 
 
 def gates(model: NextBracketModel) -> list[float] | None:
-    """Say how far each bracket pushes.
-
-    Args:
-        model: a trained one.
-
-    Returns:
-        The gate g of the 2k brackets, opening ones first; None where the encoder is no stack.
-    """
+    """Give the gate g of the 2k brackets, opening ones first; None where the encoder is not a stack."""
     network = model.encoder
     if not isinstance(network, Recurrent) or not isinstance(network.cell(0, 0), Stack):
         return None
@@ -175,41 +171,39 @@ def gates(model: NextBracketModel) -> list[float] | None:
     return [round(gate, 6) for gate in torch.sigmoid(model.embedding.weight @ weight.T).flatten().tolist()]
 
 
-def _judged(results: Sequence[Result]) -> Table:
+def _accuracies(results: Sequence[Result]) -> Table:
     rows: list[Sequence[str | Number]] = []
     for model in _MODELS:
         for place, depth in enumerate(_DEPTHS):
-            if not (chosen := where(results, model=model.told, depth=depth)):
+            if not (chosen := where(results, model=model.title, depth=depth)):
                 continue
             known = model.published
             epochs = [result["converged"] for result in chosen if result["converged"] is not None]
             of_them = f" in {len(epochs)} of {len(chosen)}" if len(epochs) < len(chosen) else ""
             theirs = f" ({known.epochs[place]})" if known.epochs else ""
             number = Number(epochs, digits=1 if len(epochs) > 1 else 0)
-            rows.append(
-                (
-                    model.told,
-                    f"{depth}",
-                    Number([chosen[0]["trained"]], known.parameters, digits=0),
-                    Number([result["dev_wcpa"] for result in chosen], known.wcpa, digits=1, percent=True),
-                    Number([result["test_wcpa"] for result in chosen], digits=1, percent=True),
-                    Number([result["test_by_distance"] for result in chosen], digits=1, percent=True),
-                    f"{number}{of_them}{theirs}",
-                    Number(
-                        [result["seconds"] / 60 for result in chosen],
-                        known.minutes[place] if known.minutes else None,
-                        digits=1,
-                    ),
-                )
-            )
+            share = partial(average, chosen, digits=1, percent=True)
+            minutes = [result["seconds"] / 60 for result in chosen]
+            rows.append((
+                model.title,
+                f"{depth}",
+                str(Number([chosen[0]["trained"]], known.parameters, digits=0)),
+                share("dev_wcpa", known.wcpa),
+                share("test_wcpa"),
+                share("test_by_distance"),
+                f"{number}{of_them}{theirs}",
+                str(Number(minutes, known.minutes[place] if known.minutes else None, digits=1)),
+            ))  # fmt: skip
     columns = (
         "model", "m", "trained parameters", "WCPA, %", "WCPA of longer strings, %", "their mean over distances, %",
-        "converged after epochs", "minutes",
+        "epochs to converge", "minutes",
     )  # fmt: skip
-    return Table("Closing brackets of two kinds; right is above 0.8 of all closing brackets", columns, rows)
+    return Table(
+        "Closing brackets of two kinds; correct: above 0.8 of the probability of all closing brackets", columns, rows
+    )
 
 
-def _opened(stacks: Sequence[Result]) -> Table:
+def _embeddings(stacks: Sequence[Result]) -> Table:
     rows: list[Sequence[str | Number]] = []
     for result in stacks:
         vectors = (f"({', '.join(f'{number:.2f}' for number in row)})" for row in result["embedding"])
@@ -219,33 +213,25 @@ def _opened(stacks: Sequence[Result]) -> Table:
 
 
 def _draw_distances(results: Sequence[Result]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
-
     figure, panels = grid(1, len(_DEPTHS), width=3.4, height=3.0)
     lines = {}
     for panel, depth in zip(panels, _DEPTHS, strict=True):
         for number, model in enumerate(_MODELS):
-            if chosen := where(results, model=model.told, depth=depth):
-                (lines[model.told],) = panel.plot(
-                    chosen[0]["distances"],
-                    [100 * share for share in chosen[0]["right"]],
-                    color=COLOURS[number],
-                    marker=MARKERS[number],
-                    markevery=(number, 9),
-                    linewidth=1.2,
-                    label=model.told,
+            if chosen := where(results, model=model.title, depth=depth):
+                style: dict[str, Any] = {"color": COLOURS[number], "marker": MARKERS[number], "markevery": (number, 9)}
+                shares = [100 * share for share in chosen[0]["right"]]
+                (lines[model.title],) = panel.plot(
+                    chosen[0]["distances"], shares, **style, linewidth=1.2, label=model.title
                 )
         panel.set(title=f"m = {depth}", xlabel="distance to the opening bracket", xscale="log", ylim=(-4, 104))
-    panels[0].set_ylabel("closed rightly, %")
+    panels[0].set_ylabel("correct, %")
     figure.legend(handles=list(lines.values()), loc="outside lower center", ncols=4)
     return figure
 
 
 def _draw_embeddings(results: Sequence[Result]) -> Figure:
-    """Draw each bracket where its learned embedding of two numbers lies, of the first seed."""
+    """Draw each bracket at its learned embedding of two dimensions, for the first seed."""
     from matplotlib.lines import Line2D
-
-    from unrolled.lab.papers.framework.figure_style import COLOURS, grid
 
     figure, panels = grid(1, len(_DEPTHS), width=3.0, height=3.0)
     for panel, depth in zip(panels, _DEPTHS, strict=True):
@@ -255,10 +241,10 @@ def _draw_embeddings(results: Sequence[Result]) -> Figure:
             for place, (x, y) in enumerate(result["embedding"]):
                 pushes = result["gates"][place] > 0.5
                 panel.plot(x, y, marker=f"${_SHAPES[place]}$", markersize=11, color=COLOURS[0 if pushes else 1])
-        panel.set(title=f"m = {depth}", xlabel="first number of the embedding")
+        panel.set(title=f"m = {depth}", xlabel="first dimension of the embedding")
         panel.margins(0.2)
-    panels[0].set_ylabel("second number")
-    told = (("pushes", COLOURS[0]), ("pops", COLOURS[1]))
-    handles = [Line2D([], [], marker="s", linestyle="", color=colour, label=label) for label, colour in told]
+    panels[0].set_ylabel("second dimension")
+    kinds = (("pushes", COLOURS[0]), ("pops", COLOURS[1]))
+    handles = [Line2D([], [], marker="s", linestyle="", color=colour, label=label) for label, colour in kinds]
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure

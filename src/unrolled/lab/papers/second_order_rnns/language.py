@@ -1,16 +1,16 @@
-"""Language models of equal size: is it better when the input chooses the transition? Characters and words.
+"""Language models of equal size, of characters and of words: does an input-dependent transition matrix help?
 
-Every network has as many parameters as the others, embedding and softmax among them; our count is that of
-``unrolled parameters``. So counted, the published sizes of mRNN and mLSTM are too large (a table says by how much), and
-ours are smaller. Where the paper is silent or we depart:
+All networks have the same number of parameters, embedding and softmax included, as ``unrolled parameters`` counts
+them. By this count, the published sizes of mRNN and mLSTM exceed the stated number (see the last table), so ours are
+smaller. Our choices where the paper is silent, and one difference:
 
-- the paper drops a quarter of what the softmax reads; we drop as much of the character and word vectors as well;
-- how far gradients flow back: 50 characters (100 at scale paper) and 35 words; the state flows on;
-- whether the schedule of rates is constant: it is at scale paper; at scale cpu it falls, as there is no time to wait.
+- The paper drops a quarter of the softmax's input; we also drop a quarter of the character and word vectors.
+- Gradients flow back 50 characters (100 at scale paper) or 35 words; the state is carried on.
+- The learning rate is constant at scale paper and decays at scale cpu, where training is short.
 
-At scale cpu all networks learn the same little: the first lines of the training text, two passes, with 0.3M parameters
-for characters and the paper's own 2M for words. That says who learns faster, and little of who is better in the end.
-Words that do not occur in the part are ``<unk>`` in the test text as well, which is easier to foretell.
+At scale cpu all networks learn the first lines of the training text for two epochs, with 0.3M parameters for
+characters and the paper's 2M for words. That shows who learns faster, and little about the final order. Words outside
+these lines are ``<unk>`` in the test text too, which makes it easier to predict.
 
 Source:
     Second-order RNNs, section 5, tables 1 and 2 without their Dyck rows.
@@ -20,13 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Characters, Language, Words
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
+from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import characters, words
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn_once
@@ -35,14 +38,14 @@ from unrolled.lab.papers.framework.truncated_text import first_lines
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EqualParameters", "Published"]
+__all__ = ["UNITS", "EqualParameters", "Published"]
 
 
 @dataclass(frozen=True)
 class Published:
     """One row of tables 1 and 2."""
 
-    told: str
+    title: str
     encoder: str
     layers: int
     hidden: int
@@ -52,7 +55,7 @@ class Published:
 
     @property
     def cell(self) -> str:
-        """The cell by which parameters are counted."""
+        """The cell whose parameters are counted."""
         return "elman" if self.encoder == "rnn" else self.encoder
 
 
@@ -62,17 +65,17 @@ class _Unit:
 
     task: str
     measure: str
-    of: str
+    unit: str
     budget: int
     embedding: int
     types: int
-    """Of the paper's text, for the count of its own networks."""
+    """Number of types of the paper's text, to count its own networks."""
     rows: tuple[Published, ...]
 
 
-_UNITS = {
+UNITS = {
     "characters": _Unit(
-        "chars", "bpc", "bits a character", 4_500_000, 128, 50,
+        "chars", "bpc", "bits per character", 4_500_000, 128, 50,
         (
             Published("mmLSTM", "mmlstm", 1, 512, 108, 20, 1.301),
             Published("LSTM", "lstm", 1, 991, 43, 18, 1.308),
@@ -87,7 +90,7 @@ _UNITS = {
         ),
     ),
     "words": _Unit(
-        "lm", "loss", "nats a word", 2_000_000, 64, 10_000,
+        "lm", "loss", "nats per word", 2_000_000, 64, 10_000,
         (
             Published("mmLSTM", "mmlstm", 1, 112, 20, 33, 4.794),
             Published("LSTM", "lstm", 1, 125, 10, 33, 4.816),
@@ -102,7 +105,7 @@ _UNITS = {
 
 _SIZES: dict[Scale, dict[str, dict[str, Any]]] = {
     "smoke": {
-        unit: {"data": "made up", "lines": [24, 8, 8], "budget": 3000, "embedding": 8, "bptt": 20} for unit in _UNITS
+        unit: {"data": "made up", "lines": [24, 8, 8], "budget": 3000, "embedding": 8, "bptt": 20} for unit in UNITS
     },
     "cpu": {
         "characters": {
@@ -119,7 +122,7 @@ _SIZES: dict[Scale, dict[str, dict[str, Any]]] = {
         "words": {"data": "ptb", "lines": [None] * 3, "budget": 2_000_000, "embedding": 64, "bptt": 35},
     },
 }
-"""Lines of train, dev and test; all of them where it is None."""
+"""``lines``: the number of lines of train, dev and test; None for all."""
 _TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 1},
     "cpu": {"epochs": 2, "batch": 32, "lr": 0.003, "schedule": "cosine", "clip": 3.5},
@@ -130,22 +133,22 @@ _DROPOUT = 0.25
 
 
 class EqualParameters(Experiment):
-    """One network a trial."""
+    """A trial is one network."""
 
     name = "second-order-rnns/language"
     title = "Character and word models of equal size"
     source = "Second-order RNNs, tables 1 and 2, the character and word models"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the networks of one layer first, characters before words."""
-        rows = [(unit, row) for unit, each in _UNITS.items() for row in each.rows]
+        """List the networks, those of one layer first, characters before words."""
+        rows = [(unit, row) for unit, each in UNITS.items() for row in each.rows]
         rows.sort(key=lambda pair: pair[1].layers)
         return [
             Trial(
-                f"{unit}, {row.told}, seed {seed}",
+                f"{unit}, {row.title}, seed {seed}",
                 {
                     "unit": unit,
-                    "model": row.told,
+                    "model": row.title,
                     "encoder": row.encoder,
                     "layers": row.layers,
                     "dropout": _DROPOUT,
@@ -158,11 +161,11 @@ class EqualParameters(Experiment):
         ]
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Find the size, train, measure on the whole test text."""
+        """Find the hidden size of the parameter budget, train, and measure on the test text."""
         chosen = trial.settings
-        unit = _UNITS[chosen["unit"]]
-        row = next(row for row in unit.rows if row.told == chosen["model"])
-        corpus = _text(chosen, bench)
+        unit = UNITS[chosen["unit"]]
+        row = next(row for row in unit.rows if row.title == chosen["model"])
+        corpus = _corpus(chosen, bench)
         types = len(build_vocabulary(corpus.train))
         size = fit_parameters(
             row.cell, chosen["budget"], chosen["embedding"], chosen["layers"], vocabulary=types
@@ -175,21 +178,21 @@ class EqualParameters(Experiment):
         return {**figures(run), "hidden": size.hidden_size, "dev": [epoch.dev[unit.measure] for epoch in run.history]}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Lay scores and times beside those published, and count the published networks anew."""
-        tables = [_scores(unit, results) for unit in _UNITS if where(results, unit=unit)]
+        """Compare scores and times with the published ones, and count the parameters of the published networks."""
+        tables = [_scores(unit, results) for unit in UNITS if where(results, unit=unit)]
         return Report(
             [*tables, _counts(results)],
-            {"second-order-rnns-language": lambda: _draw(results)},
+            {"second-order-rnns-language": partial(_draw, results)},
         )
 
 
-def _text(chosen: Mapping[str, Any], bench: Bench) -> Language:
-    spelled = chosen["unit"] == "characters"
+def _corpus(chosen: Mapping[str, Any], bench: Bench) -> Language:
+    of_characters = chosen["unit"] == "characters"
     whole: Language
     if chosen["data"] == "made up":
-        whole = (characters if spelled else words)()
+        whole = (characters if of_characters else words)()
     else:
-        whole = load_dataset(chosen["data"], Characters if spelled else Words, bench.data)
+        whole = load_dataset(chosen["data"], Characters if of_characters else Words, bench.data)
     return first_lines(whole, *chosen["lines"])
 
 
@@ -198,58 +201,57 @@ def _values(results: Sequence[Result], unit: str, model: str, value: str) -> lis
 
 
 def _scores(unit: str, results: Sequence[Result]) -> Table:
-    known, rows = _UNITS[unit], list[Sequence[str | Number]]()
+    known, rows = UNITS[unit], list[Sequence[str | Number]]()
     for row in known.rows:
-        if chosen := where(results, unit=unit, model=row.told):
-            rows.append(
-                (
-                    row.told,
-                    Number([result["parameters"] / 1e6 for result in chosen[:1]], known.budget / 1e6, digits=2),
-                    Number([result["seconds"] / result["epochs"] for result in chosen], 60 * row.minutes / row.epochs),
-                    Number([result["best_epoch"] for result in chosen], row.epochs, digits=0),
-                    Number([result[f"test_{known.measure}"] for result in chosen], row.score, digits=3),
-                )
-            )
-    columns = ("model", "parameters, millions", "seconds an epoch", "epochs", f"test, {known.of}")
-    return Table(f"Penn Treebank, {unit}; the published times are of a Tesla M60", columns, rows)
+        if chosen := where(results, unit=unit, model=row.title):
+            times = [result["seconds"] / result["epochs"] for result in chosen]
+            rows.append((
+                row.title,
+                str(Number([chosen[0]["parameters"] / 1e6], known.budget / 1e6)),
+                str(Number(times, 60 * row.minutes / row.epochs)),
+                str(average(chosen, "best_epoch", row.epochs, digits=0)),
+                average(chosen, f"test_{known.measure}", row.score, digits=3),
+            ))  # fmt: skip
+    columns = ("model", "parameters, millions", "seconds per epoch", "epochs", f"test, {known.unit}")
+    return Table(f"Penn Treebank, {unit}: ours (published, on a Tesla M60)", columns, rows)
 
 
 def _counts(results: Sequence[Result]) -> Table:
     rows: list[Sequence[str | Number]] = []
-    for unit, known in _UNITS.items():
+    for unit, known in UNITS.items():
         for row in known.rows:
-            hidden = _values(results, unit, row.told, "hidden")[:1]
+            hidden = _values(results, unit, row.title, "hidden")[:1]
             size = count_parameters(row.cell, known.embedding, row.hidden, row.layers, vocabulary=known.types)
             excess = f"{100 * (size.parameters / known.budget - 1):+.1f}"
             rows.append(
-                (f"{unit}, {row.told}", f"{row.hidden}", f"{size.parameters:,}", excess, Number(hidden, digits=0))
+                (f"{unit}, {row.title}", f"{row.hidden}", f"{size.parameters:,}", excess, Number(hidden, digits=0))
             )
-    columns = ("model", "published units", "their parameters by our count", "over the stated number, %", "our units")
-    return Table("Sizes: 4.5M parameters stated for characters, 2M for words", columns, rows)
+    columns = (
+        "model",
+        "published units",
+        "their parameters by our count",
+        "excess over the stated number, %",
+        "our units",
+    )
+    return Table("Sizes: the paper states 4.5M parameters for characters, 2M for words", columns, rows)
 
 
 def _draw(results: Sequence[Result]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
-
-    shown = [unit for unit in _UNITS if where(results, unit=unit)]
+    shown = [unit for unit in UNITS if where(results, unit=unit)]
     figure, panels = grid(1, len(shown), width=4.4, height=3.2)
     handles = []
     for panel, unit in zip(panels, shown, strict=True):
-        known = _UNITS[unit]
-        names = [row.told for row in sorted(known.rows, key=lambda row: -row.score)]
+        known = UNITS[unit]
+        names = [row.title for row in sorted(known.rows, key=lambda row: -row.score)]
         places = {name: place for place, name in enumerate(names)}
         ours = [(_values(results, unit, name, f"test_{known.measure}"), place) for name, place in places.items()]
         points = [(value, place) for values, place in ours for value in values]
-        (mine,) = panel.plot(*zip(*points, strict=True), MARKERS[0], color=COLOURS[0], label="ours")
+        (mine,) = panel.plot(*zip(*points, strict=True), MARKERS[0], color=COLOURS[0])
+        scores = [row.score for row in known.rows]
         (theirs,) = panel.plot(
-            [row.score for row in known.rows],
-            [places[row.told] for row in known.rows],
-            MARKERS[1],
-            markerfacecolor="none",
-            color=COLOURS[1],
-            label="published",
+            scores, [places[row.title] for row in known.rows], MARKERS[1], markerfacecolor="none", color=COLOURS[1]
         )
-        panel.set(title=unit, xlabel=f"test, {known.of}", yticks=range(len(names)), yticklabels=names)
+        panel.set(title=unit, xlabel=f"test, {known.unit}", yticks=range(len(names)), yticklabels=names)
         handles = [mine, theirs]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    figure.legend(handles, ["ours", "published"], loc="outside lower center", ncols=2)
     return figure

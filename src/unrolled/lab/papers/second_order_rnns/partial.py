@@ -1,14 +1,14 @@
 """Partial sentences: learn from the first 25, 50 or 75 characters of each line, and predict whole lines.
 
-The paper takes it for a test of generalisation: beyond the cut every state is one that training never came to. Dev, on
-which training stops, and test are whole sentences. Where the paper is silent:
+The paper uses this as a test of generalisation: after the cut, every state is new to the network. Dev, for early
+stopping, and test are whole sentences. Our choices where the paper is silent:
 
-- what becomes of a sentence's end when it is cut: here it is lost with the rest, so nothing says that lines end there;
-- whether states flow from sentence to sentence: here they do not, else a cut line would run into the next one;
-- whether characters that only occur behind the cut are known: they are, the vocabulary is that of whole lines.
+- A cut line also loses its line end, so nothing says that lines end there.
+- States are reset at every line, because a cut line would otherwise run into the next one.
+- The vocabulary is that of whole lines, so characters that occur only after the cut are known.
 
-The row of whole sentences is ours, for comparison: trained likewise, but not cut. At scale cpu networks have 0.3M
-parameters and learn the first lines of the training text for a few passes, with dev shortened, too.
+The row of whole sentences is ours, for comparison: trained in the same way, without a cut. At scale cpu, networks have
+0.3M parameters and learn the first lines of the training text for a few epochs, with a shorter dev text.
 
 Source:
     Second-order RNNs, section 6.1 and table 3.
@@ -17,6 +17,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.papers.analyses.line_modelling import LineModelling
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import figures, learn_task
@@ -49,14 +51,14 @@ PUBLISHED: Mapping[int, Mapping[str, float]] = {
     50: {"LSTM": 1.427, "LSTM, 2 layers": 1.416, "mmLSTM": 1.423, "mmLSTM, 2 layers": 1.411},
     75: {"LSTM": 1.369, "LSTM, 2 layers": 1.355, "mmLSTM": 1.367, "mmLSTM, 2 layers": 1.353},
 }
-"""Table 3: bits a character of the test set, by cut-off and model."""
+"""Table 3: bits per character of the test set, by cut and model."""
 _CUTS: tuple[int | None, ...] = (*PUBLISHED, None)
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"data": "made up", "lines": [24, 8, 8], "budget": 3000, "embedding": 8, "dropout": 0.25},
     "cpu": {"data": "ptb-chars", "lines": [5000, 300, 1000], "budget": 300_000, "embedding": 128, "dropout": 0.25},
     "paper": {"data": "ptb-chars", "lines": [None] * 3, "budget": 4_500_000, "embedding": 128, "dropout": 0.25},
 }
-"""Lines of train, dev and test; all of them where it is None."""
+"""``lines``: the number of lines of train, dev and test; None for all."""
 _TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 1, "batch": 8, "lr": 0.003, "clip": 3.5},
     "cpu": {"epochs": 2, "batch": 32, "lr": 0.003, "schedule": "cosine", "clip": 3.5},
@@ -66,14 +68,14 @@ _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 3}
 
 
 class PartialSentences(Experiment):
-    """One network and one cut-off a trial."""
+    """A trial is one network at one cut."""
 
     name = "second-order-rnns/partial"
     title = "Learning from partial sentences"
     source = "Second-order RNNs, table 3; the row of whole sentences is ours"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List all networks at the shortest cut-off first; whole sentences last."""
+        """List all networks at the shortest cut first; whole sentences last."""
         return [
             Trial(
                 f"{'whole sentences' if cut is None else f'cut at {cut}'}, {model}, seed {seed}",
@@ -83,24 +85,24 @@ class PartialSentences(Experiment):
         ]
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Train on what is left of the lines, choose and measure on whole ones."""
+        """Train on the cut lines, choose the epoch and measure on whole ones."""
         chosen = trial.settings
         whole = characters() if chosen["data"] == "made up" else load_dataset(chosen["data"], Characters, bench.data)
         whole = first_lines(whole, *chosen["lines"])
-        partial, known = cut_lines(whole, chosen["cut"]), build_vocabulary(whole.train)
+        cut_corpus, known = cut_lines(whole, chosen["cut"]), build_vocabulary(whole.train)
         encoder, layers = _MODELS[chosen["model"]]
         embedding, dropout = chosen["embedding"], chosen["dropout"]
         size = fit_parameters(encoder, chosen["budget"], embedding, layers, vocabulary=len(known)).nearest
         architecture = CharacterModelSettings(
             encoder=encoder, hidden=size.hidden_size, layers=layers, embedding=embedding, dropout=dropout
         )
-        run = learn_task(bench, LineModelling(architecture, known), partial, chosen["training"])
-        read = sum(len(line) for line in partial.train)
-        bench.say(f"{size.hidden_size} units, {read:,} characters a pass, dev {run.metrics['dev_bpc']:.3f} bits")
+        run = learn_task(bench, LineModelling(architecture, known), cut_corpus, chosen["training"])
+        read = sum(len(line) for line in cut_corpus.train)
+        bench.say(f"{size.hidden_size} units, {read:,} characters per epoch, dev {run.metrics['dev_bpc']:.3f} bits")
         return {**figures(run), "hidden": size.hidden_size, "characters": read}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Lay the scores beside the published ones."""
+        """Compare scores with the published ones."""
         rows: list[Sequence[str | Number]] = []
         for cut in _CUTS:
             if chosen := where(results, cut=cut):
@@ -108,11 +110,11 @@ class PartialSentences(Experiment):
                 learned = Number([chosen[0]["characters"] / 1000], digits=0)
                 rows.append((f"{cut or 'whole sentences'}", learned, *cells))
         table = Table(
-            f"Test, bits a character of whole sentences; {_SIZES[scale]['budget'] / 1e6:g}M parameters (4.5M)",
-            ("cut at", "thousand characters a pass", *_MODELS),
+            f"Test, bits per character of whole sentences; {_SIZES[scale]['budget'] / 1e6:g}M parameters (4.5M)",
+            ("cut at", "thousand characters per epoch", *_MODELS),
             rows,
         )
-        return Report([table], {"second-order-rnns-partial": lambda: _draw(results)})
+        return Report([table], {"second-order-rnns-partial": partial(_draw, results)})
 
 
 def _scores(results: Sequence[Result], model: str) -> list[float]:
@@ -120,14 +122,12 @@ def _scores(results: Sequence[Result], model: str) -> list[float]:
 
 
 def _at(results: Sequence[Result], cut: int | None) -> dict[str, float]:
-    """Give the mean score of each model that was trained with a cut-off."""
+    """Give the mean score of each model that was trained at a cut."""
     chosen = where(results, cut=cut)
     return {model: fmean(scores) for model in _MODELS if (scores := _scores(chosen, model))}
 
 
 def _draw(results: Sequence[Result]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
-
     figure, (ours, theirs) = grid(1, 2, width=3.6, height=3.0)
     for number, model in enumerate(_MODELS):
         style: dict[str, Any] = {"color": COLOURS[number], "marker": MARKERS[number], "label": model}
@@ -136,8 +136,7 @@ def _draw(results: Sequence[Result]) -> Figure:
             ours.plot(*zip(*found, strict=True), **style)
         theirs.plot(list(PUBLISHED), [scores[model] for scores in PUBLISHED.values()], **style)
     for panel, title in ((ours, "ours"), (theirs, "published")):
-        panel.set(title=title, xlabel="characters of a line that were learned from", xticks=list(PUBLISHED))
-    ours.set_ylabel("test, bits a character")
-    handles, labels = theirs.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        panel.set(title=title, xlabel="characters of a line in training", xticks=list(PUBLISHED))
+    ours.set_ylabel("test, bits per character")
+    legend_below(figure, theirs, 4)
     return figure
