@@ -12,10 +12,11 @@ from torch import nn
 
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.models.softmax import FullSoftmax
+from unrolled.lab.papers.analyses.text_properties import prose_properties, python_properties
 from unrolled.lab.papers.cs577_lecture_5 import cells as cells
 from unrolled.lab.papers.cs577_lecture_5 import hyperparameters as hyperparameters
 from unrolled.lab.papers.cs577_lecture_5.agreement import Agreement
-from unrolled.lab.papers.cs577_lecture_5.cells import TellingCells
+from unrolled.lab.papers.cs577_lecture_5.cells import InterpretableUnits
 from unrolled.lab.papers.cs577_lecture_5.hyperparameters import Hyperparameters
 from unrolled.lab.papers.cs577_lecture_5.memorising import MemorisingRecall
 from unrolled.lab.papers.framework.experiment import Bench, Result, Trial
@@ -87,7 +88,7 @@ def by_hand(vocabulary):
 
 def find(trained=True, text="python", encoder="lstm"):
     wanted = {"trained": trained, "text": text, "encoder": encoder}
-    trials = TellingCells().trials("smoke")
+    trials = InterpretableUnits().trials("smoke")
     return next(trial for trial in trials if {name: trial.settings[name] for name in wanted} == wanted)
 
 
@@ -101,10 +102,10 @@ def test_cells_set_by_hand_are_found_and_measured(bench, monkeypatch):
         task = CharacterModelling.from_corpus(corpus, CharacterModelSettings(hidden=HIDDEN, embedding=3))
         return by_hand(task.vocabulary), task.vocabulary, 2.0
 
-    monkeypatch.setattr(cells, "_network", network)
+    monkeypatch.setattr(cells, "load_network", network)
     trial = find()
     trial = replace(trial, settings={**trial.settings, "hidden": HIDDEN, "columns": 20, "width": 200, "lead": 100})
-    values = TellingCells().run(trial, bench)
+    values = InterpretableUnits().run(trial, bench)
     found = values["found"]
     assert found["position in line"]["unit"] == "c 1"
     assert found["position in line"]["correlation"] > 0.999
@@ -114,7 +115,7 @@ def test_cells_set_by_hand_are_found_and_measured(bench, monkeypatch):
     assert found["inside an if"]["correlation"] < 0.5  # nothing in it knows of that
     assert found["position in line"]["auc"] is None
     assert 0 < values["clear"] <= 4 / 6  # both units, memory and output; not those without weights
-    lines = cells._PYTHON_FRAGMENT.split("\n")
+    lines = cells.PYTHON_FRAGMENT.split("\n")
     commented = [line.index("#") for line in lines if "#" in line]
     drawn = iter(found["inside a comment"]["drawn"])
     shown = [[next(drawn) for _ in f"{line}\n"] for line in lines[:-1]]
@@ -125,10 +126,10 @@ def test_cells_set_by_hand_are_found_and_measured(bench, monkeypatch):
 
 def test_the_control_is_what_the_trained_network_was_before(bench):
     trial = find()
-    corpus = cells._one_package()
-    model, words, bits = cells._network(corpus, {**trial.settings, "trained": False}, bench)
+    corpus = cells.one_package()
+    model, words, bits = cells.load_network(corpus, {**trial.settings, "trained": False}, bench)
     assert bits is None
-    trained, same_words, bits = cells._network(corpus, {**trial.settings, "steps": 1, "lr": 1e-12}, bench)
+    trained, same_words, bits = cells.load_network(corpus, {**trial.settings, "steps": 1, "lr": 1e-12}, bench)
     assert bits > 5
     assert words == same_words
     for one, other in zip(model.parameters(), trained.parameters(), strict=True):
@@ -136,9 +137,9 @@ def test_the_control_is_what_the_trained_network_was_before(bench):
 
 
 def test_our_own_text_has_all_that_is_drawn():
-    told = cells.python_properties(cells._PYTHON_FRAGMENT)
+    told = python_properties(cells.PYTHON_FRAGMENT)
     assert all(len(Counter(values.tolist())) > 1 for values in told.values())
-    assert cells.prose_properties(cells._PROSE_FRAGMENT)["inside quotes"][-1] == 0
+    assert prose_properties(cells.PROSE_FRAGMENT)["inside quotes"][-1] == 0
 
 
 MOVED = ("lr", "hidden", "batch")
@@ -155,7 +156,7 @@ def test_one_setting_is_moved_at_a_time_and_the_middle_comes_first(scale):
     moved = Counter(sum(each[name] != middle[each["task"]][name] for name in MOVED) for each in trials)
     assert set(moved) == {0, 1}
     assert moved[0] == 6
-    for task, values in hyperparameters._VALUES[scale].items():
+    for task, values in hyperparameters.VALUES[scale].items():
         for name, several in values.items():
             assert {each[name] for each in trials if each["task"] == task} == set(several)
 
@@ -171,7 +172,7 @@ def hyperparameter_results(of):
 def test_the_best_setting_is_chosen_on_dev_whatever_test_says():
     results = hyperparameter_results(lambda chosen: (0.9, 0.1) if chosen["lr"] == 0.003 else (0.6, 0.99))
     for task in ("classify", "rank"):
-        (best,) = hyperparameters._best(results, task, "gru")
+        (best,) = hyperparameters.best_results(results, task, "gru")
         assert best.trial.settings["lr"] == 0.003
         assert best["test"] == 0.1
 

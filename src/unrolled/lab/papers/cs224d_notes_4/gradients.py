@@ -141,14 +141,7 @@ class Gradients(Experiment):
         recall = Table(
             f"Accuracy, %, of predicting the second name (chance {100 / (len(greeting_corpus.NAMES) - 1):.0f}); "
             f"trained on distances {greeting_corpus.NEAREST} to {far}",
-            (
-                "cell, optimiser",
-                "clipped",
-                f"distance {far}",
-                f"distance {beyond}",
-                "largest gradient norm",
-                "diverged",
-            ),
+            ("cell, optimiser", "clipped", f"distance {far}", f"distance {beyond}", "largest gradient", "diverged"),
             [
                 (f"{cell}, {way}", "at 1" if clip else "no", *_recall(chosen, (far, beyond)))
                 for way in _RATES

@@ -143,13 +143,7 @@ class LanguageModels(Experiment):
             for result in results
         ]
         columns = ("model", "dev perplexity", "test perplexity", "stored numbers", "MiB at 4 bytes each")
-        tables = [
-            Table(
-                "All models learn the same text; the memory of count models excludes the words of the n-grams",
-                columns,
-                rows,
-            )
-        ]
+        tables = [Table("All models learn the same text; the n-grams' words are not counted as memory", columns, rows)]
         drawn = {}
         if counted := _longest(results):
             tables.append(_growth(counted))

@@ -1,11 +1,11 @@
-"""Long-range agreement: how often a language model prefers the right number of a verb, against its subject's distance.
+"""Long-range agreement: how often a language model prefers the correct number of a verb, by distance to its subject.
 
-The lecture has the question ("The cat, which was very hungry, chased the mouse") and the claim that plain recurrent
-networks find such dependencies hard to learn; it has no figures. Ours: generated sentences, so that distance and
-misleading nouns are under control; language models that learn them word by word, all of one size; tested on sentences
-that do not occur in training, at distances up to twice those of training; and as the claim is about learning, from few
-sentences and from many, each seen equally often. "Misled" are the sentences whose nearest noun is of the other number
-than the subject. The control is a model of n-gram counts with Kneser-Ney smoothing.
+The lecture asks the question ("The cat, which was very hungry, chased the mouse") and claims that plain recurrent
+networks learn such dependencies badly; it has no numbers. We generate sentences, to control distance and distracting
+nouns. Language models of one size learn them word by word. They are tested on sentences outside the training set, at
+up to twice the distances of training. Since the claim is about learning, they learn from few sentences and from many,
+with equally many epochs. "Attracted" sentences are those whose noun nearest to the verb has the other number than the
+subject. The control is a model of n-gram counts with Kneser-Ney smoothing.
 
 Source:
     CS 577, lecture 5, long-term dependencies and LSTMs.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from unrolled.cells.lstm import LSTM
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
 from unrolled.lab.papers.analyses.subject_verb_agreement import VOCABULARY, AgreementSentence
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.training_loop import WordReader, learn
 
@@ -46,7 +48,7 @@ _AMOUNTS: dict[Scale, tuple[int, ...]] = {
     "cpu": (2000, 4000, 12_000),
     "paper": (2000, 8000, 32_000, 128_000),
 }
-"""How many sentences are learned from."""
+"""Number of training sentences."""
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "epochs": 1, "longest": 6, "tested": 20, "hidden": 8, "batch": 16},
     "cpu": {"seeds": 3, "epochs": 6, "longest": 12, "tested": 300, "hidden": 64, "batch": 64},
@@ -57,11 +59,11 @@ _INDEX = {word: index for index, word in enumerate(VOCABULARY)}
 
 
 class Agreement(Experiment):
-    """Three cells and two count models, asked at every distance."""
+    """A trial is one model, tested at every distance."""
 
     name = "cs577-lecture-5/agreement"
-    title = "Long-range agreement: the verb's number against the distance of its subject"
-    source = "CS 577, lecture 5, long-term dependencies: an example, without figures"
+    title = "Long-range agreement: the number of a verb against the distance to its subject"
+    source = "CS 577, lecture 5, long-term dependencies: an example without numbers"
     version = 2
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
@@ -79,7 +81,7 @@ class Agreement(Experiment):
         ]
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Learn the sentences, then ask for verbs."""
+        """Train on sentences, then test the verbs of others."""
         chosen = trial.settings
         generator = random.Random(chosen["seed"])  # noqa: S311  # sentences, not secrets
         train = [
@@ -87,15 +89,18 @@ class Agreement(Experiment):
             for _ in range(chosen["sentences"])
         ]
         seen = {sentence.words for sentence in train}
-        prefers = _count(train, chosen) if chosen["model"] in _ORDERS else _train(train, chosen, generator, bench)
+        if chosen["model"] in _ORDERS:
+            prefers = _count_preferences(train, chosen)
+        else:
+            prefers = _network_preferences(train, chosen, generator, bench)
         right, misled, total = [], [], []
         for distance in range(2 * chosen["longest"] + 1):
             drawn = (AgreementSentence.draw(distance, generator) for _ in range(chosen["tested"]))
             asked = [sentence for sentence in drawn if sentence.words not in seen]
             scores = prefers(asked)
             right.append(fmean(scores))
-            wrong_before = [score for score, sentence in zip(scores, asked, strict=True) if sentence.attracted]
-            misled.append(fmean(wrong_before) if wrong_before else None)
+            attracted = [score for score, sentence in zip(scores, asked, strict=True) if sentence.attracted]
+            misled.append(fmean(attracted) if attracted else None)
             total.append(len(asked))
         return {"right": right, "misled": misled, "asked": total}
 
@@ -111,34 +116,34 @@ class Agreement(Experiment):
                 cells = [Number(values, digits=1, percent=True) for values in (*means, hard)]
                 rows.append((f"{amount:,}", model, *cells))
         distances = (f"{low} to {high}" if high > low else f"{low}" for low, high in spans)
-        columns = ("sentences", "model", *distances, f"misled, to {longest}")
-        title = f"Right number of the verb, %, by words between subject and verb (chance 50; trained on 0 to {longest})"
+        columns = ("sentences", "model", *distances, f"attracted, to {longest}")
+        title = f"Correct number of the verb, %, by words after the subject (chance 50; trained on 0 to {longest})"
         return Report(
             [Table(title, columns, rows)],
-            {"cs577-lecture-5-agreement": lambda: _draw(results, scale)},
+            {"cs577-lecture-5-agreement": partial(_draw, results, scale)},
         )
 
 
 Prefers = Callable[[Sequence[AgreementSentence]], list[float]]
-"""For each sentence 1 when the right form of the verb is preferred, 0 when the wrong one is, 1/2 for neither."""
+"""Gives 1 for a sentence whose correct verb form is preferred, 0 for the wrong form, 1/2 for a tie."""
 
 
-def _count(train: Sequence[AgreementSentence], chosen: Mapping[str, Any]) -> Prefers:
+def _count_preferences(train: Sequence[AgreementSentence], chosen: Mapping[str, Any]) -> Prefers:
     counts = NGramLanguageModel(_ORDERS[chosen["model"]]).fit([sentence.words for sentence in train])
-    before = train[-1].words  # the text runs on: no sentence but the first of all begins behind nothing
+    before = train[-1].words  # training text runs on, so almost every sentence follows another
 
     def prefers(asked: Sequence[AgreementSentence]) -> list[float]:
-        told = []
+        preferred = []
         for sentence in asked:
             context = (*before, *sentence.words[: sentence.verb])
             right, wrong = (counts.probability(form, context) for form in sentence.forms)
-            told.append(0.5 if right == wrong else float(right > wrong))
-        return told
+            preferred.append(0.5 if right == wrong else float(right > wrong))
+        return preferred
 
     return prefers
 
 
-def _train(
+def _network_preferences(
     train: Sequence[AgreementSentence], chosen: Mapping[str, Any], generator: random.Random, bench: Bench
 ) -> Prefers:
     torch.manual_seed(chosen["seed"])
@@ -146,12 +151,12 @@ def _train(
     model = WordReader(len(VOCABULARY), _CELLS[chosen["model"]](hidden, hidden), len(VOCABULARY))
     optimiser = torch.optim.Adam(model.parameters(), lr=chosen["rate"])
     for epoch in range(chosen["epochs"]):
-        went = learn(model, _batches(train, chosen["batch"], generator), _loss, optimiser, chosen["clip"])
-        bench.say(f"epoch {epoch + 1}: {fmean(went.losses):.3f} nats a word")
+        training = learn(model, _batches(train, chosen["batch"], generator), _loss, optimiser, chosen["clip"])
+        bench.say(f"epoch {epoch + 1}: {fmean(training.losses):.3f} nats per word")
 
     @torch.no_grad()
     def prefers(asked: Sequence[AgreementSentence]) -> list[float]:
-        place = asked[0].verb  # the same in all: they are of one distance
+        place = asked[0].verb  # all have the same distance
         scores = model(_numbers(asked)[:place])[-1]
         forms = torch.tensor([[_INDEX[form] for form in sentence.forms] for sentence in asked])
         right, wrong = scores.gather(1, forms).T
@@ -161,12 +166,12 @@ def _train(
 
 
 def _numbers(sentences: Sequence[AgreementSentence]) -> Tensor:
-    """Give word indices, shape (time, batch); the sentences are of one length."""
+    """Give the word indices of sentences of one length, shape (time, batch)."""
     return torch.tensor([[_INDEX[word] for word in sentence.words] for sentence in sentences]).T.contiguous()
 
 
 def _batches(train: Sequence[AgreementSentence], size: int, generator: random.Random) -> Iterator[Tensor]:
-    """Cut sentences of one length into batches, so that nothing is padded, and shuffle these."""
+    """Make shuffled batches of sentences of one length, without padding."""
     by_length: dict[int, list[AgreementSentence]] = {}
     for sentence in generator.sample(train, len(train)):
         by_length.setdefault(len(sentence.words), []).append(sentence)
@@ -184,11 +189,9 @@ def _mean(shares: Sequence[float | None], span: tuple[int, int]) -> float:
 
 
 def _draw(results: Sequence[Result], scale: Scale) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
-
     amounts, longest = _AMOUNTS[scale], _SIZES[scale]["longest"]
     figure, panels = grid(1, len(amounts), width=3.4, height=3.2)
-    lines = {}  # for each model its mean; the band reaches from the worst seed to the best
+    lines = {}  # the mean of each model; the band spans the seeds
     for panel, amount in zip(panels, amounts, strict=True):
         for number, model in enumerate(_MODELS):
             curves = [result["right"] for result in where(results, model=model, sentences=amount)]
@@ -197,14 +200,13 @@ def _draw(results: Sequence[Result], scale: Scale) -> Figure:
             by_distance = [[100 * share for share in shares] for shares in zip(*curves, strict=True)]
             means = [fmean(shares) for shares in by_distance]
             xs, colour, marker = range(len(means)), COLOURS[number], MARKERS[number]
-            # Lines that lie upon each other show their markers in different places.
-            every = (number % 4, 4)
+            every = (number % 4, 4)  # overlapping lines show their markers at different places
             (lines[model],) = panel.plot(xs, means, color=colour, marker=marker, markevery=every, label=model)
             low, high = [min(shares) for shares in by_distance], [max(shares) for shares in by_distance]
             panel.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
         panel.axvline(longest, color="#888888", linestyle=":", linewidth=1)
         panel.axhline(50, color="#888888", linestyle="--", linewidth=1)
         panel.set(title=f"{amount:,} sentences", xlabel="words between subject and verb", ylim=(35, 103))
-    panels[0].set_ylabel("right number of the verb, %")
+    panels[0].set_ylabel("correct number of the verb, %")
     figure.legend(handles=list(lines.values()), loc="outside lower center", ncols=len(lines))
     return figure

@@ -1,14 +1,14 @@
-"""Cells that mean something: units of character models that tell where in a line, inside what and how deep one is.
+"""Interpretable units: units of character models that detect position in a line, quotations, conditions, or depth.
 
-The lecture shows, without figures, cells of an LSTM that had read War and Peace and the Linux kernel: one for the
-position in a line, one for quotations, for the condition of an ``if``, for comments and strings, for depth; and says
-that most cells mean nothing to us. There they were found by eye. Here every unit is correlated with every property,
-which is computed exactly; the unit is chosen on the dev text, its correlation measured on the test text. The
-control is the same network before it has learned anything, with a unit chosen in the same way. The kernel's source is
-not at hand: Python's own standard library takes its place.
+The lecture shows, without numbers, units of LSTMs trained on War and Peace and on the Linux kernel: for the position
+in a line, quotations, the condition of an ``if``, comments and strings, and depth. It says that most units have no
+interpretation. There they were found by eye. Here every unit is correlated with every property, which is computed
+exactly; the unit is chosen on dev and its correlation measured on test. The control is the same network before
+training, with a unit chosen in the same way. The kernel's source is not included; Python's standard library replaces
+it.
 
-What is drawn is text of our own, which no network has read. At scale cpu networks are small and read 4 million
-characters, some two of them for each weight of the source: nobody should expect the cells of a large network.
+The figures show texts of our own, which no network was trained on. At scale cpu, networks are small and read 4 million
+characters, so units as clear as those of a large network are not expected.
 
 Source:
     CS 577, lecture 5, interpretation of trained LSTMs, after Karpathy, Johnson and Fei-Fei (2015), arXiv:1506.02078.
@@ -31,9 +31,11 @@ from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.papers.analyses.roc import area_under_curve
+from unrolled.lab.papers.analyses.text_heat_map import draw_text_heat_map
 from unrolled.lab.papers.analyses.text_properties import PROSE, PYTHON, prose_properties, python_properties
 from unrolled.lab.papers.analyses.unit_selectivity import correlations, unit_values
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import learn_once
@@ -43,7 +45,7 @@ from unrolled.lab.training.rng_state import seeded
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["TellingCells"]
+__all__ = ["PROSE_FRAGMENT", "PYTHON_FRAGMENT", "InterpretableUnits", "load_network", "one_package"]
 
 _ENCODERS = {"lstm": "LSTM", "gru": "GRU"}
 _SIZES: dict[Scale, dict[str, Any]] = {
@@ -51,7 +53,7 @@ _SIZES: dict[Scale, dict[str, Any]] = {
         "seeds": 1, "hidden": 8, "embedding": 8, "bptt": 20, "steps": 30, "epochs": 1, "lr": 0.01,
         "columns": 8, "width": 60, "lead": 10,
     },
-    # the lecture does not say how large its networks are, nor how they were trained
+    # the lecture does not state the sizes of its networks, nor their training
     "cpu": {
         "seeds": 3, "hidden": 128, "embedding": 32, "bptt": 64, "steps": 2000, "epochs": 3, "lr": 0.004,
         "columns": 32, "width": 3000, "lead": 300,
@@ -61,11 +63,11 @@ _SIZES: dict[Scale, dict[str, Any]] = {
         "columns": 32, "width": 10_000, "lead": 300,
     },
 }  # fmt: skip
-"""``columns`` stretches of ``width`` characters are looked at, all over a text, each behind a ``lead`` that is not."""
+"""Units are measured in ``columns`` parts of ``width`` characters, each after an unmeasured ``lead``."""
 _BINARY = "inside"
-_CLEAR = 0.5  # from this correlation on we say that a unit tells the property
+_CLEAR = 0.5  # the least correlation of a unit that detects a property
 
-_PROSE_FRAGMENT = """\
+PROSE_FRAGMENT = """\
 "You cannot mean to leave tonight," said the old count, and he rose
 from his chair. "The roads are under water, the bridge is gone; and
 nobody, believe me, will be waiting for you at the other side."
@@ -73,7 +75,7 @@ nobody, believe me, will be waiting for you at the other side."
 She looked out of the window for a while before she answered him.
 "Then I shall wait there myself," she said.
 """
-_PYTHON_FRAGMENT = '''\
+PYTHON_FRAGMENT = '''\
 def longest(words, limit=None):
     """Return the longest of some words (or None)."""
     best = None  # nothing has been seen yet
@@ -88,18 +90,19 @@ def longest(words, limit=None):
 
 
 class _Text(NamedTuple):
-    """A text to be read."""
+    """A training text, its properties, and a text of our own to draw."""
 
     title: str
     read: Callable[[Bench], Characters]
     made_up: Callable[[], Characters]
-    """What is read in its place at scale smoke."""
+    """Replaces it at scale smoke."""
     names: tuple[str, ...]
     properties: Callable[[str], dict[str, Tensor]]
     fragment: str
 
 
-def _one_package() -> Characters:
+def one_package() -> Characters:
+    """Read one small package of Python's standard library."""
     return PythonSource(library=Path(sysconfig.get_paths()["stdlib"]) / "wsgiref").read()
 
 
@@ -107,10 +110,10 @@ _TEXTS = {
     "python": _Text(
         "Python's standard library",
         lambda bench: load_dataset("python", Characters, bench.data),
-        _one_package,
+        one_package,
         PYTHON,
         python_properties,
-        _PYTHON_FRAGMENT,
+        PYTHON_FRAGMENT,
     ),
     "prose": _Text(
         "War and Peace",
@@ -118,20 +121,20 @@ _TEXTS = {
         characters,
         PROSE,
         prose_properties,
-        _PROSE_FRAGMENT,
+        PROSE_FRAGMENT,
     ),
 }
 
 
-class TellingCells(Experiment):
-    """Two texts, two cells, before and after training."""
+class InterpretableUnits(Experiment):
+    """A trial is one network on one text, before or after training."""
 
     name = "cs577-lecture-5/cells"
-    title = "Cells that mean something: position, quotations, conditions, comments, depth"
-    source = "CS 577, lecture 5, interpretation of trained LSTMs: coloured text, without figures"
+    title = "Interpretable units: position, quotations, conditions, comments, depth"
+    source = "CS 577, lecture 5, interpretation of trained LSTMs: coloured text without numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List trained networks and, behind them, what they were before; the LSTM first."""
+        """List trained networks, each followed by its untrained control; the LSTM first."""
         sizes = dict(_SIZES[scale])
         return [
             Trial(
@@ -152,37 +155,37 @@ class TellingCells(Experiment):
         ]
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Train, choose units on dev, measure them on test, and read our own text."""
+        """Train, choose units on dev, measure them on test, and run the network on our own text."""
         chosen = trial.settings
         text = _TEXTS[chosen["text"]]
         corpus = text.made_up() if chosen["smoke"] else text.read(bench)
-        model, vocabulary, bpc = _network(corpus, chosen, bench)
+        model, vocabulary, bpc = load_network(corpus, chosen, bench)
         read = partial(unit_values, model, vocabulary)
-        dev, test = (_Seen.of(split, text, read, chosen) for split in (corpus.dev, corpus.test))
+        dev, test = (_Measured.of(split, text, read, chosen) for split in (corpus.dev, corpus.test))
         fragment = read("\n" + text.fragment, 1)[1:, 0]
         found: dict[str, Any] = {}
         strongest = torch.zeros(fragment.shape[1], dtype=torch.float64)
         for name in text.names:
-            on_dev, on_test = (correlations(seen.units, seen.facts[name]) for seen in (dev, test))
+            on_dev, on_test = (correlations(measured.units, measured.properties[name]) for measured in (dev, test))
             strongest = torch.maximum(strongest, on_test.abs())
             unit = int(on_dev.abs().argmax())
             sign = -1.0 if on_dev[unit] < 0 else 1.0
-            values, holds = (sign * test.units[:, unit]).tolist(), (test.facts[name] > 0).tolist()
+            values, holds = (sign * test.units[:, unit]).tolist(), (test.properties[name] > 0).tolist()
             area = area_under_curve(values, holds) if _BINARY in name else None
             found[name] = {
                 "unit": _name(unit, chosen),
                 "chosen": sign * float(on_dev[unit]),
                 "correlation": sign * float(on_test[unit]),
                 "auc": area,
-                "share": float((test.facts[name] > 0).double().mean()) if _BINARY in name else None,
+                "share": float((test.properties[name] > 0).double().mean()) if _BINARY in name else None,
                 "drawn": [round(value, 4) for value in (sign * fragment[:, unit]).tolist()],
             }
         clear = float((strongest >= _CLEAR).double().mean())
-        # Python's library is another one in another version: the corpus's name says which was read
+        # the name of the corpus contains the version of Python's library
         return {"corpus": corpus.name, "bpc": bpc, "units": len(strongest), "clear": clear, "found": found}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Lay trained and untrained units side by side; colour our own text."""
+        """Compare trained with untrained units, and draw our own text."""
         rows: list[Sequence[str | Number]] = []
         for text, about in _TEXTS.items():
             for name in about.names:
@@ -192,16 +195,14 @@ class TellingCells(Experiment):
                     )
                     if trained or untrained:
                         cells = (
-                            Number(
-                                [each["found"][name][what] for each in those if each["found"][name][what] is not None]
-                            )
+                            Number([value for each in those if (value := each["found"][name][what]) is not None])
                             for those in (trained, untrained)
                             for what in ("correlation", "auc")
                         )
                         units = ", ".join(each["found"][name]["unit"] for each in trained) or "not run"
                         rows.append((f"{about.title}: {name}", _ENCODERS[encoder], units, *cells))
         columns = ("property", "network", "unit", "r", "AUC", "untrained: r", "untrained: AUC")
-        title = "The unit that tells a property best on dev (h hidden, c memory): its correlation and AUC on test"
+        title = "The unit with the largest correlation on dev (h hidden, c memory): correlation r and AUC on test"
         figures = {
             f"cs577-lecture-5-cells-{text}": partial(_draw, result, _TEXTS[text])
             for text in _TEXTS
@@ -210,30 +211,30 @@ class TellingCells(Experiment):
         return Report([Table(title, columns, rows)], figures)
 
 
-class _Seen(NamedTuple):
+class _Measured(NamedTuple):
     """Units and properties at the same places."""
 
     units: Tensor
     """Shape (places, units)."""
-    facts: dict[str, Tensor]
+    properties: dict[str, Tensor]
     """Each of shape (places,)."""
 
     @classmethod
-    def of(cls, split: Stream, text: _Text, read: Callable[[str, int], Tensor], chosen: Mapping[str, Any]) -> _Seen:
-        """Look at stretches that are spread over a text; the properties are those of the text as a whole."""
+    def of(cls, split: Stream, text: _Text, read: Callable[[str, int], Tensor], chosen: Mapping[str, Any]) -> _Measured:
+        """Measure parts that are spread over a text; the properties are those of the whole text."""
         whole = "".join(character for line in split for character in line)
         columns, lead, length = chosen["columns"], chosen["lead"], chosen["lead"] + chosen["width"]
         starts = torch.linspace(0, len(whole) - length, columns).long().tolist()
         units = read("".join(whole[start : start + length] for start in starts), columns)
         places = torch.tensor([list(range(start + lead, start + length)) for start in starts]).T.flatten()
-        facts = {name: values[places] for name, values in text.properties(whole).items()}
-        return cls(units[lead:].flatten(0, 1), facts)
+        values_at = {name: values[places] for name, values in text.properties(whole).items()}
+        return cls(units[lead:].flatten(0, 1), values_at)
 
 
-def _network(
+def load_network(
     corpus: Characters, chosen: Mapping[str, Any], bench: Bench
 ) -> tuple[LanguageModel, Vocabulary, float | None]:
-    """Give the network, trained or as it was before, its characters and, once trained, its bits a character on test."""
+    """Give the network, trained or untrained, its characters and, if trained, its bits per character on test."""
     model = {name: chosen[name] for name in ("encoder", "hidden", "embedding", "bptt")}
     if chosen["trained"]:
         training = {name: chosen[name] for name in ("steps", "epochs", "lr", "seed")}
@@ -242,7 +243,7 @@ def _network(
         assert isinstance(run.task, CharacterModelling)
         return run.model, run.task.vocabulary, float(run.metrics["test_bpc"])
     task = CharacterModelling.from_corpus(corpus, CharacterModelSettings(**model))
-    with seeded(chosen["seed"]):  # as the engine does: what the trained network was before its first step
+    with seeded(chosen["seed"]):  # as the engine does, so that these are the trained network's initial weights
         built = task.build()
     return built.eval(), task.vocabulary, None
 
@@ -253,9 +254,6 @@ def _name(unit: int, chosen: Mapping[str, Any]) -> str:
 
 
 def _draw(result: Result, about: _Text) -> Figure:
-    from unrolled.lab.papers.analyses.text_heat_map import draw_text_heat_map
-    from unrolled.lab.papers.framework.figure_style import grid
-
     drawn = [name for name in about.names if name != "inside a comment"]  # an even number
     columns = 1 if len(drawn) < 4 else 2
     lines = about.fragment.split("\n")[:-1]
@@ -271,5 +269,5 @@ def _draw(result: Result, about: _Text) -> Figure:
     assert shown is not None
     bar = figure.colorbar(shown, ax=panels, location="bottom", shrink=0.4, aspect=40, pad=0.02)
     bar.set_ticks([0, 1], labels=["least", "most"])
-    bar.set_label("the unit's value within this text, turned so that its correlation is positive")
+    bar.set_label("value of the unit within this text, its sign chosen for a positive correlation")
     return figure

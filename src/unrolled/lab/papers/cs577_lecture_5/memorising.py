@@ -1,9 +1,9 @@
-"""The memorising RNN, its weights set by hand, recalls its input exactly; with one weight disturbed it does not.
+"""The memorising RNN, with weights set by hand, recalls its input exactly; with one weight changed it does not.
 
-The lecture gives the construction and no figures. Ours: a word is a code of ±1, as short as the vocabulary allows; the
-network reads texts twice as long as its memory and is asked for the words of the last N places. A slot counts as exact
-when all its numbers are, to the last bit; a word as recalled when its code is the nearest. The control multiplies
-one of the ones of U, in the middle of memory: what passes that weight is another number from there on.
+The lecture gives the construction without numbers. Here a word is a code of ±1, as short as the vocabulary allows. The
+network reads texts twice as long as its memory and recalls the words of the last N places. A slot is exact if all its
+numbers are bit-identical; a word is recalled if its code is the nearest. The control multiplies one of the ones of U,
+in the middle of the memory, so that every number that passes this weight changes.
 
 Source:
     CS 577, lecture 5, long-term dependencies.
@@ -12,6 +12,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from unrolled.cells.memorising import Memorising
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.table import Number, Table
 
 if TYPE_CHECKING:
@@ -31,19 +33,19 @@ _SIZES: dict[Scale, tuple[tuple[int, ...], tuple[int, ...], int]] = {
     "cpu": ((2, 8, 32, 128), (2, 26, 1000, 10_000), 200),
     "paper": ((2, 8, 32, 128, 512), (2, 26, 1000, 10_000, 100_000), 1000),
 }
-"""Lengths, sizes of the vocabulary, and how many texts."""
-_FACTORS = (1.0, 0.99, -1.0)  # as it is; a little off; of the other sign
+"""Memory lengths, vocabulary sizes, and number of texts."""
+_FACTORS = (1.0, 0.99, -1.0)  # intact; slightly changed; with the other sign
 
 
 class MemorisingRecall(Experiment):
-    """Every length with every vocabulary, intact and disturbed."""
+    """A trial is one length with one vocabulary, intact or with one weight changed."""
 
     name = "cs577-lecture-5/memorising"
     title = "The memorising RNN recalls exactly"
-    source = "CS 577, lecture 5, long-term dependencies: a construction, without figures"
+    source = "CS 577, lecture 5, long-term dependencies: a construction without numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List lengths, vocabularies and what the one weight is multiplied by."""
+        """List lengths, vocabularies and factors of the one weight."""
         lengths, vocabularies, texts = _SIZES[scale]
         return [
             Trial(
@@ -55,14 +57,14 @@ class MemorisingRecall(Experiment):
             for words in vocabularies
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:  # a moment's work
-        """Write texts into the memory and read them out again."""
+    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+        """Write texts into the memory and recall them."""
         chosen = trial.settings
         length, words = chosen["length"], chosen["words"]
         generator = torch.Generator().manual_seed(chosen["seed"])
         codes = _codes(words)
         cell = Memorising(codes.shape[1], length * codes.shape[1])
-        slot = length // 2 * codes.shape[1]  # the first number of the slot that the disturbed weight fills
+        slot = length // 2 * codes.shape[1]  # the first number of the slot that the changed weight fills
         with torch.no_grad():
             cell.weight_hh[slot, slot - codes.shape[1]] *= chosen["factor"]
         texts = torch.randint(words, (2 * length, chosen["texts"]), generator=generator)
@@ -79,8 +81,8 @@ class MemorisingRecall(Experiment):
             "state": cell.state_size,
         }
 
-    def report(self, results: Sequence[Result], scale: Scale) -> Report:  # the same for all
-        """Tabulate what was recalled, intact and disturbed."""
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Tabulate the shares recalled, intact and with one weight changed."""
         keys = dict.fromkeys((result.trial.settings["length"], result.trial.settings["words"]) for result in results)
         rows = []
         for length, words in keys:
@@ -94,26 +96,24 @@ class MemorisingRecall(Experiment):
                     cells.append(Number([] if result is None else [result[what]], digits=2, percent=True))
             rows.append(cells)
         columns = ["N", "vocabulary", "state size"]
-        for told in ("by hand", "one weight × 0.99", "one weight × -1"):
-            columns += [f"{told}: exact", "words recalled"]
-        table = Table(
-            "The last N words of texts of 2 N words, %; recalled to the last bit, and recalled", columns, rows
-        )
+        for title in ("by hand", "one weight × 0.99", "one weight × -1"):
+            columns += [f"{title}: exact", "words recalled"]
+        table = Table("The last N words of texts of 2 N words, %: bit-identical, and recalled", columns, rows)
         longest = max((length for length, _ in keys), default=0)
         return Report(
             [table],
-            {"cs577-lecture-5-memorising": lambda: _draw(results, longest)},
+            {"cs577-lecture-5-memorising": partial(_draw, results, longest)},
         )
 
 
 def _codes(words: int) -> Tensor:
-    """Give every word a code of ±1 of its own: its number in binary, shape (words, bits)."""
+    """Give every word its index in binary as a code of ±1, shape (words, bits)."""
     bits = max(1, (words - 1).bit_length())
     return 2.0 * (torch.arange(words)[:, None] >> torch.arange(bits) & 1) - 1
 
 
 def _nearest(slots: Tensor) -> Tensor:
-    """Read codes by their signs; the nearest code of ±1, which may be that of no word."""
+    """Find the nearest codes by the signs; a code may belong to no word."""
     return ((slots > 0).long() << torch.arange(slots.shape[-1])).sum(dim=-1)
 
 
@@ -122,8 +122,6 @@ def _of(results: Sequence[Result], length: int, words: int, factor: float) -> Re
 
 
 def _draw(results: Sequence[Result], length: int) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
-
     figure, (panel,) = grid(width=5.0)
     words = max(result.trial.settings["words"] for result in results)
     labels = ("set by hand", "one weight × 0.99", "one weight × -1")
@@ -141,7 +139,7 @@ def _draw(results: Sequence[Result], length: int) -> Figure:
             )
     panel.set(
         title=f"{length} words out of {words:,}",
-        xlabel="age of the word asked for, steps",
+        xlabel="steps since the word was read",
         ylabel="recalled, %",
         ylim=(-4, 104),
     )

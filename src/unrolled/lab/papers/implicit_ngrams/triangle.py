@@ -11,6 +11,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, cast
 
@@ -113,7 +114,7 @@ class TriangleOfScores(Experiment):
         title = 'Scores of n-grams add up to the logit ("positive" minus "negative")'
         return Report(
             [Table(title, columns, rows)],
-            {"implicit-ngrams-triangle": lambda: _draw(results)},
+            {"implicit-ngrams-triangle": partial(_draw, results)},
         )
 
 

@@ -14,6 +14,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,7 @@ class MapOfContexts(Experiment):
         )
         return Report(
             [Table(title, columns, rows)],
-            {"implicit-ngrams-tsne": lambda: _draw(results)},
+            {"implicit-ngrams-tsne": partial(_draw, results)},
         )
 
 

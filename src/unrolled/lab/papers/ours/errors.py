@@ -1,12 +1,12 @@
-"""How errors add up along a sentence, for every cell, every expansion, and weight decays.
+"""How errors of an expansion accumulate along a sentence: for every cell, expansion and weight decay.
 
-The papers measure the error of one step. Here it is the whole sum of n-gram terms against the network's own state after
-t words. Every cell of the zoo learns the sentiment of SST-2's sentences (without their phrases: 6,920 of them), small
-and briefly: 64 units and 3 epochs at scale cpu, 256 and 10 at scale paper. The terms are then read on test sentences.
+The papers measure the error of one step. Here it is the error of the whole sum of n-gram terms after t words. Every
+cell learns the sentiment of SST-2's 6,920 sentences, without their phrases: 64 units and 3 epochs at scale cpu, 256
+and 10 at scale paper. The errors are measured on test sentences.
 
-Left out are cells whose step is affine in the state, the Dyck-RNN and the memorising RNN among them, which are not for
-words: each of their expansions is exact. ``taylor(1)`` is ``zero``. The third order, whose nested derivatives cost most
-of the time, is left out for networks with weight decay.
+Cells whose step is affine in the state, such as the Dyck-RNN and the memorising RNN, are left out: all their expansions
+are exact. ``taylor(1)`` is ``zero``. The third order is left out for networks with weight decay, because its nested
+derivatives take most of the time.
 
 Source:
     Our own question; Sun and Lu (2022), Implicit n-grams, appendix B.2, for the error of a step and weight decay.
@@ -15,6 +15,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from math import inf, nan
 from statistics import median
@@ -24,8 +25,10 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.expansion_errors import error_quantiles, sum_errors
+from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
 from unrolled.lab.papers.framework.trial_training import learn
@@ -51,18 +54,18 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     "cpu": {"hidden": 64, "epochs": 3, "batch": 32, "sentences": 64, "longest": 30, "fewest": 10},
     "paper": {"hidden": 256, "epochs": 10, "batch": 64, "sentences": 1821, "longest": 40, "fewest": 50},
 }
-_RATE = 0.003  # learns in 3 epochs what the task's own rate learns in 10
+_RATE = 0.003  # with it 3 epochs suffice, where the task's own rate needs 10
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 3}
-# A tensor RNN multiplies the state by a matrix for every number of a word's vector: it gets shorter ones.
+# a tensor RNN has a matrix for every dimension of a word vector, so its word vectors are shorter
 _SHORTER = {"tensor_rnn": 4}
 _LENGTHS = (2, 5, 10, 20)
 
 
 class AccumulatedErrors(Experiment):
-    """One training a trial, opened by every expansion."""
+    """A trial is one training, decomposed by every expansion."""
 
     name = "ours/errors"
-    title = "How errors add up along a sentence: every cell, every expansion"
+    title = "How errors accumulate along a sentence: every cell, every expansion"
     source = "our own question, after Sun and Lu (2022), appendix B.2"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
@@ -70,7 +73,7 @@ class AccumulatedErrors(Experiment):
         sizes, trials = _SIZES[scale], []
         for seed, decay, cell in product(range(_SEEDS[scale]), _DECAYS, CELL_NAMES):
             if scale == "smoke" and decay and (cell, decay) != ("elman", _DECAYS[1]):
-                continue  # seconds: one of them will do
+                continue  # one of them is enough for a scale of seconds
             corpus = "made-up" if scale == "smoke" else "sst2-sentences"
             size = max(2, sizes["hidden"] // _SHORTER.get(cell, 1))
             expansions = [name for name in _EXPANSIONS if decay == 0 or name != "taylor(3)"]
@@ -80,7 +83,7 @@ class AccumulatedErrors(Experiment):
         return trials
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Train, and open the test sentences by every expansion that the cell has."""
+        """Train, and decompose the test sentences by every expansion that the cell supports."""
         chosen = trial.settings
         made_up = chosen["corpus"] == "made-up"
         corpus = negation((32, 8, 8)) if made_up else load_once(chosen["corpus"], Classification, bench.data)
@@ -95,47 +98,43 @@ class AccumulatedErrors(Experiment):
             except UsageError as error:  # a cell without gates, or without a first-order surrogate
                 bench.say(f"{expansion}: {error}")
                 continue
-            told = error_quantiles(found, chosen["fewest"])
-            errors[expansion] = told._asdict()
-            bench.say(f"{expansion}: median {told.median[-1]} after {len(told.median)} words")
+            quantiles = error_quantiles(found, chosen["fewest"])
+            errors[expansion] = quantiles._asdict()
+            bench.say(f"{expansion}: median {quantiles.median[-1]} after {len(quantiles.median)} words")
         return {"accuracy": run.metrics["dev_accuracy"], "errors": errors}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate errors by cell, by length and by weight decay."""
         drawn = {
-            "ours-errors": lambda: _draw(results, {name: (name, 0.0) for name in _EXPANSIONS}),
-            "ours-errors-decay": lambda: _draw(
-                results, {f"zero, weight decay {decay:g}": ("zero", decay) for decay in sorted(_DECAYS)}
+            "ours-errors": partial(_draw, results, {name: (name, 0.0) for name in _EXPANSIONS}),
+            "ours-errors-decay": partial(
+                _draw, results, {f"zero, weight decay {decay:g}": ("zero", decay) for decay in sorted(_DECAYS)}
             ),
         }
         return Report(list(_tables(results)), drawn)
 
 
 def _curves(results: Sequence[Result], cell: str, expansion: str, decay: float) -> list[Mapping[str, Any]]:
-    """Find what was measured of a cell, one seed after the other."""
-    return [
-        result["errors"][expansion]
-        for result in results
-        if (result.trial.settings["cell"], result.trial.settings["weight_decay"]) == (cell, decay)
-        and expansion in result["errors"]
-    ]
+    """Give the errors of a cell, seed by seed."""
+    chosen = where(results, cell=cell, weight_decay=decay)
+    return [result["errors"][expansion] for result in chosen if expansion in result["errors"]]
 
 
 def _after(curves: Sequence[Mapping[str, Any]], words: int, which: str = "median") -> float | None:
-    """Give the error after so many words, infinite where it is past all bounds; of several seeds the middle one."""
+    """Give the median over seeds of the error after some words, which may be infinite."""
     values = [curve[which][words - 1] for curve in curves if len(curve[which]) >= words]
     return median(inf if value is None else value for value in values) if values else None
 
 
 def _reached(results: Sequence[Result]) -> int:
-    """Count the words that enough sentences have, 20 at most: after so many the cells are compared."""
+    """Give the length at which cells are compared: 20 words, or fewer where too few sentences are as long."""
     return min(_LENGTHS[-1], *(len(curve["median"]) for each in results for curve in each["errors"].values()))
 
 
 def _percent(value: float | None) -> str:
     if value is None:
         return MISSING
-    return "past all bounds" if value == inf else f"{100 * value:.3g}"
+    return "infinite" if value == inf else f"{100 * value:.3g}"
 
 
 def _pair(curves: Sequence[Mapping[str, Any]], words: int) -> str:
@@ -143,60 +142,56 @@ def _pair(curves: Sequence[Mapping[str, Any]], words: int) -> str:
     return " / ".join(map(_percent, both)) if curves else MISSING
 
 
-def _there(results: Sequence[Result], decay: float | None = None) -> list[str]:
-    """List the cells that were run."""
+def _cells_run(results: Sequence[Result], decay: float | None = None) -> list[str]:
+    """List the cells that ran."""
     chosen = (each.trial.settings for each in results)
     found = {each["cell"] for each in chosen if decay is None or each["weight_decay"] == decay}
     return [cell for cell in CELL_NAMES if cell in found]
 
 
 def _tables(results: Sequence[Result]) -> Iterator[Table]:
-    told, read = "median / 90th percentile of sentences, % of the state's length", _reached(results)
-    if plain := _there(results, 0.0):
+    unit, read = "median / 90th percentile of sentences, % of the norm of the state", _reached(results)
+    if plain := _cells_run(results, 0.0):
         lengths = [words for words in _LENGTHS if words <= read]
         rows = [(cell, *(_pair(_curves(results, cell, name, 0.0), read) for name in _EXPANSIONS)) for cell in plain]
-        yield Table(f"Error of the sum after {read} words, no weight decay; {told}", ("cell", *_EXPANSIONS), rows)
+        yield Table(f"Error of the sum after {read} words, no weight decay; {unit}", ("cell", *_EXPANSIONS), rows)
         rows = [(cell, *(_pair(_curves(results, cell, "zero", 0.0), words) for words in lengths)) for cell in plain]
         columns = ("cell", *(f"{words} words" for words in lengths))
-        yield Table(f"Error of zero's sum as the sentence goes on, no weight decay; {told}", columns, rows)
+        yield Table(f"Error of the sum by zero after some words, no weight decay; {unit}", columns, rows)
     decays = sorted(_DECAYS)
+    accuracies = {
+        cell: [
+            average(where(results, cell=cell, weight_decay=decay), "accuracy", digits=1, percent=True)
+            for decay in decays
+        ]
+        for cell in _cells_run(results)
+    }
     long: list[Sequence[str | Number]] = [
-        (cell, *(_pair(_curves(results, cell, "zero", decay), read) for decay in decays), *_accuracies(results, cell))
-        for cell in _there(results)
+        (cell, *(_pair(_curves(results, cell, "zero", decay), read) for decay in decays), *accuracies[cell])
+        for cell in _cells_run(results)
     ]
     columns = ("cell", *(f"decay {decay:g}" for decay in decays), *(f"dev accuracy, {decay:g}" for decay in decays))
-    yield Table(f"Error of zero's sum after {read} words by weight decay; {told}", columns, long)
-
-
-def _accuracies(results: Sequence[Result], cell: str) -> list[Number]:
-    of_cell = where(results, cell=cell)
-    return [
-        Number([each["accuracy"] for each in of_cell if each.trial.settings["weight_decay"] == decay], None, 1, True)
-        for decay in sorted(_DECAYS)
-    ]
+    yield Table(f"Error of the sum by zero after {read} words, by weight decay; {unit}", columns, long)
 
 
 def _draw(results: Sequence[Result], lines: Mapping[str, tuple[str, float]]) -> Figure:
-    """Draw a panel a cell, in each of them the same lines: what was expanded how, at which weight decay."""
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
-
-    shown = _there(results)
+    """Draw a panel for each cell, with a line for each expansion and weight decay in ``lines``."""
+    shown = _cells_run(results)
     columns = min(4, len(shown))
     figure, panels = grid(-(-len(shown) // columns), columns, width=2.7, height=2.3)
     handles = {}
-    for panel, cell in zip(panels, shown, strict=False):  # the last row may have panels to spare
+    for panel, cell in zip(panels, shown, strict=False):  # the last row may have unused panels
         for number, (label, (expansion, decay)) in enumerate(lines.items()):
             curves = _curves(results, cell, expansion, decay)
             if not curves:
                 continue
-            # What is no error at all has no place on a logarithmic axis. After the first word, which meets a state of
-            # zeros, there is none but rounding.
+            # a logarithmic axis has no place for 0; the first word has no error but rounding
             middle, high = (
                 [nan if not value or value == inf else value for value in _middle(curves, which)[1:]]
                 for which in ("median", "ninetieth")
             )
             xs, colour, marker = range(2, len(middle) + 2), COLOURS[number], MARKERS[number]
-            every = (number, 6)  # lines that lie upon each other show their markers in different places
+            every = (number, 6)  # overlapping lines show their markers at different places
             (handles[label],) = panel.plot(xs, middle, color=colour, marker=marker, markevery=every, label=label)
             panel.fill_between(xs, middle, high, color=colour, alpha=0.15, linewidth=0)
         panel.axhline(1, color="#888888", linestyle=":", linewidth=1)
@@ -210,6 +205,6 @@ def _draw(results: Sequence[Result], lines: Mapping[str, tuple[str, float]]) -> 
 
 
 def _middle(curves: Sequence[Mapping[str, Any]], which: str) -> list[float]:
-    """Give the middle seed at every length that all of them reach."""
+    """Take the median over seeds at every length that all of them reach."""
     shortest = min(len(curve[which]) for curve in curves)
     return [median(inf if curve[which][t] is None else curve[which][t] for curve in curves) for t in range(shortest)]

@@ -1,15 +1,15 @@
-"""How often "not" turns the score of an adjective, how far it shifts it, how often "very" strengthens it: in numbers.
+"""How often "not" reverses the score of an adjective, how far it shifts it, and how often "very" strengthens it.
 
-The papers show box plots of such scores. Here networks that learned SST-2's phrases are opened by every expansion, and
-for each the score of "not bad" is taken in two ways: of the bigram's own term v_{1:2}, as the papers take it, and of
-all terms that end at the phrase's end, v_{1:2} + v_{2:2}, which for an exact expansion is what the network itself makes
-of the phrase. Intervals are found by drawing adjectives anew, 95 %; they tell nothing of other trainings.
+The papers show box plots of such scores. Here networks that learned SST-2's phrases are decomposed by every expansion.
+The score of "not bad" is taken in two ways: of the bigram's own term v_{1:2}, as the papers do, and of all terms that
+end at the phrase's end, v_{1:2} + v_{2:2}, which for an exact expansion is the network's own score. The 95% intervals
+come from resampling adjectives; they do not cover the variation between trainings.
 
-The flip rate is the share of adjectives whose score has the other sign after "not"; the shift is how far it moves
-towards that sign; strengthened is a score that keeps its sign and grows.
+The flip rate is the share of adjectives whose score changes its sign after "not"; the shift is how far the score moves
+towards the other sign; a score is strengthened if it keeps its sign and grows.
 
-GRU and LSTM are those of ``unrolled train classify --data sst2`` after 3 epochs; the others are those that
-implicit-ngrams/negation trains. MVMA models have n-grams of their own, which every expansion finds.
+GRU and LSTM are those of ``unrolled train classify --data sst2`` after 3 epochs; the others are those of
+implicit-ngrams/negation. MVMA models have n-grams of their own, whatever the expansion.
 
 Source:
     Our own question; Implicit n-grams, figures 2 to 5, and Sequence-level features, table 1, for the scores.
@@ -18,6 +18,8 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -28,15 +30,15 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.papers.analyses.polar_adjectives import polar_adjectives, rating_signs, sst2_adjectives
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
+from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import ratings
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import learn_once
-from unrolled.lab.tasks import TASKS
+from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
 from unrolled.lab.training.run_folder import Run
-from unrolled.lab.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,11 +58,11 @@ _SIZES: dict[Scale, dict[str, int]] = {
     "cpu": {"seeds": 3, "draws": 1000},
     "paper": {"seeds": 3, "draws": 1000},
 }
-_RATIO = 1.2  # in the made-up corpus of scale smoke, where every adjective is often negated
+_RATIO = 1.2  # for the generated corpus of scale smoke, which often negates every adjective
 
 
 def _network(name: str, scale: Scale) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Give what of a network's architecture and training differs from the task's own."""
+    """Give the settings of a network's architecture and training that differ from the task's own."""
     encoder = {"encoder": _NETWORKS[name]}
     if scale == "smoke":
         return {**encoder, "hidden": 8, "embedding": 8}, {"epochs": 2, "batch": 16}
@@ -71,33 +73,30 @@ def _network(name: str, scale: Scale) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 class NegationRates(Experiment):
-    """A trial is one network, opened by every expansion."""
+    """A trial is one network, decomposed by every expansion."""
 
     name = "ours/negation-rates"
-    title = 'Negation and intensification as rates: what "not" and "very" do to scores of adjectives'
-    source = "our own question: the papers have box plots, without figures"
+    title = 'Negation and intensification as rates: how "not" and "very" change scores of adjectives'
+    source = "our own question: the papers have box plots without numbers"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks, seed by seed."""
-        task, trials = TASKS.get("classify"), []
-        for seed in range(_SIZES[scale]["seeds"]):
-            for name in _NETWORKS:
-                model, training = _network(name, scale)
-                learned = TrainingSettings(**{**task.training_defaults, **training, "seed": seed})
-                settings = {
-                    "data": "made-up ratings" if scale == "smoke" else "sst2",
-                    "network": name,
-                    "model": task.Architecture(**model).model_dump(mode="json"),
-                    "training": learned.model_dump(mode="json"),
-                    "expansions": list(_EXPANSIONS) if name in _OPENED else [_OWN],
-                    "stronger": [_VERY, "slightly"] if scale == "smoke" else list(_STRONGER),
-                    "draws": _SIZES[scale]["draws"],
-                }
-                trials.append(Trial(f"{name}, seed {seed}", settings))
+        trials = []
+        for seed, name in product(range(_SIZES[scale]["seeds"]), _NETWORKS):
+            model, training = _network(name, scale)
+            settings = {
+                "data": "made-up ratings" if scale == "smoke" else "sst2",
+                "network": name,
+                **full_settings("classify", model, {**training, "seed": seed}),
+                "expansions": list(_EXPANSIONS) if name in _OPENED else [_OWN],
+                "stronger": [_VERY, "slightly"] if scale == "smoke" else list(_STRONGER),
+                "draws": _SIZES[scale]["draws"],
+            }
+            trials.append(Trial(f"{name}, seed {seed}", settings))
         return trials
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Train, unless it has been, and score adjectives."""
+        """Train, or load the shared network, and score adjectives."""
         chosen = trial.settings
         if chosen["data"] == "sst2":
             adjectives = sst2_adjectives(bench.data)
@@ -120,11 +119,11 @@ class NegationRates(Experiment):
         }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Tabulate rates and their intervals."""
+        """Tabulate rates with their intervals."""
         tables = [
             table for name in _NETWORKS if (mine := where(results, network=name)) for table in _tables(name, mine)
         ]
-        return Report(tables, {"ours-negation-rates": lambda: _draw(results)})
+        return Report(tables, {"ours-negation-rates": partial(_draw, results)})
 
 
 def _made_up() -> Classification:
@@ -136,7 +135,7 @@ def _made_up() -> Classification:
 def _scores(
     run: Run, adjectives: Sequence[str], stronger: Sequence[str], expansion: str
 ) -> Mapping[str, Mapping[str, Tensor]]:
-    """Score adjectives alone (the empty word) and after each word, as n-grams and as whole phrases."""
+    """Score adjectives alone (under "") and after each word, as n-grams and as whole phrases."""
     known = [word for word in stronger if word in run.task.vocabulary]  # type: ignore[attr-defined]  # it has one
     words = ("", _NOT, *known)
     phrases = [f"{word} {adjective}".strip() for word in words for adjective in adjectives]
@@ -149,18 +148,12 @@ def _scores(
 
 
 def rates(scores: Mapping[str, Tensor], sign: Tensor, draws: int) -> dict[str, Any]:
-    """Count what words do to the scores of adjectives.
+    """Measure how words change the scores of adjectives, each measure with its interval from ``draws`` resamples.
 
-    Args:
-        scores: of the adjectives, by the word before them; the empty word is none.
-        sign: 1 for positive adjectives, -1 for negative ones, as long as the scores.
-        draws: how many resamples the intervals are found from.
-
-    Returns:
-        Under "right" the share of adjectives that score right alone; under "flips" that of scores that change their
-        sign after "not", and apart for both polarities; under "shift" how far "not" moves a score away from the
-        adjective's sign, on the mean; under every other word the share that it strengthens. Each is followed by its
-        interval.
+    ``scores`` holds the scores by the word before the adjectives, "" for none; ``sign`` is 1 for positive adjectives
+    and -1 for negative ones. The measures: "right", the share of correct signs alone; "flips", the share of signs that
+    change after "not", also for each polarity; "shift", the mean change by "not" away from the adjective's sign; and,
+    under every other word, the share of scores that it strengthens.
     """
     alone = scores[""]
     flips = (alone * scores[_NOT] < 0).float()
@@ -178,20 +171,20 @@ def rates(scores: Mapping[str, Tensor], sign: Tensor, draws: int) -> dict[str, A
 
 
 def _resampled(values: Tensor, draws: int) -> list[float]:
-    """The mean of independent values, and the interval of the means of resamples."""
+    """Give the mean of independent values and the interval of the means of resamples."""
     generator = torch.Generator().manual_seed(0)
     drawn = values.double()[torch.randint(len(values), (draws, len(values)), generator=generator)].mean(dim=1)
     return [round(value, 4) for value in (float(values.double().mean()), *interval(drawn.tolist()))]
 
 
 def _values(mine: Sequence[Result], expansion: str, kind: str, measure: str) -> list[list[float]]:
-    """The measure and its interval, seed by seed; none where the vocabulary lacks the word."""
+    """Give a measure with its interval, seed by seed, for seeds whose vocabulary has the word."""
     found = (result["expansions"][expansion][kind] for result in mine)
     return [measures[measure] for measures in found if measure in measures]
 
 
 def _mean(mine: Sequence[Result], expansion: str, kind: str, measure: str) -> list[float]:
-    """The measure and its interval, on the mean over seeds."""
+    """Average a measure and its interval over seeds."""
     return [fmean(places) for places in zip(*_values(mine, expansion, kind, measure), strict=True)]
 
 
@@ -218,14 +211,14 @@ def _tables(name: str, mine: Sequence[Result]) -> list[Table]:
             rows.append((expansion, shown, alone, *cells[1], *apart, *rest))
             words.append((expansion, shown, *(_cells(mine, expansion, kind, word)[0] for word in stronger)))
     first = mine[0]
-    accuracy = Number([result["accuracy"] for result in mine], digits=1, percent=True)
+    accuracy = average(mine, "accuracy", digits=1, percent=True)
     title = (
         f"{name} (test accuracy {accuracy}%): {first['positive']} positive and {first['negative']} negative adjectives"
     )
     very = ("strengthened by very, %", "95 %") if stronger else ()
     columns = (
-        "expansion", "score of", "right alone, %", "flips after not, %", "95 %", "positive, %", "negative, %",
-        "shift by not, logits", "95 %", *very,
+        "expansion", "score of", "correct sign alone, %", "flips after not, %", "95 %", "positive, %", "negative, %",
+        "shift by not (logits)", "95 %", *very,
     )  # fmt: skip
     tables = [Table(title, columns, rows)]
     if len(stronger) > 1:
@@ -234,8 +227,6 @@ def _tables(name: str, mine: Sequence[Result]) -> list[Table]:
 
 
 def _draw(results: Sequence[Result]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
-
     shown = [name for name in _NETWORKS if where(results, network=name)]
     most = max(len(where(results, network=name)[0]["expansions"]) for name in shown)
     figure, panels = grid(2, len(shown), width=2.7, height=0.9 + 0.25 * most)

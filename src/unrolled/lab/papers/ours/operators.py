@@ -1,25 +1,26 @@
-r"""Which words act as operators: how much a word turns, scales or erases the readout of its neighbours.
+r"""Words as operators: how much a word reverses, scales or erases the readout of its neighbours.
 
-The question is ours. In the affine recurrence s_t = g_t + A_t s_{t-1} a word acts in two ways, and each is measured as
-the slope of a regression over all places where it stands, w being the readout of positive less negative:
+The question is our own. In the affine recurrence s_t = g_t + A_t s_{t-1} a word acts in two ways. Each is measured as
+the slope of a regression over all its occurrences, with the readout w of "positive" minus "negative":
 
 .. math::
     \text{what came before:}\; w^\top A_t s_{t-1} \;\text{on}\; w^\top s_{t-1}, \qquad
     \text{what comes next:}\; w^\top (g_{t+1} + A_{t+1} g_t) \;\text{on}\; w^\top g_{t+1}
 
-A slope of 1 leaves the readout as it was; one below 0 turns its sign, 0 erases it, more than 1 amplifies it. The second
-is there because English negates what follows: what "not" does to "good" is done when "good" is read. Words are ranked
-by their slopes; which of them are negators and intensifiers is looked up afterwards, to say where they came.
+A slope of 1 leaves the readout unchanged; a slope below 0 reverses its sign, 0 erases it, more than 1 amplifies it. The
+second way exists because English negates what follows: "not" acts on "good" when "good" is read. Words are ranked by
+their slopes; lists of negators and intensifiers only show where these words are in the ranks.
 
-The networks are those of the task classify on all phrases of SST-2; words are met in the training sentences, since
-rare ones need every context there is. Controls: the network before training; the trained one, its word vectors handed
-to other words; and words dealt out anew among all places, which is what chance makes of the ranks. A language model
-has no one readout to be turned, and is left out.
+The networks are those of the task classify on all phrases of SST-2. Occurrences are those in the training sentences,
+because rare words need every context. There are three controls: the network before training; the trained network with
+its word vectors permuted; and words permuted among all occurrences, which gives the slopes that chance alone produces.
+A language model has no single readout and is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import fmean, median, quantiles
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.word_operators import SIDES, Occurrences, RankedWords, WordSlope, neighbour_readouts
 from unrolled.lab.papers.analyses.word_scatter import scatter_words
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.figure_style import grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import learn_once
@@ -43,7 +45,7 @@ from unrolled.lab.training.rng_state import seeded
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Operators"]
+__all__ = ["Operators", "ranked_words"]
 
 _ENCODERS = {"gru": "GRU", "lstm": "LSTM"}
 _EXPANSIONS = ("path", "operating", "zero")
@@ -54,9 +56,9 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     "cpu": {"seeds": 3, "least": 25, "training": {"epochs": 3}, "hidden": 128, "embedding": 128},
     "paper": {"seeds": 5, "least": 25, "training": {"epochs": 10}, "hidden": 128, "embedding": 128},
 }
-"""``least``: how often a word is met with something before it, and how often with something behind it."""
+"""``least``: the least number of occurrences with a word before, and with a word after."""
 
-# Looked up when ranks are reported, and for nothing else.
+# Used in reports only.
 _NEGATORS = frozenset({
     "not", "n't", "never", "no", "nor", "neither", "none", "nothing", "nobody", "nowhere", "without", "cannot",
     "hardly", "barely", "scarcely", "rarely", "seldom", "little", "few", "less", "lack", "lacks", "lacking", "fails",
@@ -69,10 +71,10 @@ _SHOWN = 8
 
 
 class Operators(Experiment):
-    """Two cells, three expansions, both neighbours."""
+    """A trial is one network: trained, with permuted vectors, or untrained."""
 
     name = "ours/operators"
-    title = "Which words act as operators: turning, scaling, erasing the readout of their neighbours"
+    title = "Words as operators: reversing, scaling or erasing the readout of their neighbours"
     source = "our own question"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
@@ -89,7 +91,7 @@ class Operators(Experiment):
         ]
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Read all sentences and fit a slope for every frequent word."""
+        """Decompose all sentences and fit a slope for every frequent word."""
         chosen = trial.settings
         if chosen["smoke"]:
             corpus = sentences = negation()
@@ -121,7 +123,7 @@ class Operators(Experiment):
         }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Rank the words, and lay networks and controls side by side."""
+        """Rank the words, and compare networks with their controls."""
         kinds = [(network, encoder) for network in (_TRAINED, _VECTORS, _UNTRAINED) for encoder in _ENCODERS]
         spreads, ranks = [], []
         for side in SIDES:
@@ -132,41 +134,31 @@ class Operators(Experiment):
                         spreads.append((_TITLES[side], name, *_spread(found, expansion, side)))
             for encoder in _ENCODERS:
                 if found := where(results, network=_TRAINED, encoder=encoder):
-                    ranked = _ranked(found[0], "path", side)
-                    ranks.append(
-                        (
-                            _TITLES[side],
-                            _ENCODERS[encoder],
-                            *map(_listed, (ranked.reversing, ranked.amplifying, ranked.erasing)),
-                        )
-                    )
+                    ranked = ranked_words(found[0], "path", side)
+                    listed = map(_listed, (ranked.reversing, ranked.amplifying, ranked.erasing))
+                    ranks.append((_TITLES[side], _ENCODERS[encoder], *listed))
         columns = (
-            "acts on",
-            "network, expansion",
-            "median slope",
-            "5th to 95th percentile",
-            "by chance",
-            "turn",
-            "AUC",
-        )
+            "acts on", "network, expansion", "median slope", "5th to 95th percentile", "by chance", "reverse", "AUC",
+        )  # fmt: skip
         title = (
-            "Slopes of words: 1 leaves the readout as it was; how many turn its sign for certain; "
-            "AUC: how often a negator's slope is below another word's (1/2 by chance)"
+            "Slopes of words: 1 leaves the readout unchanged; "
+            "reverse: number of words whose 95% interval is below 0; "
+            "AUC: how often the slope of a negator is below that of another word (1/2 by chance)"
         )
         tables = [Table(title, columns, spreads)]
         if ranks:
-            heading = ("acts on", "network", "turn", "amplify", "erase")
-            tables.append(Table("Strongest words, path, trained, first seed; 95% intervals decide", heading, ranks))
+            heading = ("acts on", "network", "reverse", "amplify", "erase")
+            tables.append(Table("Strongest words by 95% intervals: path, trained, first seed", heading, ranks))
         figures = {}
         if any(where(results, network=_TRAINED, encoder=encoder) for encoder in _ENCODERS):
-            figures["ours-operators"] = lambda: _draw(results)
+            figures["ours-operators"] = partial(_draw, results)
         return Report(tables, figures)
 
 
 def _network(
     corpus: Classification, chosen: Mapping[str, Any], bench: Bench
 ) -> tuple[Classifier, Classify, float | None]:
-    """Give the network of a trial and, of a trained one as it is, its accuracy on test."""
+    """Give the network of a trial and its test accuracy, None for a control."""
     settings = {name: chosen[name] for name in ("encoder", "hidden", "embedding")}
     if chosen["network"] == _UNTRAINED:
         task = Classify.from_corpus(corpus, Classify.Architecture(**settings))
@@ -186,7 +178,7 @@ def _network(
 
 @torch.no_grad()
 def _read(model: Classifier, task: Classify, corpus: Classification, expansion: str) -> dict[str, Occurrences]:
-    """Take down what every word of the training sentences does to its neighbours."""
+    """Collect what every word of the training sentences does to its neighbours."""
     assert isinstance(model.head, nn.Linear)
     assert isinstance(model.encoder, nn.RNNBase)
     negative, positive = model.head.weight
@@ -201,26 +193,27 @@ def _read(model: Classifier, task: Classify, corpus: Classification, expansion: 
     return {side: Occurrences.joined(parts) for side, parts in found.items()}
 
 
-def _ranked(result: Result, expansion: str, side: str) -> RankedWords:
+def ranked_words(result: Result, expansion: str, side: str) -> RankedWords:
+    """Rank the words of a result by their slopes."""
     found = result[f"{expansion}, {side}"]
     return RankedWords.of(map(WordSlope, result["words"], result["counts"], found["slopes"], found["halves"]))
 
 
 def _listed(words: Sequence[WordSlope]) -> str:
-    told = ", ".join(f"“{each.word}” {each.slope:.2f} ± {each.half:.2f}" for each in words[:_SHOWN])
+    shown = ", ".join(f"“{each.word}” {each.slope:.2f} ± {each.half:.2f}" for each in words[:_SHOWN])
     more = f", {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-    return (told or "none") + more
+    return (shown or "none") + more
 
 
 def _percentiles(values: Sequence[float]) -> list[float]:
-    """Give the 5th and the 95th."""
+    """Give the 5th and the 95th percentile."""
     cuts = quantiles(values, n=20)
     return [cuts[0], cuts[-1]]
 
 
 def _spread(results: Sequence[Result], expansion: str, side: str) -> tuple[Number | str, ...]:
     found = [each[f"{expansion}, {side}"] for each in results]
-    ranked = [_ranked(each, expansion, side) for each in results]
+    ranked = [ranked_words(each, expansion, side) for each in results]
     low, high = (fmean(_percentiles(each["slopes"])[end] for each in found) for end in (0, 1))
     least, most = (fmean(each["chance"][end] for each in found) for end in (0, 1))
     areas = [area for each in ranked if (area := each.area_under_curve(_NEGATORS)) is not None]
@@ -234,15 +227,13 @@ def _spread(results: Sequence[Result], expansion: str, side: str) -> tuple[Numbe
 
 
 def _draw(results: Sequence[Result]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import grid, legend_below
-
     figure, panels = grid(len(SIDES), len(_ENCODERS), width=4.6, height=3.6)
     each, groups = iter(panels), {"negators": _NEGATORS, "intensifiers": _INTENSIFIERS}
     for side in SIDES:
         for encoder, title in _ENCODERS.items():
             panel = next(each)
             for result in where(results, network=_TRAINED, encoder=encoder)[:1]:
-                scatter_words(panel, _ranked(result, "path", side).words, groups, _SHOWN)
-            panel.set(xscale="log", title=f"{title}: {_TITLES[side]}", xlabel="times the word was met", ylabel="slope")
+                scatter_words(panel, ranked_words(result, "path", side).words, groups, _SHOWN)
+            panel.set(xscale="log", title=f"{title}: {_TITLES[side]}", xlabel="occurrences", ylabel="slope")
     legend_below(figure, next((panel for panel in panels if panel.has_data()), panels[0]), 3)
     return figure

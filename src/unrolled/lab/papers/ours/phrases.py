@@ -1,13 +1,13 @@
-"""Which score of a phrase agrees with what people say of it: n-gram terms, and the methods they compete with.
+"""Agreement of phrase scores with human labels: n-gram terms, and the methods that they compete with.
 
-Sentiment networks that learned all phrases of SST-2 score the phrases of SST's test sentences, which people have
-labelled one by one. A score is judged by its correlation with the labels, over all phrases of two words or more that
-are not the whole sentence; intervals are found by drawing sentences anew, since phrases of one sentence overlap. Beside
-each score stands what it costs: the time that it takes for all phrases, in units of one run of the network over the
-sentences.
+Sentiment networks that learned all phrases of SST-2 score the phrases of SST's test sentences, each of which annotators
+labelled. A score is evaluated by its correlation with the labels, over all phrases of two words or more that are not
+the whole sentence. Intervals come from resampling sentences, because phrases of one sentence overlap. The tables also
+show the cost: the time for all phrases, in units of one run of the network over the sentences.
 
-All 2,210 test sentences; at scale cpu 3 epochs and one seed, at scale paper 10 and three. The figures in brackets are
-a first measurement made before this library was built: 12,231 phrases of 700 test sentences, networks of 128 units.
+All 2,210 test sentences are scored; at scale cpu with 3 epochs and one seed, at scale paper with 10 and three. The
+numbers in brackets are an earlier measurement, made before this library: 12,231 phrases of 700 test sentences, networks
+of 128 units.
 
 Source:
     Our own question. Human labels: Socher et al. (2013), https://aclanthology.org/D13-1170.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
@@ -38,11 +39,10 @@ from unrolled.lab.papers.analyses.phrase_evaluation import (
 from unrolled.lab.papers.analyses.phrase_scores import PolarityModel
 from unrolled.lab.papers.framework.corpus_cache import load_once
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import learn_once
-from unrolled.lab.tasks import TASKS
-from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "contextual decomposition": (_CD, _CD + _HERE),
     "integrated gradients": (_IG, _IG + _HERE),
 }
-"""What one trial measures. The last needs an optional library; it comes last, so that nothing else waits for it."""
+"""What one trial measures; the group that needs an optional library comes last."""
 _SHOWN = (ALONE, _IG, _IG + _HERE, *_MEANS, *_EXACT, "taylor(3)", "taylor(2)", "zero", "activation", _CD, _CD + _HERE,
           _GI, _GI + _HERE, RANDOM)  # fmt: skip
 
@@ -96,35 +96,29 @@ class PhraseAgreement(Experiment):
     """A trial is one network and one group of scores."""
 
     name = "ours/phrases"
-    title = "What a phrase's score answers: agreement with human labels of phrases"
-    source = "our own question; in brackets a first measurement of ours, on 700 test sentences"
+    title = "Agreement of phrase scores with human labels"
+    source = "our own question; in brackets an earlier measurement of ours, on 700 test sentences"
     published = False
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the groups of scores, network by network; what needs captum comes last of all."""
+        """List the groups of scores, network by network; those that need captum come last."""
         sizes = dict(_SIZES[scale])
-        seeds, smoke, task = sizes.pop("seeds"), scale == "smoke", TASKS.get("classify")
+        seeds, smoke, trials = sizes.pop("seeds"), scale == "smoke", []
         small = {"hidden": 8, "embedding": 8} if smoke else {}
-        trials = []
-        for seed in range(seeds):
-            training = TrainingSettings(**{**task.training_defaults, **_TRAINING[scale], "seed": seed}).model_dump(
-                mode="json"
-            )
-            for group, methods in _GROUPS.items():
-                for encoder in _ENCODERS if group != "contextual decomposition" else ("lstm",):
-                    settings = {
-                        "data": "made-up negation" if smoke else "sst2",
-                        "group": group,
-                        "methods": list(methods),
-                        "model": task.Architecture(encoder=encoder, **small).model_dump(mode="json"),
-                        "training": training,
-                        **sizes,
-                    }
-                    trials.append(Trial(f"{_ENCODERS[encoder]}, {group}, seed {seed}", settings))
+        for seed, (group, methods) in product(range(seeds), _GROUPS.items()):
+            for encoder in _ENCODERS if group != "contextual decomposition" else ("lstm",):
+                settings = {
+                    "data": "made-up negation" if smoke else "sst2",
+                    "group": group,
+                    "methods": list(methods),
+                    **full_settings("classify", {"encoder": encoder, **small}, {**_TRAINING[scale], "seed": seed}),
+                    **sizes,
+                }
+                trials.append(Trial(f"{_ENCODERS[encoder]}, {group}, seed {seed}", settings))
         return sorted(trials, key=lambda trial: trial.settings["group"] == "integrated gradients")
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
-        """Score the phrases, and correlate with their labels."""
+        """Score the phrases, and correlate the scores with their labels."""
         chosen = trial.settings
         made_up = chosen["data"] == "made-up negation"
         corpus = negation() if made_up else load_once("sst2", Classification, bench.data)
@@ -149,26 +143,21 @@ class PhraseAgreement(Experiment):
         """Tabulate correlations, their intervals and costs."""
         tables = [table for encoder in _ENCODERS for table in _tables(encoder, _of(results, encoder))]
         name = "ours-phrases"
-        return Report(tables, {name: lambda: _draw(results), f"{name}-length": lambda: _draw_lengths(results)})
+        return Report(tables, {name: partial(_draw, results), f"{name}-length": partial(_draw_lengths, results)})
 
 
 def _of(results: Sequence[Result], encoder: str) -> dict[str, list[Mapping[str, Any]]]:
-    """Gather what each score came to, one seed after the other, in the order in which scores are shown."""
+    """Collect the measurements of each score, seed by seed, in the order of the table."""
     chosen = [result for result in results if result.trial.settings["model"]["encoder"] == encoder]
     found: dict[str, list[Mapping[str, Any]]] = {}
     for method, result in product(_SHOWN, chosen):
         if method in result["methods"]:
-            of_run = {"accuracy": result["accuracy"], "phrases": result["phrases"], "seed": _seed(result)}
-            found.setdefault(method, []).append({**result["methods"][method], **of_run})
+            found.setdefault(method, []).append({**result["methods"][method], "phrases": result["phrases"]})
     return found
 
 
-def _seed(result: Result) -> int:
-    return int(result.trial.settings["training"]["seed"])
-
-
 def _by_length(measured: Sequence[Mapping[str, Any]]) -> list[tuple[Sequence[float] | None, ...]]:
-    """For each span of lengths what every seed came to; None where there were no such phrases."""
+    """Give for each range of lengths the correlations of all seeds, None where there are no such phrases."""
     return list(zip(*(each["by_length"] for each in measured), strict=True))
 
 
@@ -206,19 +195,15 @@ def _tables(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> I
             ))  # fmt: skip
     count, name = next(iter(found.values()))[0]["phrases"], _ENCODERS[encoder]
     columns: tuple[str, ...] = ("score of a phrase", "Pearson", "95 %", "Spearman", "95 %", "cost")
-    yield Table(
-        f"{name}: correlation with the labels of {count:,} phrases; cost in runs over the sentences", columns, rows
-    )
+    yield Table(f"{name}: correlation with the labels of {count:,} phrases; cost in runs of the network", columns, rows)
     columns = ("score of a phrase", *(range_name(low, high) for low, high in LENGTH_RANGES))
-    yield Table(f"{name}: Pearson's correlation by the phrase's length in words", columns, long)
+    yield Table(f"{name}: Pearson correlation by words in the phrase", columns, long)
     if terms:
         columns = ("expansion", "n-gram alone, Pearson", "95 %", "error of the last state, %, mean", "median")
-        yield Table(f"{name}: the n-gram's own term, and how far all terms are from adding up", columns, terms)
+        yield Table(f"{name}: the n-gram's own term, and the error of the sum of terms", columns, terms)
 
 
 def _draw(results: Sequence[Result]) -> Figure:
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
-
     figure, (panel,) = grid(1, 1, width=6.4, height=5.2)
     gathered = {encoder: _of(results, encoder) for encoder in _ENCODERS}
     methods = [method for method in _SHOWN if any(method in found for found in gathered.values())]
@@ -234,7 +219,7 @@ def _draw(results: Sequence[Result]) -> Figure:
             xs, ys, label = [x for x, _ in theirs], [y for _, y in theirs], f"{label}, at first"
             panel.scatter(xs, ys, s=30, facecolors="none", edgecolors=colour, marker=marker, label=label)
     panel.axvline(0, color="#888888", linewidth=1)
-    panel.set(xlabel="Pearson's correlation with labels, 95 % intervals")
+    panel.set(xlabel="Pearson correlation with labels, 95 % intervals")
     panel.set_yticks(range(len(methods)), methods)
     panel.invert_yaxis()
     legend_below(figure, panel, 2)
@@ -243,8 +228,6 @@ def _draw(results: Sequence[Result]) -> Figure:
 
 def _draw_lengths(results: Sequence[Result]) -> Figure:
     """Draw the correlations of some methods over the ranges of lengths, with their intervals, a panel a network."""
-    from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
-
     figure, panels = grid(1, len(_ENCODERS), width=3.6, height=3.4)
     lines = {}
     for panel, (encoder, name) in zip(panels, _ENCODERS.items(), strict=True):

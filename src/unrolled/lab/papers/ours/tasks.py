@@ -1,7 +1,6 @@
-"""Every task on its real data, by the command that the README shows: how good, in what time.
+"""Every task on its real data, by the command in the README: the metric reached and the time it takes.
 
-Not a table of any paper: the figures are those that this library sets itself, at sizes that train on two cores in the
-minutes named.
+This is no table of a paper: the goals are this library's own, for sizes that train on two cores in the stated minutes.
 """
 
 from __future__ import annotations
@@ -18,20 +17,19 @@ from unrolled.lab.papers.analyses.sentiment_networks import GLOVE
 from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
 from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures, learn
+from unrolled.lab.papers.framework.trial_training import figures, full_settings, learn
 from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
-from unrolled.lab.training.settings import TrainingSettings
 
 __all__ = ["TaskFigures"]
 
 _QUICK: dict[str, Any] = {"epochs": 2, "batch": 8}
-_ACCOUNTS, _REMAINDER = 200, 1e-4  # texts opened, and the share of a logit that may be left over
+_ACCOUNTS, _REMAINDER = 200, 1e-4  # number of explained texts, and the largest remainder as a share of the logit
 
 
 @dataclass(frozen=True)
 class _Goal:
-    """A task, the command that learns it, and the figure to reach, if one was set."""
+    """A task, the command that trains it, and the goal for its metric, if there is one."""
 
     task: str
     data: str
@@ -39,17 +37,17 @@ class _Goal:
     goal: float | None = None
     higher: bool = True
     minutes: float | None = None
-    """How long it may take on two cores, where that was asked, too."""
+    """The longest time on two cores, if there is such a goal."""
     model: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     vectors: bool = False
-    """Whether it begins with GloVe's vectors."""
+    """Whether it starts from GloVe's vectors."""
     opened: bool = False
-    """Whether its network is opened afterwards, and the account of its test texts held against the logit."""
+    """Whether logits of test texts are explained afterwards, to measure the remainder."""
 
     @property
     def command(self) -> str:
-        """The command line that does the same."""
+        """The equivalent command line."""
         words = ["unrolled", "train", self.task, "--data", self.data]
         for name, value in {**self.model, **self.training}.items():
             flag = f"--{name.replace('_', '-')}"
@@ -59,7 +57,7 @@ class _Goal:
         return shlex.join(words)
 
     def claims(self, value: float, minutes: float, remainder: float | None) -> Iterator[tuple[str, bool]]:
-        """List what was set as a goal, and whether it is reached."""
+        """List the goals, and whether each is reached."""
         if self.goal is not None:
             side = "at least" if self.higher else "at most"
             reached = value >= self.goal if self.higher else value <= self.goal
@@ -70,20 +68,19 @@ class _Goal:
             yield f"`{self.command}`: remainder of the logit at most {_REMAINDER:g}", remainder <= _REMAINDER
 
     def settings(self, seed: int = 0) -> dict[str, Any]:
-        """All that decides the outcome, the task's own defaults among it: when they change it is run anew."""
-        kind = TASKS.get(self.task)
-        training = TrainingSettings(**{**kind.training_defaults, **self.training, "seed": seed})
+        """Give all settings, the task's defaults included, so that a change of a default is a new trial."""
+        full = full_settings(self.task, self.model, {**self.training, "seed": seed})
         return {
             "command": self.command,
             "seed": seed,
-            "architecture": kind.Architecture(**self.model).model_dump(mode="json"),
-            "training": training.model_dump(mode="json"),
+            "architecture": full["model"],
+            "training": full["training"],
         }
 
 
 _GOALS = (
     _Goal("classify", "sst2", "accuracy", 0.85, minutes=15, opened=True),
-    # Chosen on dev among four: at a constant rate; and falling so, with the last state, their mean, or twice the units.
+    # Chosen on dev among four: a constant rate, or a decaying one with last state, mean pooling, or twice the units.
     _Goal(
         "classify", "sst2", "accuracy", 0.85,
         minutes=15, model={"encoder": "lstm"}, training={"schedule": "linear", "epochs": 5}, opened=True,
@@ -102,16 +99,16 @@ _GOALS = (
 
 
 class TaskFigures(Experiment):
-    """One training a trial."""
+    """A trial is one training."""
 
     name = "tasks/figures"
     title = "Every task, by its command"
-    source = "our own goals, set before; a task's own settings but for what its command says, one run each"
+    source = "our own goals, set in advance; a task's default settings except for those in its command, one run each"
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the trainings; made-up data of each task's kind at scale smoke."""
+        """List the trainings; at scale smoke one for each task, on generated data."""
         if scale == "smoke":
-            return [Trial(task, {"task": task, "seed": 0}) for task in TASKS.names()]
+            return [Trial(task, {"task": task, "seed": 0}) for task in sorted({goal.task for goal in _GOALS})]
         return [Trial(goal.command, goal.settings()) for goal in _GOALS]
 
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
@@ -134,12 +131,12 @@ class TaskFigures(Experiment):
         }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Lay what was reached beside the goal."""
+        """Compare what was reached with the goals."""
         if scale == "smoke":
             sizes: list[list[str | Number]] = [
                 [result.trial.label, Number([result["parameters"]], digits=0)] for result in results
             ]
-            return Report([Table("Made-up data: that every task trains", ("task", "parameters"), sizes)])
+            return Report([Table("Generated data: every task trains", ("task", "parameters"), sizes)])
         rows: list[list[str | Number]] = []
         claims = dict[str, bool]()
         for result in results:
@@ -160,13 +157,8 @@ class TaskFigures(Experiment):
             )
             claims |= goal.claims(value, minutes, remainder)
         columns = (
-            "command",
-            "measure",
-            "reached (goal)",
-            "minutes of training",
-            "parameters",
-            "remainder of the logit",
-        )
+            "command", "metric", "reached (goal)", "minutes of training", "parameters", "remainder of the logit",
+        )  # fmt: skip
         title = (
             "Seed 0, epochs chosen on dev, test measured once; "
             f"the remainder is the largest of {_ACCOUNTS} test texts opened by path"

@@ -11,6 +11,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import nan
 from typing import TYPE_CHECKING, Any, cast
 
@@ -82,7 +83,7 @@ class Bidirectional(Experiment):
         ]
         table = Table("Polarity scores of tokens and sequences", ("read", "published", *columns), rows)
         drawn = {
-            f"sequence-level-features-figure4-{name}": lambda expansion=expansion: _draw(results, expansion)
+            f"sequence-level-features-figure4-{name}": partial(_draw, results, expansion)
             for expansion, name in _EXPANSIONS.items()
         }
         return Report([table], drawn)

@@ -13,6 +13,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -126,10 +127,7 @@ class Perplexities(Experiment):
                 rows.append((encoder.replace("_", " "), *cells))
         columns = [f"{_CORPORA[corpus]}, {split}" for corpus in corpora for split in ("dev", "test")]
         table = Table("Perplexity of a word, counting <eos>", ("cell", *columns), rows)
-        drawn = {
-            f"sequence-level-features-curves-{corpus}": lambda corpus=corpus: _draw(results, corpus)
-            for corpus in corpora
-        }
+        drawn = {f"sequence-level-features-curves-{corpus}": partial(_draw, results, corpus) for corpus in corpora}
         return Report([table], drawn)
 
 
