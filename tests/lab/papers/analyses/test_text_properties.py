@@ -127,5 +127,5 @@ def test_a_whole_module_of_the_library_comes_out_even():
 
 @pytest.mark.parametrize("source", ["def f(:\n", "x = (1,\n", "'''open\n"])
 def test_what_is_not_python_is_refused(source):
-    with pytest.raises(DataError, match="expected Python's source"):
+    with pytest.raises(DataError, match="not Python source"):
         python_properties(source)

@@ -1,7 +1,7 @@
-"""What is known of every character of a text: how far into its line it stands, inside what, how deep.
+"""Properties of every character of a text: position in its line, what encloses it, and depth.
 
-A property of a character is what holds once it has been read, as a network's state does: the mark that opens a
-quotation is inside it, the one that closes it is not.
+A property of a character is what holds after it has been read, like the state of a network: the mark that opens a
+quotation is inside it, the mark that closes it is not.
 
 Source:
     Karpathy, Johnson and Fei-Fei (2015), arXiv:1506.02078, figure 2, and CS 577, lecture 5, for the properties.
@@ -27,7 +27,7 @@ from unrolled.errors import DataError
 __all__ = ["PROSE", "PYTHON", "prose_properties", "python_properties"]
 
 PROSE = ("position in line", "inside quotes")
-"""What :func:`prose_properties` tells."""
+"""The properties of :func:`prose_properties`."""
 PYTHON = (
     "position in line",
     "inside a string or comment",
@@ -37,28 +37,22 @@ PYTHON = (
     "bracket depth",
     "block depth",
 )
-"""What :func:`python_properties` tells."""
+"""The properties of :func:`python_properties`."""
 
 Change = tuple[str, int, int]
-"""A property, the character from which on it is another, and by how much."""
+"""A property, the index of the character at which it changes, and the change."""
 
 _PARAGRAPH = re.compile(r".+?(?:\n\n|\Z)", re.DOTALL)
-# From Python 3.12 on, a string with fields in it is several tokens, those of the fields among them.
+# since Python 3.12, a string with fields is several tokens, including those of the fields
 _OPENS = {getattr(token, name) for name in ("FSTRING_START", "TSTRING_START") if hasattr(token, name)}
 _CLOSES = {getattr(token, name) for name in ("FSTRING_END", "TSTRING_END") if hasattr(token, name)}
 
 
 def prose_properties(text: str) -> dict[str, Tensor]:
-    """Tell the properties of prose.
+    """Compute the properties of prose: a number for each character, by the names in :data:`PROSE`.
 
-    Quotations are opened and closed by the same mark. A paragraph, which an empty line ends, begins outside: speech
-    that goes on is opened anew there, though it was never closed.
-
-    Args:
-        text: from the beginning of a paragraph on.
-
-    Returns:
-        A number for each character, by the names in :data:`PROSE`.
+    The same mark opens and closes quotations. A paragraph, which an empty line ends, begins outside quotations: speech
+    that continues is opened again there, though it was never closed. The text must begin with a paragraph.
 
     Example:
         >>> prose_properties('"Oh," he said.')["inside quotes"].int().tolist()
@@ -70,24 +64,15 @@ def prose_properties(text: str) -> dict[str, Tensor]:
         if len(marks) % 2:
             marks.append(paragraph.end())
         changes += [("inside quotes", mark, -1 if number % 2 else 1) for number, mark in enumerate(marks)]
-    return _told(text, changes, PROSE)
+    return _values(text, changes, PROSE)
 
 
 def python_properties(source: str) -> dict[str, Tensor]:
-    """Tell the properties of Python's source, as Python's own tokenizer and parser see them.
+    """Compute the properties of Python source: a number for each character, by the names in :data:`PYTHON`.
 
-    "Inside an if" is the condition of a statement, from the word ``if`` or ``elif`` to its colon. Brackets count
-    outside strings and comments alone; the prefix of a string is outside it. The depth of a block changes where its
-    first statement begins, after the spaces.
-
-    Args:
-        source: whole statements; files may stand one after the other.
-
-    Returns:
-        A number for each character, by the names in :data:`PYTHON`.
-
-    Raises:
-        DataError: when it is not Python.
+    "Inside an if" is the condition of a statement, from ``if`` or ``elif`` to its colon. Brackets count only outside
+    strings and comments; the prefix of a string is outside it. The depth of a block changes where its first statement
+    begins, after the spaces. Files may be concatenated.
 
     Example:
         >>> python_properties("if x: f('')")["inside an if"].int().tolist()
@@ -102,12 +87,12 @@ def python_properties(source: str) -> dict[str, Tensor]:
             for each in tokenize.generate_tokens(io.StringIO(source).readline)
         ]
     except (SyntaxError, tokenize.TokenError) as error:
-        raise DataError(f"expected Python's source; {error}") from None
+        raise DataError(f"not Python source: {error}") from None
 
     def place(row: int, byte: int) -> int:
         return begins[row - 1] + len(lines[row - 1].encode()[:byte].decode())
 
-    changes = list(_of_tokens(tokens))
+    changes = list(_token_changes(tokens))
     colons = [begin for kind, text, begin, _ in tokens if kind == token.OP and text == ":"]
     for node in ast.walk(parsed):
         if isinstance(node, ast.If):
@@ -118,12 +103,12 @@ def python_properties(source: str) -> dict[str, Tensor]:
             word = "if" if source.startswith("if", begin) else "elif"
             changes.append(("inside an if", begin + len(word) - 1, 1))
             changes.append(("inside an if", colons[bisect_left(colons, end)], -1))
-    return _told(source, changes, PYTHON)
+    return _values(source, changes, PYTHON)
 
 
-def _of_tokens(tokens: Sequence[tuple[int, str, int, int]]) -> Iterator[Change]:
-    """Tell what tokens change, each a kind, a text, a beginning and an end."""
-    opened: list[int] = []  # strings of several tokens, one in a field of another
+def _token_changes(tokens: Sequence[tuple[int, str, int, int]]) -> Iterator[Change]:
+    """Yield the changes by tokens, each given as kind, text, beginning and end."""
+    opened: list[int] = []  # open strings of several tokens, possibly nested in fields
     for kind, text, begin, end in tokens:
         if kind in _OPENS:
             opened.append(_quote(text, begin))
@@ -148,21 +133,21 @@ def _of_tokens(tokens: Sequence[tuple[int, str, int, int]]) -> Iterator[Change]:
 
 
 def _inside(what: str, begin: int, end: int) -> Iterator[Change]:
-    """Tell what a string or a comment changes."""
+    """Yield the changes by a string or a comment."""
     for name in (f"inside {what}", "inside a string or comment"):
         yield from ((name, begin, 1), (name, end, -1))
 
 
 def _quote(text: str, begin: int) -> int:
-    """Find a string's first quotation mark, behind its prefix."""
+    """Find the first quotation mark of a string, after its prefix."""
     return begin + len(text) - len(text.lstrip(string.ascii_letters))
 
 
-def _told(text: str, changes: Sequence[Change], names: Sequence[str]) -> dict[str, Tensor]:
-    """Add up what changes, and count the characters of each line."""
+def _values(text: str, changes: Sequence[Change], names: Sequence[str]) -> dict[str, Tensor]:
+    """Sum the changes, and count the characters of each line."""
     steps = {name: torch.zeros(len(text) + 1) for name in names[1:]}
     for name, where, by in changes:
-        steps[name][min(where, len(text))] += by  # what ends with the text ends behind it
+        steps[name][min(where, len(text))] += by  # what ends with the text ends after it
     columns = [column for line in text.split("\n") for column in (*range(1, len(line) + 1), 0)]
     return {
         names[0]: torch.tensor(columns[: len(text)], dtype=torch.float32),
