@@ -96,7 +96,12 @@ class Triangle:
 
 @dataclass(frozen=True)
 class Attribution:
-    """The n-grams and the ledger of one logit of one sequence. All tensors are float64 on the CPU."""
+    """The n-grams and the ledger of one logit of one sequence. All tensors are float64 on the CPU.
+
+    An n-gram or phrase is named by ``start`` and ``stop``, the indices of its first token and after its last one. The
+    methods that take them add up the directions, unless ``direction`` is ``"forward"`` or ``"backward"``. They raise a
+    ``UsageError`` if the span is empty or outside the sentence, or the network does not have the direction.
+    """
 
     tokens: tuple[str, ...]
     directions: tuple[str, ...]
@@ -122,43 +127,17 @@ class Attribution:
         return len(self.tokens)
 
     def score(self, start: int, stop: int, direction: str | None = None) -> float:
-        """Return the score of one n-gram: what it would contribute if the model read the position where it ends.
-
-        Args:
-            start: Index of its first token, from 0.
-            stop: Index after its last token.
-            direction: ``"forward"`` or ``"backward"``; None adds the two.
-
-        Raises:
-            UsageError: If the span is empty or outside the sentence, or the direction is unknown.
-        """
+        """Return the score of one n-gram: what it would contribute if the model read the position where it ends."""
         return self._sum_directions(self.triangle.scores, start, stop, direction)
 
     def contribution(self, start: int, stop: int, direction: str | None = None) -> float:
-        """Return the contribution of one n-gram: its part of the logit.
-
-        Args:
-            start: Index of its first token, from 0.
-            stop: Index after its last token.
-            direction: ``"forward"`` or ``"backward"``; None adds the two.
-
-        Raises:
-            UsageError: If the span is empty or outside the sentence, or the direction is unknown.
-        """
+        """Return the contribution of one n-gram: its part of the logit."""
         return self._sum_directions(self.triangle.contributions, start, stop, direction)
 
     def phrase_score(self, start: int, stop: int, direction: str | None = None) -> float:
         """Return the score of a phrase: the sum of the scores of all n-grams inside it that end at its end.
 
         In the forward direction the end is the last token; in the backward direction it is the first token.
-
-        Args:
-            start: Index of its first token, from 0.
-            stop: Index after its last token.
-            direction: ``"forward"`` or ``"backward"``; None adds the two.
-
-        Raises:
-            UsageError: If the span is empty or outside the sentence, or the direction is unknown.
         """
         self._check_span(start, stop)
         total = 0.0

@@ -34,8 +34,10 @@ class Decomposition:
     enters at token ``start`` is read at ``end <= start``. Values beyond a sequence's length are zero.
 
     Terms, sums and scores are computed when they are asked for, from weights that are shared with the network: read
-    them before you train the network further. No result carries a gradient. Every method raises a ``UsageError`` if
-    the network does not have the ``direction``: 0 is forward, 1 backward.
+    them before you train the network further. No result carries a gradient. Every method takes a ``direction``, 0 for
+    forward and 1 for backward, and raises a ``UsageError`` if the network does not have it. A ``weight`` is the w of
+    each class, shape (classes, hidden), or (hidden,) for one class. It raises a ``ShapeError`` if it does not fit, and
+    a ``NonFiniteError`` if it holds NaN or infinity.
 
     Example:
         >>> import torch, unrolled
@@ -94,16 +96,8 @@ class Decomposition:
     def scores(self, weight: Tensor, direction: int = 0) -> Tensor:
         """Return the score wᵀ v_{start:end} of every n-gram, without storing the vectors.
 
-        Args:
-            weight: w of each class, shape (classes, hidden), or (hidden,) for one class.
-            direction: 0 forward, 1 backward.
-
         Returns:
             Shape (batch, end, start, classes); the third axis as in :meth:`vectors`.
-
-        Raises:
-            ShapeError: If the weight does not fit the hidden output.
-            NonFiniteError: If the weight holds NaN or infinity.
         """
         weight = self._checked_weight(weight, direction)
         if self.max_order is not None:
@@ -124,16 +118,8 @@ class Decomposition:
 
         It is the last row of :meth:`scores` (the first row for the backward direction) at the cost of a backward pass.
 
-        Args:
-            weight: w of each class, shape (classes, hidden), or (hidden,) for one class.
-            direction: 0 forward, 1 backward.
-
         Returns:
             Shape (batch, start, classes).
-
-        Raises:
-            ShapeError: If the weight does not fit the hidden output.
-            NonFiniteError: If the weight holds NaN or infinity.
         """
         weight = self._checked_weight(weight, direction)
         lengths = self.lengths

@@ -17,7 +17,7 @@ from unrolled.errors import UsageError
 from unrolled.extras import require_extra
 from unrolled.report.colour import Quantity, colour, colour_map, shared_limit, text_colour
 from unrolled.report.formatting import brief, clip, minus, signed, visible
-from unrolled.report.page_view import rows_by_order, sum_of_ngrams
+from unrolled.report.page_view import ledger_parts, rows_by_order, sum_of_ngrams
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,15 +157,7 @@ def _draw_scale(
 
 def _write_heading(figure: Figure, attribution: Attribution, left: float, tall: float) -> None:
     ledger = attribution.ledger
-    sum_line = " + ".join(
-        f"{name} {minus(signed(value))}"
-        for name, value in (
-            ("n-grams", ledger.ngrams),
-            ("initial state", ledger.initial),
-            ("bias", ledger.bias),
-            ("remainder", ledger.remainder),
-        )
-    )
+    sum_line = " + ".join(f"{name} {minus(signed(value))}" for name, value in ledger_parts(ledger))
     for down, points, shade, text in (
         (0.18, 11.0, _INK, f"{clip(visible(attribution.target), 60)}: logit {minus(signed(ledger.logit))}"),
         (0.40, 7.5, _SOFT, f"= {sum_line}"),

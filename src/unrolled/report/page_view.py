@@ -49,16 +49,16 @@ class LedgerBar:
     """Position of zero, the same for all bars of a ledger."""
 
 
+def ledger_parts(ledger: Ledger) -> list[tuple[str, float]]:
+    """List the parts of a logit by the names that a reader sees."""
+    names = {"ngrams": "n-grams", "initial": "initial state"}
+    return [(names.get(key, key), value) for key, value in ledger.items() if key != "logit"]
+
+
 def waterfall(ledger: Ledger) -> list[LedgerBar]:
     """Lay out the ledger as five bars: each entry starts where the one before it ends, the logit at zero."""
-    entries = [
-        ("n-grams", ledger.ngrams),
-        ("initial state", ledger.initial),
-        ("bias", ledger.bias),
-        ("remainder", ledger.remainder),
-    ]
     spans, reached = [], 0.0
-    for name, value in entries:
+    for name, value in ledger_parts(ledger):
         spans.append((name, value, reached, reached + value))
         reached += value
     spans.append(("logit", ledger.logit, 0.0, ledger.logit))

@@ -18,7 +18,7 @@ from rich.text import Text
 from unrolled.decomposition.attribution import Attribution
 from unrolled.report.colour import colour, shared_limit, text_colour
 from unrolled.report.formatting import brief, clip, magnitude, signed, visible
-from unrolled.report.page_view import rows_by_order, sum_of_ngrams
+from unrolled.report.page_view import ledger_parts, rows_by_order, sum_of_ngrams
 
 __all__ = ["render", "to_text"]
 
@@ -97,14 +97,8 @@ def _ledger(attribution: Attribution) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(justify="right")
-    entries = (
-        ("  n-grams", ledger.ngrams),
-        ("+ initial state", ledger.initial),
-        ("+ bias", ledger.bias),
-        ("+ remainder", ledger.remainder),
-    )
-    for name, value in entries:
-        table.add_row(Text(name), Text(signed(value)))
+    for k, (name, value) in enumerate(ledger_parts(ledger)):
+        table.add_row(Text(("+ " if k else "  ") + name), Text(signed(value)))
     table.add_row(Text("= logit", "bold"), Text(signed(ledger.logit), "bold"))
     return table
 
