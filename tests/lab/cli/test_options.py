@@ -9,7 +9,7 @@ import typer.main
 from pydantic import Field
 
 from unrolled.errors import UsageError
-from unrolled.lab.cli.options import Spreading, options, read_option, with_parameters
+from unrolled.lab.cli.options import MultiValueCommand, options, read_option, with_parameters
 from unrolled.lab.settings import Settings
 
 
@@ -44,7 +44,7 @@ def call(capsys):
 
         app = typer.Typer(add_completion=False)
         command = with_parameters(keep, options(Choices, "Settings", defaults or {}), "go", "Go on.")
-        app.command("go", cls=Spreading)(command)
+        app.command("go", cls=MultiValueCommand)(command)
         typer.main.get_command(app)(list(words), standalone_mode=False)
         return given, capsys.readouterr().out
 

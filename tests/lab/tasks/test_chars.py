@@ -72,15 +72,15 @@ def test_fields_bring_the_task_back(corpus):
 
 def test_characters_are_cut_and_spelt_as_they_are(corpus):
     task = task_for(corpus)
-    assert task.cut("ab\nd") == ("a", "b", "\n", "d")
-    assert "".join(task.spell(task.cut("ab\nd"))) == "ab\nd"
+    assert task.tokenise("ab\nd") == ("a", "b", "\n", "d")
+    assert "".join(task.detokenise(task.tokenise("ab\nd"))) == "ab\nd"
 
 
 def test_names_of_spaces_and_line_ends_are_those_of_the_text():
     lines = Stream(lambda: iter([["a", "_", "b", "<eos>"]]))
     task = task_for(Characters(name="named", train=lines, dev=lines, test=lines))
-    assert task.cut("a b\n") == ("a", "_", "b", "<eos>")
-    assert "".join(task.spell(["a", "_", "<eos>"])) == "a_\n"
+    assert task.tokenise("a b\n") == ("a", "_", "b", "<eos>")
+    assert "".join(task.detokenise(["a", "_", "<eos>"])) == "a_\n"
     assert task.vocabulary.words[task.line_end] == "<eos>"
 
 

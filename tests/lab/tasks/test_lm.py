@@ -70,7 +70,7 @@ def test_perplexity_is_exp_of_nats_and_two_to_the_bits(corpus):
     assert set(found) == {measure.name for measure in task.metrics}
     assert found["perplexity"] == pytest.approx(math.exp(found["loss"])) == pytest.approx(2 ** found["bits"])
     assert found["perplexity"] == pytest.approx(len(task.vocabulary), rel=0.1)
-    assert task.judge(1000.0)["perplexity"] == math.inf
+    assert task.metrics_from_loss(1000.0)["perplexity"] == math.inf
     assert not task.metrics[0].higher_is_better
 
 
@@ -143,13 +143,13 @@ def test_a_text_of_nothing_is_refused(corpus):
 
 def test_what_is_typed_is_cut_as_the_text_was(corpus):
     task = task_for(corpus)
-    assert task.cut("red is\nblue") == ("red", "is", "<eos>", "blue")
-    assert task.cut("<eos> that isn't red") == ("<eos>", "that", "is", "n't", "red")
-    assert task.cut(" ") == ()
+    assert task.tokenise("red is\nblue") == ("red", "is", "<eos>", "blue")
+    assert task.tokenise("<eos> that isn't red") == ("<eos>", "that", "is", "n't", "red")
+    assert task.tokenise(" ") == ()
 
 
 def test_words_are_spelt_with_spaces_between_and_a_line_each(corpus):
-    assert "".join(task_for(corpus).spell(["red", "is", "<eos>", "<eos>", "blue"])) == "red is\n\nblue"
+    assert "".join(task_for(corpus).detokenise(["red", "is", "<eos>", "<eos>", "blue"])) == "red is\n\nblue"
 
 
 def test_a_reading_ends_where_the_next_word_is_asked_for(corpus):

@@ -79,7 +79,7 @@ def test_the_base_model_learns_how_a_sentence_begins(corpus):
 
 
 def _sources(task: Translate, pairs):
-    rows = [task.look_up(pair.source) for pair in pairs]
+    rows = [task.encode_source(pair.source) for pair in pairs]
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True), torch.tensor([len(row) for row in rows])
 
 
@@ -105,7 +105,7 @@ def test_the_loss_is_that_of_every_word_one_at_a_time(corpus):
     loss = task.loss(model, batch, ())
     total, count = 0.0, 0
     for pair in corpus.dev[:7]:
-        decoding, previous = model.begin(task.look_up(pair.source)[None]), END
+        decoding, previous = model.begin(task.encode_source(pair.source)[None]), END
         for word in [*task.target.encode(pair.target), END]:
             logits, decoding = model.step(torch.tensor([previous]), decoding)
             total -= logits[0].log_softmax(-1)[word].item()
@@ -166,7 +166,7 @@ def test_the_source_is_lower_cased_the_target_is_not_and_rare_words_are_left_out
     task = task_of(corpus, min_count=2)
     assert task.source.words == ("<pad>", "<unk>", "das")
     assert task.target.words == ("<pad>", "<unk>", "<eos>", "house")
-    assert task.look_up(("DAS", "Haus")).tolist() == [2, UNKNOWN]
+    assert task.encode_source(("DAS", "Haus")).tolist() == [2, UNKNOWN]
 
 
 def test_a_word_that_is_called_like_the_sentences_end_does_not_end_it():
@@ -239,7 +239,7 @@ def test_both_languages_may_begin_with_vectors_and_a_deaf_decoder_has_but_one(co
 def test_a_word_of_the_translation_opens(corpus, switches):
     task = task_of(corpus, **switches)
     model = learned(task, corpus, 2)
-    (said,) = task.translate(model, task.look_up(("dig", "fly", "ask"))[None], torch.tensor([3]))
+    (said,) = task.translate(model, task.encode_source(("dig", "fly", "ask"))[None], torch.tensor([3]))
     reading = task.prepare(model, "dig FLY ask", at=1)
     word = ([*said, END])[1]
     logits = reading.model(*reading.inputs)
@@ -256,7 +256,7 @@ def test_a_beginning_of_the_translation_can_be_given(translator):
     reading = task.prepare(model, "dig fly nobody ||| ASK ASK odd")
     assert reading.inputs[1].tolist() == [[END, *task.target.encode(("ASK", "ASK")), UNKNOWN]]
     assert reading.unknown == ("nobody",)
-    expected = model(task.look_up(("dig", "fly", "nobody"))[None], reading.inputs[1])[:, 3]
+    expected = model(task.encode_source(("dig", "fly", "nobody"))[None], reading.inputs[1])[:, 3]
     assert torch.equal(reading.model(*reading.inputs), expected)
 
 

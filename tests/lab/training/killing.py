@@ -228,13 +228,13 @@ def main(place):
         Texts,
         texts / "forgot" / "run",
         texts / "reference" / "run",
-        lambda: setattr(trainer, "restore", lambda _: None),
+        lambda: setattr(trainer, "set_rng_state", lambda _: None),
     )
 
     class Uncarried(trainer.Trainer):
         def restore(self):
             super().restore()
-            self.carried = ()
+            self.hidden_state = ()
 
     report["forgetful"]["carried"] = forgetful(
         Streams,

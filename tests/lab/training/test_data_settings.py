@@ -29,35 +29,35 @@ def there(tmp_path, monkeypatch):
 
 def test_files_are_named_by_their_whole_paths_and_datasets_by_their_names(there, monkeypatch):
     typed = DataSettings(data=("mine.tsv",), test=("../there/mine.tsv",), limit=5)
-    found = typed.anywhere()
+    found = typed.with_absolute_paths()
     assert found == DataSettings(data=(str(there / "mine.tsv"),), test=(str(there / "mine.tsv"),), limit=5)
     monkeypatch.chdir(there.parent)
-    assert len(found.read_again(Classification).train) == 5
+    assert len(found.reload_corpus(Classification).train) == 5
     with pytest.raises(FileError):
-        typed.read_again(Classification)
+        typed.reload_corpus(Classification)
     for name in ("negation", SMALL, "told"):  # told is neither a dataset nor a file
-        assert DataSettings(data=(name,)).anywhere().data == (name,)
+        assert DataSettings(data=(name,)).with_absolute_paths().data == (name,)
 
 
 def test_a_dataset_stays_one_beside_a_file_of_its_name(there):
     (there / "negation").write_text("")
-    assert DataSettings(data=("negation",)).anywhere().data == ("negation",)
+    assert DataSettings(data=("negation",)).with_absolute_paths().data == ("negation",)
 
 
 def test_a_link_keeps_its_own_name_which_says_the_format(there):
     (there / "mine.tsv").rename(there / "blob")
     (there / "mine.tsv").symlink_to("blob")
-    assert DataSettings(data=("mine.tsv",)).anywhere().data == (str(there / "mine.tsv"),)
+    assert DataSettings(data=("mine.tsv",)).with_absolute_paths().data == (str(there / "mine.tsv"),)
 
 
 def test_a_file_that_has_moved_is_named_with_what_helps(there):
-    choice = DataSettings(data=("mine.tsv",)).anywhere()
+    choice = DataSettings(data=("mine.tsv",)).with_absolute_paths()
     (there / "mine.tsv").rename(there / "yours.tsv")
     said = r"mine\.tsv: no such file, and the run was begun with it; expected it there; .* evaluate RUN --data FILE"
     with pytest.raises(FileError, match=said):
-        choice.read_again(Classification)
+        choice.reload_corpus(Classification)
     with pytest.raises(FileError, match=r"gone\.tsv: no such file, and the run was begun with it"):
-        DataSettings(data=(str(there / "yours.tsv"),), dev=(str(there / "gone.tsv"),)).read_again(Classification)
+        DataSettings(data=(str(there / "yours.tsv"),), dev=(str(there / "gone.tsv"),)).reload_corpus(Classification)
     with pytest.raises(FileError, match=r"mine\.tsv: cannot be read"):  # there is no run yet
         choice.read(Classification)
 
@@ -82,7 +82,7 @@ def test_a_run_is_gone_on_with_from_another_folder(run, there, monkeypatch):
     monkeypatch.chdir(there.parent)
     plan = load_config(run)
     assert plan.data == DataSettings(data=(str(there / "mine.tsv"),))
-    done = resume(run, plan.data.read_again(plan.task.kind, None, plan.settings.seed))
+    done = resume(run, plan.data.reload_corpus(plan.task.kind, None, plan.settings.seed))
     assert (done.data, done.metrics["epochs"]) == (plan.data, 1)
 
 
@@ -90,17 +90,19 @@ def test_a_run_of_before_that_names_files_as_typed_is_read_where_it_was_begun(ru
     path = run / "config.json"
     config = json.loads(path.read_text())
     path.write_text(json.dumps({**config, "data": {**config["data"], "data": ["mine.tsv"]}}))
-    assert len(load_config(run).data.read_again(Classification).train) == 32
+    assert len(load_config(run).data.reload_corpus(Classification).train) == 32
     monkeypatch.chdir(there.parent)
     with pytest.raises(FileError, match=r"^mine\.tsv: no such file.*; expected it below the folder where that was;"):
-        load_config(run).data.read_again(Classification)
+        load_config(run).data.reload_corpus(Classification)
 
 
 def test_a_dataset_with_settings_is_made_again_and_its_title_names_a_folder():
     choice = DataSettings(data=(SMALL,))
     again = DataSettings(**json.loads(choice.model_dump_json()))
-    assert again.read_again(Brackets) == choice.read(Brackets)
-    assert again.read_again(Brackets) != DataSettings(data=(SMALL.replace("seed=1", "seed=2"),)).read(Brackets)
+    assert again.reload_corpus(Brackets) == choice.load_corpus(Brackets)
+    assert again.reload_corpus(Brackets) != DataSettings(data=(SMALL.replace("seed=1", "seed=2"),)).load_corpus(
+        Brackets
+    )
     assert DataSettings(data=("dyck(2,8,seed=3)",)).title == "dyck-2-8-seed-3"
     assert DataSettings(data=("uci-yelp",)).title == "uci-yelp"
     assert DataSettings(data=("of mine (1).tsv.gz",)).title == "of mine (1)"

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from unrolled.errors import UsageError
-from unrolled.lab.training.weight_decay import decay_groups
+from unrolled.lab.training.optimisation import decay_groups
 
 
 def test_every_parameter_is_in_one_group_and_matrices_decay():

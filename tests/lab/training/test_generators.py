@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
-from unrolled.lab.training.rng_state import capture, restore, seeded
+from unrolled.lab.training.rng_state import get_rng_state, seeded, set_rng_state
 
 
 def test_generators_go_back_to_where_they_were():
@@ -17,11 +17,11 @@ def test_generators_go_back_to_where_they_were():
 
     with seeded(3):
         draw()  # leaves half of a pair of normal numbers behind
-        before = capture()
+        before = get_rng_state()
         save({name: value.contiguous() for name, value in before.items()})
         expected = draw()
         assert draw() != expected
-        restore(before)
+        set_rng_state(before)
         assert draw() == expected
     with seeded(3):
         draw()

@@ -29,5 +29,5 @@ def test_the_table_and_the_log_say_the_same(trained):
 @pytest.mark.parametrize("line", ["{", "[]", '{"best": true}', '{"step": "a", "best": 1}', "3"])
 def test_a_line_that_is_none_of_a_log_is_named(tmp_path, line):
     good = '{"step": 1, "epoch": 1, "loss": 0.5, "norm": 1.0, "lr": 0.1}'
-    with pytest.raises(DataError, match=r"log\.jsonl:2: expected a line of a log"):
+    with pytest.raises(DataError, match=r"log\.jsonl:2: not a line of a log"):
         read_history(tmp_path / "log.jsonl", f"{good}\n{line}\n")

@@ -113,10 +113,10 @@ def test_torchrun_is_joined_by_the_engine_itself_and_one_process_reads_the_run(t
 def test_the_shares_are_the_batch(corpus, task):
     encoded = task.encode(corpus.train)
     batch = encoded.select(torch.arange(5))
-    shares = [ProcessGroup(rank, 2, torch.device("cpu")).share(batch) for rank in range(2)]
+    shares = [ProcessGroup(rank, 2, torch.device("cpu")).shard(batch) for rank in range(2)]
     assert [weight for _, weight in shares] == [1, 1]
     assert [len(share) for share, _ in shares] == [3, 2]
     both = torch.cat([share.lengths for share, _ in shares])
     assert sorted(both.tolist()) == sorted(batch.lengths.tolist())
-    borrowed, weight = ProcessGroup(3, 4, torch.device("cpu")).share(encoded.select(torch.arange(2)))
+    borrowed, weight = ProcessGroup(3, 4, torch.device("cpu")).shard(encoded.select(torch.arange(2)))
     assert (len(borrowed), weight) == (1, 0)

@@ -40,7 +40,7 @@ def test_where_there_is_no_terminal_there_is_one_plain_line_an_epoch():
 def test_a_training_that_goes_on_says_where_and_notices_are_shown_as_they_are():
     file = io.StringIO()
     watch(Console(file=file, width=40), before=1234)
-    assert file.getvalue().splitlines()[0] == "going on after step 1,234"
+    assert file.getvalue().splitlines()[0] == "resuming after step 1,234"
     file = io.StringIO()
     with TrainingProgress(Console(file=file, width=20)) as progress:
         progress.on_message("[red]a file[/red] called like markup, on one long line")

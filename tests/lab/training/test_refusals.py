@@ -87,14 +87,14 @@ def test_a_parameter_that_is_not_finite_is_never_saved(tmp_path):
 
 
 def test_mixed_precision_is_for_gpus(task, corpus, tmp_path):
-    with pytest.raises(UsageError, match="the precision is bf16 on a CPU; expected full"):
+    with pytest.raises(UsageError, match="precision is bf16 on a CPU, but mixed precision needs a GPU; set it to full"):
         train(task, corpus, settings(precision="bf16"), tmp_path / "run", data=DATA)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_a_device_that_is_not_there_is_named(task, corpus, tmp_path):
-    with pytest.raises(UsageError, match=r"the device is cuda:3; expected a GPU, of which this machine shows 0"):
+    with pytest.raises(UsageError, match=r"device is cuda:3, but this machine has 0 visible GPUs"):
         train(task, corpus, settings(device="cuda:3"), tmp_path / "run", data=DATA)
 
 
@@ -111,9 +111,7 @@ def test_a_run_goes_on_only_with_its_own_corpus_and_as_many_processes(task, corp
 
     with pytest.raises(InterruptedError):
         train(task, corpus, settings(), tmp_path / "run", data=DATA, callback=Impatient())
-    with pytest.raises(
-        DataError, match=r"the corpus 'told' is not the one that .*run was begun with \(120 train, 20 dev"
-    ):
+    with pytest.raises(DataError, match=r"run was started with another corpus than 'told'; .*\(120 train, 20 dev"):
         resume(tmp_path / "run", replace(corpus, train=corpus.train[1:]))
     with pytest.raises(DataError, match="is not the one"):  # as many examples, but others
         resume(tmp_path / "run", replace(corpus, train=(corpus.train[1], *corpus.train[1:])))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from unrolled.errors import UsageError
-from unrolled.lab.training.schedule import learning_rate
+from unrolled.lab.training.optimisation import learning_rate
 from unrolled.lab.training.settings import TrainingSettings
 
 
@@ -57,7 +57,7 @@ def test_plateau_is_cut_by_its_factor_and_the_others_are_not():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"momentum": 0.9}, "momentum is 0.9 with adam; expected 0, or the optimiser sgd"),
+        ({"momentum": 0.9}, "momentum is 0.9, but the optimiser is adam; set momentum to 0, or optimiser to sgd"),
         ({"schedule": "cosin"}, "unknown schedule 'cosin'; did you mean 'cosine'"),
         ({"optimiser": "lion"}, "unknown optimiser 'lion'"),
         ({"clip": -1.0}, "clip is -1.0; expected greater than or equal to 0"),

@@ -88,5 +88,5 @@ def test_the_gradient_is_that_of_the_quotient():
 
 
 def test_a_module_without_a_recurrent_weight_says_so():
-    with pytest.raises(UsageError, match="no weight_hh in Linear; expected a module with a recurrent weight"):
+    with pytest.raises(UsageError, match="no weight_hh in Linear: spectral normalisation needs a recurrent cell"):
         normalise_spectrum(nn.Linear(3, 4))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from unrolled.errors import UnknownNameError
-from unrolled.lab.cli.metrics_summary import all_in_words
+from unrolled.lab.cli.metrics_summary import format_metrics
 
 __all__ = ["evaluate"]
 
@@ -48,12 +48,12 @@ def evaluate(
         files, title = [Path(name) for name in data], ", ".join(data)
         examples = read_split(loaded.task.kind, files, loaded.task.classes, format_name)
     else:
-        corpus = loaded.data.read_again(loaded.task.kind, data_dir, loaded.settings.seed)
+        corpus = loaded.data.reload_corpus(loaded.task.kind, data_dir, loaded.settings.seed)
         examples, title = getattr(corpus, split), f"{loaded.data.title}, {split}"
     encoded = loaded.task.encode(examples)
     cpu = torch.device("cpu")
     found = judge(loaded.task, loaded.model, encoded, cpu)
-    typer.echo(f"{title} ({len(encoded):,}): {all_in_words(loaded.task.metrics, found)}")
+    typer.echo(f"{title} ({len(encoded):,}): {format_metrics(loaded.task.metrics, found)}")
     for measure in loaded.task.metrics:
         typer.echo(f"  {measure.name}: {measure.description}")
     for line in details(loaded.task, loaded.model, encoded, cpu):

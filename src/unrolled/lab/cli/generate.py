@@ -41,7 +41,7 @@ def generate(
     task = loaded.task
     if not isinstance(task, LanguageTask):
         raise UsageError(f"{run} was trained for {task.name}; expected a run of lm or chars, which write text")
-    vocabulary, tokens = task.vocabulary, task.cut(prompt)
+    vocabulary, tokens = task.vocabulary, task.tokenise(prompt)
     if unknown := vocabulary.unknown(tokens):
         typer.echo(f"not in the vocabulary, read as <unk>: {' '.join(unknown)}", err=True)
     drawn = write(
@@ -49,13 +49,13 @@ def generate(
         vocabulary.encode(tokens) or [task.line_end],
         temperature=temperature,
         top=top,
-        never=task.never,
+        never=task.never_generated,
         context=task.architecture.bptt,
         generator=torch.Generator().manual_seed(seed),
     )
     words = (vocabulary.words[token] for token in islice(drawn, length))
     piece = ""
-    for piece in task.spell(chain(tokens, words)):
+    for piece in task.detokenise(chain(tokens, words)):
         sys.stdout.write(piece)
         sys.stdout.flush()
     if not piece.endswith("\n"):

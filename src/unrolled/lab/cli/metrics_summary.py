@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from unrolled.lab.training.run_folder import Run
     from unrolled.lab.training.task import Metric
 
-__all__ = ["all_in_words", "in_words", "show_run"]
+__all__ = ["format_metric", "format_metrics", "print_run"]
 
 _SAMPLES = {
     "classify": "explain {run} 'it is not a bad film'",
@@ -30,22 +30,22 @@ _SAMPLES = {
 _OTHERWISE = "evaluate {run}"
 
 
-def in_words(measure: Metric, value: float) -> str:
+def format_metric(measure: Metric, value: float) -> str:
     """Write a figure with its unit."""
     shown = f"{value:.2%}" if measure.unit == "share" else f"{value:.4g} {measure.unit}".rstrip()
     return f"{measure.name} {shown}"
 
 
-def all_in_words(metrics: Sequence[Metric], values: Mapping[str, Any], prefix: str = "") -> str:
+def format_metrics(metrics: Sequence[Metric], values: Mapping[str, Any], prefix: str = "") -> str:
     """Write the figures of one split."""
     there = [(each, values[prefix + each.name]) for each in metrics if prefix + each.name in values]
-    return ", ".join(in_words(each, value) for each, value in there)
+    return ", ".join(format_metric(each, value) for each, value in there)
 
 
-def show_run(run: Run) -> None:
+def print_run(run: Run) -> None:
     """Say how good a run is, where it lies, and what to do next."""
     metrics = run.metrics
-    typer.echo(f"test: {all_in_words(run.task.metrics, metrics, 'test_')}")
+    typer.echo(f"test: {format_metrics(run.task.metrics, metrics, 'test_')}")
     typer.echo(
         f"with the weights of epoch {metrics['best_epoch']}, after {metrics['seconds']:.0f} s; saved to {run.folder}"
     )

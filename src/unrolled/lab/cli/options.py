@@ -16,10 +16,10 @@ from pydantic_core import PydanticUndefined
 
 from unrolled.errors import UsageError
 
-__all__ = ["Spreading", "options", "with_parameters"]
+__all__ = ["MultiValueCommand", "options", "with_parameters"]
 
 
-class Spreading(typer.core.TyperCommand):
+class MultiValueCommand(typer.core.TyperCommand):
     """A command in which an option that may be repeated takes several words at once: ``--data a.de a.en``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from unrolled.lab.cli.metrics_summary import show_run
+from unrolled.lab.cli.metrics_summary import print_run
 
 __all__ = ["resume"]
 
@@ -27,9 +27,9 @@ def resume(
     from unrolled.lab.training.run_folder import load_config
 
     stopped = load_config(run)
-    corpus = stopped.data.read_again(stopped.task.kind, data_dir, stopped.settings.seed)
+    corpus = stopped.data.reload_corpus(stopped.task.kind, data_dir, stopped.settings.seed)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
         finished = go_on(run, corpus, callback=progress)
     if first:
-        show_run(finished)
+        print_run(finished)

@@ -13,8 +13,8 @@ import typer
 import typer.core
 
 from unrolled.errors import UnrolledError, UsageError
-from unrolled.lab.cli.metrics_summary import show_run
-from unrolled.lab.cli.options import Spreading, options, read_option, with_parameters
+from unrolled.lab.cli.metrics_summary import print_run
+from unrolled.lab.cli.options import MultiValueCommand, options, read_option, with_parameters
 from unrolled.lab.cli.settings_file import SettingsFile, read_settings
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _command(task: type[Task[Any, Any]]) -> Any:
         f"or files of yours:\n\n{formats}"
     )
     single = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
-    single.command(task.name, cls=Spreading)(with_parameters(run, parameters, task.name, text))
+    single.command(task.name, cls=MultiValueCommand)(with_parameters(run, parameters, task.name, text))
     return typer.main.get_command(single)
 
 
@@ -170,10 +170,10 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
         settings = settings.model_copy(update={"vectors": find_vectors(settings.vectors, data_dir)})
     folder = plan.out or Path("runs") / f"{plan.data.title}-{plan.architecture.encoder}"
     check_destination(folder, force)
-    corpus = plan.data.read(task.kind, data_dir, settings.seed)
+    corpus = plan.data.load_corpus(task.kind, data_dir, settings.seed)
     learned = task.from_corpus(corpus, plan.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
         run = train(learned, corpus, settings, folder, data=plan.data, force=force, callback=progress)
     if first:
-        show_run(run)
+        print_run(run)

@@ -72,7 +72,7 @@ def _translated(run: Run, task: Translate, lines: Sequence[tuple[int | None, str
     from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 
     said = [""] * len(lines)
-    read = {place: tokens for place, (_, line) in enumerate(lines) if (tokens := task.cut(line))}
+    read = {place: tokens for place, (_, line) in enumerate(lines) if (tokens := task.tokenise(line))}
     if not read:
         return said
     for place, tokens in read.items():
@@ -80,7 +80,7 @@ def _translated(run: Run, task: Translate, lines: Sequence[tuple[int | None, str
             number = lines[place][0]
             where = "" if number is None else f"line {number}: "
             typer.echo(f"{where}not in the vocabulary, read as {UNKNOWN_WORD}: {' '.join(unknown)}", err=True)
-    rows = [task.look_up(tokens) for tokens in read.values()]
+    rows = [task.encode_source(tokens) for tokens in read.values()]
     source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     found = task.translate(run.model, source, torch.tensor([len(row) for row in rows]), beam)
     for place, words in zip(read, found, strict=True):

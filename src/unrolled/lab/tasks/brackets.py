@@ -17,7 +17,7 @@ from unrolled.lab.data.formats.brackets import bracket_pairs
 from unrolled.lab.metrics.worst_case import CONFIDENT, accuracy_by_distance, group_distances
 from unrolled.lab.models.brackets import NextBracketModel, fixed_brackets, learned_brackets
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_encoder
-from unrolled.lab.training.checked_fields import count
+from unrolled.lab.training.run_files import read_count
 from unrolled.lab.training.task import HiddenState, Loss, Metric, Task
 
 __all__ = ["BracketSettings", "CloseBrackets"]
@@ -82,7 +82,7 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
     @classmethod
     def from_record(cls, fields: Mapping[str, Any], architecture: BracketSettings) -> Self:
         """Make the task of these k and m."""
-        return cls(architecture, count(fields, "kinds"), count(fields, "depth"))
+        return cls(architecture, read_count(fields, "kinds"), read_count(fields, "depth"))
 
     @property
     def classes(self) -> tuple[str, ...]:

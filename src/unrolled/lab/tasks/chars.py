@@ -42,7 +42,7 @@ class CharacterModelling(LanguageTask):
     name = "chars"
     description = "which character comes next: a language model of running text"
     kind = Characters
-    never = (PADDING, UNKNOWN)
+    never_generated = (PADDING, UNKNOWN)
     Architecture = CharacterModelSettings
     training_defaults: ClassVar[Mapping[str, Any]] = {
         "batch": 32,
@@ -55,15 +55,15 @@ class CharacterModelling(LanguageTask):
         Metric("loss", "the same in nats", higher_is_better=False, unit="nats"),
     )
 
-    def judge(self, loss: float) -> dict[str, float]:
+    def metrics_from_loss(self, loss: float) -> dict[str, float]:
         """Give bits and nats a character."""
         return {"bpc": loss / math.log(2), "loss": loss}
 
-    def cut(self, text: str) -> tuple[str, ...]:
+    def tokenise(self, text: str) -> tuple[str, ...]:
         """Take every character; spaces and line ends by the names that the training text has for them."""
         return tuple(_NAMES[each] if each in _NAMES and each not in self.vocabulary else each for each in text)
 
-    def spell(self, tokens: Iterable[str]) -> Iterator[str]:
+    def detokenise(self, tokens: Iterable[str]) -> Iterator[str]:
         """Leave characters as they are, but for ``<eos>``, a line's end."""
         for token in tokens:
             yield "\n" if token == END_OF_LINE else token

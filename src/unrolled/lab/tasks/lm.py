@@ -50,11 +50,11 @@ class LanguageModelling(LanguageTask):
         Metric("bits", "the same in bits", higher_is_better=False, unit="bits"),
     )
 
-    def judge(self, loss: float) -> dict[str, float]:
+    def metrics_from_loss(self, loss: float) -> dict[str, float]:
         """Give perplexity, nats and bits a word."""
         return {"perplexity": math.exp(loss) if loss < _LARGEST else math.inf, "loss": loss, "bits": loss / math.log(2)}
 
-    def cut(self, text: str) -> tuple[str, ...]:
+    def tokenise(self, text: str) -> tuple[str, ...]:
         """Cut at spaces, and what is no word of the training text as treebanks do."""
         end = [END_OF_LINE] if END_OF_LINE in self.vocabulary else []
         words: list[str] = []
@@ -64,7 +64,7 @@ class LanguageModelling(LanguageTask):
                 words += [piece] if piece in self.vocabulary else tokenise(piece)
         return tuple(words)
 
-    def spell(self, tokens: Iterable[str]) -> Iterator[str]:
+    def detokenise(self, tokens: Iterable[str]) -> Iterator[str]:
         """Put spaces between words, and a new line in the place of ``<eos>``."""
         gap = ""
         for token in tokens:

@@ -17,7 +17,7 @@ from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.metrics.pearson import pearson
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.factory import PooledSettings, make_classifier
-from unrolled.lab.training.checked_fields import number
+from unrolled.lab.training.run_files import read_number
 from unrolled.lab.training.task import HiddenState, Loss, Metric
 from unrolled.lab.training.text_tasks import TextTask
 
@@ -62,7 +62,7 @@ class Regress(TextTask[Regression]):
     @classmethod
     def from_record(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
         """Make the task of these words and this mean."""
-        return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), number(fields, "mean"))
+        return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), read_number(fields, "mean"))
 
     def build(self) -> Classifier:
         """Build the model."""

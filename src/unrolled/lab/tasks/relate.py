@@ -55,7 +55,7 @@ class Relate(TextClassification[Relations]):
         Metric("loss", "mean cross-entropy of a text", higher_is_better=False, unit="nats"),
     )
 
-    def tokens(self, text: str) -> tuple[str, ...]:
+    def tokenise(self, text: str) -> tuple[str, ...]:
         """Cut a text, each marker a token of its own."""
         return tokenise_marked(text)
 

@@ -20,7 +20,7 @@ from unrolled.lab.models.at_position import OutputAtPosition, checked_position
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_embedding_and_encoder
 from unrolled.lab.models.tag_output import IndependentTags, LinearChainCRF, TagOutput
 from unrolled.lab.models.tagger import Tagger
-from unrolled.lab.training.checked_fields import names, truth
+from unrolled.lab.training.run_files import read_boolean, read_names
 from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
 
 __all__ = ["Tag", "TagSettings"]
@@ -87,7 +87,7 @@ class Tag(Task[Tagging, TaggedBatch]):
     def from_record(cls, fields: Mapping[str, Any], architecture: TagSettings) -> Self:
         """Make the task of these words and tags."""
         words = Vocabulary.from_record(fields.get("vocabulary"))
-        return cls(architecture, words, names(fields, "tags"), truth(fields, "spans"))
+        return cls(architecture, words, read_names(fields, "tags"), read_boolean(fields, "spans"))
 
     def build(self) -> Tagger:
         """Build the tagger."""

@@ -162,15 +162,15 @@ class Translate(Task[Translation, TranslationBatch]):
                 for word, index in zip(pair.target, self.target.encode(pair.target), strict=True)
             ]
             targets.append(torch.tensor([*row, END]))
-        return EncodedPairs(tuple(self.look_up(pair.source) for pair in examples), tuple(targets))
+        return EncodedPairs(tuple(self.encode_source(pair.source) for pair in examples), tuple(targets))
 
-    def cut(self, text: str) -> tuple[str, ...]:
+    def tokenise(self, text: str) -> tuple[str, ...]:
         """Cut a sentence at spaces, and what is no word of the training sources as treebanks do."""
         return tuple(
             token for piece in text.split() for token in ([piece] if piece in self.source else tokenise(piece))
         )
 
-    def look_up(self, words: Sequence[str]) -> Tensor:
+    def encode_source(self, words: Sequence[str]) -> Tensor:
         """Look up the words of a source, in the order in which the model reads them."""
         return torch.tensor(self.source.encode(self._ordered(words)))
 
@@ -219,10 +219,10 @@ class Translate(Task[Translation, TranslationBatch]):
         of the model's own: the first one, or that at ``at``.
         """
         first, *others = text.split(_BETWEEN)
-        sentence, given = self.cut(first), [part.split() for part in others]
+        sentence, given = self.tokenise(first), [part.split() for part in others]
         if len(given) > 1 or not sentence:
             raise UsageError(f"the text is no sentence; expected: sentence, or: sentence {_BETWEEN} translation so far")
-        source = self.look_up(sentence)[None]
+        source = self.encode_source(sentence)[None]
         if given:
             said = self.target.encode(given[0])
             position = len(said) if at is None else checked_position([*given[0], _END], at)

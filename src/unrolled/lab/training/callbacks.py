@@ -1,129 +1,156 @@
-"""Whoever wants to see a training while it runs."""
+"""Training callbacks, and the records of steps and epochs that they receive."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from unrolled.errors import UsageError
 from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Metric
 
-__all__ = ["Callback", "CallbackList", "Epoch", "Step", "merit"]
+__all__ = ["Callback", "CallbackList", "Epoch", "Step", "TensorBoard", "ranking_key"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one batch came to."""
+    """One training step: a batch and one update of the weights."""
 
     number: int
     """Counted from 1, over all epochs."""
     epoch: int
     done: int
-    """Batches of this epoch that have been learned, this one among them."""
+    """Batches of this epoch that have been trained on, this one included."""
     total: int
-    """How many there are."""
+    """Batches in this epoch."""
     predictions: int
-    """How many this batch held, in all processes."""
+    """Predictions in this batch, in all processes."""
     loss: float
-    """Mean of the batch's predictions, in the task's unit."""
+    """Mean loss of a prediction, in the task's unit."""
     norm: float | None
-    """Of the gradient, before it is cut; none where float16 overflowed and the step was left out."""
+    """Norm of the gradient before clipping; None where float16 overflowed and the step was skipped."""
     lr: float
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one pass over the training split came to. The same weights, data and settings give the same record."""
+    """One pass over the training split. The same weights, data and settings give the same record."""
 
     number: int
     """Counted from 1."""
     step: int
-    """How many steps had been made at its end."""
+    """Steps made so far, over all epochs."""
     loss: float
-    """Mean loss of a prediction while the split was being learned, in the task's unit."""
+    """Mean training loss of a prediction, in the task's unit."""
     norm: float
-    """Mean norm of the gradient, before it is cut."""
+    """Mean norm of the gradient before clipping."""
     lr: float
-    """Of its last step."""
+    """Learning rate of the last step."""
     dev: Mapping[str, float]
-    """The task's measures on dev, at its end."""
+    """The task's metrics on dev at the end of the epoch."""
     best: bool
-    """Whether none before it was as good."""
+    """Whether this epoch is the best so far."""
 
 
-def merit(metrics: Sequence[Metric], values: Mapping[str, float]) -> tuple[float, ...]:
-    """Rank what was measured: the first measure decides, among equals the next."""
+def ranking_key(metrics: Sequence[Metric], values: Mapping[str, float]) -> tuple[float, ...]:
+    """Return a key whose maximum is the best epoch: the first metric decides, ties go to the next; NaN is worst."""
     signed = [values[each.name] if each.higher_is_better else -values[each.name] for each in metrics]
     return tuple(-math.inf if math.isnan(value) else value for value in signed)
 
 
 class Callback:
-    """Sees a training go by; a subclass overrides what it wants to see."""
+    """Base class of training callbacks; a subclass overrides the events it needs."""
 
     def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
-        """Learn what is about to run.
-
-        Args:
-            metrics: what epochs are judged by.
-            settings: how it is trained.
-            step: how many steps were made before, by a training that is resumed.
-        """
+        """Training starts, or resumes after ``step`` steps."""
 
     def on_step(self, step: Step) -> None:
-        """Learn how a step ended.
-
-        Args:
-            step: the step.
-        """
+        """A step has ended."""
 
     def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
-        """Learn how an epoch ended.
-
-        Args:
-            epoch: the one that is over.
-            best: the best so far.
-            seconds: how long it took.
-        """
+        """An epoch has ended after ``seconds`` seconds; ``best`` is the best epoch so far."""
 
     def on_message(self, text: str) -> None:
-        """Learn of something worth a line.
-
-        Args:
-            text: the line.
-        """
+        """There is one line of text for the user."""
 
     def on_end(self) -> None:
-        """Learn that it is over, for whatever reason."""
+        """Training has ended, for whatever reason."""
 
 
 class CallbackList(Callback):
-    """Several callbacks, told in turn."""
+    """Pass every event on to several callbacks, in order."""
 
     def __init__(self, *callbacks: Callback) -> None:
         self.callbacks = callbacks
 
     def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
-        """Tell all."""
+        """Pass the event on."""
         for each in self.callbacks:
             each.on_start(metrics, settings, step)
 
     def on_step(self, step: Step) -> None:
-        """Tell all."""
+        """Pass the event on."""
         for each in self.callbacks:
             each.on_step(step)
 
     def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
-        """Tell all."""
+        """Pass the event on."""
         for each in self.callbacks:
             each.on_epoch(epoch, best, seconds)
 
     def on_message(self, text: str) -> None:
-        """Tell all."""
+        """Pass the event on."""
         for each in self.callbacks:
             each.on_message(text)
 
     def on_end(self) -> None:
-        """Tell all."""
+        """Pass the event on."""
         for each in self.callbacks:
             each.on_end()
+
+
+class TensorBoard(Callback):
+    """Write the log to a folder for TensorBoard, an optional library that is imported only here.
+
+    Raises:
+        UsageError: If TensorBoard is not installed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise UsageError(
+                "the setting tensorboard needs TensorBoard, which is not installed: pip install tensorboard"
+            ) from None
+        self._folder = folder
+        self._open: Any = SummaryWriter
+        self._writer: Any = None
+        self._every = 1
+
+    def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
+        """Open the folder, and hide what an interrupted training wrote after its last checkpoint."""
+        self._every = settings.log_every
+        self._writer = self._open(str(self._folder), purge_step=step + 1 if step else None)
+
+    def on_step(self, step: Step) -> None:
+        """Write a step, as often as the log does."""
+        if step.number % self._every:
+            return
+        self._writer.add_scalar("train/loss", step.loss, step.number)
+        self._writer.add_scalar("train/lr", step.lr, step.number)
+        if step.norm is not None:
+            self._writer.add_scalar("train/norm", step.norm, step.number)
+
+    def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
+        """Write the metrics on dev."""
+        for name, value in epoch.dev.items():
+            self._writer.add_scalar(f"dev/{name}", value, epoch.step)
+
+    def on_end(self) -> None:
+        """Close the folder."""
+        if self._writer is not None:
+            self._writer.close()

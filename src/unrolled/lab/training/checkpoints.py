@@ -1,10 +1,8 @@
-"""Checkpoints: all that a training is made of at one step, in one file.
+"""Checkpoints: the whole state of a training after one step, in one file.
 
-A checkpoint is a safetensors file: tensors, and a record in JSON in its header. Its name carries the step and the
-beginning of the SHA-256 of its bytes, so that a file which is not what it was is known by its name. The newest two
-are kept: the older one until the newer is whole, and then for the case that the newer is damaged.
-
-The best weights are a file of their own, written when there are better ones, which the checkpoint names.
+A checkpoint is a safetensors file with tensors, and a JSON record in its header. Its name holds the step and the first
+digits of the SHA-256 of its bytes, so a damaged file is recognised. The newest two are kept, in case the newer one is
+damaged. The best weights have a file of their own, which the checkpoint names.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ _RECORD = "training"
 _KEPT = 2
 
 Checkpoint = tuple[dict[str, Tensor], dict[str, Any]]
-"""Tensors by name, and a record of JSON's types."""
+"""Tensors by name, and a JSON record."""
 
 
 class Checkpoints:
@@ -40,29 +38,29 @@ class Checkpoints:
         self.folder = folder
 
     def save(self, step: int, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> None:
-        """Write a checkpoint, then drop what is older than the one before it."""
+        """Write a checkpoint, and delete all but the newest two; ``record["best"]`` names the best weights."""
         content = save(dict(tensors), metadata={_RECORD: json.dumps(record)})
         atomic_write(self.folder / f"step-{step:09}-{_digest(content)}.safetensors", content, durable=True)
         self._prune(_KEPT)
 
     def save_best(self, tensors: Mapping[str, Tensor]) -> str:
-        """Write the best weights so far; those of earlier checkpoints stay."""
+        """Write the best weights so far and return the name of their file; those of earlier checkpoints stay."""
         content = save(dict(tensors))
         name = f"best-{_digest(content)}.safetensors"
         atomic_write(self.folder / name, content, durable=True)
         return name
 
-    def newest(self, notice: Callable[[str], None]) -> Checkpoint:
-        """Read the newest checkpoint that is whole."""
+    def newest(self, warn: Callable[[str], None]) -> Checkpoint:
+        """Read the newest checkpoint that is not damaged; ``warn`` receives a line for each damaged one."""
         for path in self._files():
             try:
                 return self._read(path)
             except (DataError, FileError) as error:
-                notice(f"{error}; the checkpoint before it is taken")
-        raise DataError(f"{self.folder}: no whole checkpoint; expected at least one, to go on from")
+                warn(f"{error}; using the previous checkpoint")
+        raise DataError(f"{self.folder}: every checkpoint is damaged or missing; train the run again")
 
     def drop_damaged(self) -> None:
-        """Drop checkpoints that are not whole: they are no reserve."""
+        """Delete damaged checkpoints."""
         for path in self._files():
             try:
                 self._read(path)
@@ -74,13 +72,13 @@ class Checkpoints:
         return load(_verified(self.folder / name))
 
     def keep_last(self) -> None:
-        """Drop all but the newest checkpoint, and the best weights, which lie elsewhere by now."""
+        """Delete all but the newest checkpoint, and the best weights, which the run folder holds by now."""
         self._prune(1)
         for path in self.folder.glob("best-*.safetensors"):
             path.unlink()
 
     def _files(self) -> list[Path]:
-        """All checkpoints, the newest first."""
+        """List all checkpoints, the newest first."""
         found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
         return sorted(found, key=lambda path: (path.name.split("-")[1], path.stat().st_mtime_ns), reverse=True)
 
@@ -92,7 +90,7 @@ class Checkpoints:
         return load(content), record
 
     def _prune(self, kept: int) -> None:
-        """Drop older checkpoints, best weights that none of the others names, and what a killed write left."""
+        """Delete older checkpoints, best weights that no remaining one names, and temporary files of a killed write."""
         files = self._files()
         for path in files[kept:]:
             path.unlink()
@@ -107,19 +105,19 @@ def _digest(content: bytes) -> str:
 
 
 def _verified(path: Path) -> bytes:
-    """The bytes of a file whose name holds their digest."""
+    """Read a file whose name holds the digest of its bytes."""
     name = _NAME.fullmatch(path.name) or _BEST.fullmatch(path.name)
     try:
         content = path.read_bytes()
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
     if name is None or _digest(content) != name.groups()[-1]:
-        raise DataError(f"{path} is damaged; expected the checksum that its name holds")
+        raise DataError(f"{path} is damaged: its checksum is not the one in its name")
     return content
 
 
 def _record(path: Path) -> dict[str, Any]:
-    """What stands in the header of a checkpoint, which may be all that is read of it."""
+    """Read the JSON record in the header of a checkpoint, without its tensors."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         return json.loads(json.loads(file.read(size))["__metadata__"][_RECORD])

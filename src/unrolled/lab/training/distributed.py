@@ -1,7 +1,7 @@
-"""The processes that learn one batch together: those of ``torchrun``, or this one alone.
+"""Distributed training: the processes that ``torchrun`` started, or this one alone.
 
-Every process has the same corpus, settings and weights and draws the same plan; of each batch it learns its share of
-the rows. The first one judges, writes and decides, and tells the others.
+Every process has the same corpus, settings and weights and draws the same order of batches; it trains on its rows of
+each batch. The main process, rank 0, evaluates, writes the files and takes decisions, and broadcasts them.
 """
 
 from __future__ import annotations
@@ -20,57 +20,62 @@ from torch import Tensor, distributed
 from unrolled.errors import UsageError
 from unrolled.lab.data.batches.base import Batch
 
-__all__ = ["ProcessGroup", "joined", "own"]
+__all__ = ["ProcessGroup", "cpu_copy", "process_group"]
 
 B = TypeVar("B", bound=Batch)
-_PATIENCE = timedelta(days=1)  # the others wait while the first one judges; one that has died is noticed at once
+_TIMEOUT = timedelta(days=1)  # the others wait while the main process evaluates; a process that dies is noticed at once
 
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """This process among its fellows."""
+    """Rank of this process, size of the process group, and the device of this process."""
 
     rank: int
-    count: int
+    world_size: int
     device: torch.device
 
     @property
-    def first(self) -> bool:
-        """Whether this is the one that writes."""
+    def is_main(self) -> bool:
+        """Whether this process writes the files."""
         return self.rank == 0
 
     @property
-    def alone(self) -> bool:
-        """Whether there is no other."""
-        return self.count == 1
+    def is_single(self) -> bool:
+        """Whether there is only this process."""
+        return self.world_size == 1
 
-    def share(self, batch: B) -> tuple[B, int]:
-        """Take this process's rows of a batch."""
-        if self.alone:
+    def shard(self, batch: B) -> tuple[B, int]:
+        """Return this process's rows of a batch, and their weight.
+
+        With fewer rows than processes, some processes borrow a row of weight 0, since each must compute a gradient.
+        """
+        if self.is_single:
             return batch, 1
         if len(batch) <= self.rank:
             return batch.share(0, len(batch)), 0
-        return batch.share(self.rank, self.count), 1
+        return batch.share(self.rank, self.world_size), 1
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """Add up numbers over all processes."""
-        if self.alone:
+        """Add up numbers over all processes; every process receives the sums."""
+        if self.is_single:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
         distributed.all_reduce(tensor)
         return tensor.tolist()
 
-    def told(self, values: Sequence[float]) -> list[float]:
-        """Take over the first process's numbers."""
-        return self.sum(values if self.first else [0.0] * len(values))
+    def broadcast(self, values: Sequence[float]) -> list[float]:
+        """Return the main process's numbers in every process; all give the same count of numbers."""
+        return self.sum(values if self.is_main else [0.0] * len(values))
 
     def gather(self, tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
-        """Collect the tensors of all processes."""
-        if self.alone:
+        """Return the tensors of every process, by rank; names and shapes may differ between processes."""
+        if self.is_single:
             return [dict(tensors)]
-        # as one row of bytes each, since shapes differ: the rows of a batch rarely divide evenly
-        mine = torch.frombuffer(bytearray(save({name: own(each) for name, each in tensors.items()})), dtype=torch.uint8)
-        sizes = [0.0] * self.count
+        # one row of bytes a process, since shapes differ: the rows of a batch rarely divide evenly
+        mine = torch.frombuffer(
+            bytearray(save({name: cpu_copy(each) for name, each in tensors.items()})), dtype=torch.uint8
+        )
+        sizes = [0.0] * self.world_size
         sizes[self.rank] = float(len(mine))
         lengths = [int(size) for size in self.sum(sizes)]
         padded = torch.zeros(max(lengths), dtype=torch.uint8, device=self.device)
@@ -79,28 +84,28 @@ class ProcessGroup:
         distributed.all_gather(rows, padded)
         return [load(row[:length].cpu().numpy().tobytes()) for row, length in zip(rows, lengths, strict=True)]
 
-    def wait(self) -> None:
-        """Go on when all processes have come here."""
+    def barrier(self) -> None:
+        """Wait until all processes have come here."""
         self.sum([0.0])
 
 
-def own(tensor: Tensor) -> Tensor:
-    """Copy a tensor to the CPU, into memory of its own."""
+def cpu_copy(tensor: Tensor) -> Tensor:
+    """Copy a tensor to contiguous memory on the CPU."""
     return tensor.detach().to("cpu", copy=True).contiguous()
 
 
 @contextmanager
-def joined(device: str) -> Iterator[ProcessGroup]:
-    """Join the processes that ``torchrun`` started, by gloo on CPUs and by nccl on GPUs; all see one file system."""
+def process_group(device: str) -> Iterator[ProcessGroup]:
+    """Join the process group of ``torchrun``: gloo on CPUs, nccl on GPUs. All processes share one file system."""
     local, count = (int(os.environ.get(name, "0")) for name in ("LOCAL_RANK", "WORLD_SIZE"))
-    if distributed.is_initialized():  # by a program of the user's own, which ends it as well
+    if distributed.is_initialized():  # by the user's program, which also destroys it
         yield ProcessGroup(distributed.get_rank(), distributed.get_world_size(), _device(device, local))
         return
     if count <= 1:
         yield ProcessGroup(0, 1, _device(device, 0))
         return
     chosen = _device(device, local)
-    distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=_PATIENCE)
+    distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=_TIMEOUT)
     try:
         yield ProcessGroup(distributed.get_rank(), count, chosen)
     finally:
@@ -108,7 +113,7 @@ def joined(device: str) -> Iterator[ProcessGroup]:
 
 
 def _device(name: str, local: int) -> torch.device:
-    """Find the device; of several processes on a machine each takes the GPU of its number."""
+    """Return the device; each of several processes on a machine takes the GPU of its local rank."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     device = torch.device(name)
@@ -117,6 +122,6 @@ def _device(name: str, local: int) -> torch.device:
     found = torch.cuda.device_count()
     index = device.index if device.index is not None else local
     if index >= found:
-        raise UsageError(f"the device is {name}; expected a GPU, of which this machine shows {found}")
+        raise UsageError(f"device is {name}, but this machine has {found} visible GPUs; choose another device, or cpu")
     torch.cuda.set_device(index)
     return torch.device("cuda", index)

@@ -1,7 +1,7 @@
-"""The training engine: any task, from a corpus to a run folder, safe to interrupt at any moment.
+"""Train a model for any task, from a corpus to a run folder; a training may be interrupted at any moment.
 
-All that a training is made of is in its checkpoints, and all that is random is drawn from generators whose states are
-among it; so a training that goes on from a checkpoint makes the same steps that it would have made.
+A checkpoint holds the whole state of a training, the states of all random number generators included. So a training
+that resumes from a checkpoint makes the same steps as one that was never stopped.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.training.callbacks import Callback
-from unrolled.lab.training.data_settings import DataSettings
-from unrolled.lab.training.distributed import joined
-from unrolled.lab.training.fingerprint import fingerprint
-from unrolled.lab.training.initial_vectors import begin_with
+from unrolled.lab.training.data_settings import DataSettings, fingerprint
+from unrolled.lab.training.distributed import process_group
+from unrolled.lab.training.initial_vectors import set_initial_vectors
 from unrolled.lab.training.rng_state import seed_all, seeded
 from unrolled.lab.training.run_folder import Run, RunConfig, check_destination, is_finished, load_config, load_run
 from unrolled.lab.training.settings import TrainingSettings
@@ -37,46 +36,46 @@ def train(
     force: bool = False,
     callback: Callback | None = None,
 ) -> Run:
-    """Train a model and measure it on the test split.
+    """Train a model and evaluate it on the test split.
 
-    Everything random comes from ``settings.seed``; the caller's generators are left as they were. Under ``torchrun``
-    the processes learn together, and the first one writes.
+    ``settings.seed`` decides all random numbers; the caller's generators keep their states. Under ``torchrun`` the
+    processes train together, and the main process writes the files.
 
     Args:
-        task: what is learned, made for this corpus.
-        corpus: three splits.
-        settings: how.
-        folder: the run folder to write; its parents are made.
-        data: where the corpus comes from, so that it can be found again.
-        force: whether an earlier run may be replaced.
-        callback: sees it go by.
+        task: The task, made for this corpus.
+        corpus: Its train, dev and test splits.
+        settings: How to train.
+        folder: The run folder to write; missing parents are created.
+        data: The names that load the corpus again, to resume or evaluate the run.
+        force: Whether to replace an earlier run in ``folder``.
+        callback: Receives the events of the training.
 
     Returns:
-        The run, with the weights of its best epoch on dev.
+        The run, with the weights of the epoch that was best on dev.
 
     Raises:
-        UsageError: when the settings do not fit the task or the machine, what measures need is not installed, or the
-            folder holds an earlier run.
-        DataError: when a split is empty, or holds what the task cannot learn from.
-        FileError: when the folder cannot be written, or the disk is full; the last checkpoint is whole then.
-        DivergedError: when a number is no longer finite; the last checkpoint is from before that.
-        StoppedError: on SIGTERM, after the step under way, once that is saved. Ctrl-C is a KeyboardInterrupt likewise.
+        UsageError: If the settings do not fit the task or the machine, a package that a metric needs is not
+            installed, or ``folder`` holds an earlier run.
+        DataError: If a split is empty, or the task cannot train on it.
+        FileError: If the folder cannot be written, or the disk is full. The last checkpoint stays whole.
+        DivergedError: If a loss, a gradient or a weight is not finite. The last checkpoint is from before that.
+        StoppedError: After SIGTERM, once the current step has ended and is saved. Ctrl-C raises KeyboardInterrupt.
     """
     callback = callback or Callback()
     _check_installed(task)
-    with joined(settings.device) as processes, seeded(settings.seed):
-        if processes.first:
+    with process_group(settings.device) as group, seeded(settings.seed):
+        if group.is_main:
             check_destination(folder, force)
         splits = _encode(task, corpus)
         sizes = {name: len(splits[name]) for name in _SPLITS}
-        mark = fingerprint(settings.batch, splits["train"], splits["dev"])
-        plan = RunConfig(task, settings, data.anywhere(), sizes, mark, processes.count)
+        digest = fingerprint(settings.batch, splits["train"], splits["dev"])
+        config = RunConfig(task, settings, data.with_absolute_paths(), sizes, digest, group.world_size)
         model = task.build()
         if settings.vectors is not None:
-            callback.on_message(begin_with(settings.vectors, task, model))
-        trainer = Trainer(plan, model, splits, folder, processes, callback)
-        if processes.rank:
-            seed_all(settings.seed + processes.rank)  # rows of one batch are not to be dropped out alike
+            callback.on_message(set_initial_vectors(settings.vectors, task, model))
+        trainer = Trainer(config, model, splits, folder, group, callback)
+        if group.rank:
+            seed_all(settings.seed + group.rank)  # so that the rows of one batch have dropout of their own
         trainer.begin()
         return trainer.run()
 
@@ -88,52 +87,56 @@ def resume(
     task_class: type[Task[Any, Any]] | None = None,
     callback: Callback | None = None,
 ) -> Run:
-    """Go on with a training that was interrupted, from its last whole checkpoint.
+    """Resume an interrupted training from its last checkpoint.
 
-    On the same machine and a CPU it ends with the same weights and the same log, bit by bit, as if it had not been
-    interrupted.
+    On the CPU of the same machine it ends with the same weights and the same log as a training that was never
+    interrupted, bit by bit.
 
     Args:
-        folder: the run folder.
-        corpus: the one it was begun with.
-        task_class: the class of its task; found by its name in ``unrolled.lab.tasks`` when left out.
-        callback: sees it go by.
+        folder: The run folder.
+        corpus: The corpus with which the training was started.
+        task_class: The class of its task; by default the member of ``unrolled.lab.tasks`` with its name.
+        callback: Receives the events of the training.
 
     Returns:
-        The run; at once when its training is over.
+        The run. If its training has ended, nothing is trained.
 
     Raises:
-        FileError: when there is no such folder, or it cannot be read or written.
-        DataError: when it is no run of ours, has no whole checkpoint, or the corpus is another one.
-        UsageError: when it was begun by another number of processes, or what measures need is not installed.
-        DivergedError: as :func:`train`.
-        StoppedError: likewise.
+        FileError: If the folder does not exist, or cannot be read or written.
+        DataError: If it is not a run folder, every checkpoint is damaged, or the corpus is another one.
+        UsageError: If the number of processes differs, or a package that a metric needs is not installed.
+        DivergedError: As in :func:`train`.
+        StoppedError: As in :func:`train`.
     """
     callback = callback or Callback()
     if is_finished(folder):
         return load_run(folder, task_class)
-    plan = load_config(folder, task_class)
-    settings = plan.settings
-    _check_installed(plan.task)
-    with joined(settings.device) as processes, seeded(settings.seed):
-        if processes.count != plan.processes:
-            raise UsageError(f"{processes.count} processes came; expected the {plan.processes} that began {folder}")
-        splits = _encode(plan.task, corpus)
-        if fingerprint(settings.batch, splits["train"], splits["dev"]) != plan.fingerprint:
-            sizes = ", ".join(f"{size:,} {name}" for name, size in plan.sizes.items())
-            raise DataError(
-                f"the corpus {corpus.name!r} is not the one that {folder} was begun with ({sizes} examples)"
+    config = load_config(folder, task_class)
+    settings = config.settings
+    _check_installed(config.task)
+    with process_group(settings.device) as group, seeded(settings.seed):
+        if group.world_size != config.processes:
+            raise UsageError(
+                f"{folder} was started with {config.processes} processes, but this is a group of {group.world_size}; "
+                f"resume it with {config.processes}"
             )
-        trainer = Trainer(plan, plan.task.build(), splits, folder, processes, callback)
+        splits = _encode(config.task, corpus)
+        if fingerprint(settings.batch, splits["train"], splits["dev"]) != config.fingerprint:
+            sizes = ", ".join(f"{size:,} {name}" for name, size in config.sizes.items())
+            raise DataError(
+                f"{folder} was started with another corpus than {corpus.name!r}; give the one it was started with "
+                f"({sizes} examples)"
+            )
+        trainer = Trainer(config, config.task.build(), splits, folder, group, callback)
         trainer.restore()
         return trainer.run()
 
 
 def _check_installed(task: Task[Any, Any]) -> None:
-    """Find out what is not installed before an epoch has been spent on it."""
-    for measure in task.metrics:
-        if measure.requires is not None:
-            measure.requires()
+    """Import the packages that the metrics need, before an epoch is trained for nothing."""
+    for metric in task.metrics:
+        if metric.requires is not None:
+            metric.requires()
 
 
 def _encode(task: Task[Any, Any], corpus: Corpus[Any]) -> dict[str, Split[Any]]:

@@ -1,4 +1,4 @@
-"""Judging a model on a split."""
+"""Evaluate a model on a split."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from unrolled.lab.training.task import Split, Task
 __all__ = ["EvaluationStopped", "details", "evaluate"]
 
 
-class EvaluationStopped(Exception):  # noqa: N818  # no error: somebody asked
-    """An evaluation that was asked to stop has no result."""
+class EvaluationStopped(Exception):  # noqa: N818  # not an error: somebody asked for it
+    """An evaluation was stopped before its end, on request."""
 
 
 @torch.no_grad()
@@ -27,20 +27,10 @@ def evaluate(
     device: torch.device,
     stopped: Callable[[], bool] = lambda: False,
 ) -> dict[str, float]:
-    """Judge a model; its mode is put back afterwards.
-
-    Args:
-        task: whose measures are taken.
-        model: one that the task built.
-        split: what it is judged on.
-        device: where the model lies.
-        stopped: asked before every batch.
-
-    Returns:
-        A number for each of the task's metrics, by its name.
+    """Compute the task's metrics on a split, by name; the model's mode is restored afterwards.
 
     Raises:
-        EvaluationStopped: when ``stopped`` said so.
+        EvaluationStopped: If ``stopped``, which is called before every batch, returned True.
     """
 
     def batches() -> Iterator[Batch]:
@@ -49,15 +39,15 @@ def evaluate(
                 raise EvaluationStopped
             yield batch
 
-    with _judged(model):
+    with _evaluation_mode(model):
         found = task.compute_metrics(model, batches())
     return {each.name: float(found[each.name]) for each in task.metrics}
 
 
 @torch.no_grad()
 def details(task: Task[Any, Any], model: nn.Module, split: Split[Batch], device: torch.device) -> tuple[str, ...]:
-    """Say what there is to say of a model beyond its measures; its mode is put back afterwards."""
-    with _judged(model):
+    """Return lines of text about a model beyond its metrics; most tasks have none."""
+    with _evaluation_mode(model):
         return task.details(model, _batches(task, split, device))
 
 
@@ -67,8 +57,8 @@ def _batches(task: Task[Any, Any], split: Split[Batch], device: torch.device) ->
 
 
 @contextmanager
-def _judged(model: nn.Module) -> Iterator[None]:
-    """Put a model into eval mode, and back."""
+def _evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Put a model into evaluation mode, and restore its mode at the end."""
     training = model.training
     model.eval()
     try:

@@ -1,4 +1,4 @@
-"""Word vectors to begin with."""
+"""Initialise word embeddings from a file of word vectors."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from unrolled.lab.data.text_files import find_file
 from unrolled.lab.data.word_vectors import read_vectors
 from unrolled.lab.training.task import Task
 
-__all__ = ["begin_with", "find_vectors"]
+__all__ = ["find_vectors", "set_initial_vectors"]
 
 
 def find_vectors(path: Path, folder: Path | None = None) -> Path:
-    """Find a file of vectors where it was named, or else in the data folder."""
+    """Find a file of word vectors at its path, or else, perhaps compressed, in the data folder."""
     if path.is_file():
         return path
     try:
         return find_file(str(path), folder)
     except (FileError, UsageError):
-        raise FileError(f"no file {path}, neither here nor in the data folder; expected word vectors") from None
+        raise FileError(f"no file of word vectors at {path} or in the data folder; give the path of one") from None
 
 
-def begin_with(path: Path, task: Task[Any, Any], model: nn.Module) -> str:
-    """Give a model the word vectors of a file; they are trained on like all others."""
+def set_initial_vectors(path: Path, task: Task[Any, Any], model: nn.Module) -> str:
+    """Copy the word vectors of a file into a model, and return a line that says how many words were found."""
     embeddings = task.embeddings(model)
     if not embeddings:
-        raise UsageError(f"vectors is {path}; expected none, as {task.name} has no words to give vectors to")
+        raise UsageError(f"vectors is {path}, but the task {task.name} has no word embeddings; leave vectors out")
     found = words = 0
     for vocabulary, embedding in embeddings:
         vectors = read_vectors(path, vocabulary, embedding.embedding_dim)
@@ -39,5 +39,5 @@ def begin_with(path: Path, task: Task[Any, Any], model: nn.Module) -> str:
         found += int(vectors.found.sum())
         words += len(vocabulary)
     if not found:
-        raise UsageError(f"vectors is {path}; expected a file with words of the corpus, none of {words:,} is in it")
-    return f"{found:,} of {words:,} words begin with their vector of {path}"
+        raise UsageError(f"vectors is {path}, which has none of the {words:,} words of the corpus; give another file")
+    return f"initialised {found:,} of {words:,} word vectors from {path}"

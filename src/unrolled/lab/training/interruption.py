@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C, heard between two steps."""
+"""Handle SIGTERM and Ctrl-C between two steps."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Interruption:
-    """Hears signals while it is open; a second Ctrl-C is not waited for.
+    """Record SIGTERM and SIGINT while this context is open; a second Ctrl-C interrupts at once.
 
-    Only the main thread hears signals: a training in another one is stopped as its program says.
+    Only the main thread receives signals; in another thread this context does nothing.
     """
 
     def __init__(self) -> None:
-        self.heard: int | None = None
+        self.received: int | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._hear) for number in _SIGNALS}
+            self._before = {number: signal.signal(number, self._receive) for number in _SIGNALS}
         return self
 
     def __exit__(
@@ -38,13 +38,13 @@ class Interruption:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _hear(self, number: int, _frame: FrameType | None) -> None:
-        if self.heard is not None and number == signal.SIGINT:
+    def _receive(self, number: int, _frame: FrameType | None) -> None:
+        if self.received is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.heard = number
+        self.received = number
 
-    def leave(self, text: str) -> NoReturn:
-        """End the training."""
-        if self.heard == signal.SIGINT:
+    def raise_stop(self, text: str) -> NoReturn:
+        """Raise KeyboardInterrupt after Ctrl-C, and StoppedError after SIGTERM in this process or another one."""
+        if self.received == signal.SIGINT:
             raise KeyboardInterrupt(text)
         raise StoppedError(text)

@@ -70,7 +70,7 @@ class LanguageTask(Task[Language, WindowBatch]):
     the windows' width. Encoders without a state begin anew in each: give them wide ones.
     """
 
-    never: ClassVar[tuple[int, ...]] = (PADDING,)
+    never_generated: ClassVar[tuple[int, ...]] = (PADDING,)
     """What is not to be written: no text has it."""
     evaluation_batch = 16
 
@@ -123,23 +123,23 @@ class LanguageTask(Task[Language, WindowBatch]):
         for batch in batches:
             found = self.loss(model, batch, state)
             nats, count, state = nats + found.total.item(), count + found.count, found.state
-        return self.judge(nats / count)
+        return self.metrics_from_loss(nats / count)
 
     @abstractmethod
-    def judge(self, loss: float) -> dict[str, float]:
+    def metrics_from_loss(self, loss: float) -> dict[str, float]:
         """Say the loss in the units of this task."""
 
     @abstractmethod
-    def cut(self, text: str) -> tuple[str, ...]:
+    def tokenise(self, text: str) -> tuple[str, ...]:
         """Cut a text as people type it."""
 
     @abstractmethod
-    def spell(self, tokens: Iterable[str]) -> Iterator[str]:
+    def detokenise(self, tokens: Iterable[str]) -> Iterator[str]:
         """Write tokens for people, as they come."""
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Put the beginning of a text before a trained model; it says what comes after the token ``at``."""
-        tokens = self.cut(text)
+        tokens = self.tokenise(text)
         tokens = tokens[: checked_position(tokens, at) + 1]
         inputs = (torch.tensor([self.vocabulary.encode(tokens)]),)
         return PreparedText(

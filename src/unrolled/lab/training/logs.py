@@ -1,7 +1,7 @@
 """The log of a training: one JSON object a line, and the same as a table.
 
-It holds what the seed decides and nothing else, so that the log of a training which was killed and resumed is that of
-one which was never stopped, byte for byte. What the clock says stands in a file of its own.
+It holds only what the seed decides. So the log of a training that was killed and resumed equals, byte for byte, the
+log of one that was never stopped. Times are written to a file of their own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DEV = "dev_"
 
 
 class Logs:
-    """The files, open for appending."""
+    """The files of the log, open for appending; each metric is a column."""
 
     def __init__(self, folder: Path, metrics: Sequence[Metric]) -> None:
         self._columns = (*_COMMON, *(_DEV + each.name for each in metrics), "best")
@@ -49,11 +49,11 @@ class Logs:
             os.close(self._open.popitem()[1])
 
     def positions(self) -> dict[str, int]:
-        """Say how long the files are."""
+        """Return the sizes of the files in bytes, by name."""
         return {name: os.fstat(descriptor).st_size for name, descriptor in self._open.items()}
 
     def sync(self) -> dict[str, int]:
-        """Wait until all lines are on the disk."""
+        """Wait until all lines are on the disk, and return the sizes of the files."""
         for name, descriptor in self._open.items():
             try:
                 os.fsync(descriptor)
@@ -61,20 +61,22 @@ class Logs:
                 raise self._unwritable(name, error) from None
         return self.positions()
 
-    def cut(self, positions: Mapping[str, int]) -> None:
-        """Drop the lines that were written after a checkpoint: they will be written again."""
+    def truncate(self, positions: Mapping[str, int]) -> None:
+        """Delete the lines that were written after a checkpoint; resuming writes them again."""
         for name, length in self.positions().items():
             if length < positions[name]:
-                raise DataError(f"{self._paths[name]} has {length} bytes; expected the {positions[name]} it had")
+                raise DataError(
+                    f"{self._paths[name]} is damaged: it has {length} bytes, but {positions[name]} at the checkpoint"
+                )
             os.ftruncate(self._open[name], positions[name])
 
-    def steps(self, step: int, epoch: int, loss: float, norm: float, lr: float) -> None:
-        """Write the line of the steps since the last one."""
+    def log_steps(self, step: int, epoch: int, loss: float, norm: float, lr: float) -> None:
+        """Write a line about the steps since the last line: mean loss and norm, and the last learning rate."""
         self._write(dict(zip(_COMMON, (step, epoch, loss, norm, lr), strict=True)))
 
-    def epoch(self, epoch: Epoch, training: float, judging: float, predictions: int) -> None:
-        """Write the line of an epoch, and how long it took."""
-        self._write(to_record(epoch))
+    def log_epoch(self, epoch: Epoch, training: float, judging: float, predictions: int) -> None:
+        """Write the line of an epoch, and how many seconds its training and its evaluation took."""
+        self._write(epoch_to_record(epoch))
         rate = round(predictions / training, 1) if training else None
         times = {"epoch": epoch.number, "training": training, "judging": judging, "predictions_per_second": rate}
         self._append(_TIMES, json.dumps(times) + "\n")
@@ -95,25 +97,25 @@ class Logs:
         return FileError(f"cannot write {os.fspath(self._paths[name])!r}: {error.strerror or error}")
 
 
-def to_record(epoch: Epoch) -> dict[str, Any]:
-    """Give an epoch as its line in the log."""
+def epoch_to_record(epoch: Epoch) -> dict[str, Any]:
+    """Return the log's line of an epoch as a JSON object."""
     common = zip(_COMMON, (epoch.step, epoch.number, epoch.loss, epoch.norm, epoch.lr), strict=True)
     dev = {_DEV + name: _finite(value) for name, value in epoch.dev.items()}
     return {**dict(common), **dev, "best": epoch.best}
 
 
-def from_record(record: Mapping[str, Any]) -> Epoch:
-    """Make an epoch of its line in the log."""
+def epoch_from_record(record: Mapping[str, Any]) -> Epoch:
+    """Return the epoch of a line in the log."""
     try:
         step, number, loss, norm, lr = (record[name] for name in _COMMON)
         dev = {name.removeprefix(_DEV): _number(value) for name, value in record.items() if name.startswith(_DEV)}
         return Epoch(int(number), int(step), _number(loss), _number(norm), _number(lr), dev, bool(record["best"]))
     except (KeyError, TypeError, ValueError):
-        raise DataError(f"expected an epoch's record, found {str(record)[:60]!r}") from None
+        raise DataError(f"{str(record)[:60]!r} is not the record of an epoch") from None
 
 
 def read_history(path: Path, text: str) -> tuple[Epoch, ...]:
-    """Read the epochs out of a log."""
+    """Read the epochs of a log; ``path`` is only named in errors."""
     history = []
     for number, line in enumerate(text.splitlines(), start=1):
         try:
@@ -121,14 +123,14 @@ def read_history(path: Path, text: str) -> tuple[Epoch, ...]:
             if not isinstance(record, dict):
                 raise DataError(f"found {line[:60]!r}")
             if "best" in record:
-                history.append(from_record(record))
+                history.append(epoch_from_record(record))
         except ValueError as error:  # a DataError is one
-            raise DataError(f"{path}:{number}: expected a line of a log; {error}") from None
+            raise DataError(f"{path}:{number}: not a line of a log; {error}") from None
     return tuple(history)
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no word for NaN and infinity."""
+    """Replace NaN and infinity, which JSON lacks, by None."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

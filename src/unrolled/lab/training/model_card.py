@@ -1,7 +1,7 @@
-"""Model cards: what a trained model is, on a page of Markdown.
+"""Model cards: a page of Markdown that describes a trained model.
 
 Source:
-    Mitchell et al. (2019), Model Cards for Model Reporting, arXiv:1810.03993, from which the order is taken.
+    Mitchell et al. (2019), Model Cards for Model Reporting, arXiv:1810.03993, for the order of the sections.
 """
 
 from __future__ import annotations
@@ -19,53 +19,51 @@ from unrolled.lab.training.task import Metric
 __all__ = ["command", "model_card"]
 
 
-def model_card(plan: RunConfig, metrics: Mapping[str, float], epochs: int) -> str:
-    """Write the card of a run."""
-    task = plan.task
+def model_card(config: RunConfig, metrics: Mapping[str, float], epochs: int) -> str:
+    """Write the model card of a run, as Markdown; text of the user's is escaped."""
+    task = config.task
     best = f"the epoch that was best on dev, {metrics['best_epoch']:.0f} of {epochs}"
     lines = [
-        f"# {task.name}: {_plain(plan.data.title)}",
+        f"# {task.name}: {_escaped(config.data.title)}",
         "",
         f"A model for {task.description}: {metrics['parameters']:,.0f} parameters, trained by unrolled "
-        f"{version('unrolled')} on {_plain(', '.join(plan.data.data))}. The weights are those of {best}.",
+        f"{version('unrolled')} on {_escaped(', '.join(config.data.data))}. The weights are those of {best}.",
         "",
-        "## How well it does",
+        "## Results",
         "",
-        "| measure | dev | test | what is counted |",
+        "| metric | dev | test | definition |",
         "|---|---:|---:|---|",
         *(_row(each, metrics) for each in task.metrics),
         "",
-        "Dev chose the epoch; test was looked at once. The figures are of one training, with one seed.",
+        "The epoch was chosen on dev; test was used once. The figures are of one training run, with one seed.",
         "",
-        "## What it learned from",
+        "## Training data",
         "",
         "| split | examples |",
         "|---|---:|",
-        *(f"| {name} | {size:,} |" for name, size in plan.sizes.items()),
+        *(f"| {name} | {size:,} |" for name, size in config.sizes.items()),
         "",
-        "It knows what these hold and nothing else: expect it to do worse on other kinds of text. Whoever passes it on "
-        "minds the licence of the data.",
+        "Expect worse results on other kinds of text. Check the licence of the data before you distribute the model.",
         "",
-        "## What it is made of, and how it was trained",
+        "## Architecture and training settings",
         "",
         *_table("model", task.architecture),
         "",
-        *_table("training", plan.settings),
+        *_table("training", config.settings),
         "",
-        f"{metrics['steps']:,.0f} steps in {metrics['seconds']:,.0f} s by {plan.processes} "
-        f"process{'es' if plan.processes > 1 else ''}. To train it again:",
+        f"{metrics['steps']:,.0f} steps in {metrics['seconds']:,.0f} s by {config.processes} "
+        f"process{'es' if config.processes > 1 else ''}. To train it again:",
         "",
-        *_code(command(plan)),
+        *_code(command(config)),
         "",
-        "## How to use it",
+        "## Usage",
         "",
-        "Where this folder is called `run`, on the command line and in Python:",
+        "If this folder is called `run`, on the command line and in Python:",
         "",
         *_code("unrolled evaluate run"),
         "",
         *_code(
-            "from pathlib import Path\n\nfrom unrolled.lab.training.run_folder import load_run\n\n"
-            'run = load_run(Path("run"))\nrun.model, run.task, run.metrics',
+            'import unrolled\n\nrun = unrolled.load("run")\nrun.model, run.task, run.metrics',
             "python",
         ),
         "",
@@ -73,10 +71,14 @@ def model_card(plan: RunConfig, metrics: Mapping[str, float], epochs: int) -> st
     return "\n".join(lines)
 
 
-def command(plan: RunConfig) -> str:
-    """Write the command line that trains a run again."""
-    words = ["unrolled", "train", plan.task.name]
-    for settings, own in ((plan.data, {}), (plan.task.architecture, {}), (plan.settings, plan.task.training_defaults)):
+def command(config: RunConfig) -> str:
+    """Write the command line that trains a run again, without the settings that are defaults."""
+    words = ["unrolled", "train", config.task.name]
+    for settings, own in (
+        (config.data, {}),
+        (config.task.architecture, {}),
+        (config.settings, config.task.training_defaults),
+    ):
         defaults = {
             name: field.get_default(call_default_factory=True) for name, field in type(settings).model_fields.items()
         }
@@ -97,25 +99,25 @@ def _flag(name: str, value: Any) -> list[str]:
     return [f"--{name}", str(value)]
 
 
-def _row(measure: Metric, metrics: Mapping[str, float]) -> str:
-    dev, test = (measure.format(metrics[f"{split}_{measure.name}"]) for split in ("dev", "test"))
-    return f"| {measure.name} | {dev} | {test} | {_plain(measure.description)} |"
+def _row(metric: Metric, metrics: Mapping[str, float]) -> str:
+    dev, test = (metric.format(metrics[f"{split}_{metric.name}"]) for split in ("dev", "test"))
+    return f"| {metric.name} | {dev} | {test} | {_escaped(metric.description)} |"
 
 
 def _table(title: str, settings: Settings) -> Iterable[str]:
     yield f"| {title} | |"
     yield "|---|---|"
     for name, value in settings.model_dump(mode="json").items():
-        yield f"| {name} | {_plain(str(value))} |"
+        yield f"| {name} | {_escaped(str(value))} |"
 
 
-def _plain(text: str) -> str:
-    """Show text as it is: one line, and nothing in it is Markdown or HTML."""
+def _escaped(text: str) -> str:
+    """Escape Markdown and HTML, and put the text on one line."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", " ".join(text.split()))
 
 
 def _code(text: str, language: str = "") -> list[str]:
-    """A block whose fence is longer than any in the text."""
+    """Return a code block whose fence is longer than any in the text."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}{language}", text, fence]

@@ -1,4 +1,4 @@
-"""Showing a training while it runs: a bar on a terminal, plain lines elsewhere."""
+"""Show the progress of a training: a progress bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["TrainingProgress"]
 
 
 class _Rate(ProgressColumn):
-    """Predictions a second: texts, tokens, whatever the task predicts."""
+    """Predictions a second: texts or tokens, as the task predicts."""
 
     def render(self, task: Task) -> Text:
-        """Write the speed, once it is known."""
+        """Render the speed, once it is known."""
         batch = task.fields.get("predictions", 0)
         return Text(f"{task.speed * batch:,.0f}/s" if task.speed and batch else "")
 
@@ -40,7 +40,7 @@ class TrainingProgress(Callback):
     """
 
     def __init__(self, console: Console) -> None:
-        self._measures: Sequence[Metric] = ()
+        self._metrics: Sequence[Metric] = ()
         self._epochs = 0
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -68,9 +68,9 @@ class TrainingProgress(Callback):
 
     def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
         """Say where a training goes on that was interrupted."""
-        self._measures, self._epochs = metrics, settings.epochs
+        self._metrics, self._epochs = metrics, settings.epochs
         if step:
-            self.on_message(f"going on after step {step:,}")
+            self.on_message(f"resuming after step {step:,}")
 
     def on_step(self, step: Step) -> None:
         """Move the bar."""
@@ -86,7 +86,7 @@ class TrainingProgress(Callback):
     def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
         """Write the epoch's line."""
         width = len(str(self._epochs))
-        dev = "".join(f"  dev {each.name} {each.format(epoch.dev[each.name])}" for each in self._measures)
+        dev = "".join(f"  dev {each.name} {each.format(epoch.dev[each.name])}" for each in self._metrics)
         line = f"epoch {epoch.number:{width}}/{self._epochs}  train loss {epoch.loss:.4f}{dev}  {seconds:.1f} s"
         self.on_message(f"{line}  best so far" if epoch is best else line)
         self._progress.reset(self._task)

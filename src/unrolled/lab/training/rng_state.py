@@ -1,4 +1,4 @@
-"""The generators from which a training draws: torch's, on CPU and GPU, Python's and numpy's."""
+"""The states of all random number generators of a training: torch's on CPU and GPU, Python's and numpy's."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["capture", "restore", "seed_all", "seeded"]
+__all__ = ["get_rng_state", "seed_all", "seeded", "set_rng_state"]
 
 
 def seed_all(seed: int) -> None:
-    """Begin all generators anew."""
+    """Seed all random number generators."""
     torch.manual_seed(seed)  # those of all GPUs as well
     random.seed(seed)
     np.random.seed(seed % 2**32)
@@ -22,17 +22,17 @@ def seed_all(seed: int) -> None:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Draw from fresh generators, and leave the caller's as they were."""
-    before = capture()
+    """Seed all random number generators, and restore the caller's states at the end."""
+    before = get_rng_state()
     try:
         seed_all(seed)
         yield
     finally:
-        restore(before)
+        set_rng_state(before)
 
 
-def capture() -> dict[str, Tensor]:
-    """Take down where the generators are."""
+def get_rng_state() -> dict[str, Tensor]:
+    """Return the states of all random number generators."""
     version, words, gauss = random.getstate()
     drawn = np.random.get_state(legacy=False)
     assert isinstance(drawn, dict)
@@ -48,8 +48,8 @@ def capture() -> dict[str, Tensor]:
     return states
 
 
-def restore(states: Mapping[str, Tensor]) -> None:
-    """Put the generators where they were."""
+def set_rng_state(states: Mapping[str, Tensor]) -> None:
+    """Restore the states that :func:`get_rng_state` returned."""
     torch.set_rng_state(states["torch"])
     version, *words = states["python"].tolist()
     random.setstate((version, tuple(words), *(states["python.gauss"].tolist() or [None])))

@@ -1,15 +1,15 @@
-"""Run folders: a training and what came of it on disk, as JSON and safetensors.
+"""Run folders: a training and its results on disk, as JSON and safetensors.
 
-- ``config.json``: our mark and version, the task, what the model is made of, how it is trained, on what, and by which
-  versions of the libraries;
-- ``task.json``: what the task knows of the corpus: words, labels;
-- ``checkpoints``: where the training stands, optimiser and generators included;
-- ``log.jsonl``, ``log.csv``, ``times.jsonl``: how it went;
-- and, when it is over, ``weights.safetensors``, those of the best epoch; ``README.md``, the model card; and
-  ``metrics.json``, how well it does.
+- ``config.json``: format and version, the task, the architecture, the training settings, the data, and the versions of
+  the libraries;
+- ``task.json``: the vocabulary and the labels;
+- ``checkpoints``: the state of the training, optimiser and random number generators included;
+- ``log.jsonl``, ``log.csv``, ``times.jsonl``: the course of the training;
+- and after its end ``weights.safetensors``, those of the best epoch; ``README.md``, the model card; and
+  ``metrics.json``.
 
-A folder is made beside its place under another name and then renamed, so it is there with its first checkpoint or not
-at all.
+A folder is written beside its place under another name and then renamed, so it never exists without its first
+checkpoint.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from unrolled.lab.training.checkpoints import Checkpoints
 from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.logs import LOG, read_history
 from unrolled.lab.training.rng_state import seeded
-from unrolled.lab.training.run_files import present, read_metrics, read_object, read_text, read_weights, to_json
+from unrolled.lab.training.run_files import read_json, read_metrics, read_text, read_weights, required_file, to_json
 from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.state_dicts import load_tensors
 from unrolled.lab.training.task import Task
@@ -48,9 +48,9 @@ __all__ = [
     "CHECKPOINTS",
     "Run",
     "RunConfig",
-    "begin_folder",
     "check_destination",
-    "finish_folder",
+    "create_run_folder",
+    "finish_run_folder",
     "is_finished",
     "load_config",
     "load_run",
@@ -70,74 +70,76 @@ C = TypeVar("C", bound=Settings)
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What a run folder says before anything is trained."""
+    """Everything a run folder holds before the training starts."""
 
     task: Task[Any, Any]
     settings: TrainingSettings
     data: DataSettings
-    """What is learned from: a dataset, or files."""
     sizes: Mapping[str, int]
-    """How many examples each split has."""
+    """Number of examples of each split."""
     fingerprint: str
-    """A digest of the data, which tells a training that goes on that it is still the same."""
+    """Digest of the data; a resumed training checks that they have not changed."""
     processes: int = 1
-    """How many learn together."""
+    """Size of the process group."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model and all that is known of it."""
+    """A trained model with its task, settings, metrics and log."""
 
     task: Task[Any, Any]
-    """With its vocabularies and labels; its ``architecture`` is what the model is made of."""
+    """The task, with its vocabularies and labels; ``task.architecture`` holds the settings of the model."""
     model: nn.Module
-    """With the weights of the best epoch, on the CPU, in eval mode."""
+    """The model with the weights of the best epoch, on the CPU, in evaluation mode."""
     settings: TrainingSettings
     data: DataSettings
-    """What it was trained on: its corpus can be read again."""
+    """The data; ``data.reload_corpus`` loads the corpus again."""
     metrics: Mapping[str, float]
-    """The task's measures on dev and test, as ``dev_accuracy``; sizes, and times in seconds."""
+    """The task's metrics on dev and test, such as ``dev_accuracy``; sizes, and times in seconds."""
     history: tuple[Epoch, ...]
     folder: Path
 
 
 def check_destination(folder: Path, force: bool = False) -> None:
-    """Make sure, before hours of work, that a run can be kept in ``folder``."""
+    """Check, before hours of training, that a run can be written to ``folder``."""
     if folder.exists():
         if not _is_run(folder):
-            raise FileError(f"{folder} exists and is no run folder; expected a new name, or an earlier run to replace")
+            raise FileError(f"{folder} already exists and is not a run folder: choose another name")
         if not force:
-            raise UsageError(f"{folder} exists; expected a new name, or leave to replace the earlier run (--force)")
+            raise UsageError(f"{folder} already exists: choose another --out, or pass --force to overwrite it")
     parent = next(place for place in folder.absolute().parents if place.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise FileError(f"{folder} cannot be written; expected {parent} to be a folder with leave to write")
+        raise FileError(f"{folder} cannot be written: {parent} is not a folder with write permission")
 
 
 @contextmanager
-def begin_folder(folder: Path, plan: RunConfig) -> Iterator[Path]:
-    """Make a run folder; an earlier one of this name is replaced when the new one is whole."""
+def create_run_folder(folder: Path, config: RunConfig) -> Iterator[Path]:
+    """Create a run folder; an earlier one is replaced only once the new one is complete.
+
+    Yields a folder beside ``folder``, with the configuration in it, that is renamed to ``folder`` at the end.
+    """
     folder = folder.resolve()
     partial, replaced = (folder.with_name(f".{folder.name}.{state}") for state in ("partial", "replaced"))
-    config = {
+    record = {
         "format": _FORMAT,
         "version": _VERSION,
-        "task": plan.task.name,
-        "data": plan.data.model_dump(mode="json"),
-        "examples": dict(plan.sizes),
-        "fingerprint": plan.fingerprint,
-        "processes": plan.processes,
-        "architecture": plan.task.architecture.model_dump(mode="json"),
-        "training": plan.settings.model_dump(mode="json"),
+        "task": config.task.name,
+        "data": config.data.model_dump(mode="json"),
+        "examples": dict(config.sizes),
+        "fingerprint": config.fingerprint,
+        "processes": config.processes,
+        "architecture": config.task.architecture.model_dump(mode="json"),
+        "training": config.settings.model_dump(mode="json"),
         "versions": {
             **{name: version(name) for name in ("unrolled", "torch", "numpy", "safetensors")},
             "python": platform.python_version(),
         },
     }
     try:
-        shutil.rmtree(partial, ignore_errors=True)  # of a training that was killed here
+        shutil.rmtree(partial, ignore_errors=True)  # left by a training that was killed
         (partial / CHECKPOINTS).mkdir(parents=True)
-        atomic_write(partial / _CONFIG, to_json(config), durable=True)
-        atomic_write(partial / _TASK, to_json(plan.task.to_record()), durable=True)
+        atomic_write(partial / _CONFIG, to_json(record), durable=True)
+        atomic_write(partial / _TASK, to_json(config.task.to_record()), durable=True)
         yield partial
         if folder.exists():
             folder.rename(replaced)
@@ -152,8 +154,8 @@ def begin_folder(folder: Path, plan: RunConfig) -> Iterator[Path]:
         shutil.rmtree(replaced, ignore_errors=True)
 
 
-def finish_folder(folder: Path, weights: Mapping[str, Tensor], card: str, metrics: Mapping[str, float]) -> None:
-    """Write what came of a training; the metrics come last, and say that it is over."""
+def finish_run_folder(folder: Path, weights: Mapping[str, Tensor], card: str, metrics: Mapping[str, float]) -> None:
+    """Write the results of a training; the metrics are last, since their file marks the end of the training."""
     atomic_write(folder / _WEIGHTS, to_bytes(dict(weights)), durable=True)
     atomic_write(folder / _CARD, card.encode(), durable=True)
     finite = {name: value if isfinite(value) else None for name, value in metrics.items()}
@@ -161,14 +163,14 @@ def finish_folder(folder: Path, weights: Mapping[str, Tensor], card: str, metric
 
 
 def is_finished(folder: Path) -> bool:
-    """Say whether the training of a run is over."""
+    """Tell whether the training of a run has ended: whether its metrics are written."""
     return (folder / _METRICS).is_file()
 
 
 def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> RunConfig:
-    """Read what a run folder was begun with."""
+    """Read the configuration of a run folder; see :func:`load_run` for the arguments and errors."""
     if not folder.exists():
-        raise FileError(f"no run folder {folder}; expected one that `unrolled train` wrote")
+        raise FileError(f"no run folder {folder}; give a folder that `unrolled train` wrote")
     config = _read_config(folder)
     path = folder / _CONFIG
     try:
@@ -181,8 +183,10 @@ def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) ->
     except UsageError as error:
         raise DataError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{path}: expected task, data, examples, architecture and training; {error!r}") from None
-    fields = read_object(folder, _TASK)
+        raise DataError(
+            f"{path}: task, data, examples, architecture or training is missing or wrong; {error!r}"
+        ) from None
+    fields = read_json(folder, _TASK)
     try:
         task = task_class.from_record(fields, architecture)
     except UnrolledError as error:
@@ -191,30 +195,30 @@ def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) ->
 
 
 def load_run(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> Run:
-    """Read a run; one whose training is not over is read as it stood at its best epoch.
+    """Load a run. If its training has not ended, load it as of its best epoch so far.
 
     Args:
-        folder: where it lies.
-        task_class: the class of its task; found by its name in ``unrolled.lab.tasks`` when left out.
+        folder: The run folder.
+        task_class: The class of its task; by default the member of ``unrolled.lab.tasks`` with its name.
 
     Returns:
         The run.
 
     Raises:
-        FileError: when there is no such folder, or a file cannot be read.
-        DataError: when it is no run of ours, no epoch of it is over, or a file is missing, truncated or does not fit
-            the others.
+        FileError: If the folder does not exist, or a file cannot be read.
+        DataError: If it is not a run folder, no epoch has ended, or a file is missing, damaged, or does not fit the
+            other files.
     """
-    plan = load_config(folder, task_class)
-    with seeded(0):  # the weights drawn here are overwritten; the caller's generator is not to notice
-        model = plan.task.build()
+    config = load_config(folder, task_class)
+    with seeded(0):  # the random weights are overwritten; the caller's generators keep their states
+        model = config.task.build()
     if is_finished(folder):
         metrics = read_metrics(folder, _METRICS)
-        log = present(folder, LOG)
+        log = required_file(folder, LOG)
         history = read_history(log, read_text(log))
         if len(history) != metrics["epochs"]:
-            raise DataError(f"{log}: expected a line for each of the {metrics['epochs']} epochs, found {len(history)}")
-        path = present(folder, _WEIGHTS)
+            raise DataError(f"{log}: has {len(history)} epochs; expected {metrics['epochs']}, as {_METRICS} says")
+        path = required_file(folder, _WEIGHTS)
         weights = read_weights(path)
     else:
         state, path, weights = _best_so_far(folder)
@@ -222,23 +226,23 @@ def load_run(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> Ru
         history = tuple(state.history)
     load_tensors(model, weights, path)
     model.eval()
-    return Run(plan.task, model, plan.settings, plan.data, metrics, history, folder)
+    return Run(config.task, model, config.settings, config.data, metrics, history, folder)
 
 
 def _best_so_far(folder: Path) -> tuple[TrainingState, Path, dict[str, Tensor]]:
-    """What the newest checkpoint knows of the best epoch."""
+    """Read the state and the best weights of an unfinished training from its newest checkpoint."""
     if not (folder / CHECKPOINTS).is_dir():
-        raise DataError(f"{folder}: the run folder lacks {_METRICS}; expected it, or {CHECKPOINTS}, beside {_CONFIG}")
+        raise DataError(f"{folder}: the run folder lacks both {_METRICS} and {CHECKPOINTS}: it is incomplete")
     checkpoints = Checkpoints(folder / CHECKPOINTS)
     state = TrainingState.from_record(checkpoints.newest(lambda _: None)[1])
     if state.best is None:
-        raise DataError(f"{folder}: no epoch is over (step {state.step}); expected a training that has come further")
+        raise DataError(f"{folder}: no epoch has ended yet (step {state.step}); resume the training first")
     return state, checkpoints.folder / state.best, checkpoints.load_best(state.best)
 
 
 def _is_run(folder: Path) -> bool:
     try:
-        found = read_object(folder, _CONFIG)
+        found = read_json(folder, _CONFIG)
     except (DataError, FileError):
         return False
     return found.get("format") == _FORMAT
@@ -247,10 +251,10 @@ def _is_run(folder: Path) -> bool:
 def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / _CONFIG
     if not path.is_file():
-        raise DataError(f"{folder} is no run folder; expected a folder with {_CONFIG} in it")
-    config = read_object(folder, _CONFIG)
+        raise DataError(f"{folder} is not a run folder: it has no {_CONFIG}")
+    config = read_json(folder, _CONFIG)
     if config.get("format") != _FORMAT:
-        raise DataError(f'{path} is not ours; expected "format": "{_FORMAT}"')
+        raise DataError(f'{path} is not the configuration of a run: "format" is not "{_FORMAT}"')
     if config.get("version") != _VERSION:
-        raise DataError(f"{path} has version {config.get('version')!r}; expected {_VERSION}")
+        raise DataError(f"{path} has version {config.get('version')!r}; this release reads version {_VERSION}")
     return config

@@ -1,4 +1,4 @@
-"""How a model is trained, whatever the task."""
+"""The training settings, the same for every task."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ __all__ = ["TrainingSettings"]
 
 
 class TrainingSettings(Settings):
-    """How a model is trained. The defaults were chosen on SST-2's dev set."""
+    """The training settings. The defaults were chosen on SST-2's dev set."""
 
     epochs: int = Field(10, ge=1)
-    """Passes over the training split, at most."""
+    """Largest number of passes over the training split."""
     steps: int | None = Field(None, ge=1)
-    """Stop after so many steps, wherever the epoch stands."""
+    """Stop after this many steps, even within an epoch."""
     batch: int = Field(64, ge=1)
-    """Examples in a batch; of running text, streams side by side. All processes together learn one batch a step."""
+    """Batch size, over all processes: examples, or for running text the number of parallel streams."""
     lr: float = Field(0.001, gt=0.0)
     """Learning rate."""
     optimiser: Literal["adam", "adamw", "adagrad", "sgd"] = "adam"
-    """What moves the weights."""
+    """Optimiser."""
     momentum: float = Field(0.0, ge=0.0, lt=1.0)
     """Momentum of sgd."""
     weight_decay: float = Field(0.0, ge=0.0)
-    """Weight decay, of matrices alone."""
+    """Weight decay, of matrices only."""
     spectral: bool = False
-    """Divide every recurrent weight by its largest singular value."""
+    """Spectral normalisation: divide every recurrent weight by its largest singular value."""
     clip: float = Field(1.0, ge=0.0)
-    """The gradient's norm is cut to this; 0 leaves it."""
+    """Clip the norm of the gradient to this; 0 for no clipping."""
     patience: int = Field(3, ge=1)
-    """Stop after so many epochs without a better one on dev."""
+    """Early stopping: stop after this many epochs without a better one on dev."""
     schedule: Literal["constant", "linear", "cosine", "plateau"] = "constant"
-    """How the learning rate falls: to 0 by the last step, or by the factor after an epoch that was not the best."""
+    """Decay of the learning rate: to 0 at the last step, or by the factor after an epoch that was not the best."""
     warmup: int = Field(0, ge=0)
-    """Steps in which the learning rate rises from 0."""
+    """Number of steps in which the learning rate rises from 0."""
     factor: float = Field(0.5, gt=0.0, lt=1.0)
-    """What plateau multiplies the learning rate by."""
+    """Factor of the schedule plateau."""
     precision: Literal["auto", "full", "bf16", "fp16"] = "auto"
-    """Numbers on a GPU: full is float32; auto is bf16 where the GPU has it, and full on a CPU."""
+    """Floating-point type on a GPU: full is float32; auto is bf16 if the GPU supports it; a CPU uses full."""
     device: str = "auto"
-    """Where to train: cpu, cuda, cuda:1; auto takes a GPU if there is one."""
+    """Device: cpu, cuda, cuda:1; auto uses a GPU if there is one."""
     seed: int = Field(0, ge=0, lt=2**32)
-    """Same seed, same network."""
+    """Random seed; the same seed gives the same network."""
     log_every: int = Field(50, ge=1)
-    """Steps between two lines of the log."""
+    """Number of steps between two lines of the log."""
     checkpoint_every: int = Field(1000, ge=1)
-    """Steps between two checkpoints; each epoch's end has one as well."""
+    """Number of steps between two checkpoints; there is also one at the end of each epoch."""
     vectors: Path | None = None
-    """A text file of word vectors, as GloVe's, to begin with."""
+    """Text file of word vectors, such as GloVe's, that initialise the embeddings."""
     tensorboard: bool = False
-    """Write the log for TensorBoard as well."""
+    """Also write the log for TensorBoard."""
 
     @field_validator("device")
     @classmethod
@@ -68,5 +68,8 @@ class TrainingSettings(Settings):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.momentum and self.optimiser != "sgd":
-            raise UsageError(f"momentum is {self.momentum:g} with {self.optimiser}; expected 0, or the optimiser sgd")
+            raise UsageError(
+                f"momentum is {self.momentum:g}, but the optimiser is {self.optimiser}; set momentum to 0, "
+                "or optimiser to sgd"
+            )
         return self

@@ -1,9 +1,8 @@
 r"""Spectral normalisation of recurrent weights: each U_k is divided by its largest singular value.
 
-A network whose U_k have norm one stays nearer to its first-order expansion, and keeps its n-grams from growing without
-bound. torch.nn.utils.parametrizations.spectral_norm would divide a stacked matrix by the norm of the whole stack;
-here each of the stacked matrices has its own, as they would have were they kept apart. The largest singular value is
-followed by one step of power iteration each time the weight is asked for in training.
+A network whose U_k have norm one stays closer to its first-order expansion, and its n-gram terms stay bounded.
+torch.nn.utils.parametrizations.spectral_norm would divide a stacked matrix by the norm of the whole stack; here each
+of the stacked matrices is divided by its own. Each access to the weight in training makes one step of power iteration.
 
 Source:
     Miyato et al. (2018), arXiv:1802.05957, algorithm 1; Implicit n-grams, section 4 and appendix B.2, which
@@ -25,12 +24,7 @@ WARMUP = 15
 
 
 class SpectralBlocks(nn.Module):
-    """Divide each of the stacked matrices by its largest singular value.
-
-    Args:
-        weight: the stack, shape (K·rows, columns).
-        rows: of one matrix.
-    """
+    """Divide each of the stacked matrices, each of ``rows`` rows, by its largest singular value."""
 
     left: Tensor
     right: Tensor
@@ -41,35 +35,30 @@ class SpectralBlocks(nn.Module):
         self.register_buffer("left", normalize(torch.randn_like(blocks[:, :, :1]), dim=1))
         self.register_buffer("right", normalize(torch.randn_like(blocks[:, :1, :].mT), dim=1))
         for _ in range(WARMUP):
-            self._follow(blocks)
+            self._power_iteration(blocks)
 
     @torch.no_grad()
-    def _follow(self, blocks: Tensor) -> None:
+    def _power_iteration(self, blocks: Tensor) -> None:
         self.right.copy_(normalize(blocks.mT @ self.left, dim=1))
         self.left.copy_(normalize(blocks @ self.right, dim=1))
 
     def forward(self, weight: Tensor) -> Tensor:
-        """Normalise the stack.
-
-        Args:
-            weight: shape (K·rows, columns).
-
-        Returns:
-            The same shape.
-        """
+        """Normalise the stack, shape (K·rows, columns)."""
         blocks = weight.unflatten(0, (-1, self.left.shape[1]))
         if self.training:
-            self._follow(blocks)
-        # copies: the next call moves the vectors while the graph of this one still needs them
+            self._power_iteration(blocks)
+        # copies: the next call changes the vectors in place while the graph of this one still needs them
         norms = self.left.clone().mT @ blocks @ self.right.clone()
         return (blocks / norms).flatten(0, 1)
 
 
 def normalise_spectrum(module: nn.Module) -> nn.Module:
-    """Normalise every recurrent weight, ``weight_hh``, of the cells and encoders in a module."""
+    """Normalise every recurrent weight, ``weight_hh``, of the cells and encoders in a module, in place."""
     found = [each for each in module.modules() if "weight_hh" in dict(each.named_parameters(recurse=False))]
     if not found:
-        raise UsageError(f"no weight_hh in {type(module).__name__}; expected a module with a recurrent weight")
+        raise UsageError(
+            f"no weight_hh in {type(module).__name__}: spectral normalisation needs a recurrent cell of the library"
+        )
     for each in found:
         weight = each.weight_hh
         assert isinstance(weight, Tensor)

@@ -1,4 +1,4 @@
-"""One step: a batch's loss, its gradient, and the move of the weights, in one process or in several."""
+"""One training step: loss, gradient and update of the weights, in one process or in several."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from unrolled.errors import DivergedError, UsageError
 from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.models.factory import make_optimiser
 from unrolled.lab.training.distributed import ProcessGroup
+from unrolled.lab.training.optimisation import decay_groups
 from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import HiddenState, Task
-from unrolled.lab.training.weight_decay import decay_groups
 
-__all__ = ["StepResult", "Stepper", "refuse_non_finite"]
+__all__ = ["StepResult", "Stepper", "check_finite"]
 
-_SMALLEST_SCALE = 2.0**-10  # float16 has no smaller numbers to lose: what overflows here overflows in float32
+_SMALLEST_SCALE = 2.0**-10  # a gradient that overflows float16 at this scale also overflows float32
 
 
 class _Learner(nn.Module):
-    """A model whose call is its loss: DistributedDataParallel watches calls."""
+    """A module whose forward pass is the loss, as DistributedDataParallel needs it."""
 
     def __init__(self, task: Task[Any, Any], model: nn.Module) -> None:
         super().__init__()
@@ -38,30 +38,28 @@ class _Learner(nn.Module):
 
 
 class StepResult(NamedTuple):
-    """What a step came to, in all processes together."""
+    """The result of a step, over all processes."""
 
     loss: float
-    """Mean of the batch's predictions."""
+    """Mean loss of a prediction."""
     predictions: int
     norm: float | None
-    """Of the gradient, before it is cut; none where float16 overflowed and the step was left out."""
-    carried: HiddenState
-    """What this process's share of the batch leaves to the next."""
+    """Norm of the gradient before clipping; None where float16 overflowed and the step was skipped."""
+    hidden_state: HiddenState
+    """The hidden state that this process carries to the next batch."""
     stop: bool
-    """Whether any process was asked to stop."""
+    """Whether any process has received a signal to stop."""
 
 
 class Stepper:
-    """What moves the weights of a model."""
+    """Update the weights of a model, batch by batch."""
 
-    def __init__(
-        self, task: Task[Any, Any], model: nn.Module, settings: TrainingSettings, processes: ProcessGroup
-    ) -> None:
+    def __init__(self, task: Task[Any, Any], model: nn.Module, settings: TrainingSettings, group: ProcessGroup) -> None:
         self.model = model
         self.settings = settings
-        self.processes = processes
+        self.group = group
         learner: nn.Module = _Learner(task, model)
-        if not processes.alone:
+        if not group.is_single:
             warnings.filterwarnings("ignore", "find_unused_parameters=True was specified", UserWarning)
             # A batch need not use all parameters: those of rare words in an adaptive softmax, for instance.
             learner = DistributedDataParallel(learner, find_unused_parameters=True)
@@ -69,29 +67,33 @@ class Stepper:
         own = {"momentum": settings.momentum} if settings.optimiser == "sgd" else {}
         groups = decay_groups(model, settings.weight_decay)
         self.optimiser = make_optimiser(settings.optimiser, groups, settings.lr, **own)
-        self.type = _type(settings.precision, processes.device)
-        self.scaler = torch.amp.GradScaler("cuda", enabled=self.type is torch.float16)
+        self.dtype = _product_type(settings.precision, group.device)
+        self.scaler = torch.amp.GradScaler("cuda", enabled=self.dtype is torch.float16)
 
-    def __call__(self, batch: Batch, carried: HiddenState, lr: float, asked: bool) -> StepResult:
-        """Learn one batch."""
+    def __call__(self, batch: Batch, hidden_state: HiddenState, lr: float, stop: bool) -> StepResult:
+        """Train on one batch, which is the same in all processes.
+
+        ``hidden_state`` is what this process carries from the batch before; ``stop`` is whether it has received a
+        signal. A DivergedError names the tensor that is not finite; the weights are not updated then.
+        """
         for group in self.optimiser.param_groups:
             group["lr"] = lr
-        share, weight = self.processes.share(batch)
+        share, weight = self.group.shard(batch)
         with self._autocast():
-            total, count, carried = self.learner(share.to(self.processes.device), carried)
-        total, count, stop = total * weight, count * weight, asked
+            total, count, hidden_state = self.learner(share.to(self.group.device), hidden_state)
+        total, count = total * weight, count * weight
         everyone = total.detach()
-        if not self.processes.alone:
-            loss, predictions, stops = self.processes.sum([total.item(), count, asked])
+        if not self.group.is_single:
+            loss, predictions, stops = self.group.sum([total.item(), count, stop])
             everyone, count, stop = everyone.new_tensor(loss), int(predictions), stops > 0
-        # Gradients are averaged over processes, and are to be that of the mean over all predictions.
-        objective = total * (self.processes.count / max(count, 1))
+        # DistributedDataParallel averages gradients over processes; the objective is the mean over all predictions.
+        objective = total * (self.group.world_size / max(count, 1))
         self.optimiser.zero_grad()
         self.scaler.scale(objective).backward()
         self.scaler.unscale_(self.optimiser)
         trained = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
         length = nn.utils.get_total_norm([parameter.grad for parameter in trained if parameter.grad is not None])
-        # the one wait for the GPU
+        # the only wait for the GPU
         mean, norm = torch.stack([everyone.double() / max(count, 1), length.double()]).tolist()
         overflow = self.scaler.is_enabled() and not math.isfinite(norm) and self.scaler.get_scale() > _SMALLEST_SCALE
         if not math.isfinite(mean) or not (math.isfinite(norm) or overflow):
@@ -100,16 +102,16 @@ class Stepper:
             nn.utils.clip_grads_with_norm_(trained, self.settings.clip, length)
         self.scaler.step(self.optimiser)
         self.scaler.update()
-        return StepResult(mean, count, None if overflow else norm, carried, stop)
+        return StepResult(mean, count, None if overflow else norm, hidden_state, stop)
 
     def _autocast(self) -> AbstractContextManager[Any]:
-        if self.type is torch.float32:
+        if self.dtype is torch.float32:
             return nullcontext()
-        return torch.autocast(self.processes.device.type, self.type)
+        return torch.autocast(self.group.device.type, self.dtype)
 
     def _diagnosis(self, loss: float) -> str:
-        """Name the first tensor that is not finite, as the step made them."""
-        broken = _first_broken(self.model)
+        """Name the first tensor that is not finite, in the order in which the step computes them."""
+        broken = _first_non_finite(self.model)
         if not math.isfinite(loss):
             return f"the loss is {loss}" + (f", since the parameter {broken} is not finite" if broken else "")
         for name, parameter in self.model.named_parameters():
@@ -118,7 +120,7 @@ class Stepper:
         return "the norm of the gradient is not finite"
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Take down where the optimiser is."""
+        """Return the optimiser's tensors and the state of the gradient scaler; the step decides the learning rate."""
         state = self.optimiser.state_dict()["state"]
         tensors = {
             f"{number}.{name}": value
@@ -129,7 +131,7 @@ class Stepper:
         return tensors, self.scaler.state_dict()
 
     def restore(self, tensors: dict[str, Tensor], scaler: dict[str, Any]) -> None:
-        """Put the optimiser where it was."""
+        """Restore what :meth:`state` returned."""
         whole = self.optimiser.state_dict()
         whole["state"] = {}
         for key, value in tensors.items():
@@ -139,21 +141,21 @@ class Stepper:
         self.scaler.load_state_dict(scaler)
 
 
-def refuse_non_finite(model: nn.Module) -> None:
-    """Make sure that a model is worth a checkpoint."""
-    if broken := _first_broken(model):
+def check_finite(model: nn.Module) -> None:
+    """Raise a DivergedError that names the first parameter that is not finite, if there is one."""
+    if broken := _first_non_finite(model):
         raise DivergedError(f"the parameter {broken} is not finite")
 
 
-def _first_broken(model: nn.Module) -> str | None:
+def _first_non_finite(model: nn.Module) -> str | None:
     return next((name for name, value in model.named_parameters() if not torch.isfinite(value).all()), None)
 
 
-def _type(precision: str, device: torch.device) -> torch.dtype:
-    """Choose the numbers of products."""
+def _product_type(precision: str, device: torch.device) -> torch.dtype:
+    """Choose the floating-point type of matrix products."""
     if device.type == "cpu":
         if precision in {"bf16", "fp16"}:
-            raise UsageError(f"the precision is {precision} on a CPU; expected full: mixed precision needs a GPU")
+            raise UsageError(f"precision is {precision} on a CPU, but mixed precision needs a GPU; set it to full")
         return torch.float32
     if precision == "auto":
         precision = "bf16" if torch.cuda.is_bf16_supported() else "full"

@@ -1,4 +1,4 @@
-"""What a task is, as the training engine sees it: from a corpus to a model, its loss and its metrics."""
+"""The interface of a task: what the training engine needs to get from a corpus to a model, its loss and its metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from unrolled.lab.models.factory import EncoderSettings
 __all__ = ["HiddenState", "Loss", "Metric", "PreparedText", "Split", "Task"]
 
 HiddenState = tuple[Tensor, ...]
-"""What a model carries from one batch to the next; empty when batches do not depend on each other."""
+"""What a model carries from one batch to the next; empty if batches are independent."""
 
 B = TypeVar("B", bound=Batch)
 B_co = TypeVar("B_co", bound=Batch, covariant=True)
@@ -28,107 +28,95 @@ C = TypeVar("C", bound=Corpus[Any])
 
 @dataclass(frozen=True)
 class Loss:
-    """What a batch costs."""
+    """The loss of a batch."""
 
     total: Tensor
-    """Summed over predictions, a scalar; in nats where it is a cross-entropy."""
+    """Sum over predictions, a scalar; in nats if it is a cross-entropy."""
     count: int
-    """How many predictions there are; the engine learns from total/count."""
+    """Number of predictions; the training objective is total/count."""
     state: HiddenState = ()
-    """What the next batch begins with, cut off from the graph."""
+    """Hidden state for the next batch, detached from the graph."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One number by which a model is judged."""
+    """A number by which a model is evaluated."""
 
     name: str
     description: str
-    """In one line what is counted, and how."""
+    """One line that defines it."""
     higher_is_better: bool = True
-    """Whether more is better."""
     unit: Literal["share", "nats", "bits", ""] = "share"
     requires: Callable[[], object] | None = None
-    """Loads the package that computes it; a UsageError, which names the extra, when that is not installed."""
+    """Imports the package that computes it; a UsageError names the extra to install."""
 
     def format(self, value: float) -> str:
-        """Write a value for people."""
+        """Format a value: a share in per cent, anything else with four decimals and its unit."""
         return f"{value:.2%}" if self.unit == "share" else f"{value:.4f} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True)
 class PreparedText:
-    """A text as a trained model reads it."""
+    """A text prepared as the input of a trained model, so that ``explain`` can open the model."""
 
     model: nn.Module
-    """Called with the inputs, gives shape (1, outputs)."""
+    """Maps the inputs to shape (1, outputs)."""
     inputs: tuple[Tensor, ...]
     """Each with one row."""
     tokens: tuple[str, ...]
-    """The words that the recurrent network reads."""
+    """The tokens that the recurrent network reads."""
     outputs: tuple[str, ...]
-    """What the outputs are called."""
+    """Names of the outputs."""
     unknown: tuple[str, ...] = ()
     """The tokens that are not in the vocabulary."""
     rnn: str | None = None
-    """Which recurrent network is opened, where there are several."""
+    """Path of the recurrent network to open, if the model has several."""
 
 
 class Split(Protocol[B_co]):
-    """One split of a corpus in numbers, which can be cut into batches.
+    """One encoded split of a corpus.
 
-    The order of an epoch is drawn by :meth:`plan` at once, so that training can stop anywhere and go on there.
+    :meth:`plan` draws the order of a whole epoch at once, so that a training can stop and resume within an epoch.
     """
 
     def __len__(self) -> int:
-        """How many examples there are; for running text, how many tokens."""
+        """Return the number of examples; for running text, of tokens."""
 
     def plan(self, size: int, generator: torch.Generator | None = None) -> Sequence[Tensor]:
-        """Share the split out into batches, every example in exactly one.
+        """Divide the split into batches of at most ``size`` examples, each example in exactly one.
 
         Args:
-            size: how many examples a batch holds at most.
-            generator: draws the order; without one the order is the same each time.
+            size: Batch size.
+            generator: Draws the order; without one the order is always the same.
 
         Returns:
-            What :meth:`select` takes, for each batch, in the order in which they are to be learned.
+            For each batch, in training order, what :meth:`select` takes.
         """
 
     def select(self, which: Tensor) -> B_co:
-        """Lay some examples side by side; nothing is drawn, since some batches are put together ahead of their steps.
-
-        Args:
-            which: an entry of a plan.
-
-        Returns:
-            The batch.
-        """
+        """Build the batch of an entry of a plan. This must not draw random numbers: batches are built ahead."""
 
 
 class Task(ABC, Generic[C, B]):
-    """Something to be learned; each task is a file in ``unrolled.lab.tasks``.
+    """Something a model is trained for; each task is a file in ``unrolled.lab.tasks``.
 
-    An instance knows the vocabularies and labels of the corpus it was made for: all that is needed, beside the
-    weights, to use a trained model.
-
-    Args:
-        architecture: what the model is made of, as the user chose.
+    An instance holds the vocabulary and the labels of its corpus: with the weights, all that a trained model needs.
     """
 
     name: ClassVar[str]
     """As in ``unrolled train NAME``."""
     description: ClassVar[str]
-    """One line for the command line's help."""
+    """One line for the help of the command line."""
     kind: ClassVar[type[Corpus[Any]]]
-    """The kind of corpus that is learned."""
+    """The class of corpus it trains on."""
     Architecture: ClassVar[type[EncoderSettings]]
-    """The settings of its model."""
+    """The class of its model's settings."""
     training_defaults: ClassVar[Mapping[str, Any]] = {}
-    """The training settings whose defaults are this task's own."""
+    """The training settings whose defaults differ from :class:`TrainingSettings`."""
     metrics: tuple[Metric, ...]
-    """What it is judged by; the first, on dev, chooses the best epoch. A corpus may leave some out."""
+    """The first one, on dev, chooses the best epoch. A corpus may lack some."""
     evaluation_batch: ClassVar[int] = 256
-    """How many examples are judged at a time."""
+    """Batch size in evaluation."""
 
     def __init__(self, architecture: EncoderSettings) -> None:
         self.architecture = architecture
@@ -136,70 +124,41 @@ class Task(ABC, Generic[C, B]):
     @classmethod
     @abstractmethod
     def from_corpus(cls, corpus: C, architecture: Any) -> Self:
-        """Gather what the training split has: words, labels.
-
-        Args:
-            corpus: of the task's kind; dev and test are not looked at.
-            architecture: an instance of ``Architecture``.
-
-        Returns:
-            The task.
-        """
+        """Make the task for a corpus: collect words and labels of the training split, and of no other split."""
 
     @abstractmethod
     def to_record(self) -> Mapping[str, Any]:
-        """Give all that is needed to make this task again, beside its architecture.
-
-        Returns:
-            JSON's types alone; :meth:`from_record` takes them back.
-        """
+        """Return everything but the architecture that makes this task again, as a JSON object."""
 
     @classmethod
     @abstractmethod
-    def from_record(cls, fields: Mapping[str, Any], architecture: Any) -> Self:
-        """Make a task again.
-
-        Args:
-            fields: what :meth:`fields` gave, read from a file that may have been touched since.
-            architecture: an instance of ``Architecture``.
-
-        Returns:
-            The task.
+    def from_record(cls, record: Mapping[str, Any], architecture: Any) -> Self:
+        """Make the task of what :meth:`to_record` returned; the file it was read from may have been edited.
 
         Raises:
-            DataError: when a field is missing or not what it should be.
+            DataError: If a field is missing or wrong.
         """
 
     @abstractmethod
     def build(self) -> nn.Module:
-        """Build the model; its weights come from torch's global generator.
-
-        Returns:
-            The model, untrained, in training mode.
-        """
+        """Build the untrained model, in training mode; torch's global generator draws the weights."""
 
     @abstractmethod
     def encode(self, examples: Any) -> Split[B]:
-        """Turn one split of a corpus into numbers.
-
-        Args:
-            examples: the split.
-
-        Returns:
-            The same, ready to be cut into batches.
+        """Encode one split of a corpus as numbers.
 
         Raises:
-            DataError: when it is empty, or holds what the task cannot learn from.
+            DataError: If the split is empty, or the task cannot train on it.
         """
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: B, state: HiddenState) -> Loss:
-        """Compute what a batch costs, in the mode that the model is in.
+        """Compute the loss of a batch, in the model's current mode.
 
         Args:
-            model: one that :meth:`build` made.
-            batch: some examples.
-            state: what the batch before left; empty at the beginning of an epoch.
+            model: A model of :meth:`build`.
+            batch: A batch of an encoded split.
+            state: What the batch before returned; empty at the start of an epoch.
 
         Returns:
             The loss, ready for ``backward``.
@@ -207,56 +166,41 @@ class Task(ABC, Generic[C, B]):
 
     @abstractmethod
     def compute_metrics(self, model: nn.Module, batches: Iterable[B]) -> dict[str, float]:
-        """Judge a model; called in eval mode, without gradients.
+        """Evaluate a model; called in evaluation mode, without gradients.
 
         Args:
-            model: one that :meth:`build` made.
-            batches: a whole split, in the order of its plan without a generator.
+            model: A model of :meth:`build`.
+            batches: A whole split, in the order of its plan without a generator.
 
         Returns:
-            A number for each of ``measures``, by its name.
+            A number for each of ``metrics``, by name.
         """
 
-    def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:  # none
-        """Name the word embeddings, which may begin as vectors from a file.
-
-        Args:
-            model: one that :meth:`build` made.
-
-        Returns:
-            Each with its vocabulary; none unless a task says so.
-        """
+    def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
+        """Return the word embeddings, each with its vocabulary; a file of word vectors may initialise them."""
         return ()
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """What a label of an example may be, in the order of their numbers; nothing where any may come."""
+        """The possible labels of an example, by index; empty if labels are not a fixed set."""
         return ()
 
-    def details(self, model: nn.Module, batches: Iterable[B]) -> tuple[str, ...]:  # most tasks have none
-        """Say more of how good a model is than the measures do; called in eval mode, without gradients.
-
-        Args:
-            model: one that :meth:`build` made.
-            batches: a whole split, in the order of its plan without a generator.
-
-        Returns:
-            Lines for people; none unless a task says so.
-        """
+    def details(self, model: nn.Module, batches: Iterable[B]) -> tuple[str, ...]:
+        """Return lines of text about a model beyond its metrics; called as :meth:`compute_metrics` is."""
         return ()
 
-    def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:  # not every task
-        """Put a text before a trained model, so that what it says of it can be explained.
+    def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
+        """Prepare a text as the input of a trained model, so that its output can be explained.
 
         Args:
-            model: one that :meth:`build` made.
-            text: as a person types it.
-            at: a position, for a model that says something of every token; the last when left out.
+            model: A model of :meth:`build`.
+            text: Text as people type it.
+            at: The position to explain, for a model with an output for every token; the last by default.
 
         Returns:
-            The model's inputs, and what it reads and says in words.
+            The model's inputs, its tokens, and the names of its outputs.
 
         Raises:
-            UsageError: when the text is empty, the position is not in it, or the task's models are not opened.
+            UsageError: If the text is empty, the position is not in it, or the task's models cannot be opened.
         """
-        raise UsageError(f"a run of the task {self.name} is not opened by a text; expected a run of another task")
+        raise UsageError(f"a run of the task {self.name} cannot explain a text; give a run of another task")

@@ -17,7 +17,7 @@ from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.factory import PooledSettings, make_classifier
-from unrolled.lab.training.checked_fields import names
+from unrolled.lab.training.run_files import read_names
 from unrolled.lab.training.task import HiddenState, Loss, PreparedText, Task
 
 __all__ = ["TextClassification", "TextTask"]
@@ -45,7 +45,7 @@ class TextTask(Task[C, TextBatch]):
     def outputs(self) -> tuple[str, ...]:
         """What the model's outputs are called."""
 
-    def tokens(self, text: str) -> tuple[str, ...]:
+    def tokenise(self, text: str) -> tuple[str, ...]:
         """Cut a text as people type it."""
         return tuple(tokenise(text))
 
@@ -53,7 +53,7 @@ class TextTask(Task[C, TextBatch]):
         """Put a text before a trained model."""
         if at is not None:
             raise UsageError(f"at is {at}; expected none, as a run of the task {self.name} speaks of a text as a whole")
-        tokens = self.tokens(text)
+        tokens = self.tokenise(text)
         if not tokens:
             raise UsageError("the sentence is empty; expected at least one word")
         inputs = (torch.tensor([self.vocabulary.encode(tokens)]),)
@@ -90,7 +90,7 @@ class TextClassification(TextTask[D]):
     @classmethod
     def from_record(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
         """Make the task of these words and labels."""
-        return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), names(fields, "labels"))
+        return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), read_names(fields, "labels"))
 
     def build(self) -> Classifier:
         """Build the classifier."""

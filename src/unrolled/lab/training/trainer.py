@@ -1,4 +1,4 @@
-"""One training: its steps, its epochs, its checkpoints and its end."""
+"""The training loop: steps, epochs, checkpoints and the final evaluation."""
 
 from __future__ import annotations
 
@@ -12,94 +12,93 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import DivergedError
-from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step, merit
+from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step, TensorBoard, ranking_key
 from unrolled.lab.training.checkpoints import Checkpoints
-from unrolled.lab.training.distributed import ProcessGroup, own
+from unrolled.lab.training.distributed import ProcessGroup, cpu_copy
 from unrolled.lab.training.evaluation import EvaluationStopped, evaluate
 from unrolled.lab.training.interruption import Interruption
 from unrolled.lab.training.logs import Logs
 from unrolled.lab.training.model_card import model_card
-from unrolled.lab.training.rng_state import capture, restore
-from unrolled.lab.training.run_folder import CHECKPOINTS, Run, RunConfig, begin_folder, finish_folder
-from unrolled.lab.training.schedule import learning_rate
+from unrolled.lab.training.optimisation import learning_rate
+from unrolled.lab.training.rng_state import get_rng_state, set_rng_state
+from unrolled.lab.training.run_folder import CHECKPOINTS, Run, RunConfig, create_run_folder, finish_run_folder
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 from unrolled.lab.training.state_dicts import all_tensors, load_tensors, plain_tensors
-from unrolled.lab.training.stepper import Stepper, StepResult, refuse_non_finite
+from unrolled.lab.training.stepper import Stepper, StepResult, check_finite
 from unrolled.lab.training.task import HiddenState, Split
-from unrolled.lab.training.tensorboard import TensorBoard
-from unrolled.lab.training.training_state import Sums, TrainingState
+from unrolled.lab.training.training_state import RunningMeans, TrainingState
 
 __all__ = ["Trainer"]
 
-_IN_A_ROW = 16  # batches put together at once: few enough for their memory to be nothing
+_BATCHES_AHEAD = 16  # batches built at once: few enough to need little memory
 
 
 class Trainer:
-    """One training, between its first step and its last."""
+    """The training of one model."""
 
     def __init__(
         self,
-        plan: RunConfig,
+        config: RunConfig,
         model: nn.Module,
         splits: dict[str, Split[Any]],
         folder: Path,
-        processes: ProcessGroup,
+        group: ProcessGroup,
         callback: Callback,
     ) -> None:
-        self.plan = plan
-        self.settings = plan.settings
+        self.config = config
+        self.settings = config.settings
         self.splits = splits
         self.folder = folder.resolve()
-        self.processes = processes
-        if self.settings.tensorboard and processes.first:
+        self.group = group
+        if self.settings.tensorboard and group.is_main:
             callback = CallbackList(callback, TensorBoard(self.folder / "tensorboard"))
         self.callback = callback
-        self.model = (normalise_spectrum(model) if self.settings.spectral else model).to(processes.device).train()
-        self.stepper = Stepper(plan.task, self.model, self.settings, processes)
+        self.model = (normalise_spectrum(model) if self.settings.spectral else model).to(group.device).train()
+        self.stepper = Stepper(config.task, self.model, self.settings, group)
         self.state = TrainingState()
-        self.carried: HiddenState = ()
+        self.hidden_state: HiddenState = ()
         self.order = torch.Generator().manual_seed(self.settings.seed)
-        self.drawn = self.order.get_state()
-        """Where the generator of the order was before it drew the order of this epoch."""
+        self.order_state = self.order.get_state()
+        """State of the generator of the order before it drew the order of this epoch."""
         self.checkpoints = Checkpoints(self.folder / CHECKPOINTS)
 
     def begin(self) -> None:
-        """Make the run folder, with a first checkpoint; an earlier run that stands there is replaced."""
+        """Create the run folder with a first checkpoint; an earlier run is replaced."""
         tensors = self._tensors()
-        if self.processes.first:
-            with begin_folder(self.folder, self.plan) as folder:
-                logs = Logs(folder, self.plan.task.metrics)
+        if self.group.is_main:
+            with create_run_folder(self.folder, self.config) as folder:
+                logs = Logs(folder, self.config.task.metrics)
                 self.state.logs = logs.sync()
                 logs.close()
                 Checkpoints(folder / CHECKPOINTS).save(0, tensors, self.state.to_record())
-        self.processes.wait()
+        self.group.barrier()
 
     def restore(self) -> None:
-        """Go back to the last whole checkpoint."""
-        tensors, record = self.checkpoints.newest(self.callback.on_message if self.processes.first else lambda _: None)
-        self.processes.wait()
-        if self.processes.first:
+        """Restore the newest checkpoint that is not damaged."""
+        tensors, record = self.checkpoints.newest(self.callback.on_message if self.group.is_main else lambda _: None)
+        self.group.barrier()
+        if self.group.is_main:
             self.checkpoints.drop_damaged()
         self.state = TrainingState.from_record(record)
         load_tensors(self.model, _below("model.", tensors), self.checkpoints.folder)
-        # copies: a tensor out of a file may begin anywhere, and products are rounded by where their operands begin
+        # copies: a tensor from a file may be unaligned, and the rounding of products depends on the alignment
         self.stepper.restore(
             {name: each.clone() for name, each in _below("optimiser.", tensors).items()}, self.state.scaler
         )
-        self.drawn = tensors["order"].clone()
-        self.order.set_state(self.drawn)
-        mine = _below(f"rank.{self.processes.rank}.", tensors)
-        restore(_below("generator.", mine))
+        self.order_state = tensors["order"].clone()
+        self.order.set_state(self.order_state)
+        mine = _below(f"rank.{self.group.rank}.", tensors)
+        set_rng_state(_below("generator.", mine))
         carried = _below("carried.", mine)
-        self.carried = tuple(carried[str(k)].clone().to(self.processes.device) for k in range(len(carried)))
+        self.hidden_state = tuple(carried[str(k)].clone().to(self.group.device) for k in range(len(carried)))
 
     def run(self) -> Run:
-        """Train until it is over."""
-        self.callback.on_start(self.plan.task.metrics, self.settings, self.state.step)
-        logs = Logs(self.folder, self.plan.task.metrics) if self.processes.first else None
+        """Train to the end, and return the run with the weights of the best epoch."""
+        self.callback.on_start(self.config.task.metrics, self.settings, self.state.step)
+        logs = Logs(self.folder, self.config.task.metrics) if self.group.is_main else None
         try:
             if logs:
-                logs.cut(self.state.logs)
+                logs.truncate(self.state.logs)
             with Interruption() as self.interruption:
                 self.logs = logs
                 while not self.state.over(self.settings):
@@ -111,91 +110,91 @@ class Trainer:
             self.callback.on_end()
 
     def _epoch(self) -> None:
-        """Learn the training split once, then judge."""
+        """Train on the training split once, then evaluate on dev."""
         train, state = self.splits["train"], self.state
-        self.drawn = self.order.get_state()
+        self.order_state = self.order.get_state()
         plan = train.plan(self.settings.batch, self.order)
         for batch in _selected(train, plan[state.batch :]):
             if state.exhausted(self.settings):
                 break
-            learned = self._step(batch, len(plan))
-            if learned.stop:
+            result = self._step(batch, len(plan))
+            if result.stop:
                 self._stop()
             if state.step % self.settings.checkpoint_every == 0:
                 self._save()
-        self._judge(self._lr(state.step - 1, len(plan)))
+        self._end_epoch(self._lr(state.step - 1, len(plan)))
 
     def _lr(self, step: int, batches: int) -> float:
-        """The learning rate of a step; how many there will be is reckoned from this epoch's batches."""
+        """Compute the learning rate of a step; the number of all steps is estimated from this epoch's batches."""
         steps = self.settings.steps or self.settings.epochs * batches
         return learning_rate(self.settings, step, steps, self.state.cuts)
 
     def _step(self, batch: Any, batches: int) -> StepResult:
-        """Learn one batch."""
+        """Train on one batch."""
         began = time.perf_counter()
         state, settings = self.state, self.settings
         lr = self._lr(state.step, batches)
         try:
-            learned = self.stepper(batch, self.carried, lr, self.interruption.heard is not None)
+            result = self.stepper(batch, self.hidden_state, lr, self.interruption.received is not None)
         except DivergedError as error:
             raise self._diverged(error, state.step + 1) from None
-        self.carried = learned.carried
+        self.hidden_state = result.hidden_state
         state.step += 1
         state.batch += 1
-        step = Step(state.step, state.epoch, state.batch, batches, learned.predictions, learned.loss, learned.norm, lr)
+        step = Step(state.step, state.epoch, state.batch, batches, result.predictions, result.loss, result.norm, lr)
         seconds = time.perf_counter() - began
         state.window.add(step, seconds)
         state.whole.add(step, seconds)
         if state.step % settings.log_every == 0:
             if self.logs:
-                self.logs.steps(state.step, state.epoch, *state.window.means, lr)
-            state.window = Sums()
+                self.logs.log_steps(state.step, state.epoch, *state.window.means, lr)
+            state.window = RunningMeans()
         self.callback.on_step(step)
-        return learned
+        return result
 
-    def _judge(self, lr: float) -> None:
-        """Measure on dev, and end the epoch, whose last step had this learning rate."""
-        state, task = self.state, self.plan.task
+    def _end_epoch(self, lr: float) -> None:
+        """Evaluate on dev and end the epoch, whose last step had this learning rate."""
+        state, task = self.state, self.config.task
         began = time.perf_counter()
-        drawn = capture()
-        dev = self._measure(self.model, "dev")
+        drawn = get_rng_state()
+        dev = self._evaluate(self.model, "dev")
         if dev is None:
-            restore(drawn)
+            set_rng_state(drawn)
             self._stop()
         seconds = time.perf_counter() - began
-        best = not state.history or merit(task.metrics, dev) > merit(task.metrics, state.best_epoch.dev)
+        best = not state.history or ranking_key(task.metrics, dev) > ranking_key(task.metrics, state.best_epoch.dev)
         epoch = Epoch(state.epoch, state.step, *state.whole.means, lr, dev, best)
-        if best and self.processes.first:
-            state.best = self.checkpoints.save_best(self._best())
+        if best and self.group.is_main:
+            state.best = self.checkpoints.save_best(self._best_weights())
         if self.logs:
-            self.logs.epoch(epoch, state.whole.seconds, seconds, state.whole.predictions)
+            self.logs.log_epoch(epoch, state.whole.seconds, seconds, state.whole.predictions)
         state.history.append(epoch)
         state.predictions += state.whole.predictions
         state.training += state.whole.seconds
         state.judging += seconds
         self.callback.on_epoch(epoch, state.best_epoch, state.whole.seconds + seconds)
-        state.epoch, state.batch, state.whole, self.carried = state.epoch + 1, 0, Sums(), ()
-        self.drawn = self.order.get_state()
+        state.epoch, state.batch, state.whole, self.hidden_state = state.epoch + 1, 0, RunningMeans(), ()
+        self.order_state = self.order.get_state()
         self._save()
 
-    def _measure(self, model: nn.Module, split: str) -> dict[str, float] | None:
-        """Measure in the first process, and tell the others; none when it was asked to stop."""
-        metrics = self.plan.task.metrics
+    def _evaluate(self, model: nn.Module, split: str) -> dict[str, float] | None:
+        """Evaluate in the main process, and broadcast the metrics; None after a signal to stop."""
+        metrics = self.config.task.metrics
         values = [0.0] * (len(metrics) + 1)
-        if self.processes.first:
+        if self.group.is_main:
             try:
-                device = self.processes.device
+                device = self.group.device
                 found = evaluate(
-                    self.plan.task, model, self.splits[split], device, lambda: bool(self.interruption.heard)
+                    self.config.task, model, self.splits[split], device, lambda: bool(self.interruption.received)
                 )
                 values = [1.0, *(value if math.isfinite(value) else math.nan for value in found.values())]
             except EvaluationStopped:
                 pass
-        whole, *numbers = self.processes.told(values)
+        whole, *numbers = self.group.broadcast(values)
         return {each.name: value for each, value in zip(metrics, numbers, strict=True)} if whole else None
 
-    def _best(self) -> dict[str, Tensor]:
-        """The weights in plain form; a normalised one stands still in eval mode."""
+    def _best_weights(self) -> dict[str, Tensor]:
+        """Copy the weights in evaluation mode, in which a normalised weight does not change."""
         self._refuse_non_finite()
         self.model.eval()
         tensors = plain_tensors(self.model)
@@ -203,7 +202,7 @@ class Trainer:
         return tensors
 
     def _save(self) -> None:
-        """Write a checkpoint; all processes come here together."""
+        """Write a checkpoint; all processes call this together."""
         self._refuse_non_finite()
         tensors = self._tensors()
         if self.logs:
@@ -211,58 +210,58 @@ class Trainer:
             self.checkpoints.save(self.state.step, tensors, self.state.to_record())
 
     def _tensors(self) -> dict[str, Tensor]:
-        """All tensors of the training."""
+        """Collect all tensors of the training state, from all processes."""
         optimiser, self.state.scaler = self.stepper.state()
-        mine = {f"generator.{name}": value for name, value in capture().items()}
-        mine |= {f"carried.{k}": own(value) for k, value in enumerate(self.carried)}
+        mine = {f"generator.{name}": value for name, value in get_rng_state().items()}
+        mine |= {f"carried.{k}": cpu_copy(value) for k, value in enumerate(self.hidden_state)}
         return {
             **{f"model.{name}": value for name, value in all_tensors(self.model).items()},
-            **{f"optimiser.{name}": own(value) for name, value in optimiser.items()},
-            "order": self.drawn,
+            **{f"optimiser.{name}": cpu_copy(value) for name, value in optimiser.items()},
+            "order": self.order_state,
             **{
                 f"rank.{rank}.{name}": value
-                for rank, tensors in enumerate(self.processes.gather(mine))
+                for rank, tensors in enumerate(self.group.gather(mine))
                 for name, value in tensors.items()
             },
         }
 
     def _refuse_non_finite(self) -> None:
         try:
-            refuse_non_finite(self.model)
+            check_finite(self.model)
         except DivergedError as error:
             raise self._diverged(error, self.state.step) from None
 
     def _diverged(self, error: DivergedError, step: int) -> DivergedError:
         return DivergedError(
-            f"step {step} of epoch {self.state.epoch}: {error}; expected finite numbers: try a learning rate below "
-            f"{self.settings.lr:g}. The last good checkpoint is kept in {self.folder}"
+            f"step {step} of epoch {self.state.epoch}: {error}; try a learning rate below "
+            f"{self.settings.lr:g}. The last good checkpoint is in {self.folder}"
         )
 
     def _stop(self) -> NoReturn:
-        """Save, and end the program."""
+        """Write a checkpoint, and raise the exception of the signal."""
         self._save()
-        self.interruption.leave(
-            f"stopped and saved after step {self.state.step} of {self.folder}, which can be resumed"
+        self.interruption.raise_stop(
+            f"stopped and saved after step {self.state.step}; go on with: unrolled resume {self.folder}"
         )
 
     def _finish(self) -> Run:
-        """Measure the best weights on test, and write what came of it."""
-        state, plan = self.state, self.plan
-        model = plan.task.build()
-        # the others have no best weights; what they are sent are the first one's
-        best = self.checkpoints.load_best(state.best) if self.processes.first and state.best else {}
-        best = self.processes.gather(best)[0]
+        """Evaluate the best weights on test, and write the results."""
+        state, config = self.state, self.config
+        model = config.task.build()
+        # only the main process has the best weights; it sends them to the others
+        best = self.checkpoints.load_best(state.best) if self.group.is_main and state.best else {}
+        best = self.group.gather(best)[0]
         load_tensors(model, best, self.checkpoints.folder)
-        test = self._measure(model.to(self.processes.device).eval(), "test")
+        test = self._evaluate(model.to(self.group.device).eval(), "test")
         if test is None:
             self._stop()
         metrics = self._metrics(state.best_epoch, test)
-        if self.processes.first:
-            finish_folder(self.folder, best, model_card(plan, metrics, len(state.history)), metrics)
+        if self.group.is_main:
+            finish_run_folder(self.folder, best, model_card(config, metrics, len(state.history)), metrics)
             self.checkpoints.keep_last()
-        self.processes.wait()
+        self.group.barrier()
         history = tuple(state.history)
-        return Run(plan.task, model.to("cpu"), plan.settings, plan.data, metrics, history, self.folder)
+        return Run(config.task, model.to("cpu"), config.settings, config.data, metrics, history, self.folder)
 
     def _metrics(self, best: Epoch, test: dict[str, float]) -> dict[str, float]:
         state = self.state
@@ -279,11 +278,11 @@ class Trainer:
 
 
 def _selected(split: Split[Any], plan: Sequence[Tensor]) -> Iterator[Any]:
-    """Put batches together, some in a row: in between steps the processor's caches hold the model, not this code."""
-    for begin in range(0, len(plan), _IN_A_ROW):
-        yield from [split.select(which) for which in plan[begin : begin + _IN_A_ROW]]
+    """Build some batches in a row, so that between steps the processor's caches hold the model, not this code."""
+    for begin in range(0, len(plan), _BATCHES_AHEAD):
+        yield from [split.select(which) for which in plan[begin : begin + _BATCHES_AHEAD]]
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Those whose name begins so, by the rest of it."""
+    """Select the tensors whose name starts with a prefix, by the rest of their names."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""Where a training stands: all of it that is not a tensor."""
+"""The state of a training that is not a tensor; a checkpoint holds it as JSON."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 
 from unrolled.errors import DataError
 from unrolled.lab.training.callbacks import Epoch, Step
-from unrolled.lab.training.logs import from_record, to_record
+from unrolled.lab.training.logs import epoch_from_record, epoch_to_record
 from unrolled.lab.training.settings import TrainingSettings
 
-__all__ = ["Sums", "TrainingState"]
+__all__ = ["RunningMeans", "TrainingState"]
 
 
 @dataclass
-class Sums:
-    """What some steps came to."""
+class RunningMeans:
+    """Mean loss and mean gradient norm of some steps."""
 
     loss: float = 0.0
     predictions: int = 0
     norm: float = 0.0
     norms: int = 0
-    """How many steps had a norm."""
+    """Number of steps that had a norm."""
     seconds: float = 0.0
 
     def add(self, step: Step, seconds: float) -> None:
-        """Take one more step in."""
+        """Add a step that took ``seconds`` seconds."""
         self.loss += step.loss * step.predictions
         self.predictions += step.predictions
         if step.norm is not None:
@@ -42,68 +42,68 @@ class Sums:
 
 @dataclass
 class TrainingState:
-    """Where a training stands, between two steps."""
+    """The state of a training between two steps."""
 
     epoch: int = 1
-    """The one under way."""
+    """The current epoch, counted from 1."""
     batch: int = 0
-    """How many batches of it have been learned."""
+    """Batches of this epoch that have been trained on."""
     step: int = 0
-    """How many steps have been made."""
-    window: Sums = field(default_factory=Sums)
-    """The steps since the last line of the log."""
-    whole: Sums = field(default_factory=Sums)
-    """The steps of this epoch."""
+    """Steps made so far."""
+    window: RunningMeans = field(default_factory=RunningMeans)
+    """Means over the steps since the last line of the log."""
+    whole: RunningMeans = field(default_factory=RunningMeans)
+    """Means over the steps of this epoch."""
     history: list[Epoch] = field(default_factory=list)
     best: str | None = None
-    """The file of the best weights."""
+    """Name of the file of the best weights."""
     predictions: int = 0
-    """Those of the epochs that are over."""
+    """Predictions in the epochs that have ended."""
     training: float = 0.0
-    """Seconds of their steps."""
+    """Seconds spent on their steps."""
     judging: float = 0.0
-    """Seconds spent on dev."""
+    """Seconds spent on evaluation on dev."""
     logs: dict[str, int] = field(default_factory=dict)
-    """Where the files of the log ended."""
+    """Sizes of the log's files in bytes."""
     scaler: dict[str, Any] = field(default_factory=dict)
-    """That of float16."""
+    """State of the gradient scaler of float16."""
 
     @property
     def best_epoch(self) -> Epoch:
-        """The best so far; there is one."""
+        """The best epoch so far; there must be one."""
         return next(epoch for epoch in reversed(self.history) if epoch.best)
 
     @property
     def cuts(self) -> int:
-        """How many epochs were not the best so far when they ended."""
+        """Number of epochs that were not the best so far when they ended."""
         return sum(not epoch.best for epoch in self.history)
 
     def over(self, settings: TrainingSettings) -> bool:
-        """Say whether the training has come to its end."""
+        """Tell whether training ends here: after the last epoch or step, or by early stopping."""
         if not self.history:
             return False
         last = self.history[-1]
         return (
             last.number >= settings.epochs
-            or (self.exhausted(settings) and not self.batch)  # an epoch that it cut short is judged first
+            or (self.exhausted(settings) and not self.batch)  # an epoch that was cut short is evaluated first
             or last.number - self.best_epoch.number >= settings.patience
         )
 
     def exhausted(self, settings: TrainingSettings) -> bool:
-        """Say whether all steps that are allowed have been made."""
+        """Tell whether the largest number of steps has been made."""
         return settings.steps is not None and self.step >= settings.steps
 
     def to_record(self) -> dict[str, Any]:
-        """Give the state in JSON's types, which keep every digit of a float."""
-        return {**asdict(self), "history": [to_record(epoch) for epoch in self.history]}
+        """Return the state as a JSON object, which keeps every digit of a float."""
+        return {**asdict(self), "history": [epoch_to_record(epoch) for epoch in self.history]}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TrainingState:
-        """Make a state of what :meth:`to_record` gave."""
+        """Return the state of a JSON object."""
         try:
             values = dict(record)
-            window, whole = Sums(**values.pop("window")), Sums(**values.pop("whole"))
-            history = [from_record(epoch) for epoch in values.pop("history")]
+            window, whole = RunningMeans(**values.pop("window")), RunningMeans(**values.pop("whole"))
+            history = [epoch_from_record(epoch) for epoch in values.pop("history")]
             return cls(**values, window=window, whole=whole, history=history)
         except (KeyError, TypeError) as error:
-            raise DataError(f"a checkpoint of another version; {error}") from None
+            raise DataError(f"this checkpoint was written by another version; {error}") from None
