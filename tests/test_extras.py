@@ -46,5 +46,5 @@ def test_a_run_folder_is_loaded_and_explained() -> None:
     run = unrolled.load(ROOT / "tests" / "lab" / "training" / "run_before_the_move")
     assert run.metrics["epochs"] == 3
     assert not run.model.training
-    with pytest.raises(DataError, match="is no run folder"):
+    with pytest.raises(DataError, match="is not a run folder"):
         unrolled.load(ROOT / "tests")

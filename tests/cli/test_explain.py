@@ -244,7 +244,7 @@ def test_a_sentence_alone_is_refused(unrolled: Command) -> None:
 def test_a_run_that_is_not_there_or_not_whole_is_refused(unrolled: Command, run: Path, tmp_path: Path) -> None:
     unrolled("explain", tmp_path / "none", SENTENCE).assert_refused(74, "none")
     (tmp_path / "letters").mkdir()
-    unrolled("explain", tmp_path / "letters", SENTENCE).assert_refused(65, "is no run folder")
+    unrolled("explain", tmp_path / "letters", SENTENCE).assert_refused(65, "is not a run folder")
     for name in ("config.json", "task.json", "weights.safetensors"):
         broken = tmp_path / f"without {name}"
         shutil.copytree(run, broken)

@@ -82,7 +82,7 @@ def test_a_run_on_a_file_is_judged_and_resumed_from_any_folder(
     yours = (tmp_path / "there" / "mine.tsv").rename("yours.tsv")
     for command in ("evaluate", "resume"):
         done = unrolled(command, run)
-        done.assert_refused(74, "mine.tsv: no such file, and the run was begun with it", "--data FILE")
+        done.assert_refused(74, "mine.tsv: no such file, but the run was trained on it", "--data FILE")
     assert unrolled("evaluate", run, "--data", yours).status == 0
 
 

@@ -59,7 +59,7 @@ def test_an_earlier_run_is_replaced_only_by_force(unrolled: Command, tmp_path: P
     assert load_run(folder).settings.seed == 1
     other = tmp_path / "letters"
     other.mkdir()
-    unrolled("train", "classify", *QUICK, "--out", other, "--force").assert_refused(74, "is no run folder")
+    unrolled("train", "classify", *QUICK, "--out", other, "--force").assert_refused(74, "is not a run folder")
 
 
 def test_it_learns_a_file_of_the_users(unrolled: Command, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_gradient_reaches_every_parameter(pooling):
     [
         ({"labels": ["a", "b"]}, "not a vocabulary"),
         ({"vocabulary": made().vocabulary.to_record()}, "labels is None; expected a list of names"),
-        ({"vocabulary": made().vocabulary.to_record(), "labels": ["a", "a"]}, "labels names something twice"),
+        ({"vocabulary": made().vocabulary.to_record(), "labels": ["a", "a"]}, "labels contains a name twice"),
     ],
 )
 def test_fields_that_were_touched_are_refused(fields, message):

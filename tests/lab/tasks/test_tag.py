@@ -171,7 +171,7 @@ def test_its_fields_make_the_same_task_again():
     [
         ("vocabulary", None, "not a vocabulary"),
         ("tags", "O", "tags is O; expected a list of names"),
-        ("tags", ["O", "O"], "tags names something twice"),
+        ("tags", ["O", "O"], "tags contains a name twice"),
         ("tags", ["O", "NN"], "'NN' is not a tag of IOBES"),
         ("spans", 1, "spans is 1; expected true or false"),
     ],

@@ -54,6 +54,19 @@ class Streams:
     settings = TrainingSettings(**COMMON, epochs=2, steps=24, schedule="cosine", optimiser="adamw", patience=5)
 
 
+QUICK = {
+    "Texts": (
+        "half write .step.safetensors.tmp",
+        "after replace .step.safetensors.tmp",
+        "half write .best.safetensors.tmp",
+        "half write log.jsonl",
+        "before rename .run.partial",
+        "after replace .metrics.json.tmp",
+    ),
+    "Streams": ("before ftruncate log.jsonl", "before replace .step.safetensors.tmp"),
+}
+
+
 def start(case, folder):
     return engine.train(case.task, case.corpus, case.settings, folder, data=DATA)
 
@@ -204,22 +217,25 @@ def forgetful(case, folder, reference, forget):
     return {"killed": in_child(doomed), "resumed": in_child(resumed), **same(folder, reference)}
 
 
-def main(place):
+def main(place, extent):
+    """The quick extent has one or two moments of each kind of file, the full one has all moments of all cases."""
     torch.set_num_threads(1)
     torch.optim.SGD([torch.zeros(1)])  # loads what torch loads when it is first needed: once, not in every child
     draw = random.Random(0)
     report = {"chosen": [], "random": [], "forgetful": {}}
-    for case in (Texts, Spectral, Streams):
+    for case in (Texts, Streams) if extent == "quick" else (Texts, Spectral, Streams):
         home = place / case.__name__
         (home / "reference").mkdir(parents=True)
         reference = home / "reference" / "run"
         case.calls, seconds = recorded(case, reference)
         chosen = list(points(case.calls))
-        if case is not Texts:  # the moments are the same; what is carried over them is not
+        if extent == "quick":
+            chosen = [moment for moment in chosen if moment[0].startswith(QUICK[case.__name__])]
+        elif case is not Texts:  # the moments are the same; what is carried over them is not
             chosen = draw.sample(chosen, 8)
         for count, moment in enumerate(chosen):
             report["chosen"].append(killed_at(case, home / str(count) / "run", reference, *moment))
-        for count in range(4):
+        for count in range((case is Texts) if extent == "quick" else 4):
             delays = [draw.uniform(0, seconds) for _ in range(2)]
             report["random"].append(killed_after(case, home / f"random{count}" / "run", reference, delays))
     texts, streams = place / "Texts", place / "Streams"
@@ -246,4 +262,4 @@ def main(place):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -53,13 +53,13 @@ def test_a_link_keeps_its_own_name_which_says_the_format(there):
 def test_a_file_that_has_moved_is_named_with_what_helps(there):
     choice = DataSettings(data=("mine.tsv",)).with_absolute_paths()
     (there / "mine.tsv").rename(there / "yours.tsv")
-    said = r"mine\.tsv: no such file, and the run was begun with it; expected it there; .* evaluate RUN --data FILE"
+    said = r"mine\.tsv: no such file, but the run was trained on it; put it back.* evaluate RUN --data FILE"
     with pytest.raises(FileError, match=said):
         choice.reload_corpus(Classification)
-    with pytest.raises(FileError, match=r"gone\.tsv: no such file, and the run was begun with it"):
+    with pytest.raises(FileError, match=r"gone\.tsv: no such file, but the run was trained on it"):
         DataSettings(data=(str(there / "yours.tsv"),), dev=(str(there / "gone.tsv"),)).reload_corpus(Classification)
     with pytest.raises(FileError, match=r"mine\.tsv: cannot be read"):  # there is no run yet
-        choice.read(Classification)
+        choice.load_corpus(Classification)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def run(there, settings):
             raise InterruptedError
 
     choice = DataSettings(data=("mine.tsv",))
-    corpus = choice.read(Classification)
+    corpus = choice.load_corpus(Classification)
     chosen = settings.model_copy(update={"epochs": 1})
     with pytest.raises(InterruptedError):
         train(classify(corpus), corpus, chosen, there / "run", data=choice, callback=Impatient())
@@ -92,7 +92,9 @@ def test_a_run_of_before_that_names_files_as_typed_is_read_where_it_was_begun(ru
     path.write_text(json.dumps({**config, "data": {**config["data"], "data": ["mine.tsv"]}}))
     assert len(load_config(run).data.reload_corpus(Classification).train) == 32
     monkeypatch.chdir(there.parent)
-    with pytest.raises(FileError, match=r"^mine\.tsv: no such file.*; expected it below the folder where that was;"):
+    with pytest.raises(
+        FileError, match=r"^mine\.tsv: no such file.*, or change to the folder in which the run was started"
+    ):
         load_config(run).data.reload_corpus(Classification)
 
 

@@ -51,9 +51,9 @@ def test_vectors_that_are_of_no_use_are_refused(tmp_path):
             data=DATA,
         )
     (tmp_path / "strange.txt").write_text(f"zeppelin {'1 ' * 6}\n")
-    with pytest.raises(UsageError, match="expected a file with words of the corpus"):
+    with pytest.raises(UsageError, match="which has none of the"):
         train(classify(corpus), corpus, settings(vectors=tmp_path / "strange.txt"), tmp_path / "run", data=DATA)
-    with pytest.raises(UsageError, match="carry has no words"):
+    with pytest.raises(UsageError, match="carry has no word embeddings"):
         train(carry(), stream(), settings(vectors=tmp_path / "strange.txt"), tmp_path / "run", data=DATA)
     assert not (tmp_path / "run").exists()
 
@@ -65,7 +65,7 @@ def test_vectors_are_found_where_they_are_named_or_in_the_data_folder(tmp_path, 
     monkeypatch.chdir(here)
     monkeypatch.delenv("UNROLLED_DATA", raising=False)
     stored = write_vectors(data / "some.txt")
-    with pytest.raises(FileError, match=r"no file glove/some\.txt, neither here nor in the data folder"):
+    with pytest.raises(FileError, match=r"no file of word vectors at glove/some\.txt or in the data folder"):
         find_vectors(Path("glove/some.txt"))
     assert find_vectors(Path("glove/some.txt"), data.parent) == stored
     monkeypatch.setenv("UNROLLED_DATA", str(data.parent))

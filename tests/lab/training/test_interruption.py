@@ -64,7 +64,9 @@ def test_a_signal_ends_the_training_after_the_step_under_way_and_it_can_be_resum
 ):
     watching = Recording(at, send(number))
     before = signal.getsignal(number)
-    with pytest.raises(error, match=rf"stopped and saved after step {at + 1} of .*run, which can be resumed") as caught:
+    with pytest.raises(
+        error, match=rf"stopped and saved after step {at + 1}; go on with: unrolled resume .*run"
+    ) as caught:
         train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA, callback=watching)
     # it came after step `at` had been made, so the next one is under way: that one is finished, and no other
     assert watching.steps == list(range(1, at + 2))
@@ -227,7 +229,7 @@ def test_a_damaged_checkpoint_is_known_and_the_one_before_it_taken(corpus, whole
     watching = Recording()
     resume(tmp_path / "run", corpus, task_class=Carry, callback=watching)
     assert len(watching.notices) == 1
-    assert f"{newer} is damaged; expected the checksum that its name holds" in watching.notices[0]
+    assert f"{newer} is damaged: its checksum is not the one in its name" in watching.notices[0]
     assert watching.steps[0] == int(older.name.split("-")[1]) + 1
     assert outcome(tmp_path / "run") == outcome(whole.folder)
 
@@ -235,7 +237,7 @@ def test_a_damaged_checkpoint_is_known_and_the_one_before_it_taken(corpus, whole
 def test_without_a_whole_checkpoint_nothing_is_made_up(corpus, tmp_path):
     for path in stopped(corpus, tmp_path / "run"):
         spoil(path, "one bit")
-    with pytest.raises(DataError, match="no whole checkpoint; expected at least one"):
+    with pytest.raises(DataError, match="every checkpoint is damaged or missing"):
         resume(tmp_path / "run", corpus, task_class=Carry)
 
 
@@ -260,7 +262,7 @@ def test_a_log_that_has_lost_lines_is_not_gone_on_with(corpus, tmp_path):
     stopped(corpus, tmp_path / "run")
     log = tmp_path / "run" / "log.jsonl"
     log.write_bytes(log.read_bytes()[:-5])
-    with pytest.raises(DataError, match=r"log\.jsonl has \d+ bytes; expected the \d+ it had"):
+    with pytest.raises(DataError, match=r"log\.jsonl is damaged: it has \d+ bytes, but \d+ at the checkpoint"):
         resume(tmp_path / "run", corpus, task_class=Carry)
 
 
@@ -274,7 +276,7 @@ def test_two_checkpoints_are_kept_while_it_runs_and_one_afterwards(corpus, whole
 
 def test_a_run_whose_training_is_not_over_is_read_as_it_stood_at_its_best_epoch(corpus, whole, tmp_path):
     stopped(corpus, tmp_path / "early", 3)
-    with pytest.raises(DataError, match=r"no epoch is over \(step 4\)"):
+    with pytest.raises(DataError, match=r"no epoch has ended yet \(step 4\)"):
         load_run(tmp_path / "early", Carry)
     stopped(corpus, tmp_path / "run", whole.history[0].step + 2)
     found = load_run(tmp_path / "run", Carry)

@@ -17,14 +17,8 @@ from unrolled.lab.training.distributed import ProcessGroup
 from unrolled.lab.training.run_folder import load_run
 
 TESTS = Path(__file__).parents[2]
-CASES = ("texts", "streams", "narrow")
-TOGETHER = (
-    *(f"{name}:plain" for name in CASES),
-    "streams:dropout",
-    "streams:stopped",
-    "streams:resumed",
-    "texts:diverges",
-)
+QUICK = ("streams:plain", "streams:dropout", "streams:stopped", "streams:resumed", "texts:diverges")
+SLOW = ("texts:plain", "narrow:plain")
 
 
 def start(place, jobs, processes):
@@ -40,7 +34,7 @@ def start(place, jobs, processes):
             TESTS / "lab" / "training" / "learning_together.py",
             *words,
         ],
-        env={**os.environ, "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
@@ -49,13 +43,23 @@ def start(place, jobs, processes):
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    return start(tmp_path_factory.mktemp("alone"), [f"{name}:plain" for name in CASES], 1)
+def together(tmp_path_factory):
+    return start(tmp_path_factory.mktemp("together"), QUICK, 2)
 
 
 @pytest.fixture(scope="module")
-def together(tmp_path_factory):
-    return start(tmp_path_factory.mktemp("together"), TOGETHER, 2)
+def alone(tmp_path_factory):
+    return start(tmp_path_factory.mktemp("alone"), QUICK[:1], 1)
+
+
+@pytest.fixture(scope="module")
+def slow_together(tmp_path_factory):
+    return start(tmp_path_factory.mktemp("slow-together"), SLOW, 2)
+
+
+@pytest.fixture(scope="module")
+def slow_alone(tmp_path_factory):
+    return start(tmp_path_factory.mktemp("slow-alone"), SLOW, 1)
 
 
 def said(place, name, how, rank, folder=None):
@@ -66,8 +70,17 @@ def weights(*where):
     return torch.tensor(said(*where)["weights"], dtype=torch.float64)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_two_processes_end_where_one_does(alone, together, name):
+def test_two_processes_end_where_one_does(alone, together):
+    check_same_end(alone, together, "streams")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["texts", "narrow"])
+def test_two_processes_end_where_one_does_with_other_batches(slow_alone, slow_together, name):
+    check_same_end(slow_alone, slow_together, name)
+
+
+def check_same_end(alone, together, name):
     one = weights(alone, name, "plain", None)
     first, second = (weights(together, name, "plain", rank) for rank in range(2))
     assert torch.equal(first, second)
@@ -102,12 +115,13 @@ def test_what_diverges_diverges_for_all(together):
     assert first["text"] == second["text"]
 
 
-def test_torchrun_is_joined_by_the_engine_itself_and_one_process_reads_the_run(tmp_path, alone):
+@pytest.mark.slow
+def test_torchrun_is_joined_by_the_engine_itself_and_one_process_reads_the_run(tmp_path, slow_alone):
     start(tmp_path, ["narrow:plain"], 2)
     found = load_run(tmp_path / "narrow-plain", Carry)
     ours = torch.cat([each.flatten() for each in found.model.state_dict().values()])
     assert torch.equal(ours, weights(tmp_path, "narrow", "plain", 0))
-    torch.testing.assert_close(ours, weights(alone, "narrow", "plain", None), rtol=0, atol=1e-9)
+    torch.testing.assert_close(ours, weights(slow_alone, "narrow", "plain", None), rtol=0, atol=1e-9)
 
 
 def test_the_shares_are_the_batch(corpus, task):

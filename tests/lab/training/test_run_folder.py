@@ -76,7 +76,7 @@ def test_an_earlier_run_is_replaced_on_request_and_anything_else_never(task, cor
     other.mkdir()
     (other / "dear.txt").write_text("keep me")
     for place in (other, other / "dear.txt"):
-        with pytest.raises(FileError, match="exists and is no run folder"):
+        with pytest.raises(FileError, match="already exists and is not a run folder"):
             train(task, corpus, short, place, data=DATA, force=True)
     assert (other / "dear.txt").read_text() == "keep me"
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
@@ -107,10 +107,10 @@ def test_a_destination_below_a_file_is_refused_before_any_work(tmp_path):
 def test_a_missing_folder_and_a_folder_of_somebody_elses_are_told_apart(tmp_path):
     with pytest.raises(FileError, match=r"no run folder .*gone; give a folder that `unrolled train` wrote"):
         load_run(tmp_path / "gone")
-    with pytest.raises(DataError, match=r"is no run folder; expected a folder with config\.json in it"):
+    with pytest.raises(DataError, match=r"is not a run folder: it has no config\.json"):
         load_run(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(DataError, match=r'config\.json is not ours; expected "format": "unrolled-run"'):
+    with pytest.raises(DataError, match=r'config\.json is not .* a run: "format" is not "unrolled-run"'):
         load_run(tmp_path)
 
 
@@ -144,7 +144,7 @@ def test_bytes_that_are_no_text_are_told(folder):
     with pytest.raises(DataError, match=r"task\.json: byte 7 is not valid UTF-8"):
         load_run(folder)
     (folder / "task.json").write_text("[" * 100_000)
-    with pytest.raises(DataError, match=r"task\.json: expected whole JSON"):
+    with pytest.raises(DataError, match=r"task\.json: not valid JSON"):
         load_run(folder)
 
 
@@ -175,9 +175,9 @@ def test_weights_that_do_not_fit_the_config_are_refused(folder):
     whole = load_file(path)
     broken = {
         "lacks weights of this model: head.bias": {name: value for name, value in whole.items() if name != "head.bias"},
-        "unknown weights head.extra": {**whole, "head.extra": torch.zeros(1)},
+        "has weights that this model lacks: head.extra": {**whole, "head.extra": torch.zeros(1)},
         r"head\.bias has shape \(3,\); expected \(2,\)": {**whole, "head.bias": torch.zeros(3)},
-        r"head\.bias holds NaN or infinity": {**whole, "head.bias": torch.tensor([0.0, float("nan")])},
+        r"head\.bias contains NaN or infinity": {**whole, "head.bias": torch.tensor([0.0, float("nan")])},
     }
     for message, weights in broken.items():
         save_file(weights, path)
