@@ -1,4 +1,4 @@
-"""Settings that are checked when they are made: every key, every value, one line for the first that is wrong."""
+"""The base class of settings, with errors of one line."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _EXPECTED = {
     "too_short": "at least one",
     "tuple_type": "a list",
 }
-"""What pydantic says in a sentence of its own, or in Python's words."""
+"""Plain words for pydantic's error types."""
 _KINDS = ("bool", "int", "float", "str")
-"""What stands last in the place of a value that may be of several kinds, and is of none."""
+"""The last part of an error's location, if a value may have several types and has none of them."""
 
 
 class Settings(BaseModel):
-    """Settings that are checked when they are made and cannot change afterwards.
+    """Immutable settings that are checked when they are created.
 
     Raises:
-        UsageError: for an unknown or missing key, or a value out of range; one line, with the nearest name.
+        UsageError: If a key is unknown or missing, or a value is wrong; an unknown name comes with the nearest one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
@@ -43,7 +43,7 @@ class Settings(BaseModel):
 
 
 def _one_line(error: ValidationError, known: Iterable[str]) -> UsageError:
-    """Say the first thing that is wrong, and what was expected."""
+    """Describe the first mistake in one line."""
     first = error.errors(include_url=False)[0]
     place, came = first["loc"], first["input"]
     expected = _EXPECTED.get(first["type"], first["msg"].removeprefix("Input should be "))
@@ -57,6 +57,6 @@ def _one_line(error: ValidationError, known: Iterable[str]) -> UsageError:
             return UsageError(f"the setting {key!r} is missing")
         case "literal_error":
             return UnknownNameError(key, str(came), re.findall(r"'([^']*)'", first["ctx"]["expected"]))
-        case "value_error" if isinstance(first["ctx"]["error"], UsageError):  # a validator of ours has said it
+        case "value_error" if isinstance(first["ctx"]["error"], UsageError):  # raised by a validator of ours
             return first["ctx"]["error"]
     return UsageError(f"{key} is {came!r}; expected {expected}")

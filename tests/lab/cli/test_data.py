@@ -46,7 +46,7 @@ def test_on_a_terminal_it_is_a_table(unrolled, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     shown = unrolled("data", "list")
-    assert "at hand" in shown.out
+    assert "available" in shown.out
     assert "┃" in shown.out
 
 
@@ -63,10 +63,10 @@ def test_the_description_of_brackets_says_how_to_have_others(unrolled):
 
 
 def test_a_description_of_what_is_not_at_hand_says_how_to_get_it(unrolled, tmp_path):
-    assert "not at hand: unrolled data fetch wikitext2" in unrolled("data", "describe", "wikitext2").out
+    assert "not available: unrolled data fetch wikitext2" in unrolled("data", "describe", "wikitext2").out
     shown = unrolled("data", "describe", "ptb", "--data-dir", tmp_path)
     assert "ask       https://catalog.ldc.upenn.edu" in shown.out
-    assert "not at hand: put its files into the folder" in shown.out
+    assert "not available: put its files into the folder" in shown.out
 
 
 def test_what_is_right_is_said_and_what_is_wrong_leaves_with_65(unrolled, tmp_path):

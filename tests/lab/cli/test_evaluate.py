@@ -31,7 +31,7 @@ def test_a_run_is_judged_again_as_it_was(unrolled: Command, trained: Path, split
     assert done.status == 0
     assert f"accuracy {run.metrics[f'{split}_accuracy']:.2%}, loss {run.metrics[f'{split}_loss']:.4g}" in done.out
     assert done.out.startswith(f"negation, {split} (200): ")
-    assert "accuracy: the share of texts classified rightly" in done.out
+    assert "accuracy: share of texts with the right class" in done.out
 
 
 def test_files_of_ones_own_are_judged_with_the_runs_labels(unrolled: Command, trained: Path, tmp_path: Path) -> None:

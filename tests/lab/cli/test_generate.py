@@ -70,7 +70,7 @@ def test_a_run_that_writes_no_text_is_refused(unrolled, tmp_path):
         task, corpus, TrainingSettings(epochs=1, device="cpu"), tmp_path / "run", data=DataSettings(data=("films.tsv",))
     )
     refused = unrolled("generate", tmp_path / "run")
-    refused.assert_refused(2, "was trained for classify; expected a run of lm or chars")
+    refused.assert_refused(2, "was trained for classify; give a run of lm or chars")
 
 
 def test_the_callers_generator_is_left_alone(run, unrolled):

@@ -69,14 +69,14 @@ def test_the_account_of_what_a_run_says_closes(
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_a_run_that_is_not_opened_says_so(unrolled: Command, runs: Callable[[str], Path], name: str) -> None:
-    unrolled("explain", runs(name), "( )").assert_refused(2, f"a run of the task {name} is not opened by a text")
+    unrolled("explain", runs(name), "( )").assert_refused(2, f"a run of the task {name} cannot explain a text")
 
 
 def test_a_position_must_be_in_the_text_and_a_whole_text_has_none(
     unrolled: Command, runs: Callable[[str], Path]
 ) -> None:
     unrolled("explain", runs("tag"), "anna met boris", "--at", 3).assert_refused(2, "3")
-    unrolled("explain", runs("classify"), "a film", "--at", 0).assert_refused(2, "speaks of a text as a whole")
+    unrolled("explain", runs("classify"), "a film", "--at", 0).assert_refused(2, "has one output for a whole text")
 
 
 def test_the_help_names_what_rank_and_translate_are_asked_with(unrolled: Command) -> None:

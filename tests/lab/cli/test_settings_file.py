@@ -40,9 +40,9 @@ BOMB = "a: &a [x, x]\n" + "\n".join(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is empty; expected key: value lines"),
+        ("", "is empty; write key: value lines"),
         ("- hidden\n- 3\n", "run.yaml:1: expected key: value lines"),
-        ("hidden: 3\nhidden: 4\n", "run.yaml:2: hidden stands in line 1 already; expected every key once"),
+        ("hidden: 3\nhidden: 4\n", "run.yaml:2: hidden is already set in line 1; remove one line"),
         ("hidden: [3\nlr: 1\n", "run.yaml:2: expected YAML"),
         ("hidden:\t3\n\tlr: 2\n", "run.yaml:1: expected YAML"),
         (BOMB, r"run.yaml:2: expected plain values, found the alias \*a"),
@@ -50,9 +50,9 @@ BOMB = "a: &a [x, x]\n" + "\n".join(
             "hidden: !!python/object/apply:os.system ['true']\n",
             "run.yaml:1: expected YAML; could not determine a constr",
         ),
-        (b"hidden: \xff\n", "expected UTF-8 text; byte 8 is not"),
+        (b"hidden: \xff\n", "byte 8 is not valid UTF-8"),
         ("hidden: 3\x00\n", "expected YAML"),
-        ("x: 1\n" * 25_000, "has 125,000 bytes; expected a settings file of 100,000 at most"),
+        ("x: 1\n" * 25_000, "has 125,000 bytes; a settings file may have at most 100,000"),
         ("[" * 5000, "run.yaml:1: expected plain values, found brackets or indents more than 20 deep"),
         ("a: 1\nb: " + "{x: " * 5000, "run.yaml:2: expected plain values, found brackets or indents more than 20 deep"),
         ("a: 1\nb:\n" + "- " * 5000, "run.yaml:3: expected plain values, found brackets or indents more than 20"),
@@ -81,14 +81,14 @@ def test_an_unknown_key_is_answered_with_its_line_and_the_nearest(tmp_path):
 
 def test_a_wrong_value_is_blamed_on_its_line(tmp_path):
     found = read_settings(written(tmp_path, "encoder: gru\nhidden: many\n"))
-    error = found.blame(UsageError("hidden is 'many'; expected a valid integer"))
+    error = found.locate(UsageError("hidden is 'many'; expected a valid integer"))
     assert str(error).endswith("run.yaml:2: hidden is 'many'; expected a valid integer")
 
 
 def test_a_key_that_begins_another_is_not_blamed_for_it(tmp_path):
     found = read_settings(written(tmp_path, "dev: mine.tsv\ndevice: tpu\n"))
-    assert ":2: device is 'tpu'" in str(found.blame(UsageError("device is 'tpu'; expected cpu")))
-    assert ":1: dev is" in str(found.blame(UsageError("dev is 3; expected files")))
+    assert ":2: device is 'tpu'" in str(found.locate(UsageError("device is 'tpu'; expected cpu")))
+    assert ":1: dev is" in str(found.locate(UsageError("dev is 3; expected files")))
 
 
 @pytest.mark.parametrize("brackets", ["[]", ("{x: ", "}")])

@@ -53,7 +53,7 @@ def test_an_earlier_run_is_replaced_only_by_force(unrolled: Command, tmp_path: P
     folder = tmp_path / "x"
     words = ("train", "classify", *QUICK, "--out", folder)
     assert unrolled(*words).status == 0
-    unrolled(*words, "--seed", 1).assert_refused(2, f"{folder} exists", "--force")
+    unrolled(*words, "--seed", 1).assert_refused(2, f"{folder} already exists", "--force")
     assert load_run(folder).settings.seed == 0
     assert unrolled(*words, "--seed", 1, "--force").status == 0
     assert load_run(folder).settings.seed == 1

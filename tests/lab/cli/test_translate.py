@@ -87,7 +87,7 @@ def test_nothing_to_translate_is_nothing_said(unrolled: Command, run: Path, line
 
 
 def test_what_cannot_be_is_refused(unrolled: Command, run: Path, tmp_path: Path) -> None:
-    unrolled("translate", run, "  ").assert_refused(2, "the sentence is empty; expected at least one word")
+    unrolled("translate", run, "  ").assert_refused(2, "the sentence is empty; give at least one word")
     unrolled("translate", run, "eins", "--beam", 0).assert_refused(2, "--beam")
     unrolled("translate", tmp_path / "none", "eins").assert_refused(74, "no run folder")
 
@@ -98,5 +98,5 @@ def test_a_run_of_another_task_is_refused(unrolled: Command, tmp_path: Path) -> 
     task = Classify.from_corpus(corpus, Classify.Architecture(hidden=4, embedding=4))
     train(task, corpus, TrainingSettings(epochs=1), tmp_path / "run", data=DataSettings(data=("a.tsv",)))
     unrolled("translate", tmp_path / "run", "eins").assert_refused(
-        2, "was trained for classify; expected a run of translate"
+        2, "was trained for classify; give a run of the task translate"
     )

@@ -135,5 +135,5 @@ def test_each_extension_is_one_switch_and_the_base_has_none():
     assert len(models) == 7
     for trial in FiveExtensions().trials("cpu"):
         TranslateSettings(**trial.settings["model"])  # such a model there is; IV without I is refused
-    with pytest.raises(UsageError, match="bidirectional without separate"):
+    with pytest.raises(UsageError, match="bidirectional is True, but separate is False"):
         TranslateSettings(separate=False, bidirectional=True)

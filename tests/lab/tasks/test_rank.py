@@ -248,11 +248,11 @@ def test_the_score_of_a_pair_opens(corpus, overlap):
 @pytest.mark.parametrize("text", ["", "who", "who |||", "||| ann", "who ||| ann ||| it"])
 def test_a_text_that_is_no_pair_is_refused(corpus, text):
     task = task_of(corpus)
-    with pytest.raises(UsageError, match=r"expected: question \|\|\| sentence"):
+    with pytest.raises(UsageError, match=r"the text does not have the form: question \|\|\| sentence"):
         task.prepare(built(task), text)
 
 
 def test_a_pair_has_no_positions(corpus):
     task = task_of(corpus)
-    with pytest.raises(UsageError, match="at is 1; expected none"):
+    with pytest.raises(UsageError, match="at is 1, but the task rank has one output"):
         task.prepare(built(task), "who ||| ann", 1)

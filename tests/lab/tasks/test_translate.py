@@ -189,8 +189,8 @@ def test_fields_make_the_same_task_again(corpus):
     ("change", "message"),
     [
         ({"source": None}, "not a vocabulary of ours"),
-        ({"target": Vocabulary(("<pad>", "<unk>", "a")).to_record()}, "no '<eos>' at 2; expected it there"),
-        ({"target": Vocabulary(("<pad>", "<unk>")).to_record()}, "no '<eos>' at 2"),
+        ({"target": Vocabulary(("<pad>", "<unk>", "a")).to_record()}, "lacks '<eos>' at index 2"),
+        ({"target": Vocabulary(("<pad>", "<unk>")).to_record()}, "lacks '<eos>' at index 2"),
     ],
 )
 def test_fields_that_were_touched_are_refused(corpus, change, message):
@@ -202,9 +202,9 @@ def test_fields_that_were_touched_are_refused(corpus, change, message):
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([], "a split has no pairs; expected at least one"),
+        ([], "a split has no sentence pairs; at least one"),
         ([SentencePair(("a",), ("b",)), SentencePair((), ("b",))], "pair 2 of 2 has an empty source"),
-        ([SentencePair(("a",), ())], "pair 1 of 1 has an empty target; expected at least one word"),
+        ([SentencePair(("a",), ())], "pair 1 of 1 has an empty target; give at least one word"),
     ],
 )
 def test_splits_that_teach_nothing_are_refused(corpus, pairs, message):
@@ -263,8 +263,8 @@ def test_a_beginning_of_the_translation_can_be_given(translator):
 @pytest.mark.parametrize(
     ("text", "at", "message"),
     [
-        ("", None, "the text is no sentence"),
-        ("a ||| b ||| c", None, r"expected: sentence, or: sentence \|\|\| translation so far"),
+        ("", None, "the text does not have the form: sentence, or"),
+        ("a ||| b ||| c", None, r"form: sentence, or: sentence \|\|\| translation so far"),
         ("dig ||| ASK", 2, "at is 2; expected 0 to 1, a token of: ASK <eos>"),
         ("dig", 99, "at is 99; expected 0 to"),
     ],

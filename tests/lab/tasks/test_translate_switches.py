@@ -58,9 +58,9 @@ def test_a_reversed_source_is_read_from_its_end_and_the_target_is_not(corpus, re
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(UsageError, match="bidirectional without separate"):
+    with pytest.raises(UsageError, match="bidirectional is True, but separate is False"):
         TranslateSettings(separate=False)
-    with pytest.raises(UsageError, match="vm carries no state to a decoder; expected rnn, gru, lstm or a recurrent"):
+    with pytest.raises(UsageError, match="encoder is vm, which has no hidden state for a decoder"):
         TranslateSettings(encoder="vm")
     with pytest.raises(UnknownNameError, match="did you mean 'gru'"):
         TranslateSettings(encoder="gruu")

@@ -41,7 +41,7 @@ def test_no_encoder_of_the_catalogue_sees_the_future(name):
 def test_read_from_both_ends_every_one_of_them_is_refused(name):
     embedding, hidden = SIZES.get(name, (3, 12))
     chosen = LanguageModelSettings(encoder=name, embedding=embedding, hidden=hidden, bidirectional=True)
-    with pytest.raises(UsageError, match="bidirectional is True; expected False"):
+    with pytest.raises(UsageError, match="bidirectional is True, but a backward network"):
         make_language_model(chosen, WORDS)
 
 

@@ -26,7 +26,7 @@ def card(data):
 def test_a_card_says_what_was_learned_from_what_and_how_well():
     text = card(DataSettings(data=("told",)))
     for expected in (
-        "| accuracy | 50.00% | 50.00% | the share of texts classified rightly |",
+        "| accuracy | 50.00% | 50.00% | share of texts with the right class |",
         "| loss | 0.5000 nats | 0.5000 nats | mean cross-entropy of a text |",
         "| train | 3 |",
         "1,234,567 parameters",

@@ -1,4 +1,4 @@
-"""``unrolled data``: which datasets there are, what is in them, whether they are whole, and where to get them."""
+"""``unrolled data``: list, describe, check and fetch datasets."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["app"]
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, describe, check and fetch datasets.")
 
 Folder = Annotated[
-    Path | None, typer.Option("--data-dir", help="Folder that holds the datasets; else the variable UNROLLED_DATA.")
+    Path | None, typer.Option("--data-dir", help="Folder of the datasets; by default the variable UNROLLED_DATA.")
 ]
 
 
 @app.command("list")
 def list_datasets(data_dir: Folder = None) -> None:
-    """List all datasets: what they are for, on what terms, and which are at hand."""
+    """List all datasets: what they contain, their licences, and which are available."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -32,12 +32,12 @@ def list_datasets(data_dir: Folder = None) -> None:
     from unrolled.lab.data.datasets import DATASETS
 
     rows = [
-        (name, source.kind.__name__.lower(), source.description, source.licence, _at_hand(name, data_dir))
+        (name, source.kind.__name__.lower(), source.description, source.licence, _available(name, data_dir))
         for name, source in DATASETS.members.items()
     ]
     console = Console()
     if console.is_terminal:
-        table = Table("name", "kind", "what it is", "licence", "at hand")
+        table = Table("name", "kind", "description", "licence", "available")
         for row in rows:
             table.add_row(*map(escape, row))
         console.print(table)
@@ -45,7 +45,7 @@ def list_datasets(data_dir: Folder = None) -> None:
         for row in rows:
             typer.echo("\t".join(row))
     if _folder(data_dir) is None:
-        typer.echo("no data folder is named: --data-dir, or the variable UNROLLED_DATA, says where files are", err=True)
+        typer.echo("no data folder; pass --data-dir, or set the variable UNROLLED_DATA", err=True)
 
 
 def _folder(data_dir: Path | None) -> Path | None:
@@ -55,7 +55,7 @@ def _folder(data_dir: Path | None) -> Path | None:
     return data_dir or (Path(named) if named else None)
 
 
-def _at_hand(name: str, data_dir: Path | None) -> str:
+def _available(name: str, data_dir: Path | None) -> str:
     from unrolled.lab.data.collection.manifest import is_complete, read_manifest
 
     source = read_manifest().source(name)
@@ -70,7 +70,7 @@ def describe(
     name: Annotated[str, typer.Argument(help="A dataset's name.")],
     data_dir: Folder = None,
 ) -> None:
-    """Say how large a dataset's splits are, on what terms it may be used, whom to cite, and show an example."""
+    """Show the sizes of a dataset's splits, its licence, its citation and an example."""
     from rich.console import Console
 
     from unrolled.lab.data.collection.manifest import read_manifest
@@ -88,8 +88,8 @@ def describe(
         _print(console, f"file      {path}")
     if known.request_url:
         _print(console, f"ask       {known.request_url}")
-    if _at_hand(name, data_dir) == "no":
-        _print(console, "not at hand: " + _advice(name))
+    if _available(name, data_dir) == "no":
+        _print(console, "not available: " + _advice(name))
         return
     corpus = source().read(data_dir)
     for size in split_sizes(corpus):
@@ -104,7 +104,7 @@ def _advice(name: str) -> str:
     manifest = read_manifest()
     if all(manifest.files[path].downloadable for path in manifest.source(name).files):
         return f"unrolled data fetch {name}"
-    return "put its files into the folder that --data-dir, or the variable UNROLLED_DATA, names"
+    return "put its files into the folder of --data-dir, or of the variable UNROLLED_DATA"
 
 
 def _print(console: Console, line: str) -> None:
@@ -113,17 +113,17 @@ def _print(console: Console, line: str) -> None:
 
 @app.command("check")
 def check_datasets(
-    names: Annotated[list[str] | None, typer.Argument(help="Which; all that are at hand when left out.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets; by default all that are available.")] = None,
     data_dir: Folder = None,
 ) -> None:
-    """Compare checksums and counts with the published ones; exit code 65 when something differs."""
+    """Compare checksums and counts with the published ones; the exit code is 65 if something differs."""
     from rich.console import Console
 
     from unrolled.lab.data.collection.checksums import check_dataset
     from unrolled.lab.data.collection.manifest import read_manifest
 
     manifest = read_manifest()
-    chosen = names or [name for name in manifest.names() if _at_hand(name, data_dir) != "no"]
+    chosen = names or [name for name in manifest.names() if _available(name, data_dir) != "no"]
     for name in chosen:
         manifest.source(name)
     console, errors = Console(), Console(stderr=True)
@@ -146,7 +146,7 @@ def fetch_dataset(
     name: Annotated[str, typer.Argument(help="A dataset's name.")],
     data_dir: Folder = None,
 ) -> None:
-    """Download a dataset that is openly licensed, and check it; nothing is ever downloaded by itself."""
+    """Download a dataset whose licence permits it, and check it. Nothing is downloaded without this command."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 

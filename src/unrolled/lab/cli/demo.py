@@ -1,4 +1,4 @@
-"""``unrolled demo``: train two networks on made-up reviews, open them, and see negation at work."""
+"""``unrolled demo``: train two networks on made-up reviews, and explain how they process negation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ state, relative to it: only an exact expansion accounts for all that was said.""
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs, the page and the figure.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(help="Same seed, same networks.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed; the same seed gives the same networks.")] = 0,
 ) -> None:
     """Train a GRU and an LSTM on sentences with negations, and explain them: half a minute, no data needed."""
     from rich.console import Console
@@ -44,7 +44,7 @@ def demo(
     runs = {name: _train(name, out / name, seed, console) for name in NETWORKS}
     adjectives = {"positive": POSITIVE, "negative": NEGATIVE}
     for name, run in runs.items():
-        title = f"{name.upper()}: what adjectives say alone, after not, after not not"
+        title = f"{name.upper()}: scores of adjectives alone, after not, after not not"
         console.print()
         console.print(table(title, run, adjectives, EXPANSIONS))
     console.print(ABOUT)
@@ -64,7 +64,7 @@ def demo(
 
 
 def _program() -> str:
-    """Name this program as the next command line needs it: by its path, unless the shell finds it."""
+    """Return the name of this program if the shell finds it, else its path."""
     found = shutil.which("unrolled") or Path(sys.argv[0]).name != "unrolled"
     return "unrolled" if found else quote(sys.argv[0])
 

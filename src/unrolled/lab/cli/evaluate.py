@@ -1,4 +1,4 @@
-"""``unrolled evaluate RUN``: judge a trained model again, or on other data."""
+"""``unrolled evaluate RUN``: evaluate a trained model again, or on other data."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def evaluate(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
     data: Annotated[
         list[str] | None,
-        typer.Option(help="Files of yours, all of which are judged; else the run's own data.", show_default=False),
+        typer.Option(help="Your own files to evaluate on; by default the run's own data.", show_default=False),
     ] = None,
-    split: Annotated[str, typer.Option(help="Of the run's own data: test, dev or train.")] = "test",
+    split: Annotated[str, typer.Option(help="Split of the run's own data: test, dev or train.")] = "test",
     format_name: Annotated[
-        str | None, typer.Option("--format", help="What your files are, where their suffix does not say.")
+        str | None, typer.Option("--format", help="Format of your files, if their suffix does not tell it.")
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Folder that holds the datasets; else the variable UNROLLED_DATA.")
+        Path | None, typer.Option(help="Folder of the datasets; by default the variable UNROLLED_DATA.")
     ] = None,
 ) -> None:
     """Evaluate a trained model by all metrics of its task.
@@ -38,7 +38,7 @@ def evaluate(
 
     from unrolled.lab.data.formats import read_split
     from unrolled.lab.training.evaluation import details
-    from unrolled.lab.training.evaluation import evaluate as judge
+    from unrolled.lab.training.evaluation import evaluate as compute_metrics
     from unrolled.lab.training.run_folder import load_run
 
     if split not in _SPLITS:
@@ -52,9 +52,9 @@ def evaluate(
         examples, title = getattr(corpus, split), f"{loaded.data.title}, {split}"
     encoded = loaded.task.encode(examples)
     cpu = torch.device("cpu")
-    found = judge(loaded.task, loaded.model, encoded, cpu)
+    found = compute_metrics(loaded.task, loaded.model, encoded, cpu)
     typer.echo(f"{title} ({len(encoded):,}): {format_metrics(loaded.task.metrics, found)}")
-    for measure in loaded.task.metrics:
-        typer.echo(f"  {measure.name}: {measure.description}")
+    for metric in loaded.task.metrics:
+        typer.echo(f"  {metric.name}: {metric.description}")
     for line in details(loaded.task, loaded.model, encoded, cpu):
         typer.echo(line)

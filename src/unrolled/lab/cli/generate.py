@@ -1,4 +1,4 @@
-"""``unrolled generate``: let a trained language model write on."""
+"""``unrolled generate``: generate text with a trained language model."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ __all__ = ["generate"]
 
 def generate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a task lm or chars.")],
-    prompt: Annotated[str, typer.Option(help="How the text begins; a new line when left out.")] = "",
-    length: Annotated[int, typer.Option(min=1, help="Words, or characters, to write.")] = 200,
+    prompt: Annotated[str, typer.Option(help="Beginning of the text; by default a new line.")] = "",
+    length: Annotated[int, typer.Option(min=1, help="Number of words, or characters, to generate.")] = 200,
     temperature: Annotated[
-        float, typer.Option(min=0.0, help="0 takes the likeliest always; below 1 dares less, above 1 more.")
+        float,
+        typer.Option(min=0.0, help="Lower values make the text more conservative; 0 takes the likeliest token."),
     ] = 1.0,
     top: Annotated[
         int | None,
-        typer.Option(min=1, help="Draw among so many of the likeliest only.", show_default="all"),
+        typer.Option(min=1, help="Sample from this many most likely tokens only.", show_default="all"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same text.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed: the same seed, the same text.")] = 0,
 ) -> None:
     """Generate text with a trained language model, word by word or character by character."""
     import sys
@@ -40,7 +41,7 @@ def generate(
     loaded = load_run(run)
     task = loaded.task
     if not isinstance(task, LanguageTask):
-        raise UsageError(f"{run} was trained for {task.name}; expected a run of lm or chars, which write text")
+        raise UsageError(f"{run} was trained for {task.name}; give a run of lm or chars, which generate text")
     vocabulary, tokens = task.vocabulary, task.tokenise(prompt)
     if unknown := vocabulary.unknown(tokens):
         typer.echo(f"not in the vocabulary, read as <unk>: {' '.join(unknown)}", err=True)

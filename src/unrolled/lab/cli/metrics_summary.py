@@ -1,4 +1,4 @@
-"""Printing how good a model is, and what may be done with it next."""
+"""Print the metrics of a run, and a command to try next."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _SAMPLES = {
     "chars": "generate {run} --length 400",
     "translate": "translate {run} 'ein mann liest .'",
 }
-"""What can be done with a run of each task; those of another task, or with nothing to open, are judged again."""
+"""A command to try with a run of each task."""
 _OTHERWISE = "evaluate {run}"
 
 
-def format_metric(measure: Metric, value: float) -> str:
-    """Write a figure with its unit."""
-    shown = f"{value:.2%}" if measure.unit == "share" else f"{value:.4g} {measure.unit}".rstrip()
-    return f"{measure.name} {shown}"
+def format_metric(metric: Metric, value: float) -> str:
+    """Format a metric with its name and unit, such as ``accuracy 85.17%``."""
+    shown = f"{value:.2%}" if metric.unit == "share" else f"{value:.4g} {metric.unit}".rstrip()
+    return f"{metric.name} {shown}"
 
 
 def format_metrics(metrics: Sequence[Metric], values: Mapping[str, Any], prefix: str = "") -> str:
-    """Write the figures of one split."""
+    """Format the metrics of one split; ``prefix`` precedes their names in ``values``, as in ``test_``."""
     there = [(each, values[prefix + each.name]) for each in metrics if prefix + each.name in values]
     return ", ".join(format_metric(each, value) for each, value in there)
 
 
 def print_run(run: Run) -> None:
-    """Say how good a run is, where it lies, and what to do next."""
+    """Print the metrics of a run, its folder, and a command to try next."""
     metrics = run.metrics
     typer.echo(f"test: {format_metrics(run.task.metrics, metrics, 'test_')}")
     typer.echo(

@@ -1,4 +1,4 @@
-"""From settings to command-line options: every field of a settings class is a flag, with its docstring as help."""
+"""Make command-line options of a settings class: every field is a flag, and its docstring is the help."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["MultiValueCommand", "options", "with_parameters"]
 
 
 class MultiValueCommand(typer.core.TyperCommand):
-    """A command in which an option that may be repeated takes several words at once: ``--data a.de a.en``."""
+    """A command whose repeatable options take several values at once: ``--data a.de a.en``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Write the option before each of its words, as the parser expects it."""
+        """Repeat the option before each of its values, as the parser expects it."""
         repeated = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         return super().parse_args(ctx, list(_spread(args, repeated)))
 
 
 def _spread(words: Iterable[str], repeated: set[str]) -> Iterator[str]:
-    option, given = "", 0  # of the repeated option we are behind, if any
+    option, given = "", 0  # the repeatable option whose values these are, if any
     for word in words:
         if word.startswith("--"):
             name, equals, _ = word.partition("=")
@@ -42,7 +42,7 @@ def _spread(words: Iterable[str], repeated: set[str]) -> Iterator[str]:
 
 
 def options(settings: type[BaseModel], panel: str, defaults: Mapping[str, Any]) -> list[inspect.Parameter]:
-    """Make a flag of every setting."""
+    """Make a keyword parameter, and so a flag, of every field of a settings class; None if the flag is not given."""
     return [_option(name, field, panel, defaults.get(name)) for name, field in settings.model_fields.items()]
 
 
@@ -74,7 +74,7 @@ def _option(name: str, field: FieldInfo, panel: str, default: Any) -> inspect.Pa
 
 
 def _plain(annotation: Any) -> Any:
-    """The type of a flag's word: what stands beside None, str for a choice of words."""
+    """Return the type of a flag's value: without None, and str for a choice of words."""
     if get_origin(annotation) in (Union, types.UnionType):
         return _plain(next(each for each in get_args(annotation) if each is not type(None)))
     if get_origin(annotation) is Literal:
@@ -85,7 +85,7 @@ def _plain(annotation: Any) -> Any:
 def with_parameters(
     function: Callable[..., None], parameters: Iterable[inspect.Parameter], name: str, help_text: str
 ) -> Callable[..., None]:
-    """Give a function the signature that the command line is made of."""
+    """Wrap a function in one with the name, parameters and docstring from which typer makes a command."""
 
     def command(**given: Any) -> None:
         function(**given)
@@ -98,7 +98,7 @@ def with_parameters(
 
 
 def read_option(text: str) -> tuple[str, bool | int | float | str]:
-    """Read one of an encoder's own options."""
+    """Parse NAME=VALUE; the value is a boolean, a number, or else a word."""
     name, equals, value = text.partition("=")
     if not (name and equals and value):
         raise UsageError(f"--option is {text!r}; expected NAME=VALUE, such as choices=4")

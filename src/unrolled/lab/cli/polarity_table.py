@@ -1,7 +1,7 @@
-"""The polarity scores of adjectives, their negations and their double negations.
+"""A table of the polarity scores of adjectives, their negations and their double negations.
 
-The score of a phrase is wᵀ v of the one n-gram that is the whole phrase, with w the weights of "positive"
-minus those of "negative", so that it is a share of the difference of the two logits.
+The score of a phrase is wᵀ v of the n-gram that is the whole phrase, where w are the weights of "positive" minus
+those of "negative". So it is a part of the difference of the two logits.
 
 Source:
     Sequence-level features: how GRU and LSTM cells capture n-grams (2020), section 5.1 and table 1.
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 __all__ = ["flips", "phrase_scores", "table"]
 
 NEGATIONS = ("", "not ", "not not ")
-"""What stands before the adjective; the paper calls them tokens, negation and double negation phrases."""
+"""Words before the adjective; the paper calls the phrases tokens, negations and double negations."""
 
 
 def phrase_scores(run: Run, adjectives: Sequence[str], expansion: str) -> Tensor:
-    """Score each adjective alone, after one "not" and after two."""
+    """Score each adjective alone, after one "not" and after two; shape (adjectives, 3)."""
     phrases = ([before + word for word in adjectives] for before in NEGATIONS)
     return torch.stack([ngram_scores(run, each, expansion) for each in phrases], dim=1)
 
 
 def flips(scores: Tensor) -> tuple[int, int]:
-    """Count the adjectives whose score changes sign when they are negated, and those that change back."""
+    """Count the adjectives whose score changes sign after "not", and of these the ones that change back after two."""
     alone, once, twice = scores.unbind(dim=1)
     flipped = alone * once < 0
     return int(flipped.sum()), int((flipped & (once * twice < 0)).sum())
 
 
 def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansions: Sequence[str]) -> Table:
-    """Lay the scores out beside the published ones, a row for each polarity and number of negations."""
+    """Make a table of scores beside the published ones, with a row for each polarity and number of negations."""
     scores = {
         name: {polarity: phrase_scores(run, words, name) for polarity, words in adjectives.items()}
         for name in expansions

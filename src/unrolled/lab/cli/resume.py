@@ -1,4 +1,4 @@
-"""``unrolled resume RUN``: go on with a training that was stopped."""
+"""``unrolled resume RUN``: resume an interrupted training."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["resume"]
 
 
 def resume(
-    run: Annotated[Path, typer.Argument(help="The run folder of a training that was stopped, in whatever way.")],
+    run: Annotated[Path, typer.Argument(help="The run folder of an interrupted training.")],
     data_dir: Annotated[
-        Path | None, typer.Option(help="Folder that holds the datasets; else the variable UNROLLED_DATA.")
+        Path | None, typer.Option(help="Folder of the datasets; by default the variable UNROLLED_DATA.")
     ] = None,
 ) -> None:
     """Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit."""
     from rich.console import Console
 
-    from unrolled.lab.training.engine import resume as go_on
+    from unrolled.lab.training.engine import resume as resume_training
     from unrolled.lab.training.progress import TrainingProgress
     from unrolled.lab.training.run_folder import load_config
 
@@ -30,6 +30,6 @@ def resume(
     corpus = stopped.data.reload_corpus(stopped.task.kind, data_dir, stopped.settings.seed)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
-        finished = go_on(run, corpus, callback=progress)
+        finished = resume_training(run, corpus, callback=progress)
     if first:
         print_run(finished)

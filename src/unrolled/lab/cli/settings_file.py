@@ -1,7 +1,7 @@
-"""Settings out of a YAML file: a flat list of keys and values, every one of them checked.
+"""Settings files: YAML with one ``key: value`` a line, all of them checked.
 
-A settings file comes from somebody else as often as not, so it is read by YAML's safe loader, aliases are refused
-(nine lines of them can be made to stand for a billion values), and so is a key that stands twice.
+A settings file may come from somebody else. So YAML's safe loader reads it, and aliases are refused, since nine lines
+of them can stand for a billion values. A key must not occur twice.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """What a file says, and in which lines."""
+    """The values of a settings file, and their lines."""
 
     path: Path
     values: dict[str, Any]
     lines: dict[str, int]
 
     def check(self, known: Iterable[str]) -> None:
-        """Refuse a key that is no setting."""
+        """Raise a ConfigError for the first key that is not a setting; it suggests the nearest name."""
         names = tuple(known)
         for key, line in self.lines.items():
             if key not in names:
                 raise ConfigError(f"{self.path}:{line}: {UnknownNameError('setting', key, names)}")
 
-    def blame(self, error: UnrolledError) -> ConfigError:
-        """Say that a value of this file is wrong."""
+    def locate(self, error: UnrolledError) -> ConfigError:
+        """Return an error about a value of this file, with its line if the text of ``error`` starts with the key."""
         key = next((key for key in self.lines if re.match(rf"(unknown )?{re.escape(key)}\b", str(error))), None)
         where = f"{self.path}:{self.lines[key]}" if key else f"{self.path}"
         return ConfigError(f"{where}: {error}")
 
 
 def read_settings(path: Path) -> SettingsFile:
-    """Read a file of settings."""
+    """Read a settings file; a key may contain - or _."""
     import yaml
 
     try:
@@ -55,13 +55,13 @@ def read_settings(path: Path) -> SettingsFile:
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
     if len(data) > _LARGEST:
-        raise ConfigError(f"{path} has {len(data):,} bytes; expected a settings file of {_LARGEST:,} at most")
+        raise ConfigError(f"{path} has {len(data):,} bytes; a settings file may have at most {_LARGEST:,}")
     try:
         text = data.decode("utf-8-sig")
         _check_plain(path, text)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is None:
-            raise ConfigError(f"{path} is empty; expected key: value lines, such as hidden: 128")
+            raise ConfigError(f"{path} is empty; write key: value lines, such as hidden: 128")
         if not isinstance(root, yaml.MappingNode):
             raise ConfigError(f"{path}:1: expected key: value lines, such as hidden: 128; found something else")
         values: dict[str, Any] = {}
@@ -73,10 +73,10 @@ def read_settings(path: Path) -> SettingsFile:
             line = key_node.start_mark.line + 1
             key = str(loader.construct_object(key_node, deep=True)).replace("-", "_")
             if key in values:
-                raise ConfigError(f"{path}:{line}: {key} stands in line {lines[key]} already; expected every key once")
+                raise ConfigError(f"{path}:{line}: {key} is already set in line {lines[key]}; remove one line")
             values[key], lines[key] = loader.construct_object(value_node, deep=True), line
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: expected UTF-8 text; byte {error.start} is not") from None
+        raise ConfigError(f"{path}: byte {error.start} is not valid UTF-8") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{path}:{mark.line + 1}" if mark else f"{path}"
@@ -87,7 +87,7 @@ def read_settings(path: Path) -> SettingsFile:
 
 
 def _check_plain(path: Path, text: str) -> None:
-    """Refuse, token by token, what would take long to read."""
+    """Refuse aliases and deep nesting, which would take long to read."""
     import yaml
 
     begins = (
@@ -108,7 +108,7 @@ def _check_plain(path: Path, text: str) -> None:
 
 
 def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
-    """Give the words and numbers of a file, those in lists and maps among them."""
+    """Yield all scalars of a file, including those in lists and maps."""
     import yaml
 
     if isinstance(node, yaml.ScalarNode):
@@ -120,14 +120,14 @@ def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
 
 
 def _check_scalar(path: Path, loader: yaml.SafeLoader, node: yaml.ScalarNode) -> None:
-    """Refuse what is not of the kind that it looks like, or is marked as."""
+    """Refuse a scalar that cannot be read as its type."""
     import yaml
 
     try:
         loader.construct_object(node, deep=True)
     except yaml.YAMLError:
         raise
-    except Exception:  # for a date of no calendar, a number of thousands of digits, there is every kind of error
+    except Exception:  # invalid dates or numbers of thousands of digits raise all kinds of errors
         shown = node.value if len(node.value) <= _SHOWN else f"{node.value[: _SHOWN - 1]}…"
         kind = node.tag.rpartition(":")[2]
         where = f"{path}:{node.start_mark.line + 1}"

@@ -27,10 +27,10 @@ __all__ = ["app"]
 
 
 class _Tasks(typer.core.TyperGroup):
-    """The tasks as sub-commands, looked up when somebody asks: the zoo loads torch."""
+    """The tasks as sub-commands, loaded on demand, since they import torch."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # the base class's signature
-        """Name every task."""
+        """List the tasks."""
         from unrolled.lab.tasks import TASKS
 
         return list(TASKS.names())
@@ -50,8 +50,8 @@ def _group() -> None:
     """Train a network for a task and save it in a run folder; `unrolled train TASK --help` lists the settings."""
 
 
-class _Plan(NamedTuple):
-    """All that a command line and its settings file say."""
+class _Choices(NamedTuple):
+    """The settings of a command line and its settings file."""
 
     architecture: EncoderSettings
     training: TrainingSettings
@@ -65,12 +65,12 @@ def _flag(name: str, kind: Any, help_text: str, *names: str, shown: str | bool =
 
 
 _BETWEEN = re.compile(r"\s+(?![^()]*\))")
-"""What separates the names of a list: spaces, but for those in brackets, as in ``dyck(2, 8)``."""
+"""Separator of a list of names: spaces outside brackets, as in ``dyck(2, 8)``."""
 _OWN = (
     _flag("out", Path | None, "The run folder to write.", shown="runs/DATA-ENCODER"),
     _flag("force", bool | None, "Replace an earlier run of this name.", "--force"),
-    _flag("data_dir", Path | None, "Folder that holds the datasets; else the variable UNROLLED_DATA."),
-    _flag("config", Path | None, "A YAML file of settings, a key: value a line; flags come before it."),
+    _flag("data_dir", Path | None, "Folder of the datasets; by default the variable UNROLLED_DATA."),
+    _flag("config", Path | None, "A YAML file of settings, one key: value a line; flags override it."),
 )
 
 
@@ -106,7 +106,7 @@ def _command(task: type[Task[Any, Any]]) -> Any:
     return typer.main.get_command(single)
 
 
-def _plan(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Plan:
+def _plan(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Choices:
     """Put flags before the file, and the file before the task's own defaults; each is checked where it stands."""
     from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.settings import TrainingSettings
@@ -118,7 +118,7 @@ def _plan(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Plan:
         written = _checked(task, file, given)
     if "options" in given:
         given["options"] = dict(map(read_option, given["options"]))
-    return _made(task, {**written, **given})
+    return _choices(task, {**written, **given})
 
 
 def _checked(task: type[Task[Any, Any]], file: SettingsFile, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,13 +128,13 @@ def _checked(task: type[Task[Any, Any]], file: SettingsFile, given: Mapping[str,
         if isinstance(values.get(key), str):
             values[key] = _BETWEEN.split(values[key].strip())
     try:
-        _made(task, {"data": given.get("data"), **values})
+        _choices(task, {"data": given.get("data"), **values})
     except UnrolledError as error:
-        raise file.blame(error) from None
+        raise file.locate(error) from None
     return values
 
 
-def _made(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Plan:
+def _choices(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Choices:
     from unrolled.lab.data.load import dataset_names
     from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.settings import TrainingSettings
@@ -147,7 +147,7 @@ def _made(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Plan:
     out = values.get("out")
     if not isinstance(out, str | Path | None):
         raise UsageError(f"out is {out!r}; expected the run folder to write")
-    return _Plan(
+    return _Choices(
         architecture=task.Architecture(**of(task.Architecture)),
         training=TrainingSettings(**{**task.training_defaults, **of(TrainingSettings)}),
         data=DataSettings(**of(DataSettings)),

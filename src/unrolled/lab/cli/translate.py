@@ -1,4 +1,4 @@
-"""``unrolled translate``: what a trained translator makes of sentences."""
+"""``unrolled translate``: translate sentences with a trained model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["translate"]
 
 _AT_ONCE = 64
-"""How many lines are translated together, when nobody waits for them one by one."""
+"""Number of lines translated together, if standard input is not a terminal."""
 
 
 def translate(
@@ -26,9 +26,7 @@ def translate(
         list[str] | None,
         typer.Argument(metavar="[SENTENCE]", help="A sentence; without one, or with -, the lines of standard input."),
     ] = None,
-    beam: Annotated[
-        int, typer.Option(min=1, help="Beginnings kept side by side; 1 takes the likeliest word every time.")
-    ] = 5,
+    beam: Annotated[int, typer.Option(min=1, help="Beam width; 1 takes the most likely word at each step.")] = 5,
 ) -> None:
     """Translate a sentence, or each line of standard input, with a trained model."""
     from unrolled.lab.tasks.translate import Translate
@@ -37,11 +35,11 @@ def translate(
     loaded = load_run(run)
     task = loaded.task
     if not isinstance(task, Translate):
-        raise UsageError(f"{run} was trained for {task.name}; expected a run of translate")
+        raise UsageError(f"{run} was trained for {task.name}; give a run of the task translate")
     if words and words != ["-"]:
         sentence = " ".join(words)
         if not sentence.split():
-            raise UsageError("the sentence is empty; expected at least one word")
+            raise UsageError("the sentence is empty; give at least one word")
         for said in _translated(loaded, task, [(None, sentence)], beam):
             typer.echo(said)
         return
@@ -51,7 +49,7 @@ def translate(
 
 
 def _numbered_lines() -> Iterator[list[tuple[int, str]]]:
-    """The lines of standard input: many at once, or, where somebody types them, each by itself."""
+    """Yield the lines of standard input with their numbers: many at once, or one by one from a terminal."""
     import sys
 
     size = 1 if sys.stdin.isatty() else _AT_ONCE
@@ -66,7 +64,7 @@ def _numbered_lines() -> Iterator[list[tuple[int, str]]]:
 
 
 def _translated(run: Run, task: Translate, lines: Sequence[tuple[int | None, str]], beam: int) -> list[str]:
-    """Translate some lines; an empty one stays empty, so that line i goes with line i."""
+    """Translate some lines; an empty line stays empty, so that line numbers match."""
     import torch
 
     from unrolled.lab.data.vocabulary import UNKNOWN_WORD

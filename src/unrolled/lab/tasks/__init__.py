@@ -1,4 +1,4 @@
-"""The tasks: what a model is trained for, one a file, found by listing the folder."""
+"""The tasks, one a file. Listing the folder finds them."""
 
 from __future__ import annotations
 

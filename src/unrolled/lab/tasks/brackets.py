@@ -1,4 +1,4 @@
-"""Predict brackets in strings of the bounded Dyck language."""
+"""Bracket prediction in strings of the bounded Dyck language."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ _STACK = "dyck"
 
 
 class BracketSettings(EncoderSettings):
-    """What reads brackets, and what it is to predict."""
+    """Settings of a bracket model."""
 
     encoder: str = _STACK
-    """The recurrent network: rnn, gru or lstm are torch.nn's; any cell or n-gram model of the zoo."""
+    """Encoder: rnn, gru or lstm of torch.nn, or any cell or n-gram model of the library."""
     embedding: int = Field(0, ge=0)
-    """Size of the bracket vectors; 0 for numbers set by hand: j opens the j-th kind and -j closes it."""
+    """Size of the bracket vectors; 0 for fixed numbers: j opens the j-th kind and -j closes it."""
     hidden: int = Field(0, ge=0)
-    """Size of the state; 0 for m slots of the Dyck-RNN's stack, and Hewitt's 3 m log2(k) - m of any other encoder."""
+    """Size of the state; 0 for the Dyck-RNN's m stack slots, or Hewitt's 3 m log2(k) - m for other encoders."""
     dropout: float = Field(0.0, ge=0.0, lt=1.0)
-    """Share of features dropped in training."""
+    """Dropout: share of features set to 0 in training."""
     predict: Literal["closing", "next"] = "closing"
-    """The kind of each closing bracket; or every next symbol, the string's end among them, as in Hewitt et al."""
+    """Predict the kind of each closing bracket, or every next symbol and the end, as in Hewitt et al."""
 
 
 class CloseBrackets(Task[Brackets, BracketBatch]):
-    """Say which bracket closes: embedding, encoder, linear head; by default the Dyck-RNN of five parameters.
+    """Predict closing brackets: embedding, encoder, linear head; by default the Dyck-RNN of five parameters.
 
-    Whatever is predicted, it is judged where a bracket closes, and by the probabilities of closing brackets alone. The
-    best epoch is that of the smallest loss: WCPA stays 0 until all but the last distance are learned. The learning rate
-    is the Dyck-RNN's; other encoders want a tenth of it or less.
+    Metrics count closing brackets only, and use the probabilities of closing brackets only. The best epoch has the
+    smallest loss, since WCPA stays 0 until almost all distances are learned. The learning rate suits the Dyck-RNN;
+    give other encoders a tenth of it or less.
 
     Source:
-        Second-order RNNs, sections 4.2 and 5.2; Hewitt et al. (2020), arXiv:2010.07515, who judge wherever a bracket is
-        open and average over distances. The first symbol of a string, which nothing foretells, is not predicted.
+        Second-order RNNs, sections 4.2 and 5.2; Hewitt et al. (2020), arXiv:2010.07515, who evaluate wherever a bracket
+        is open and average over distances. The first symbol of a string is not predicted.
     """
 
     name = "brackets"
@@ -59,9 +59,9 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
     training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 0.1, "warmup": 1000, "epochs": 30}
     metrics = (
         Metric("loss", "mean cross-entropy of a prediction", higher_is_better=False, unit="nats"),
-        Metric("wcpa", "right at the distance where that is rarest; right is above 0.8 of all closing brackets"),
-        Metric("by_distance", "the mean over distances of the share that is right: above 0.8 of all closing brackets"),
-        Metric("accuracy", "the share of closing brackets that are the likeliest of all closing brackets"),
+        Metric("wcpa", "worst case over distances: smallest share with a probability above 0.8 among closing brackets"),
+        Metric("by_distance", "mean over distances of the share with a probability above 0.8 among closing brackets"),
+        Metric("accuracy", "share of closing brackets that are the most likely closing bracket"),
     )
 
     def __init__(self, architecture: BracketSettings, kinds: int, depth: int) -> None:
@@ -72,25 +72,22 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
 
     @classmethod
     def from_corpus(cls, corpus: Brackets, architecture: BracketSettings) -> Self:
-        """Take the language's k and m."""
+        """Take the number of kinds k and the depth m of the language."""
         return cls(architecture, corpus.kinds, corpus.depth)
 
     def to_record(self) -> Mapping[str, Any]:
-        """Give k and m."""
         return {"kinds": self.kinds, "depth": self.depth}
 
     @classmethod
     def from_record(cls, fields: Mapping[str, Any], architecture: BracketSettings) -> Self:
-        """Make the task of these k and m."""
         return cls(architecture, read_count(fields, "kinds"), read_count(fields, "depth"))
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The kinds of brackets, as files write them."""
+        """The kinds of brackets, as written in files."""
         return bracket_pairs(self.kinds)
 
     def build(self) -> NextBracketModel:
-        """Build the model; of the Dyck-RNN's state its head reads the top."""
         chosen = self._complete()
         size = chosen.embedding
         by_hand = not self.architecture.embedding
@@ -105,7 +102,7 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         )
 
     def _complete(self) -> BracketSettings:
-        """The architecture with all sizes: those left to the language are 0."""
+        """Fill in the sizes that are 0, from the language."""
         chosen = self.architecture
         size = chosen.embedding or 1
         hewitt = round(3 * self.depth * math.log2(max(2, self.kinds))) - self.depth
@@ -114,11 +111,10 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         return chosen.model_copy(update={"embedding": size, "hidden": hidden, "options": options})
 
     def encode(self, examples: Sequence[Sequence[int]]) -> EncodedBrackets:
-        """Find what is to be predicted."""
         return EncodedBrackets.encode(examples, self.kinds, self.depth)
 
     def loss(self, model: nn.Module, batch: BracketBatch, state: HiddenState) -> Loss:
-        """Compute the cross-entropy of what comes next."""
+        """Compute the cross-entropy of the targets."""
         logits, targets = model(batch.brackets, batch.lengths), self._targets(batch)
         asked = targets != IGNORE_INDEX
         return Loss(F.cross_entropy(logits[asked], targets[asked], reduction="sum"), int(asked.sum()), state)
@@ -133,7 +129,6 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         return following.masked_fill(places >= batch.lengths[:, None], IGNORE_INDEX)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[str, float]:
-        """Judge every closing bracket."""
         loss, predictions = 0.0, 0
         asked: list[tuple[Tensor, Tensor, Tensor]] = []
         for batch in batches:
@@ -152,12 +147,12 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         }
 
     def distances(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[int, float]:
-        """Give the accuracy at each distance, of which WCPA is the smallest."""
+        """Compute the share of closing brackets with a probability above 0.8, by distance; WCPA is the smallest."""
         asked = [self._closing(model(batch.brackets, batch.lengths), batch) for batch in batches]
         return accuracy_by_distance(*(torch.cat(each) for each in zip(*asked, strict=True)))
 
     def details(self, model: nn.Module, batches: Iterable[BracketBatch]) -> tuple[str, ...]:
-        """Give the accuracy by distance, in ranges."""
+        """Return a table of the accuracy by ranges of distances."""
         rows = [
             (f"{each.first}–{each.last}" if each.last > each.first else f"{each.first}", each.mean, each.least)
             for each in group_distances(self.distances(model, batches))
@@ -169,7 +164,7 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         )
 
     def _closing(self, logits: Tensor, batch: BracketBatch) -> tuple[Tensor, Tensor, Tensor]:
-        """The logits of all closing brackets, the right one and the distance, where one closes."""
+        """Where a bracket closes: the logits of all closing brackets, the right one and the distance."""
         if self.architecture.predict == "next":
             logits = logits[..., self.kinds : 2 * self.kinds]
         closes = batch.closing != IGNORE_INDEX

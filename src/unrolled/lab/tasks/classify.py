@@ -16,18 +16,17 @@ __all__ = ["Classify"]
 
 
 class Classify(TextClassification[Classification]):
-    """Say of which class a text is: embedding, encoder, pooling, linear head."""
+    """Predict the class of a text: embedding, encoder, pooling, linear head."""
 
     name = "classify"
     description = "classes of texts: sentiment, topics"
     kind = Classification
     metrics = (
-        Metric("accuracy", "the share of texts classified rightly"),
+        Metric("accuracy", "share of texts with the right class"),
         Metric("loss", "mean cross-entropy of a text", higher_is_better=False, unit="nats"),
     )
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
-        """Count the texts classified rightly."""
         right, loss, seen = 0, 0.0, 0
         for batch in batches:
             logits = model(batch.tokens, batch.lengths)

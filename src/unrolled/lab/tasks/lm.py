@@ -1,4 +1,4 @@
-"""Predict running text word by word."""
+"""Language modelling, word by word."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from unrolled.lab.training.task import Metric
 
 __all__ = ["LanguageModelling", "WordModelSettings"]
 
-_LARGEST = 700.0  # whose exp is still a number
+_LARGEST = 700.0  # its exp is still finite
 
 
 class WordModelSettings(LanguageModelSettings):
-    """A language model of words."""
+    """Settings of a language model of words."""
 
     encoder: str = "lstm"
-    """The network: rnn, gru or lstm are torch.nn's; any cell or n-gram model of the zoo that reads in one direction."""
+    """Encoder: rnn, gru or lstm of torch.nn, or any cell or n-gram model of the library that reads one way."""
     hidden: int = Field(256, ge=1)
-    """Size of its state."""
+    """Size of the hidden state."""
     embedding: int = Field(256, ge=1)
     """Size of the word vectors."""
     dropout: float = Field(0.4, ge=0.0, lt=1.0)
-    """Share of features dropped in training."""
+    """Dropout: share of features set to 0 in training."""
 
 
 class LanguageModelling(LanguageTask):
-    """Say which word comes next; see :class:`unrolled.lab.training.language_modelling.LanguageTask`."""
+    """Predict the next word; see :class:`unrolled.lab.training.language_modelling.LanguageTask`."""
 
     name = "lm"
-    description = "which word comes next: a language model of running text"
+    description = "language modelling: the next word of running text"
     kind = Words
     Architecture = WordModelSettings
     training_defaults: ClassVar[Mapping[str, Any]] = {
@@ -45,17 +45,21 @@ class LanguageModelling(LanguageTask):
         "epochs": 12,
     }
     metrics = (
-        Metric("perplexity", "exp of the loss; each <eos>, a line's end, is a word", higher_is_better=False, unit=""),
-        Metric("loss", "mean cross-entropy of a word, <eos> and <unk> counted", higher_is_better=False, unit="nats"),
-        Metric("bits", "the same in bits", higher_is_better=False, unit="bits"),
+        Metric(
+            "perplexity",
+            "exp of the loss; each <eos>, the end of a line, counts as a word",
+            higher_is_better=False,
+            unit="",
+        ),
+        Metric("loss", "mean cross-entropy of a word; <eos> and <unk> count", higher_is_better=False, unit="nats"),
+        Metric("bits", "the loss in bits", higher_is_better=False, unit="bits"),
     )
 
     def metrics_from_loss(self, loss: float) -> dict[str, float]:
-        """Give perplexity, nats and bits a word."""
         return {"perplexity": math.exp(loss) if loss < _LARGEST else math.inf, "loss": loss, "bits": loss / math.log(2)}
 
     def tokenise(self, text: str) -> tuple[str, ...]:
-        """Cut at spaces, and what is no word of the training text as treebanks do."""
+        """Split at spaces; a piece that is not in the vocabulary is split further, as in treebanks."""
         end = [END_OF_LINE] if END_OF_LINE in self.vocabulary else []
         words: list[str] = []
         for number, line in enumerate(text.split("\n")):
@@ -65,7 +69,7 @@ class LanguageModelling(LanguageTask):
         return tuple(words)
 
     def detokenise(self, tokens: Iterable[str]) -> Iterator[str]:
-        """Put spaces between words, and a new line in the place of ``<eos>``."""
+        """Join words with spaces, and replace ``<eos>`` by a newline."""
         gap = ""
         for token in tokens:
             if token == END_OF_LINE:

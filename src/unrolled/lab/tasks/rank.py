@@ -1,4 +1,4 @@
-"""Rank the candidates for the answer of a question."""
+"""Answer selection: rank the candidate answers of a question."""
 
 from __future__ import annotations
 
@@ -26,28 +26,27 @@ _BETWEEN = "|||"
 
 
 class RankSettings(PooledSettings):
-    """What reads questions and sentences into vectors, and how these are compared."""
+    """Settings of a ranker."""
 
     hidden: int = Field(64, ge=1)
-    """Size of its state, for each direction."""
+    """Size of the hidden state, for each direction."""
     embedding: int = Field(50, ge=1)
     """Size of the word vectors."""
     bidirectional: bool = True
-    """Read from both ends."""
+    """Bidirectional encoder."""
     pooling: str = "mean"
-    """What is read out: the last state, or the mean, max or attention over all."""
+    """Pooling of the states: last, mean, max or attention."""
     dropout: float = Field(0.3, ge=0.0, lt=1.0)
-    """Share of features dropped in training."""
+    """Dropout: share of features set to 0 in training."""
     overlap: bool = True
-    """Count the words that question and sentence share, weighed by rarity, and the sentence's length."""
+    """Add features: the words that question and sentence share, weighted by rarity, and the sentence's length."""
 
 
 class Rank(Task[Selection, QuestionBatch]):
-    """Choose the sentence that answers a question: both are read by one encoder, compared and scored.
+    """Rank the sentences that may answer a question: one encoder for both, a comparison and a score.
 
-    It learns from whole lists, by the cross-entropy of the right candidates under the softmax of a question's scores:
-    each question weighs the same, however many wrong candidates it has, so nothing needs to be balanced. Questions
-    that no candidate answers say nothing of the order, and are left out.
+    The loss is listwise: the cross-entropy of the right candidates under the softmax of a question's scores. Every
+    question has the same weight, however many wrong candidates it has. Questions without a right candidate are skipped.
 
     Source:
         Cao et al. (2007), Learning to Rank: from pairwise to listwise, https://doi.org/10.1145/1273496.1273513, for
@@ -55,14 +54,16 @@ class Rank(Task[Selection, QuestionBatch]):
     """
 
     name = "rank"
-    description = "which sentence answers a question: answer selection"
+    description = "answer selection: which sentence answers a question"
     kind = Selection
     Architecture = RankSettings
     training_defaults: ClassVar[Mapping[str, Any]] = {"batch": 16, "epochs": 10}
     evaluation_batch = 32
     metrics = (
-        Metric("mrr", "mean reciprocal rank of the first right candidate, ties against us, of answered questions"),
-        Metric("map", "mean average precision, ties against us, of the same"),
+        Metric(
+            "mrr", "mean reciprocal rank of the first right candidate; ties count as worst; questions with an answer"
+        ),
+        Metric("map", "mean average precision; ties count as worst; the same questions"),
         Metric("loss", "mean cross-entropy of a right candidate among all of its question", False, "nats"),
     )
 
@@ -74,23 +75,20 @@ class Rank(Task[Selection, QuestionBatch]):
 
     @classmethod
     def from_corpus(cls, corpus: Selection, architecture: RankSettings) -> Self:
-        """Gather the words of all training questions and candidates, and how rare they are."""
+        """Collect the words of all training questions and candidates, and their rarity."""
         sentences = [candidate.tokens for question in corpus.train for candidate in question.candidates]
         texts = [question.tokens for question in corpus.train] + sentences
         return cls(architecture, Vocabulary.from_texts(texts, lowercase=True), WordOverlap.from_sentences(sentences))
 
     def to_record(self) -> Mapping[str, Any]:
-        """Give the words and how rare they are."""
         return {"vocabulary": self.vocabulary.to_record(), "overlap": self.overlap.to_record()}
 
     @classmethod
     def from_record(cls, fields: Mapping[str, Any], architecture: RankSettings) -> Self:
-        """Make the task of these words."""
         words = Vocabulary.from_record(fields.get("vocabulary"))
         return cls(architecture, words, WordOverlap.from_record(fields.get("overlap")))
 
     def build(self) -> Ranker:
-        """Build the ranker."""
         chosen = self.architecture
         return Ranker(
             embedding=make_embedding(len(self.vocabulary), chosen.embedding),
@@ -103,18 +101,17 @@ class Rank(Task[Selection, QuestionBatch]):
         )
 
     def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
-        """Name the word vectors."""
         return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
 
     def encode(self, examples: Sequence[Question]) -> EncodedQuestions:
-        """Look up all words of the questions that have a right candidate."""
+        """Encode the questions that have a right candidate."""
         for number, question in enumerate(examples, start=1):
             if not question.tokens or not all(candidate.tokens for candidate in question.candidates):
                 what = "has an empty candidate" if question.tokens else "is empty"
-                raise DataError(f"question {number} of {len(examples)} {what}; expected at least one word")
+                raise DataError(f"question {number} of {len(examples)} {what}; give at least one word")
         rows = tuple(self._encode(question) for question in examples if question.answered)
         if not rows:
-            raise DataError(f"none of {len(examples)} questions has a right candidate; expected at least one that has")
+            raise DataError(f"none of {len(examples)} questions has a right candidate; at least one must")
         return EncodedQuestions(rows)
 
     def _encode(self, question: Question) -> QuestionBatch:
@@ -130,11 +127,9 @@ class Rank(Task[Selection, QuestionBatch]):
         )
 
     def loss(self, model: nn.Module, batch: QuestionBatch, state: HiddenState) -> Loss:
-        """Compute the cross-entropy of the right candidates among all of their question."""
         return Loss(_cost(self._scores(model, batch), batch.right), len(batch), state)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[QuestionBatch]) -> dict[str, float]:
-        """Rank the candidates of every question."""
         scores: list[list[float]] = []
         right: list[list[bool]] = []
         loss = 0.0
@@ -151,12 +146,11 @@ class Rank(Task[Selection, QuestionBatch]):
         return model(batch.questions, batch.lengths, batch.candidates, batch.sizes, shared)
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
-        """Put a question and a sentence before a trained ranker, ``question ||| sentence``: the sentence is opened."""
-        if at is not None:
-            raise UsageError(f"at is {at}; expected none, as a run of the task {self.name} speaks of a text as a whole")
+        """Prepare ``question ||| sentence``; the network that reads the sentence is opened."""
+        self.check_no_position(at)
         question, *sentences = (tuple(tokenise(part)) for part in text.split(_BETWEEN))
         if len(sentences) != 1 or not question or not sentences[0]:
-            raise UsageError(f"the text has no two sides; expected: question {_BETWEEN} sentence")
+            raise UsageError(f"the text does not have the form: question {_BETWEEN} sentence")
         (sentence,) = sentences
         asked, read = (torch.tensor([self.vocabulary.encode(tokens)]) for tokens in (question, sentence))
         shared = torch.tensor([self.overlap.features(question, sentence)]) if self.architecture.overlap else None
@@ -165,6 +159,6 @@ class Rank(Task[Selection, QuestionBatch]):
 
 
 def _cost(scores: Tensor, right: Tensor) -> Tensor:
-    """The cross-entropy of the right candidates, alike likely, summed over questions."""
+    """Sum over questions of the cross-entropy of the right candidates, with equal target probabilities."""
     known = scores.log_softmax(dim=-1).masked_fill(~right, 0.0)
     return -(known.sum(dim=-1) / right.sum(dim=-1)).sum()

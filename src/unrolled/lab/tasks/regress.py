@@ -1,4 +1,4 @@
-"""Predict a number for a text."""
+"""Regression: predict a number for a text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Regress"]
 
 
 class Regress(TextTask[Regression]):
-    """Rate a text: embedding, encoder, pooling, and a linear head with one output, which begins at the mean rating.
+    """Predict the rating of a text: embedding, encoder, pooling, linear head; its bias starts at the mean rating.
 
     Source:
         Implicit n-grams, appendix E.1, for SST-5 as a regression.
@@ -46,47 +46,42 @@ class Regress(TextTask[Regression]):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The one there is."""
+        """The only output."""
         return ("rating",)
 
     @classmethod
     def from_corpus(cls, corpus: Regression, architecture: PooledSettings) -> Self:
-        """Gather the words of the training texts, lower-cased, and their mean rating."""
+        """Collect the lower-cased words of the training texts, and their mean rating."""
         words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
         return cls(architecture, words, fmean(example.rating for example in corpus.train))
 
     def to_record(self) -> Mapping[str, Any]:
-        """Give the words and the mean rating."""
         return {"vocabulary": self.vocabulary.to_record(), "mean": self.mean}
 
     @classmethod
     def from_record(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
-        """Make the task of these words and this mean."""
         return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), read_number(fields, "mean"))
 
     def build(self) -> Classifier:
-        """Build the model."""
         model = make_classifier(self.architecture, len(self.vocabulary), outputs=1)
         assert isinstance(model.head, nn.Linear)
         nn.init.constant_(model.head.bias, self.mean)
         return model
 
     def encode(self, examples: Sequence[RatedText]) -> EncodedTexts:
-        """Look up all words."""
+        """Encode the words; ratings must be finite in float32."""
         ratings = torch.tensor([example.rating for example in examples])
         if not ratings.isfinite().all():
             wrong = int((~ratings.isfinite()).nonzero()[0])
             raise DataError(
-                f"text {wrong + 1} is rated {examples[wrong].rating}; expected a number that a float32 holds"
+                f"text {wrong + 1} has the rating {examples[wrong].rating}; expected a finite float32 number"
             )
         return EncodedTexts.encode([example.tokens for example in examples], ratings.tolist(), self.vocabulary)
 
     def loss(self, model: nn.Module, batch: TextBatch, state: HiddenState) -> Loss:
-        """Compute the squared errors."""
         return Loss(F.mse_loss(_predict(model, batch), batch.labels, reduction="sum"), len(batch), state)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
-        """Compare predictions with ratings."""
         pairs = [(_predict(model, batch), batch.labels) for batch in batches]
         predictions, ratings = (torch.cat(each).double() for each in zip(*pairs, strict=True))
         errors = predictions - ratings

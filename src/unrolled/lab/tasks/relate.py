@@ -1,4 +1,4 @@
-"""Classify the relation between two entities that are marked in a text."""
+"""Relation classification: the relation between two entities that are marked in a text."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ __all__ = ["Relate", "RelateSettings"]
 
 
 class RelateSettings(PooledSettings):
-    """What reads a text with two marked entities into one vector."""
+    """Settings of a relation classifier."""
 
     encoder: str = "lstm"
-    """The recurrent network: rnn, gru or lstm are torch.nn's; any cell or n-gram model of the zoo."""
+    """Encoder: rnn, gru or lstm of torch.nn, or any cell or n-gram model of the library."""
     embedding: int = Field(50, ge=1)
-    """Size of the token vectors; 50 is that of GloVe's smallest."""
+    """Size of the word vectors; 50 is the smallest size of GloVe's."""
     bidirectional: bool = True
-    """Read from both ends."""
+    """Bidirectional encoder."""
     pooling: str = "max"
-    """What is read out: the last state, or the mean, max or attention over all."""
+    """Pooling of the states: last, mean, max or attention."""
 
 
 class Relate(TextClassification[Relations]):
-    """Say how two entities are related: a classifier to which their markers are words like all others.
+    """Predict the relation of two entities: a text classifier that reads their markers as words.
 
     Source:
         Zhou et al. (2016), section 3.5, for markers as words. https://aclanthology.org/P16-2034
@@ -48,19 +48,18 @@ class Relate(TextClassification[Relations]):
     metrics = (
         Metric(
             "f1",
-            f"macro-averaged over the relations of the split without {OTHER}, a wrong direction is wrong: "
+            f"macro F1 over the relations of the split without {OTHER}; a wrong direction is an error: "
             "SemEval-2010's official (9+1)-way score",
         ),
-        Metric("accuracy", f"the share of texts whose relation and direction are right, {OTHER} among them"),
+        Metric("accuracy", f"share of texts with the right relation and direction, {OTHER} included"),
         Metric("loss", "mean cross-entropy of a text", higher_is_better=False, unit="nats"),
     )
 
     def tokenise(self, text: str) -> tuple[str, ...]:
-        """Cut a text, each marker a token of its own."""
+        """Split a text with ``<e1>…</e1>`` and ``<e2>…</e2>`` into tokens; each marker is one token."""
         return tokenise_marked(text)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
-        """Compare the names of the relations."""
         truths: list[str] = []
         answers: list[str] = []
         loss = 0.0

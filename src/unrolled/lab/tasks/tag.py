@@ -1,4 +1,4 @@
-"""Tag the tokens of sentences: named entities, parts of speech."""
+"""Sequence tagging: named entities, parts of speech."""
 
 from __future__ import annotations
 
@@ -26,35 +26,37 @@ from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, 
 __all__ = ["Tag", "TagSettings"]
 
 _ENTITIES = (
-    Metric("f1", "entities, type and both ends right: strict IOBES (seqeval), micro-averaged", requires=entity_scorer),
-    Metric("precision", "the share of found entities that are right: strict IOBES (seqeval)", requires=entity_scorer),
-    Metric("recall", "the share of true entities that were found: strict IOBES (seqeval)", requires=entity_scorer),
+    Metric(
+        "f1", "micro F1 of entities with the right type and both ends: strict IOBES (seqeval)", requires=entity_scorer
+    ),
+    Metric("precision", "share of predicted entities that are right: strict IOBES (seqeval)", requires=entity_scorer),
+    Metric("recall", "share of true entities that are found: strict IOBES (seqeval)", requires=entity_scorer),
 )
 _TOKENS = (
-    Metric("accuracy", "the share of tokens tagged rightly"),
-    Metric("loss", "mean negative log-likelihood of the tags, a token", higher_is_better=False, unit="nats"),
+    Metric("accuracy", "share of tokens with the right tag"),
+    Metric("loss", "mean negative log-likelihood of the tag of a token", higher_is_better=False, unit="nats"),
 )
 
 
 class TagSettings(EncoderSettings):
-    """What reads a sentence, and how tags are made of it."""
+    """Settings of a tagger."""
 
     encoder: str = "lstm"
-    """The recurrent network: rnn, gru or lstm are torch.nn's; any cell or n-gram model of the zoo."""
+    """Encoder: rnn, gru or lstm of torch.nn, or any cell or n-gram model of the library."""
     embedding: int = Field(50, ge=1)
-    """Size of the token vectors; 50 is that of GloVe's smallest."""
+    """Size of the word vectors; 50 is the smallest size of GloVe's."""
     bidirectional: bool = True
-    """Read from both ends."""
+    """Bidirectional encoder."""
     shapes: int = Field(10, ge=0)
-    """Size of the vector of a word's shape (Capital, UPPER, 1985), which lower-casing hides; 0 for none."""
+    """Size of the vector of a word's shape (Capital, UPPER, 1985), which lower-casing removes; 0 for none."""
     crf: bool = True
-    """Tag a sentence as a whole, by a conditional random field; else each token by itself."""
+    """Tag a whole sentence with a conditional random field, instead of each token by itself."""
     word_dropout: float = Field(0.1, ge=0.0, lt=1.0)
-    """Share of words read as <unk> in training, which is what teaches the network that word."""
+    """Share of words read as <unk> in training, so that the network learns a vector for <unk>."""
 
 
 class Tag(Task[Tagging, TaggedBatch]):
-    """Give each token of a sentence a tag: embedding, encoder, linear emissions, conditional random field."""
+    """Predict a tag for each token: embedding, encoder, linear emissions, conditional random field."""
 
     name = "tag"
     description = "a tag for each token: named entities, parts of speech"
@@ -74,23 +76,20 @@ class Tag(Task[Tagging, TaggedBatch]):
 
     @classmethod
     def from_corpus(cls, corpus: Tagging, architecture: TagSettings) -> Self:
-        """Gather the words of the training sentences, lower-cased, and their tags."""
+        """Collect the lower-cased words of the training sentences, and their tags."""
         words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
         seen = {tag for example in corpus.train for tag in example.tags}
         return cls(architecture, words, iobes_tags(seen) if corpus.spans else sorted(seen), corpus.spans)
 
     def to_record(self) -> Mapping[str, Any]:
-        """Give the words, the tags, and whether they spell entities."""
         return {"vocabulary": self.vocabulary.to_record(), "tags": list(self.tags), "spans": self.spans}
 
     @classmethod
     def from_record(cls, fields: Mapping[str, Any], architecture: TagSettings) -> Self:
-        """Make the task of these words and tags."""
         words = Vocabulary.from_record(fields.get("vocabulary"))
         return cls(architecture, words, read_names(fields, "tags"), read_boolean(fields, "spans"))
 
     def build(self) -> Tagger:
-        """Build the tagger."""
         chosen = self.architecture
         shapes = nn.Embedding(len(SHAPES), chosen.shapes, padding_idx=0) if chosen.shapes else None
         output: TagOutput = LinearChainCRF(self.grammar) if chosen.crf else IndependentTags()
@@ -106,21 +105,19 @@ class Tag(Task[Tagging, TaggedBatch]):
         )
 
     def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
-        """Name the word vectors."""
         return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
 
     def encode(self, examples: Sequence[TaggedSentence]) -> EncodedSentences:
-        """Look up all words and tags."""
         return EncodedSentences.encode(examples, self.vocabulary, self.tags, self.spans)
 
     def loss(self, model: nn.Module, batch: TaggedBatch, state: HiddenState) -> Loss:
-        """Compute the negative log-likelihood of the tags: of a field one prediction is a sentence, else a token."""
+        """Compute the negative log-likelihood; a prediction is a sentence with a random field, else a token."""
         output, inside = cast("TagOutput", model.output), _inside(batch)
         emissions = model(batch.tokens, batch.lengths, batch.shapes)
         return Loss(output.cost(emissions, batch.tags, inside), output.predictions(inside), state)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[TaggedBatch]) -> dict[str, float]:
-        """Compare the tags; count entities where they spell any."""
+        """Compare the tags, and the entities if tags encode them."""
         truths: list[list[str]] = []
         answers: list[list[str]] = []
         loss = 0.0
@@ -137,7 +134,7 @@ class Tag(Task[Tagging, TaggedBatch]):
         return {**entity_scores(truths, answers)._asdict(), **tokens} if self.spans else tokens
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
-        """Put a sentence before a trained tagger, for what it says of one token: its emissions."""
+        """Prepare a sentence; the outputs are the emissions of one token."""
         tokens = tokenise(text)
         position = checked_position(tokens, at)
         inputs = (
@@ -150,5 +147,5 @@ class Tag(Task[Tagging, TaggedBatch]):
 
 
 def _inside(batch: TaggedBatch) -> Tensor:
-    """Where there is a token, shape (batch, time)."""
+    """Mask of the tokens, shape (batch, time)."""
     return torch.arange(batch.tokens.shape[1], device=batch.tokens.device) < batch.lengths[:, None]

@@ -1,4 +1,4 @@
-"""Translate sentences."""
+"""Translation of sentences."""
 
 from __future__ import annotations
 
@@ -29,54 +29,56 @@ from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, 
 __all__ = ["EncodedPairs", "Translate", "TranslateSettings", "TranslationBatch"]
 
 END = 2
-"""The index of ``<eos>`` in the target vocabulary: it ends a sentence, and stands before its first word."""
+"""Index of ``<eos>`` in the target vocabulary: it ends a sentence, and precedes its first word."""
 _END = "<eos>"
 _BETWEEN = "|||"
 
 
 class TranslateSettings(EncoderSettings):
-    """What reads a sentence and says it in another language; the five extensions of the notes, and attention."""
+    """Settings of a translator: the five extensions of the CS224d notes, and attention."""
 
     hidden: int = Field(256, ge=1)
-    """Size of its state, for each direction; the decoder's is the same."""
+    """Size of the hidden state of the encoder, for each direction, and of the decoder."""
     embedding: int = Field(256, ge=1)
-    """Size of the word vectors, of either language."""
+    """Size of the word vectors of both languages."""
     layers: int = Field(1, ge=1)
-    """Recurrent layers of encoder and decoder, one on top of the other (extension III)."""
+    """Number of recurrent layers of encoder and decoder (extension III)."""
     bidirectional: bool = True
-    """The encoder reads from both ends (extension IV)."""
+    """Bidirectional encoder (extension IV)."""
     dropout: float = Field(0.3, ge=0.0, lt=1.0)
-    """Share of features dropped in training."""
+    """Dropout: share of features set to 0 in training."""
     separate: bool = True
-    """Encoder and decoder have weights of their own (extension I); else they are one network."""
+    """Separate weights for encoder and decoder (extension I), instead of one network."""
     fed: bool = True
-    """The decoder also reads the encoder's last state and the previous word (extension II)."""
+    """Feed the encoder's last state and the previous word to the decoder (extension II)."""
     reverse: bool = False
-    """The source is read from its end (extension V)."""
+    """Read the source in reverse (extension V)."""
     attention: bool = False
-    """The decoder looks back at all of the encoder's states, too; none of the notes' five extensions."""
+    """Attention over the encoder's states; not one of the five extensions."""
     min_count: int = Field(2, ge=1)
-    """How often a word must occur in training to be known."""
+    """Smallest count of a word in training; rarer words are read as <unk>."""
 
     @field_validator("encoder")
     @classmethod
     def _recurrent(cls, name: str) -> str:
         if name in ENCODERS.names() and name not in CELLS.names():
-            raise UsageError(f"{name} carries no state to a decoder; expected rnn, gru, lstm or a recurrent cell")
+            raise UsageError(
+                f"encoder is {name}, which has no hidden state for a decoder; choose rnn, gru, lstm or a recurrent cell"
+            )
         return name
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.bidirectional and not self.separate:
             raise UsageError(
-                "bidirectional without separate: a decoder reads one way, so an encoder that shares its weights does; "
-                "expected one of the two to change"
+                "bidirectional is True, but separate is False: a decoder reads one way, so an encoder that shares its "
+                "weights must too; change one of the two"
             )
         return self
 
 
 class Translate(Task[Translation, TranslationBatch]):
-    """Say a sentence in another language: an encoder, and a decoder that begins where it ended."""
+    """Translate a sentence: an encoder, and a decoder that starts from its last state."""
 
     name = "translate"
     description = "translations of sentences"
@@ -90,7 +92,7 @@ class Translate(Task[Translation, TranslationBatch]):
             unit="",
             requires=bleu_scorer,
         ),
-        Metric("loss", "mean cross-entropy of a word after the right ones before it, <eos> counted", False, "nats"),
+        Metric("loss", "mean cross-entropy of a word given the right previous words; <eos> counts", False, "nats"),
         Metric("perplexity", "of a word: exp of the loss", False, ""),
     )
 
@@ -100,11 +102,11 @@ class Translate(Task[Translation, TranslationBatch]):
         self.source = source
         self.target = target
         if len(target) <= END or target.words[END] != _END:
-            raise DataError(f"the target vocabulary has no {_END!r} at {END}; expected it there")
+            raise DataError(f"the target vocabulary lacks {_END!r} at index {END}")
 
     @classmethod
     def from_corpus(cls, corpus: Translation, architecture: TranslateSettings) -> Self:
-        """Gather the words of the training sentences that occur often enough."""
+        """Collect the words of the training sentences that are frequent enough."""
         count = architecture.min_count
         source = Vocabulary.from_texts((pair.source for pair in corpus.train), min_count=count, lowercase=True)
         plain = Vocabulary.from_texts((pair.target for pair in corpus.train), min_count=count)
@@ -112,25 +114,24 @@ class Translate(Task[Translation, TranslationBatch]):
         return cls(architecture, source, Vocabulary((*plain.words[:END], _END, *words)))
 
     def to_record(self) -> Mapping[str, Any]:
-        """Give the words of both languages."""
         return {"source": self.source.to_record(), "target": self.target.to_record()}
 
     @classmethod
     def from_record(cls, fields: Mapping[str, Any], architecture: TranslateSettings) -> Self:
-        """Make the task of these words."""
         source, target = (Vocabulary.from_record(fields.get(key)) for key in ("source", "target"))
         return cls(architecture, source, target)
 
     def build(self) -> SequenceToSequence:
-        """Build encoder and decoder."""
         made = self.architecture
         size = feature_count(made)
-        both = made.embedding + size  # what extension II reads: the previous word, and c
+        both = made.embedding + size  # input of extension II: the previous word, and c
         one_way = made.model_copy(update={"bidirectional": False})
         encoder = make_encoder(made, both if made.fed and not made.separate else made.embedding)
         decoder = None
         if made.separate:
-            decoder = make_encoder(one_way, both if made.fed else 1)  # it reads nothing, but something must be read
+            decoder = make_encoder(
+                one_way, both if made.fed else 1
+            )  # without extension II its input is empty, but a network needs one
         return SequenceToSequence(
             source=_vectors(len(self.source), made.embedding),
             encoder=cast("RecurrentNetwork", encoder),
@@ -142,18 +143,17 @@ class Translate(Task[Translation, TranslationBatch]):
         )
 
     def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
-        """Name the word vectors of both languages, if the decoder reads words at all."""
         found = [(self.source, model.source), (self.target, model.target)]
         return tuple((words, each) for words, each in found if isinstance(each, nn.Embedding))
 
     def encode(self, examples: Sequence[SentencePair]) -> EncodedPairs:
-        """Look up all words; the source is reversed if the architecture says so."""
+        """Encode the words; the source is reversed if the settings say so."""
         if not examples:
-            raise DataError("a split has no pairs; expected at least one")
+            raise DataError("a split has no sentence pairs; at least one is needed")
         for number, pair in enumerate(examples, start=1):
             if not pair.source or not pair.target:
                 side = "target" if pair.source else "source"
-                raise DataError(f"pair {number} of {len(examples)} has an empty {side}; expected at least one word")
+                raise DataError(f"pair {number} of {len(examples)} has an empty {side}; give at least one word")
         beyond: dict[str, int] = {}
         targets = []
         for pair in examples:
@@ -165,20 +165,20 @@ class Translate(Task[Translation, TranslationBatch]):
         return EncodedPairs(tuple(self.encode_source(pair.source) for pair in examples), tuple(targets))
 
     def tokenise(self, text: str) -> tuple[str, ...]:
-        """Cut a sentence at spaces, and what is no word of the training sources as treebanks do."""
+        """Split at spaces; a piece that is not in the source vocabulary is split further, as in treebanks."""
         return tuple(
             token for piece in text.split() for token in ([piece] if piece in self.source else tokenise(piece))
         )
 
     def encode_source(self, words: Sequence[str]) -> Tensor:
-        """Look up the words of a source, in the order in which the model reads them."""
+        """Return the indices of the source's words, shape (time,), in the order in which the model reads them."""
         return torch.tensor(self.source.encode(self._ordered(words)))
 
     def _ordered(self, words: Sequence[str]) -> Sequence[str]:
         return words[::-1] if self.architecture.reverse else words
 
     def loss(self, model: nn.Module, batch: TranslationBatch, state: HiddenState) -> Loss:
-        """Compute the cross-entropy of every word after the right ones before it, and of the end."""
+        """Compute the cross-entropy of every word given the right previous words, and of the end."""
         target = batch.target.masked_fill(batch.target >= len(self.target), UNKNOWN)
         previous = torch.cat((torch.full_like(target[:, :1], END), target[:, :-1]), dim=1)
         logits = model(batch.source, previous, batch.lengths)
@@ -186,7 +186,7 @@ class Translate(Task[Translation, TranslationBatch]):
         return Loss(total, int((target != PADDING).sum()), state)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[TranslationBatch]) -> dict[str, float]:
-        """Translate greedily, and compare with the translations at hand."""
+        """Translate greedily, and compare with the reference translations."""
         loss, count = 0.0, 0
         said: list[TokenIds] = []
         right: list[TokenIds] = []
@@ -199,7 +199,7 @@ class Translate(Task[Translation, TranslationBatch]):
         return {"bleu": bleu(said, right), "loss": mean, "perplexity": math.exp(min(mean, 700.0))}
 
     def translate(self, model: nn.Module, source: Tensor, lengths: Tensor, beam: int = 1) -> list[TokenIds]:
-        """Translate sentences."""
+        """Translation of sentences."""
         assert isinstance(model, SequenceToSequence)
 
         def step(words: Tensor, decoding: DecodingState) -> tuple[Tensor, DecodingState]:
@@ -213,15 +213,15 @@ class Translate(Task[Translation, TranslationBatch]):
             return beam_search(step, decoding, longest, END, beam)
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
-        """Put a sentence before a trained translator, for what it says at one position; the encoder is opened.
+        """Prepare a sentence; the encoder is opened, and the outputs are one word of the translation.
 
-        ``sentence ||| beginning`` asks for the word after a beginning of the translation, a sentence alone for a word
-        of the model's own: the first one, or that at ``at``.
+        ``sentence ||| beginning`` explains the word after that beginning of a translation. A sentence alone explains a
+        word of the model's own translation: the first one, or the one at ``at``.
         """
         first, *others = text.split(_BETWEEN)
         sentence, given = self.tokenise(first), [part.split() for part in others]
         if len(given) > 1 or not sentence:
-            raise UsageError(f"the text is no sentence; expected: sentence, or: sentence {_BETWEEN} translation so far")
+            raise UsageError(f"the text does not have the form: sentence, or: sentence {_BETWEEN} translation so far")
         source = self.encode_source(sentence)[None]
         if given:
             said = self.target.encode(given[0])
@@ -241,5 +241,5 @@ class Translate(Task[Translation, TranslationBatch]):
 
 
 def _vectors(words: int, size: int) -> nn.Embedding:
-    """Draw word vectors of torch's own size: small ones, as classifiers begin with, make attention learn late."""
+    """Create word vectors with torch's initialisation: with the classifiers' small ones attention learns late."""
     return nn.Embedding(words, size, padding_idx=PADDING)

@@ -1,4 +1,4 @@
-"""LanguageModelSettings running text token by token: what the tasks for words and for characters have in common."""
+"""Language modelling: the base class of the tasks lm (words) and chars (characters)."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _LINE_ENDS = (END_OF_LINE, "\n")
 
 
 class LanguageModelSettings(EncoderSettings):
-    """What predicts the next token."""
+    """Settings of a language model."""
 
     bptt: int = Field(35, ge=1)
-    """Tokens through which the gradient flows back; the state flows on."""
+    """Number of tokens of truncated backpropagation through time; the hidden state is carried on."""
     tied: bool = True
-    """Predict with the word vectors themselves, through a projection where sizes differ; not if adaptive."""
+    """Tie the output weights to the word vectors, through a projection if sizes differ; not if adaptive."""
     adaptive: Literal["auto", "on", "off"] = "auto"
-    """Adaptive softmax: rare words in clusters; auto from 50,000 words on."""
+    """Adaptive softmax, with rare words in clusters; auto uses it from 50,000 words on."""
     most: int | None = Field(None, ge=1)
-    """Know so many words at most, the most frequent; the others are <unk>."""
+    """Largest size of the vocabulary: the most frequent words; the others are read as <unk>."""
     min_count: int = Field(1, ge=1)
-    """Know words that occur so often in the training text at least; the others are <unk>."""
+    """Smallest count of a word in the training text; rarer words are read as <unk>."""
 
 
 def make_language_model(architecture: LanguageModelSettings, words: int) -> LanguageModel:
-    """Build a language model; its weights come from torch's global generator."""
+    """Build an untrained language model for ``words`` words; a transformer is causal by default."""
     if architecture.bidirectional:
         raise UsageError(
-            "bidirectional is True; expected False: read from the end, a text shows what is to be predicted"
+            "bidirectional is True, but a backward network sees the tokens to be predicted; set it to False"
         )
     if architecture.encoder == "transformer":
         options = {"causal": True, **architecture.options}
@@ -65,13 +65,13 @@ def make_language_model(architecture: LanguageModelSettings, words: int) -> Lang
 class LanguageTask(Task[Language, WindowBatch]):
     """Predict every token of a text from those before it: embedding, causal encoder, softmax.
 
-    The text is read in columns, window by window (:mod:`unrolled.lab.data.batches.windows`). A recurrent network
-    carries its state from window to window, in evaluation as in training, so that nothing it is judged by depends on
-    the windows' width. Encoders without a state begin anew in each: give them wide ones.
+    The text is read in streams, window by window (:mod:`unrolled.lab.data.batches.windows`). A recurrent network
+    carries its hidden state from window to window, in evaluation too, so its metrics do not depend on the width of the
+    windows. Encoders without a hidden state start anew in each window: give them wide ones.
     """
 
     never_generated: ClassVar[tuple[int, ...]] = (PADDING,)
-    """What is not to be written: no text has it."""
+    """Tokens that a generated text never contains."""
     evaluation_batch = 16
 
     def __init__(self, architecture: LanguageModelSettings, vocabulary: Vocabulary) -> None:
@@ -81,44 +81,40 @@ class LanguageTask(Task[Language, WindowBatch]):
 
     @property
     def line_end(self) -> int:
-        """The token that ends a line: it stands before a text's first; ``<unk>`` where the text has no lines."""
+        """The token that ends a line and precedes the first token of a text; ``<unk>`` if the text has no lines."""
         return next((token for token in self.vocabulary.encode(_LINE_ENDS) if token != UNKNOWN), UNKNOWN)
 
     @classmethod
     def from_corpus(cls, corpus: Language, architecture: LanguageModelSettings) -> Self:
-        """Gather the tokens of the training text, the frequent first."""
+        """Collect the tokens of the training text, most frequent first."""
         return cls(
             architecture, build_vocabulary(corpus.train, min_count=architecture.min_count, most=architecture.most)
         )
 
     def to_record(self) -> Mapping[str, Any]:
-        """Give the tokens."""
         return {"vocabulary": self.vocabulary.to_record()}
 
     @classmethod
     def from_record(cls, fields: Mapping[str, Any], architecture: LanguageModelSettings) -> Self:
-        """Make the task of these tokens."""
         return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")))
 
     def build(self) -> LanguageModel:
-        """Build the language model."""
         return make_language_model(self.architecture, len(self.vocabulary))
 
     def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
-        """Name the token vectors."""
         return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
 
     def encode(self, examples: Stream) -> RunningText:
-        """Look up all tokens."""
+        """Encode the tokens as windows."""
         return RunningText(encode_stream(examples, self.vocabulary), self.line_end, self.architecture.bptt)
 
     def loss(self, model: nn.Module, batch: WindowBatch, state: HiddenState) -> Loss:
-        """Compute the cross-entropy of the tokens that came."""
+        """Compute the cross-entropy of the next tokens."""
         total, state = cast("LanguageModel", model).loss(batch.tokens, batch.targets, state)
         return Loss(total, int((batch.targets != PADDING).sum()), state)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[WindowBatch]) -> dict[str, float]:
-        """Read the text once, the state carried along, and count nats a token."""
+        """Compute the mean cross-entropy over the whole text, with the hidden state carried on."""
         nats, count, state = 0.0, 0, cast("HiddenState", ())
         for batch in batches:
             found = self.loss(model, batch, state)
@@ -127,18 +123,18 @@ class LanguageTask(Task[Language, WindowBatch]):
 
     @abstractmethod
     def metrics_from_loss(self, loss: float) -> dict[str, float]:
-        """Say the loss in the units of this task."""
+        """Convert the mean cross-entropy of a token, in nats, to the metrics of this task."""
 
     @abstractmethod
     def tokenise(self, text: str) -> tuple[str, ...]:
-        """Cut a text as people type it."""
+        """Split a text that a person typed into tokens, with the tokens that end its lines."""
 
     @abstractmethod
     def detokenise(self, tokens: Iterable[str]) -> Iterator[str]:
-        """Write tokens for people, as they come."""
+        """Convert tokens to text, piece by piece: yield what each token adds."""
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
-        """Put the beginning of a text before a trained model; it says what comes after the token ``at``."""
+        """Prepare the beginning of a text, up to the token ``at``; the outputs are the next token."""
         tokens = self.tokenise(text)
         tokens = tokens[: checked_position(tokens, at) + 1]
         inputs = (torch.tensor([self.vocabulary.encode(tokens)]),)

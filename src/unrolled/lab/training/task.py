@@ -189,6 +189,11 @@ class Task(ABC, Generic[C, B]):
         """Return lines of text about a model beyond its metrics; called as :meth:`compute_metrics` is."""
         return ()
 
+    def check_no_position(self, at: int | None) -> None:
+        """Refuse a position, if the model has one output for a whole text."""
+        if at is not None:
+            raise UsageError(f"at is {at}, but the task {self.name} has one output for a whole text; leave it out")
+
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Prepare a text as the input of a trained model, so that its output can be explained.
 

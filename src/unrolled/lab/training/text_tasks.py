@@ -1,4 +1,4 @@
-"""What the tasks have in common that say something of a whole text."""
+"""Base classes of the tasks whose models have one output for a whole text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ D = TypeVar("D", bound=Classification)
 
 
 class TextTask(Task[C, TextBatch]):
-    """Read words into one vector."""
+    """A task whose model encodes a text as one vector."""
 
     Architecture = PooledSettings
 
@@ -37,31 +37,29 @@ class TextTask(Task[C, TextBatch]):
         self.vocabulary = vocabulary
 
     def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
-        """Name the word vectors."""
         return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
 
     @property
     @abstractmethod
     def outputs(self) -> tuple[str, ...]:
-        """What the model's outputs are called."""
+        """Names of the model's outputs."""
 
     def tokenise(self, text: str) -> tuple[str, ...]:
-        """Cut a text as people type it."""
+        """Split a text that a person typed into tokens."""
         return tuple(tokenise(text))
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
-        """Put a text before a trained model."""
-        if at is not None:
-            raise UsageError(f"at is {at}; expected none, as a run of the task {self.name} speaks of a text as a whole")
+        """Prepare a whole text; there is no position to choose."""
+        self.check_no_position(at)
         tokens = self.tokenise(text)
         if not tokens:
-            raise UsageError("the sentence is empty; expected at least one word")
+            raise UsageError("the sentence is empty; give at least one word")
         inputs = (torch.tensor([self.vocabulary.encode(tokens)]),)
         return PreparedText(model, inputs, tokens, self.outputs, self.vocabulary.unknown(tokens))
 
 
 class TextClassification(TextTask[D]):
-    """Say which of some classes a text belongs to."""
+    """Classify texts."""
 
     def __init__(self, architecture: PooledSettings, vocabulary: Vocabulary, labels: Sequence[str]) -> None:
         super().__init__(architecture, vocabulary)
@@ -69,7 +67,7 @@ class TextClassification(TextTask[D]):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The labels."""
+        """The labels, in the order of the logits."""
         return self.labels
 
     @property
@@ -79,29 +77,26 @@ class TextClassification(TextTask[D]):
 
     @classmethod
     def from_corpus(cls, corpus: D, architecture: PooledSettings) -> Self:
-        """Gather the words of the training texts, lower-cased, and the labels."""
+        """Collect the lower-cased words of the training texts, and the labels."""
         words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
         return cls(architecture, words, corpus.labels)
 
     def to_record(self) -> Mapping[str, Any]:
-        """Give the words and the labels."""
         return {"vocabulary": self.vocabulary.to_record(), "labels": list(self.labels)}
 
     @classmethod
     def from_record(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
-        """Make the task of these words and labels."""
         return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), read_names(fields, "labels"))
 
     def build(self) -> Classifier:
-        """Build the classifier."""
         return make_classifier(self.architecture, len(self.vocabulary), len(self.labels))
 
     def encode(self, examples: Sequence[Example]) -> EncodedTexts:
-        """Look up all words."""
+        """Encode the words; the labels must be known."""
         for number, example in enumerate(examples, 1):
             if not 0 <= example.label < len(self.labels):
                 raise DataError(
-                    f"text {number} has label number {example.label}; expected 0 to {len(self.labels) - 1}, for: "
+                    f"text {number} has label {example.label}; expected 0 to {len(self.labels) - 1}, for: "
                     + ", ".join(self.labels)
                 )
         texts, labels = [example.tokens for example in examples], [example.label for example in examples]
