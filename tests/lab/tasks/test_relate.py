@@ -119,7 +119,7 @@ def test_fields_that_were_touched_are_refused(fields, message):
 def test_labels_that_training_did_not_know_are_refused():
     with pytest.raises(DataError, match="text 2 has label 3; expected 0 to 2, for: Cause-Effect"):
         made().encode([CORPUS.dev[0], Example(("a",), 3)])
-    with pytest.raises(DataError, match="no texts"):
+    with pytest.raises(DataError, match="no examples"):
         made().encode([])
 
 
