@@ -69,7 +69,7 @@ def test_what_is_not_a_vocabulary_is_refused_in_one_line(tmp_path):
     record = json.loads(path.read_text())
     broken = {
         "expected a whole JSON file": path.read_text()[:-20],
-        "not a vocabulary of ours": json.dumps(["a", "b"]),
+        "not a vocabulary;": json.dumps(["a", "b"]),
         "version 2; expected 1": json.dumps({**record, "version": 2}),
         'expected "words" to be a list of strings': json.dumps({**record, "words": [1]}),
         '"lowercase" is 1; expected true or false': json.dumps({**record, "lowercase": 1}),
@@ -86,5 +86,5 @@ def test_what_is_not_a_vocabulary_is_refused_in_one_line(tmp_path):
 def test_files_that_cannot_be_read_or_written_are_named(tmp_path):
     with pytest.raises(FileError, match=r"gone\.json: cannot be read"):
         Vocabulary.load(tmp_path / "gone.json")
-    with pytest.raises(FileError, match=r"v\.json: cannot be written"):
+    with pytest.raises(FileError, match=r"cannot write .*v\.json.*: the folder .* does not exist"):
         Vocabulary.from_texts(TEXTS).save(tmp_path / "gone" / "v.json")

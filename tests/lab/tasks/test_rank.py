@@ -201,7 +201,7 @@ def test_fields_make_the_same_task_again(corpus):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"vocabulary": {}}, "not a vocabulary of ours"), ({"overlap": {"sentences": 1}}, 'expected "sentences" and')],
+    [({"vocabulary": {}}, "not a vocabulary;"), ({"overlap": {"sentences": 1}}, 'expected "sentences" and')],
 )
 def test_fields_that_were_touched_are_refused(corpus, change, message):
     task = task_of(corpus)

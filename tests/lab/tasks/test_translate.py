@@ -188,7 +188,7 @@ def test_fields_make_the_same_task_again(corpus):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"source": None}, "not a vocabulary of ours"),
+        ({"source": None}, "not a vocabulary;"),
         ({"target": Vocabulary(("<pad>", "<unk>", "a")).to_record()}, "lacks '<eos>' at index 2"),
         ({"target": Vocabulary(("<pad>", "<unk>")).to_record()}, "lacks '<eos>' at index 2"),
     ],

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from unrolled.atomic_write import atomic_write
 from unrolled.errors import DataError, FileError, UsageError
 
 __all__ = ["PADDING", "UNKNOWN", "UNKNOWN_WORD", "Vocabulary"]
@@ -131,7 +132,7 @@ class Vocabulary:
     def from_record(cls, record: object) -> Vocabulary:
         """Return the vocabulary of a record of :meth:`to_record`; DataError if it is not such a record."""
         if not isinstance(record, dict) or record.get("format") != _FORMAT:
-            raise DataError(f'not a vocabulary of ours; expected JSON with "format": "{_FORMAT}"')
+            raise DataError(f'not a vocabulary; expected JSON with "format": "{_FORMAT}"')
         if record.get("version") != _VERSION:
             raise DataError(f"vocabulary version {record.get('version')!r}; expected {_VERSION}")
         words, lowercase = record.get("words"), record.get("lowercase")
@@ -143,10 +144,7 @@ class Vocabulary:
 
     def save(self, path: Path) -> None:
         """Write the vocabulary as JSON; FileError if the file cannot be written."""
-        try:
-            path.write_text(json.dumps(self.to_record(), ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
+        atomic_write(path, (json.dumps(self.to_record(), ensure_ascii=False, indent=0) + "\n").encode())
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:

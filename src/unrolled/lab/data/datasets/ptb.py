@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from unrolled.lab.data.corpus import Characters, Dataset, Stream, Words
 from unrolled.lab.data.formats.text import word_lines
@@ -25,42 +26,38 @@ from unrolled.lab.data.tokenise import split_at_spaces
 
 __all__ = ["PennTreebank", "PennTreebankCharacters"]
 
-_LICENCE = 'LDC text; of the preprocessed files their maker says they "should be free for research purposes"'
-_CITATION = "Marcus, Santorini and Marcinkiewicz (1993), https://aclanthology.org/J93-2004; Mikolov et al. (2010)"
+
+class _PennTreebank(Dataset):
+    """The files ``ptb/PREFIX.train.txt``, ``PREFIX.valid.txt`` and ``PREFIX.test.txt``."""
+
+    licence = 'LDC text; of the preprocessed files their maker says they "should be free for research purposes"'
+    citation = "Marcus, Santorini and Marcinkiewicz (1993), https://aclanthology.org/J93-2004; Mikolov et al. (2010)"
+    prefix: ClassVar[str]
+    kind: ClassVar[type[Words | Characters]]
+
+    def read(self, folder: Path | None = None) -> Words | Characters:
+        """Find the files; each pass over a stream reads one again."""
+        paths = [find_file(f"ptb/{self.prefix}.{split}.txt", folder) for split in ("train", "valid", "test")]
+        train, dev, test = (Stream(partial(_lines, path)) for path in paths)
+        return self.kind(name=self.name, train=train, dev=dev, test=test)
 
 
-class PennTreebank(Dataset):
+class PennTreebank(_PennTreebank):
     """News as words."""
 
     name = "ptb"
     kind = Words
     description = "news, 10,000 word types: 929,589 / 73,760 / 82,430 words with <eos>"
-    licence = _LICENCE
-    citation = _CITATION
-
-    def read(self, folder: Path | None = None) -> Words:
-        """Find the files ``ptb/ptb.train.txt``, …; each pass over a stream reads one again."""
-        train, dev, test = (_stream(f"ptb/ptb.{split}.txt", folder) for split in ("train", "valid", "test"))
-        return Words(name=self.name, train=train, dev=dev, test=test)
+    prefix = "ptb"
 
 
-class PennTreebankCharacters(Dataset):
+class PennTreebankCharacters(_PennTreebank):
     """News as characters."""
 
     name = "ptb-chars"
     kind = Characters
     description = "news, 50 characters: 5,017,482 / 393,042 / 442,423 with one <eos> a line"
-    licence = _LICENCE
-    citation = _CITATION
-
-    def read(self, folder: Path | None = None) -> Characters:
-        """Find the files ``ptb/ptb.char.train.txt``, …; each pass over a stream reads one again."""
-        train, dev, test = (_stream(f"ptb/ptb.char.{split}.txt", folder) for split in ("train", "valid", "test"))
-        return Characters(name=self.name, train=train, dev=dev, test=test)
-
-
-def _stream(name: str, folder: Path | None) -> Stream:
-    return Stream(partial(_lines, find_file(name, folder)))
+    prefix = "ptb.char"
 
 
 def _lines(path: Path) -> Iterator[Sequence[str]]:

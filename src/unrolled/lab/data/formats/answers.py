@@ -60,7 +60,7 @@ class Answers(RowFormat[Question]):
 
     name = "answers"
     suffixes = (".tsv", ".tab")
-    description = "question<TAB>sentence<TAB>1, or 0 where it is no answer; the lines of a question stand together"
+    description = "question<TAB>sentence<TAB>1 for an answer, else 0; consecutive lines for each question"
     kinds = (Selection,)
 
     def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[Question]]:

@@ -45,9 +45,7 @@ class Parallel(RowFormat[SentencePair]):
 
     name = "parallel"
     suffixes = ()
-    description = (
-        "two files, a.de a.en: a sentence a line; with tokens separated by spaces when the name says tok or bpe"
-    )
+    description = "two files, a.de a.en: a sentence a line; split at spaces only if the name contains tok or bpe"
     kinds = (Translation,)
 
     def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[SentencePair]]:

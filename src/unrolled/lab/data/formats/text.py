@@ -73,7 +73,7 @@ class Text(Format):
 
     name = "text"
     suffixes = ()
-    description = "plain text in any file; words end at spaces alone in .tokens and where the name says tok or bpe"
+    description = "plain text in any file; it is split at spaces only if the name contains tok, tokens or bpe"
     kinds = (Words, Characters)
 
     def read(self, files: Files, kind: type[Corpus[Any]]) -> Corpus[Any]:

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from unrolled.lab.data.corpus import Characters, Stream
-from unrolled.lab.data.datasets.charlm import PythonSource
+from unrolled.lab.data.datasets.character_texts import PythonSource
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.language_model import LanguageModel

@@ -7,7 +7,7 @@ import pytest
 
 from unrolled.errors import DataError, FileError
 from unrolled.lab.data.corpus import Characters
-from unrolled.lab.data.datasets.charlm import PythonSource, TinyShakespeare, WarAndPeace
+from unrolled.lab.data.datasets.character_texts import PythonSource, TinyShakespeare, WarAndPeace
 
 
 def text(stream):
