@@ -45,7 +45,7 @@ class Settings(BaseModel):
 def _one_line(error: ValidationError, known: Iterable[str]) -> UsageError:
     """Describe the first mistake in one line."""
     first = error.errors(include_url=False)[0]
-    place, came = first["loc"], first["input"]
+    place, found = first["loc"], first["input"]
     expected = _EXPECTED.get(first["type"], first["msg"].removeprefix("Input should be "))
     if len(place) > 1 and place[-1] in _KINDS:
         place, expected = place[:-1], "true, false, a number or text"
@@ -56,7 +56,7 @@ def _one_line(error: ValidationError, known: Iterable[str]) -> UsageError:
         case "missing":
             return UsageError(f"the setting {key!r} is missing")
         case "literal_error":
-            return UnknownNameError(key, str(came), re.findall(r"'([^']*)'", first["ctx"]["expected"]))
+            return UnknownNameError(key, str(found), re.findall(r"'([^']*)'", first["ctx"]["expected"]))
         case "value_error" if isinstance(first["ctx"]["error"], UsageError):  # raised by a validator of ours
             return first["ctx"]["error"]
-    return UsageError(f"{key} is {came!r}; expected {expected}")
+    return UsageError(f"{key} is {found!r}; expected {expected}")

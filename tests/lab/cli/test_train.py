@@ -45,7 +45,7 @@ def test_of_a_run_with_nothing_to_open_the_next_command_is_one_that_works(
     assert next_line == f"next:  unrolled evaluate {tmp_path / 'x'}"
     assert unrolled(*next_line.split()[2:]).status == 0
     unrolled("explain", tmp_path / "x", "a good film").assert_refused(
-        2, f"x was trained with {encoder}, which is no recurrent network; expected a run of rnn, gru, lstm or a"
+        2, f"x was trained with {encoder}, which is not a recurrent network; give a run of rnn, gru, lstm or a"
     )
 
 
@@ -78,7 +78,7 @@ MADE = ("--data", "negation")
 @pytest.mark.parametrize(
     ("words", "status", "expected"),
     [
-        ((), 2, "no --data; expected one of ag_news, "),
+        ((), 2, "--data is missing; give one of ag_news, "),
         (("--data", "negatoin"), 2, "unknown dataset 'negatoin'; did you mean 'negation'"),
         (("--data", "ptb"), 2, "ptb is a corpus for words; expected one for classification: ag_news"),
         ((*MADE, "--encoder", "gruu"), 2, "unknown encoder 'gruu'; did you mean 'gru'"),
@@ -143,8 +143,8 @@ def test_a_settings_file_stands_behind_the_flags(unrolled: Command, tmp_path: Pa
         ("hidden: many\n", "run.yaml:1: hidden is 'many'; expected a valid integer"),
         ("lr: 0.1\nencoder: gruu\n", "run.yaml:2: unknown encoder 'gruu'; did you mean 'gru'"),
         ("a: &x [1]\nb: *x\n", "run.yaml:2: expected plain values, found the alias"),
-        ("lr: 0.1\nout: 3\n", "run.yaml:2: out is 3; expected the run folder to write"),
-        ("out: [a]\n", "run.yaml:1: out is ['a']; expected the run folder to write"),
+        ("lr: 0.1\nout: 3\n", "run.yaml:2: out is 3; give the path of the run folder to write"),
+        ("out: [a]\n", "run.yaml:1: out is ['a']; give the path of the run folder to write"),
         ("seed: 2024-99-99\n", "run.yaml:1: expected a plain value, found '2024-99-99'"),
     ],
 )
@@ -170,7 +170,7 @@ def test_the_help_of_a_task_has_all_its_settings_and_measures(unrolled: Command,
 
 def test_the_help_names_every_dataset_of_its_kind_and_no_other(unrolled: Command) -> None:
     text = " ".join(unrolled("train", "classify", "--help").out.split())
-    named = text[text.index("Datasets of this kind:") : text.index("or files of yours")]
+    named = text[text.index("Datasets for this task:") : text.index("or your own files")]
     for name, source in DATASETS.members.items():
         assert (f" {name}," in named.replace(";", ",")) == issubclass(source.kind, Classification), name
 
@@ -178,7 +178,7 @@ def test_the_help_names_every_dataset_of_its_kind_and_no_other(unrolled: Command
 @pytest.mark.parametrize("name", TASKS.names())
 def test_the_help_names_every_format_of_its_kind_and_no_other(unrolled: Command, name: str) -> None:
     text = " ".join(unrolled("train", name, "--help").out.split())
-    listed = text[text.index("or files of yours") :]
+    listed = text[text.index("or your own files") :]
     for each in FORMATS.members.values():
         shown = f" {each.name} ({', '.join(each.suffixes) or 'any file'}): "
         assert (shown in listed) == (TASKS.get(name).kind in each.kinds), each.name

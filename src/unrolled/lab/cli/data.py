@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.errors import DataError, UnrolledError, UsageError
+from unrolled.lab.cli.options import DataFolder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,13 +18,9 @@ __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, describe, check and fetch datasets.")
 
-Folder = Annotated[
-    Path | None, typer.Option("--data-dir", help="Folder of the datasets; by default the variable UNROLLED_DATA.")
-]
-
 
 @app.command("list")
-def list_datasets(data_dir: Folder = None) -> None:
+def list_datasets(data_dir: DataFolder = None) -> None:
     """List all datasets: what they contain, their licences, and which are available."""
     from rich.console import Console
     from rich.markup import escape
@@ -68,7 +65,7 @@ def _available(name: str, data_dir: Path | None) -> str:
 @app.command("describe")
 def describe(
     name: Annotated[str, typer.Argument(help="A dataset's name.")],
-    data_dir: Folder = None,
+    data_dir: DataFolder = None,
 ) -> None:
     """Show the sizes of a dataset's splits, its licence, its citation and an example."""
     from rich.console import Console
@@ -114,7 +111,7 @@ def _print(console: Console, line: str) -> None:
 @app.command("check")
 def check_datasets(
     names: Annotated[list[str] | None, typer.Argument(help="Datasets; by default all that are available.")] = None,
-    data_dir: Folder = None,
+    data_dir: DataFolder = None,
 ) -> None:
     """Compare checksums and counts with the published ones; the exit code is 65 if something differs."""
     from rich.console import Console
@@ -144,7 +141,7 @@ def check_datasets(
 @app.command("fetch")
 def fetch_dataset(
     name: Annotated[str, typer.Argument(help="A dataset's name.")],
-    data_dir: Folder = None,
+    data_dir: DataFolder = None,
 ) -> None:
     """Download a dataset whose licence permits it, and check it. Nothing is downloaded without this command."""
     from rich.console import Console

@@ -9,6 +9,7 @@ import typer
 
 from unrolled.errors import UnknownNameError
 from unrolled.lab.cli.metrics_summary import format_metrics
+from unrolled.lab.cli.options import DataFolder
 
 __all__ = ["evaluate"]
 
@@ -25,9 +26,7 @@ def evaluate(
     format_name: Annotated[
         str | None, typer.Option("--format", help="Format of your files, if their suffix does not tell it.")
     ] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the datasets; by default the variable UNROLLED_DATA.")
-    ] = None,
+    data_dir: DataFolder = None,
 ) -> None:
     """Evaluate a trained model by all metrics of its task.
 

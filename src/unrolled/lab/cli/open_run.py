@@ -37,8 +37,8 @@ def open_run(run: Run, sentence: str, at: int | None = None) -> PreparedInput:
 
     if not has_recurrent_network(run.model):
         raise UsageError(
-            f"{run.folder} was trained with {run.task.architecture.encoder}, which is no recurrent network; "
-            "expected a run of rnn, gru, lstm or a recurrent cell"
+            f"{run.folder} was trained with {run.task.architecture.encoder}, which is not a recurrent network; "
+            "give a run of rnn, gru, lstm or a recurrent cell"
         )
     prepared = run.task.prepare(run.model, sentence, at)
     return PreparedInput(

@@ -16,7 +16,11 @@ from pydantic_core import PydanticUndefined
 
 from unrolled.errors import UsageError
 
-__all__ = ["MultiValueCommand", "options", "with_parameters"]
+__all__ = ["DataFolder", "MultiValueCommand", "options", "with_parameters"]
+
+DataFolder = Annotated[
+    Path | None, typer.Option("--data-dir", help="Folder of the datasets; by default the variable UNROLLED_DATA.")
+]
 
 
 class MultiValueCommand(typer.core.TyperCommand):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.errors import UnknownNameError, UsageError
+from unrolled.lab.cli.options import DataFolder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,9 +83,7 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the datasets; by default the variable UNROLLED_DATA.")
-    ] = None,
+    data_dir: DataFolder = None,
 ) -> None:
     """Reproduce tables and figures of the papers, and print our results beside the published ones.
 

@@ -9,15 +9,14 @@ from typing import Annotated
 import typer
 
 from unrolled.lab.cli.metrics_summary import print_run
+from unrolled.lab.cli.options import DataFolder
 
 __all__ = ["resume"]
 
 
 def resume(
     run: Annotated[Path, typer.Argument(help="The run folder of an interrupted training.")],
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the datasets; by default the variable UNROLLED_DATA.")
-    ] = None,
+    data_dir: DataFolder = None,
 ) -> None:
     """Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit."""
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""``unrolled train TASK``: one sub-command a task, its flags made of the task's own settings."""
+"""``unrolled train TASK``: one sub-command for each task; the fields of its settings are the flags."""
 
 from __future__ import annotations
 
@@ -90,24 +90,24 @@ def _command(task: type[Task[Any, Any]]) -> Any:
         *options(task.Architecture, "The model", {}),
         *options(TrainingSettings, "The training", task.training_defaults),
     ]
-    metrics = "\n\n".join(f"{measure.name}: {measure.description}." for measure in task.metrics)
+    metrics = "\n\n".join(f"{metric.name}: {metric.description}." for metric in task.metrics)
     formats = "\n\n".join(
         f"{each.name} ({', '.join(each.suffixes) or 'any file'}): {each.description}."
         for each in FORMATS.members.values()
         if task.kind in each.kinds
     )
     text = (
-        f"Learn {task.description}.\n\nThe epoch that does best on dev is kept, by the first of these metrics:\n\n"
-        f"{metrics}\n\nDatasets of this kind: {', '.join(dataset_names(task.kind)) or 'none'}; "
-        f"or files of yours:\n\n{formats}"
+        f"Train a model for {task.description}.\n\nThe first of these metrics, on dev, chooses the best epoch:\n\n"
+        f"{metrics}\n\nDatasets for this task: {', '.join(dataset_names(task.kind)) or 'none'}; "
+        f"or your own files:\n\n{formats}"
     )
     single = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
     single.command(task.name, cls=MultiValueCommand)(with_parameters(run, parameters, task.name, text))
     return typer.main.get_command(single)
 
 
-def _plan(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Choices:
-    """Put flags before the file, and the file before the task's own defaults; each is checked where it stands."""
+def _combine(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Choices:
+    """Combine flags, settings file and the task's defaults, in this order of precedence."""
     from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.settings import TrainingSettings
 
@@ -118,23 +118,23 @@ def _plan(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Choices:
         written = _checked(task, file, given)
     if "options" in given:
         given["options"] = dict(map(read_option, given["options"]))
-    return _choices(task, {**written, **given})
+    return _validate(task, {**written, **given})
 
 
 def _checked(task: type[Task[Any, Any]], file: SettingsFile, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check a file's values by themselves, so that a mistake in it is not blamed on the flags."""
+    """Check the values of a file by themselves, so that an error names a line of the file and not a flag."""
     values = dict(file.values)
     for key in ("data", "dev", "test"):
         if isinstance(values.get(key), str):
             values[key] = _BETWEEN.split(values[key].strip())
     try:
-        _choices(task, {"data": given.get("data"), **values})
+        _validate(task, {"data": given.get("data"), **values})
     except UnrolledError as error:
         raise file.locate(error) from None
     return values
 
 
-def _choices(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Choices:
+def _validate(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Choices:
     from unrolled.lab.data.load import dataset_names
     from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.settings import TrainingSettings
@@ -143,10 +143,10 @@ def _choices(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Choices:
         return {key: value for key, value in values.items() if key in settings.model_fields}
 
     if not values.get("data"):
-        raise UsageError(f"no --data; expected one of {', '.join(dataset_names(task.kind))}, or a file of yours")
+        raise UsageError(f"--data is missing; give one of {', '.join(dataset_names(task.kind))}, or your own file")
     out = values.get("out")
     if not isinstance(out, str | Path | None):
-        raise UsageError(f"out is {out!r}; expected the run folder to write")
+        raise UsageError(f"out is {out!r}; give the path of the run folder to write")
     return _Choices(
         architecture=task.Architecture(**of(task.Architecture)),
         training=TrainingSettings(**{**task.training_defaults, **of(TrainingSettings)}),
@@ -164,16 +164,16 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
     from unrolled.lab.training.run_folder import check_destination
 
     force, data_dir = bool(given.pop("force", False)), given.pop("data_dir", None)
-    plan = _plan(task, given)
-    settings = plan.training
+    choices = _combine(task, given)
+    settings = choices.training
     if settings.vectors is not None:
         settings = settings.model_copy(update={"vectors": find_vectors(settings.vectors, data_dir)})
-    folder = plan.out or Path("runs") / f"{plan.data.title}-{plan.architecture.encoder}"
+    folder = choices.out or Path("runs") / f"{choices.data.title}-{choices.architecture.encoder}"
     check_destination(folder, force)
-    corpus = plan.data.load_corpus(task.kind, data_dir, settings.seed)
-    learned = task.from_corpus(corpus, plan.architecture)
+    corpus = choices.data.load_corpus(task.kind, data_dir, settings.seed)
+    learned = task.from_corpus(corpus, choices.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
-        run = train(learned, corpus, settings, folder, data=plan.data, force=force, callback=progress)
+        run = train(learned, corpus, settings, folder, data=choices.data, force=force, callback=progress)
     if first:
         print_run(run)

@@ -79,8 +79,8 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         return {"kinds": self.kinds, "depth": self.depth}
 
     @classmethod
-    def from_record(cls, fields: Mapping[str, Any], architecture: BracketSettings) -> Self:
-        return cls(architecture, read_count(fields, "kinds"), read_count(fields, "depth"))
+    def from_record(cls, record: Mapping[str, Any], architecture: BracketSettings) -> Self:
+        return cls(architecture, read_count(record, "kinds"), read_count(record, "depth"))
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -84,9 +84,9 @@ class Rank(Task[Selection, QuestionBatch]):
         return {"vocabulary": self.vocabulary.to_record(), "overlap": self.overlap.to_record()}
 
     @classmethod
-    def from_record(cls, fields: Mapping[str, Any], architecture: RankSettings) -> Self:
-        words = Vocabulary.from_record(fields.get("vocabulary"))
-        return cls(architecture, words, WordOverlap.from_record(fields.get("overlap")))
+    def from_record(cls, record: Mapping[str, Any], architecture: RankSettings) -> Self:
+        words = Vocabulary.from_record(record.get("vocabulary"))
+        return cls(architecture, words, WordOverlap.from_record(record.get("overlap")))
 
     def build(self) -> Ranker:
         chosen = self.architecture

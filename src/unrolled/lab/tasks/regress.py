@@ -59,8 +59,8 @@ class Regress(TextTask[Regression]):
         return {"vocabulary": self.vocabulary.to_record(), "mean": self.mean}
 
     @classmethod
-    def from_record(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
-        return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), read_number(fields, "mean"))
+    def from_record(cls, record: Mapping[str, Any], architecture: PooledSettings) -> Self:
+        return cls(architecture, Vocabulary.from_record(record.get("vocabulary")), read_number(record, "mean"))
 
     def build(self) -> Classifier:
         model = make_classifier(self.architecture, len(self.vocabulary), outputs=1)

@@ -85,9 +85,9 @@ class Tag(Task[Tagging, TaggedBatch]):
         return {"vocabulary": self.vocabulary.to_record(), "tags": list(self.tags), "spans": self.spans}
 
     @classmethod
-    def from_record(cls, fields: Mapping[str, Any], architecture: TagSettings) -> Self:
-        words = Vocabulary.from_record(fields.get("vocabulary"))
-        return cls(architecture, words, read_names(fields, "tags"), read_boolean(fields, "spans"))
+    def from_record(cls, record: Mapping[str, Any], architecture: TagSettings) -> Self:
+        words = Vocabulary.from_record(record.get("vocabulary"))
+        return cls(architecture, words, read_names(record, "tags"), read_boolean(record, "spans"))
 
     def build(self) -> Tagger:
         chosen = self.architecture

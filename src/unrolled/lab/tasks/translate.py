@@ -117,8 +117,8 @@ class Translate(Task[Translation, TranslationBatch]):
         return {"source": self.source.to_record(), "target": self.target.to_record()}
 
     @classmethod
-    def from_record(cls, fields: Mapping[str, Any], architecture: TranslateSettings) -> Self:
-        source, target = (Vocabulary.from_record(fields.get(key)) for key in ("source", "target"))
+    def from_record(cls, record: Mapping[str, Any], architecture: TranslateSettings) -> Self:
+        source, target = (Vocabulary.from_record(record.get(key)) for key in ("source", "target"))
         return cls(architecture, source, target)
 
     def build(self) -> SequenceToSequence:

@@ -1,1 +1,1 @@
-"""Training any task, and the folders that keep what came of it."""
+"""Training for any task, and the run folders that hold its results."""

@@ -95,8 +95,8 @@ class LanguageTask(Task[Language, WindowBatch]):
         return {"vocabulary": self.vocabulary.to_record()}
 
     @classmethod
-    def from_record(cls, fields: Mapping[str, Any], architecture: LanguageModelSettings) -> Self:
-        return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")))
+    def from_record(cls, record: Mapping[str, Any], architecture: LanguageModelSettings) -> Self:
+        return cls(architecture, Vocabulary.from_record(record.get("vocabulary")))
 
     def build(self) -> LanguageModel:
         return make_language_model(self.architecture, len(self.vocabulary))

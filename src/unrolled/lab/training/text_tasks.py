@@ -85,8 +85,8 @@ class TextClassification(TextTask[D]):
         return {"vocabulary": self.vocabulary.to_record(), "labels": list(self.labels)}
 
     @classmethod
-    def from_record(cls, fields: Mapping[str, Any], architecture: PooledSettings) -> Self:
-        return cls(architecture, Vocabulary.from_record(fields.get("vocabulary")), read_names(fields, "labels"))
+    def from_record(cls, record: Mapping[str, Any], architecture: PooledSettings) -> Self:
+        return cls(architecture, Vocabulary.from_record(record.get("vocabulary")), read_names(record, "labels"))
 
     def build(self) -> Classifier:
         return make_classifier(self.architecture, len(self.vocabulary), len(self.labels))
