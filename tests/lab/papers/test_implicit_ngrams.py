@@ -90,8 +90,8 @@ def test_table_3_shows_published_figures_and_failed_trainings():
 def test_reviews_that_are_too_long_are_left_out_and_the_sizes_kept(tmp_path):
     (first, *_) = table3.Sentiment().trials("smoke")
     whole, short = (
-        table3._read("made-up negation", None, None, tmp_path),
-        table3.without_long(table3._read("made-up negation", None, None, tmp_path), 6),
+        table3.read_corpus("made-up negation", None, None, tmp_path),
+        table3.without_long(table3.read_corpus("made-up negation", None, None, tmp_path), 6),
     )
     assert {len(example.tokens) for example in whole.train} > {len(example.tokens) for example in short.train}
     assert max(len(example.tokens) for split in (short.train, short.dev, short.test) for example in split) <= 6

@@ -8,7 +8,13 @@ import pytest
 
 from unrolled.lab.data.corpus import Example, RatedText
 from unrolled.lab.papers.analyses import polar_adjectives as module
-from unrolled.lab.papers.analyses.polar_adjectives import PAPER_ADJECTIVES, PAPER_COUNTS, polar_adjectives, rating_signs
+from unrolled.lab.papers.analyses.polar_adjectives import (
+    PAPER_ADJECTIVES,
+    PAPER_COUNTS,
+    adjective_polarities,
+    polar_adjectives,
+    rating_signs,
+)
 
 pytest.importorskip("textblob", reason="adjectives need the extra [figures]")
 
@@ -51,7 +57,7 @@ def test_the_lexicon_is_read_as_textblob_reads_it():
 
         sentiment.load()
     theirs = {word: tags["JJ"][0] for word, tags in sentiment.items() if "JJ" in tags}
-    ours = module._lexicon()
+    ours = adjective_polarities()
     assert ours.keys() == theirs.keys()
     assert len(ours) > 1000
     assert all(ours[word] == pytest.approx(theirs[word], abs=1e-12) for word in ours)
@@ -61,7 +67,7 @@ def test_the_printed_adjectives_are_those_of_table_9_and_of_the_lexicon():
     assert (len(PAPER_ADJECTIVES.positive), len(PAPER_ADJECTIVES.negative)) == (37, 31)
     assert PAPER_COUNTS == {"positive": 73, "negative": 47}
     assert len(set(PAPER_ADJECTIVES.all)) == 68
-    lexicon = module._lexicon()
+    lexicon = adjective_polarities()
     assert all(lexicon[word] > 0 for word in PAPER_ADJECTIVES.positive)
     assert all(lexicon[word] < 0 for word in PAPER_ADJECTIVES.negative)
 
@@ -72,7 +78,7 @@ def test_ratings_are_told_by_their_sign():
 
 
 def test_without_textblob_the_error_names_the_extra(monkeypatch):
-    module._lexicon.cache_clear()
+    adjective_polarities.cache_clear()
     monkeypatch.setattr(module, "find_spec", lambda _: None)
     with pytest.raises(ValueError, match=r"unrolled\[figures\]"):
         polar_adjectives([])

@@ -52,16 +52,16 @@ def contextual_decomposition(lstm: nn.LSTM, inputs: Tensor, starts: Tensor, stop
     phrase_c = rest_c = inputs.new_zeros(batch, d)
     hidden = inputs.new_zeros(2, batch, d)
     states = []
-    for x, mine in zip(by_input, inside, strict=True):
-        pre = linear(hidden, weights["weight_hh_l0"]) + torch.stack((mine * x, (1 - mine) * x))
+    for x, is_inside in zip(by_input, inside, strict=True):
+        pre = linear(hidden, weights["weight_hh_l0"]) + torch.stack((is_inside * x, (1 - is_inside) * x))
         gates, candidate, output = pre.split((2 * d, d, d), dim=-1)
         (i_phrase, f_phrase), (i_rest, f_rest), (i_bias, f_bias) = (
             share.chunk(2, dim=-1) for share in _shares(gates, of_gates, torch.sigmoid)
         )
         g_phrase, g_rest, g_bias = _shares(candidate, of_candidate, torch.tanh)
-        met = i_bias * g_bias
-        phrase = i_phrase * (g_phrase + g_bias) + i_bias * g_phrase + mine * met
-        rest = i_rest * (g_phrase + g_rest + g_bias) + (i_phrase + i_bias) * g_rest + (1 - mine) * met
+        of_biases = i_bias * g_bias
+        phrase = i_phrase * (g_phrase + g_bias) + i_bias * g_phrase + is_inside * of_biases
+        rest = i_rest * (g_phrase + g_rest + g_bias) + (i_phrase + i_bias) * g_rest + (1 - is_inside) * of_biases
         rest_c = rest + (f_phrase + f_rest + f_bias) * rest_c + f_rest * phrase_c
         phrase_c = phrase + (f_phrase + f_bias) * phrase_c
         o = torch.sigmoid(output.sum(dim=0) + of_output)

@@ -23,7 +23,15 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Classification, Example, RatedText
 from unrolled.lab.papers.framework.corpus_cache import load_once
 
-__all__ = ["PAPER_ADJECTIVES", "PAPER_COUNTS", "PolarAdjectives", "polar_adjectives", "rating_signs", "sst2_adjectives"]
+__all__ = [
+    "PAPER_ADJECTIVES",
+    "PAPER_COUNTS",
+    "PolarAdjectives",
+    "adjective_polarities",
+    "polar_adjectives",
+    "rating_signs",
+    "sst2_adjectives",
+]
 
 _RATIO = 3.0
 _LEXICON = ("en", "en-sentiment.xml")
@@ -70,7 +78,7 @@ def polar_adjectives(examples: Iterable[Example], ratio: float = _RATIO) -> Pola
     seen: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     for example in examples:
         seen[example.label].update(token.lower() for token in example.tokens)
-    polarity = _lexicon()
+    polarity = adjective_polarities()
     found: dict[bool, list[str]] = {True: [], False: []}
     for word, _ in sorted((seen[0] + seen[1]).items(), key=lambda item: (-item[1], item[0])):
         negative, positive = seen[0][word], seen[1][word]
@@ -94,7 +102,7 @@ def sst2_adjectives(folder: Path | None) -> PolarAdjectives:
 
 
 @lru_cache(maxsize=1)
-def _lexicon() -> Mapping[str, float]:
+def adjective_polarities() -> Mapping[str, float]:
     """Give the polarity of every adjective in textblob's lexicon, averaged over its senses.
 
     Reads the file instead of importing textblob, which would load nltk as well.

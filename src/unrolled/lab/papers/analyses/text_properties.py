@@ -108,15 +108,15 @@ def python_properties(source: str) -> dict[str, Tensor]:
 
 def _token_changes(tokens: Sequence[tuple[int, str, int, int]]) -> Iterator[Change]:
     """Yield the changes by tokens, each given as kind, text, beginning and end."""
-    opened: list[int] = []  # open strings of several tokens, possibly nested in fields
+    quotes: list[int] = []  # open strings of several tokens, possibly nested in fields
     for kind, text, begin, end in tokens:
         if kind in _OPENS:
-            opened.append(_quote(text, begin))
+            quotes.append(_quote(text, begin))
         elif kind in _CLOSES:
-            quote = opened.pop()
-            if not opened:
+            quote = quotes.pop()
+            if not quotes:
                 yield from _inside("a string", quote, end - 1)
-        elif opened:
+        elif quotes:
             continue
         elif kind == token.STRING:
             yield from _inside("a string", _quote(text, begin), end - 1)

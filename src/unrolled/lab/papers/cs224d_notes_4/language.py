@@ -70,20 +70,20 @@ class LanguageModels(Experiment):
         training = {**network["training"], "seed": 0}
 
         def counts(order: int, smoothing: str) -> Trial:
-            told = f"{order}-grams, {'as counted' if smoothing == 'none' else 'Kneser-Ney'}"
-            return Trial(told, {"kind": "counts", "order": order, "smoothing": smoothing, **sizes})
+            label = f"{order}-grams, {'as counted' if smoothing == 'none' else 'Kneser-Ney'}"
+            return Trial(label, {"kind": "counts", "order": order, "smoothing": smoothing, **sizes})
 
         def window(order: int) -> Trial:
             seen = order - 1
             options = {"window": seen, "direct": True}
             hidden = network["hidden"] + seen * network["embedding"]  # its hidden layer and the direct connections
             model = {"encoder": "window", "embedding": network["embedding"], "hidden": hidden, "options": options}
-            told = f"window of {seen} words"
-            return Trial(told, {"kind": "window", "order": order, "model": model, "training": training, **sizes})
+            label = f"window of {seen} words"
+            return Trial(label, {"kind": "window", "order": order, "model": model, "training": training, **sizes})
 
         recurrent = [
             Trial(
-                told,
+                label,
                 {
                     "kind": "recurrent",
                     "model": {"encoder": name, "embedding": network["embedding"], "hidden": network["hidden"]},
@@ -91,7 +91,7 @@ class LanguageModels(Experiment):
                     **sizes,
                 },
             )
-            for told, name in _RECURRENT.items()
+            for label, name in _RECURRENT.items()
         ]
         first, *others = (3, *(order for order in _ORDERS if order != 3))
         return [

@@ -28,7 +28,7 @@ from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import learn_and_measure
 
-__all__ = ["CORPORA", "PUBLISHED", "Sentiment", "without_long"]
+__all__ = ["CORPORA", "PUBLISHED", "Sentiment", "read_corpus", "without_long"]
 
 CORPORA = ("SST-2", "AG News", "IMDB")
 _FAILED = (None, None)  # "failed to converge"
@@ -116,7 +116,7 @@ class Sentiment(Experiment):
     def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
-        corpus = _read(chosen["corpus"], chosen.get("reviews"), chosen.get("longest"), bench.data)
+        corpus = read_corpus(chosen["corpus"], chosen.get("reviews"), chosen.get("longest"), bench.data)
         size = chosen["side"] ** 2 if chosen["model"] == "MM" else chosen["hidden"]
         model = {
             "encoder": _ENCODERS[chosen["model"]],
@@ -140,7 +140,7 @@ class Sentiment(Experiment):
 
 
 @lru_cache(maxsize=1)
-def _read(name: str, reviews: int | None, longest: int | None, folder: Path | None) -> Classification:
+def read_corpus(name: str, reviews: int | None, longest: int | None, folder: Path | None) -> Classification:
     """Read a corpus; the last one stays in memory."""
     if name in _MADE_UP:
         return _MADE_UP[name]((32, 16, 16), 0)
