@@ -18,6 +18,7 @@ from unrolled.report.formatting import clip, magnitude, minus, visible
 __all__ = [
     "CELLS",
     "LedgerBar",
+    "ledger_parts",
     "longest_shown",
     "panel_data",
     "panel_labels",
