@@ -76,13 +76,13 @@ def test_trials_are_listed_at_every_scale_without_running_and_no_two_are_alike(n
     assert [trial.settings for trial in again] == [trial.settings for trial in trials]
 
 
-def check_report(experiment, report):
+def check_report(experiment, results, report):
     assert report.tables
     for table in report.tables:
         assert table.rows
         assert all(cell for row in table.cells() for cell in row)
-    assert all(isinstance(holds, bool) for holds in report.claims.values())
-    assert all(isinstance(each.agrees, bool) for each in compare(experiment, report))
+    assert all(isinstance(holds, bool) for holds in experiment.claims(results).values())
+    assert all(isinstance(each.agrees, bool) for each in compare(experiment, results, report))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -92,18 +92,19 @@ def test_the_committed_results_are_reported_and_drawn_and_so_are_a_part_of_them(
     for scale in ("cpu", "day", "paper"):
         if results := collect(experiment, scale, store):
             report = experiment.report(results, scale)
-            check_report(experiment, report)
+            check_report(experiment, results, report)
             for draw in report.figures.values():
                 assert draw().axes
             for some in (results[:1], results[-1:]):
                 assert any(table.rows for table in experiment.report(some, scale).tables)
+                experiment.claims(some)
 
 
 @pytest.mark.parametrize("name", SMOKE)
 def test_a_smoke_run_has_tables_with_rows_and_is_found_again(name, smoked):
     experiment, results, store = smoked(name)
     assert len(results) == len(experiment.trials("smoke"))
-    check_report(experiment, experiment.report(results, "smoke"))
+    check_report(experiment, results, experiment.report(results, "smoke"))
     found = collect(experiment, "smoke", store)
     assert [each.values for each in found] == [json.loads(json.dumps(each.values)) for each in results]
 

@@ -143,7 +143,7 @@ def missed(seconds=60.0, **changes):
         Result(trial, {**values, "seconds": seconds, "parameters": 5.0}, 1.0, "2026-01-01", "a test", "a machine", {})
         for trial in TaskFigures().trials("cpu")
     ]
-    return [claim for claim, holds in TaskFigures().report(results, "cpu").claims.items() if not holds]
+    return [claim for claim, holds in TaskFigures().claims(results).items() if not holds]
 
 
 def test_every_task_has_a_row():
@@ -182,4 +182,5 @@ def test_what_an_account_leaves_over_is_held_against_what_it_may():
         result = Result(trial, {**values, "remainder": left}, 1.0, "2026-01-01", "a test", "a machine", {})
         report = TaskFigures().report([result], "cpu")
         assert report.tables[0].cells()[0][-1] == f"{left:.1e}"
-        assert [kept for claim, kept in report.claims.items() if "remainder of the logit" in claim] == [holds]
+        claims = TaskFigures().claims([result])
+        assert [kept for claim, kept in claims.items() if "remainder of the logit" in claim] == [holds]

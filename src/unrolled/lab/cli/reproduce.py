@@ -13,9 +13,11 @@ from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.options import DataFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
-    from unrolled.lab.papers.framework.experiment import Experiment, Report, Scale, Trial
+    from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial
     from unrolled.lab.papers.framework.result_store import ResultStore
 
 __all__ = ["reproduce"]
@@ -157,12 +159,12 @@ def _run(
     lines.console.print(f"{experiment.name}: {experiment.title}", style="bold", highlight=False)
     found = run_experiment(experiment, scale, store, command=command, data=data, progress=lines)
     report = experiment.report(found, scale)
-    _print(experiment, report)
+    _print(experiment, found, report)
     if findings := current_findings(store.folder, experiment, scale, found):
         typer.echo(findings)
 
 
-def _print(experiment: Experiment, report: Report) -> None:
+def _print(experiment: Experiment, results: Sequence[Result], report: Report) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -175,7 +177,7 @@ def _print(experiment: Experiment, report: Report) -> None:
             table.add_row(*row)
         console.print(each.title, style="bold", markup=False, highlight=False, soft_wrap=True)
         console.print(table, markup=False, highlight=False)
-    if comparisons := compare(experiment, report):
+    if comparisons := compare(experiment, results, report):
         agreeing = sum(each.agrees for each in comparisons)
         typer.echo(f"verdict: {verdict(comparisons)}; {agreeing} of {len(comparisons)} comparisons agree")
 

@@ -126,35 +126,39 @@ def test_a_number_agrees_within_the_tolerance_of_its_unit(number, agrees):
 
 
 def test_the_verdict_is_that_of_the_first_tables_published_numbers_unless_there_are_claims(arithmetic):
+    class Claiming(arithmetic.Squares):
+        def claims(self, results):
+            return {"squares grow": len(results) < 3}
+
     good, bad, ours = Number([1.0], 1.0), Number([2.0], 1.0), Number([1.0])
     first = Table("t", ("model", "text", "score", "other"), [("A", "x", good, ours), ("B", "y", bad, "said")])
-    second = Table("t", ("model", "score"), [("A", bad)])
-    report = Report([first, second])
-    assert compare(arithmetic.Squares(), report) == [
-        Comparison("A, x, score: 1.00 (1.00)", True),
-        Comparison("B, y, score: 2.00 (1.00)", False),
-    ]
-    assert verdict(compare(arithmetic.Squares(), report)) == "partly"
-    claimed = Report([first], claims={"scores grow": True})
-    assert compare(arithmetic.Squares(), claimed) == [Comparison("scores grow", True)]
-    assert verdict(compare(arithmetic.Squares(), claimed)) == "reproduced"
+    report = Report([first, Table("t", ("model", "score"), [("A", bad)])])
+    by_numbers = compare(arithmetic.Squares(), [], report)
+    assert by_numbers == [Comparison("A, x, score: 1.00 (1.00)", True), Comparison("B, y, score: 2.00 (1.00)", False)]
+    assert verdict(by_numbers) == "partly"
+    assert compare(Claiming(), [], report) == [Comparison("squares grow", True)]
+    assert verdict(compare(Claiming(), [], report)) == "reproduced"
     earlier = arithmetic.Squares()
     earlier.published = False
-    assert compare(earlier, report) == []
+    assert verdict(compare(earlier, [], report)) == "nothing to compare"
     one, other = Comparison("a", True), Comparison("b", False)
     assert verdict([one, other, other]) == "not reproduced"
-    assert verdict([]) == "nothing to compare"
 
 
 def test_the_summary_shows_the_first_comparison_or_the_number_that_an_item_names(arithmetic):
     numbers = [Number([1.0]), Number([2.0], 1.0), Number([3.0], 3.0)]
     report = Report([Table("t", ("model", "a", "b", "c"), [("A", *numbers)])])
     experiment = arithmetic.Squares()
-    assert headline(experiment, report) == ("A, b", numbers[1])
+    assert headline(experiment, [], report) == ("A, b", numbers[1])
+    experiment.compared_columns = ("c",)
+    assert headline(experiment, [], report) == ("A, c", numbers[2])
+    assert compare(experiment, [], report) == [Comparison("A, c: 3.00 (3.00)", True)]
+    experiment.headline = ("A", "a")
+    assert headline(experiment, [], report) == ("A, a", numbers[0])
     experiment.headline = ("A", "c")
-    assert headline(experiment, report) == ("A, c", numbers[2])
+    assert headline(experiment, [], report) == ("A, c", numbers[2])
     experiment.headline = ("nothing", "c")
-    assert headline(experiment, report) is None
+    assert headline(experiment, [], report) is None
 
 
 def test_results_are_picked_by_the_settings_of_their_trials(store, arithmetic):

@@ -113,6 +113,17 @@ class ClippingSurface(Experiment):
         }
         return Report([table], figures)
 
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The notes: clipping keeps a descent from being thrown far away by the wall."""
+        found = {result.trial.settings["clip"] is not None: result for result in results}
+        if len(found) < 2:
+            return {}
+        clipped, free = found[True], found[False]
+        return {
+            "clipped descents find the minimum more often": clipped["found"] > free["found"],
+            "clipped descents end outside the figure less often": clipped["outside"] < free["outside"],
+        }
+
 
 @dataclass(frozen=True)
 class _Descents:

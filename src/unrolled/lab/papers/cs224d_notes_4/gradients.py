@@ -156,6 +156,30 @@ class Gradients(Experiment):
         }
         return Report([norms, recall], figures)
 
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The notes: the bound (β_W β_h)^k; clipping against explosion, U = I and the rectifier against vanishing."""
+        measured = [found for result in results for found in (result["before"], result["after"]) if found is not None]
+        bounds = [found["kept"] for found in measured if found["kept"] is not None]
+        clipped = [result for result in results if result.trial.settings["clip"] is not None]
+        claims = {}
+        if bounds:
+            claims["the norm of the Jacobian stays below (β_W β_h)^k in all plain cells, at every distance"] = all(
+                bounds
+            )
+        if clipped:
+            claims["no training with clipping diverges"] = all(each["diverged"] is None for each in clipped)
+        for cell in ("tanh", "relu"):
+            norms = {
+                name: median(each["before"]["jacobian"][-1] for each in chosen)
+                for name in (cell, f"{cell}, identity")
+                if (chosen := where(results, cell=name))
+            }
+            if len(norms) == 2:
+                claims[f"{cell}: U = I keeps the norm larger before training"] = (
+                    norms[f"{cell}, identity"] > norms[cell]
+                )
+        return claims
+
 
 def _loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     words, answers = batch

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from statistics import fmean
 from typing import Any
 
 from unrolled.lab.data.corpus import Translation
@@ -119,6 +120,16 @@ class FiveExtensions(Experiment):
                 columns = ("", "thousand parameters", "dev BLEU", "test BLEU", "dev perplexity", "test perplexity")
                 tables.append(Table(f"{_SIZES[scale]['data']}, {cell}", columns, rows))
         return Report(tables)
+
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The notes: each extension improves the translation."""
+        claims = {}
+        for cell, variant in product(_CELLS, _VARIANTS):
+            longer, base = _of(results, cell, variant.told), _of(results, cell, variant.against)
+            if longer and base:
+                with_it, without = (fmean(each["dev_perplexity"] for each in those) for those in (longer, base))
+                claims[f"{cell}, {variant.told}: lower dev perplexity than {variant.against}"] = with_it < without
+        return claims
 
 
 def _row(variant: str) -> int:

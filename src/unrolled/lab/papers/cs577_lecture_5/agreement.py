@@ -123,6 +123,23 @@ class Agreement(Experiment):
             {"cs577-lecture-5-agreement": partial(_draw, results, scale)},
         )
 
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The lecture: plain recurrent networks find long dependencies harder to learn than gated ones do."""
+        right = {
+            model: fmean(
+                _mean(each["right"], (each.trial.settings["longest"] // 2 + 1, each.trial.settings["longest"]))
+                for each in chosen
+            )
+            for model in _CELLS
+            if (chosen := where(results, model=model))
+        }
+        return {
+            f"in the longer half of the trained distances, the RNN is right less often than the {model}": right["RNN"]
+            < right[model]
+            for model in ("GRU", "LSTM")
+            if {"RNN", model} <= right.keys()
+        }
+
 
 Prefers = Callable[[Sequence[AgreementSentence]], list[float]]
 """Gives 1 for a sentence whose correct verb form is preferred, 0 for the wrong form, 1/2 for a tie."""

@@ -20,6 +20,7 @@ import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -66,6 +67,7 @@ _SIZES: dict[Scale, dict[str, Any]] = {
 """Units are measured in ``columns`` parts of ``width`` characters, each after an unmeasured ``lead``."""
 _BINARY = "inside"
 _CLEAR = 0.5  # the least correlation of a unit that detects a property
+_BEYOND = 0.1  # the least by which training must raise a unit's correlation
 
 PROSE_FRAGMENT = """\
 "You cannot mean to leave tonight," said the old count, and he rose
@@ -209,6 +211,20 @@ class InterpretableUnits(Experiment):
             if (result := next(iter(where(results, text=text, encoder="lstm", trained=True)), None))
         }
         return Report([Table(title, columns, rows)], figures)
+
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The lecture: some cells of an LSTM follow a property of the text, and most follow none."""
+        claims = {}
+        for text, about in _TEXTS.items():
+            after, before = (where(results, text=text, encoder="lstm", trained=state) for state in (True, False))
+            for name in about.names if after and before else ():
+                learned, control = (
+                    fmean(each["found"][name]["correlation"] for each in those) for those in (after, before)
+                )
+                claims[f"{about.title}: a unit detects: {name}"] = learned >= _CLEAR and learned >= control + _BEYOND
+        if trained := where(results, encoder="lstm", trained=True):
+            claims["most cells follow none of the properties"] = max(each["clear"] for each in trained) < 0.5
+        return claims
 
 
 class _Measured(NamedTuple):

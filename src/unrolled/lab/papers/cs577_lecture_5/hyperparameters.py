@@ -151,6 +151,16 @@ class Hyperparameters(Experiment):
             {"cs577-lecture-5-hyperparameters": partial(_draw, results, scale)},
         )
 
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The lecture: no model is the best throughout."""
+        best = set()
+        for task in _TASKS:
+            chosen = {model: _best(results, task, model) for model in _MODELS}
+            if not all(chosen.values()):
+                return {}
+            best.add(max(chosen, key=lambda model: fmean(each["test"] for each in chosen[model])))
+        return {"no model is the best of both tasks": len(best) > 1}
+
 
 def _middle(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return {changed: these[len(these) // 2] for changed, these in values.items()}

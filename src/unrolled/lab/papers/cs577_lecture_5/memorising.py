@@ -105,6 +105,15 @@ class MemorisingRecall(Experiment):
             {"cs577-lecture-5-memorising": partial(_draw, results, longest)},
         )
 
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The lecture: the network recalls its input exactly."""
+        intact = where(results, factor=1.0)
+        return (
+            {"every network recalls every number to the last bit": min(each["exact"] for each in intact) == 1}
+            if intact
+            else {}
+        )
+
 
 def _codes(words: int) -> Tensor:
     """Give every word its index in binary as a code of ±1, shape (words, bits)."""

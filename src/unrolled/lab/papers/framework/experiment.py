@@ -97,11 +97,9 @@ class Report:
     """What the results of an experiment show."""
 
     tables: Sequence[Table]
-    """The published numbers of the first one decide the verdict, unless there are ``claims``."""
+    """The published numbers of the first one decide the verdict, unless the experiment makes claims."""
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
     """How to draw each figure, by its file name without a suffix."""
-    claims: Mapping[str, bool] = field(default_factory=dict)
-    """Statements of the source, and whether the results agree with each; if there are any, they decide the verdict."""
 
 
 class Experiment(ABC):
@@ -118,6 +116,8 @@ class Experiment(ABC):
     """The scales at which it has trials."""
     headline: ClassVar[tuple[str, str] | None] = None
     """Row and column, in the first table, of the number that the summary shows; by default the first comparison."""
+    compared_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns of the first table whose published numbers decide the verdict; all columns if empty."""
     published: ClassVar[bool] = True
     """Whether the numbers in brackets are published; False where they are an earlier measurement of our own."""
 
@@ -145,8 +145,12 @@ class Experiment(ABC):
             scale: at which they ran.
 
         Returns:
-            Tables, figures and claims.
+            Tables and figures.
         """
+
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """List statements of the source, and whether the results agree; if there are any, they decide the verdict."""
+        return {}
 
     @cached_property
     def paper(self) -> str:

@@ -110,7 +110,7 @@ def _runs(experiments: Iterable[Experiment], store: ResultStore) -> list[_Run]:
         for scale in _REPORTED:
             if results := collect(experiment, scale, store):
                 report = experiment.report(results, scale)
-                runs.append(_Run(experiment, scale, results, report, compare(experiment, report)))
+                runs.append(_Run(experiment, scale, results, report, compare(experiment, results, report)))
     return runs
 
 
@@ -126,7 +126,7 @@ def _summary(experiments: Sequence[Experiment], runs: Sequence[_Run]) -> Iterato
 
 
 def _summary_row(run: _Run) -> list[str]:
-    name, found = run.experiment.name, headline(run.experiment, run.report)
+    name, found = run.experiment.name, headline(run.experiment, run.results, run.report)
     what, theirs, ours = (MISSING,) * 3 if found is None else (found[0], found[1].shown_theirs, found[1].shown_ours)
     link = f"[{name}]({_file(run.experiment)}): {run.experiment.title}"
     agree = run.agree if run.comparisons else MISSING
@@ -155,10 +155,8 @@ def _item(runs: Sequence[_Run], store: ResultStore, links: Sequence[Mapping[str,
             f" ({run.agree} comparisons agree; [rules](README.md#how-a-verdict-is-found))" if run.comparisons else ""
         )
         yield f"Verdict: **{verdict(run.comparisons)}**{judged}."
-        if run.report.claims:
-            yield "\n".join(
-                f"- {'agrees' if holds else 'differs'}: {each}" for each, holds in run.report.claims.items()
-            )
+        if experiment.claims(run.results):
+            yield "\n".join(f"- {'agrees' if each.agrees else 'differs'}: {each.what}" for each in run.comparisons)
         if findings := current_findings(store.folder, experiment, run.scale, run.results):
             yield findings
         yield from (table.markdown() for table in run.report.tables)

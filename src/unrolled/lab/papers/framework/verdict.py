@@ -1,21 +1,21 @@
 """The verdict on an item: do the results agree with what was published?
 
-An item is compared by the claims that its report lists or, without claims, by the published numbers of its first table.
+An item is compared by its claims or, without claims, by the published numbers of its first table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from unrolled.lab.papers.framework.experiment import Experiment, Report
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result
 from unrolled.lab.papers.framework.table import POINTS, SHARE, Number
 
 __all__ = ["RULES", "Comparison", "compare", "headline", "verdict"]
 
 RULES = f"""\
 1. An item that lists claims of its source is compared by these claims. Any other item is compared by the published
-   numbers of its first table.
+   numbers of its first table, or of the columns of it that the item names.
 2. A number agrees if it is within {POINTS:g} percentage points of the published one (numbers in percent) or within
    {100 * SHARE:g} % of it (all other numbers). Means over seeds are compared. A training that diverged does not agree.
 3. *reproduced*: everything that was compared agrees; *partly*: at least half of it; *not reproduced*: less than half.
@@ -36,16 +36,12 @@ class Comparison:
     agrees: bool
 
 
-def compare(experiment: Experiment, report: Report) -> list[Comparison]:
-    """Compare the claims of a report or, without claims, the published numbers of its first table."""
-    if report.claims or not experiment.published:
-        return [Comparison(claim, holds) for claim, holds in report.claims.items()]
-    return [
-        Comparison(f"{row}, {column}: {number}", number.agrees)
-        for table in report.tables[:1]
-        for row, column, number in table.numbers()
-        if number.agrees is not None
-    ]
+def compare(experiment: Experiment, results: Sequence[Result], report: Report) -> list[Comparison]:
+    """Compare the claims of an experiment or, without claims, the published numbers of its first table."""
+    claims = experiment.claims(results)
+    if claims or not experiment.published:
+        return [Comparison(claim, holds) for claim, holds in claims.items()]
+    return [Comparison(f"{name}: {number}", bool(number.agrees)) for name, number in _compared(experiment, report)]
 
 
 def verdict(comparisons: Sequence[Comparison]) -> str:
@@ -58,9 +54,18 @@ def verdict(comparisons: Sequence[Comparison]) -> str:
     return "partly" if 2 * agreeing >= len(comparisons) else "not reproduced"
 
 
-def headline(experiment: Experiment, report: Report) -> tuple[str, Number] | None:
-    """Return the name and value of the number that the summary shows, or None where the first table has none."""
+def headline(experiment: Experiment, results: Sequence[Result], report: Report) -> tuple[str, Number] | None:
+    """Return the name and value of the number that the summary shows, if there is one."""
+    if experiment.headline is not None:
+        wanted = ", ".join(experiment.headline)
+        named = ((f"{row}, {column}", number) for row, column, number in report.tables[0].numbers())
+        return next((each for each in named if each[0] == wanted), None)
+    if not experiment.published or experiment.claims(results):
+        return None
+    return next(_compared(experiment, report), None)
+
+
+def _compared(experiment: Experiment, report: Report) -> Iterator[tuple[str, Number]]:
     for row, column, number in report.tables[0].numbers():
-        if (row, column) == experiment.headline or (experiment.headline is None and number.agrees is not None):
-            return f"{row}, {column}", number
-    return None
+        if number.agrees is not None and (not experiment.compared_columns or column in experiment.compared_columns):
+            yield f"{row}, {column}", number

@@ -116,6 +116,19 @@ class Intensification(Experiment):
         }
         return Report([_medians(results), _shares(results)], figures)
 
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The paper: by the score of the context, "very" strengthens adjectives and "not" weakens them."""
+        claims = {}
+        for model, sign in product(_MODELS, _SIGNS):
+            if mine := where(results, name=model):
+                very, negated = (
+                    fmean(strengthened(each["scores"]["context"], sign, word) for each in mine)
+                    for word in ("very", "not")
+                )
+                claims[f'{model}: "very" strengthens most {sign} adjectives'] = very > 0.5
+                claims[f'{model}: "not" weakens most {sign} adjectives'] = negated < 0.5
+        return claims
+
 
 def _read(data: str, bench: Bench) -> tuple[Regression, PolarAdjectives]:
     if data == "sst-regression":

@@ -137,6 +137,19 @@ class Negation(Experiment):
             },
         )
 
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The paper: "not" reverses positive adjectives in all models, and negative ones in those of ``LEARNS``."""
+        claims = {}
+        for model, learns in LEARNS.items():
+            if chosen := _of(results, model):
+                positive, negative = (
+                    fmean(median(each["scores"][f"not {sign}"]) for each in chosen) for sign in ("positive", "negative")
+                )
+                claims[f'{model}: most positive adjectives are negative after "not"'] = positive < 0
+                verb = "are" if learns else "are not"
+                claims[f'{model}: most negative adjectives {verb} positive after "not"'] = (negative > 0) == learns
+        return claims
+
 
 def _printed(adjectives: PolarAdjectives) -> list[int]:
     """Count the adjectives printed in the paper that ours include, positive and negative."""

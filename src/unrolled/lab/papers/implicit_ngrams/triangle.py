@@ -37,6 +37,8 @@ __all__ = ["SENTENCES", "TriangleOfScores"]
 
 SENTENCES = ("the film never loses its charm", "it is not a bad story , but it moves too slowly")
 """As in the paper's first sentence, a word reverses what follows it."""
+_NEGATED = ((0, 2, 3), (1, 2, 4))
+"""Sentence, first and last word of the n-grams "never loses" and "not a bad"."""
 _MODELS = {"MVMA-G": "mvma_g", "GRU": "gru"}
 _SIZES: dict[Scale, int] = {"smoke": 8, "cpu": 64, "paper": 300}
 # As in implicit-ngrams/negation, so that both share their networks.
@@ -116,6 +118,16 @@ class TriangleOfScores(Experiment):
             [Table(title, columns, rows)],
             {"implicit-ngrams-triangle": partial(_draw, results)},
         )
+
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The paper: an n-gram that begins with a negation has the other sign than the words that follow it."""
+        claims = {}
+        for result, (place, start, end) in product(results, _NEGATED):
+            scores, words = result["sentences"][place]["scores"], SENTENCES[place].split()
+            name = result.trial.settings["name"]
+            told = f'{name}: "{" ".join(words[start : end + 1])}" is positive, "{words[end]}" is not'
+            claims[told] = scores[end][start] > 0 >= scores[end][end]
+        return claims
 
 
 @torch.no_grad()

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -127,6 +128,17 @@ class MapOfContexts(Experiment):
             [Table(title, columns, rows)],
             {"implicit-ngrams-tsne": partial(_draw, results)},
         )
+
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The paper: the contexts of both models form clusters by topic."""
+        return {
+            f"{model}: most texts have the topic of their neighbours on the map": fmean(
+                each["map"]["neighbours"] for each in mine
+            )
+            > 0.5
+            for model in _MODELS
+            if (mine := where(results, name=model))
+        }
 
 
 def neighbours_agree(points: Tensor, labels: Tensor, count: int) -> float:

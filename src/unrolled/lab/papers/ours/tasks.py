@@ -138,7 +138,6 @@ class TaskFigures(Experiment):
             ]
             return Report([Table("Generated data: every task trains", ("task", "parameters"), sizes)])
         rows: list[list[str | Number]] = []
-        claims = dict[str, bool]()
         for result in results:
             goal = next(goal for goal in _GOALS if goal.command == result.trial.settings["command"])
             value = float(result[f"test_{goal.measure}"])
@@ -155,7 +154,6 @@ class TaskFigures(Experiment):
                     "–" if remainder is None else f"{remainder:.1e}",
                 ]
             )
-            claims |= goal.claims(value, minutes, remainder)
         columns = (
             "command", "metric", "reached (goal)", "minutes of training", "parameters", "remainder of the logit",
         )  # fmt: skip
@@ -163,4 +161,14 @@ class TaskFigures(Experiment):
             "Seed 0, epochs chosen on dev, test measured once; "
             f"the remainder is the largest of {_ACCOUNTS} test texts opened by path"
         )
-        return Report([Table(title, columns, rows)], claims=claims)
+        return Report([Table(title, columns, rows)])
+
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """List the goals."""
+        claims = dict[str, bool]()
+        for result in results:
+            for goal in _GOALS:
+                if goal.command == result.trial.settings.get("command"):
+                    value, minutes = float(result[f"test_{goal.measure}"]), result["seconds"] / 60
+                    claims |= goal.claims(value, minutes, result.values.get("remainder"))
+        return claims

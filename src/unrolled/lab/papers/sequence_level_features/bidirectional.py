@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import nan
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -87,6 +88,17 @@ class Bidirectional(Experiment):
             for expansion, name in _EXPANSIONS.items()
         }
         return Report([table], drawn)
+
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The caption: the signs of four scores, which the paper finds with the approximation."""
+        return {
+            f"{encoder.upper()}, {text}: {sign}": fmean(_score(each, "activation", claim) for each in chosen) * claim[3]
+            > 0
+            for encoder in _ENCODERS
+            if (chosen := where(results, encoder=encoder))
+            for claim in CLAIMS
+            for text, sign in (_told(claim),)
+        }
 
 
 @torch.no_grad()

@@ -110,6 +110,19 @@ class NgramScores(Experiment):
         }
         return Report([Table(title, columns, rows)], drawn)
 
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The paper: the shorter an n-gram, the better its score tells the label; it uses the approximation."""
+        claims = {}
+        for title, mine in _by_network(results):
+            short, long = (
+                [fmean(map(_signs, found)) for order in orders if (found := _groups(mine, "activation", order))]
+                for orders in ((1, 2), (3, 4))
+            )
+            if short and long:
+                told = f"{title}: n-grams of one or two words have the right sign at least as often as longer ones"
+                claims[told] = fmean(short) >= fmean(long)
+        return claims
+
 
 def _auc(groups: Mapping[str, Sequence[float]]) -> float:
     positive, negative = (groups[label] for label in _LABELS)
