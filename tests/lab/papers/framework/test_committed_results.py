@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from unrolled.lab.papers.framework.experiment import SCALES
 from unrolled.lab.papers.framework.findings import fingerprint, read_findings
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect
+from unrolled.lab.papers.framework.verdict import headline
 
 RESULTS = Path(__file__).parents[4] / "results"
 FILES = sorted(RESULTS.glob("*/*.jsonl"))
@@ -34,6 +36,26 @@ def test_findings_speak_of_the_committed_results(name):
         if results:
             found = fingerprint(experiment, results)
             assert digits == found, f"stale findings: rewrite results/{name}.md for the fingerprint {scale} {found}"
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS.names())
+def test_what_an_item_names_of_its_first_table_is_there(name):
+    experiment = EXPERIMENTS.get(name)()
+    results = collect(experiment, "cpu", ResultStore(RESULTS))
+    report = experiment.report(results, "cpu")
+    assert set(experiment.compared_columns) <= set(report.tables[0].columns)
+    assert experiment.headline is None or headline(experiment, results, report) is not None
+
+
+def test_every_item_has_a_page_and_a_row_of_the_summary():
+    pages = RESULTS.parent / "docs" / "results"
+    summary = (pages / "README.md").read_text()
+    for path in FILES:
+        page = f"{path.parent.name}-{path.stem}.md"
+        assert f"]({page})" in summary
+        assert (pages / page).read_text().startswith("# ")
+    linked = re.findall(r"!\[.*\]\((.+)\)", "".join(path.read_text() for path in pages.glob("*.md")))
+    assert {path.name for path in (pages / "figures").iterdir()} == {Path(link).name for link in linked}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -155,7 +155,7 @@ class Hyperparameters(Experiment):
         """The lecture: no model is the best throughout."""
         best = set()
         for task in _TASKS:
-            chosen = {model: _best(results, task, model) for model in _MODELS}
+            chosen = {model: best_results(results, task, model) for model in _MODELS}
             if not all(chosen.values()):
                 return {}
             best.add(max(chosen, key=lambda model: fmean(each["test"] for each in chosen[model])))

@@ -74,6 +74,7 @@ class Approximation(Experiment):
     name = "implicit-ngrams/approximation"
     title = "The error of a first-order step against weight decay"
     source = "Sun and Lu (2022), Implicit n-grams, appendix B.2"
+    headline = ("GRU, 1e-05", "step, zero")
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks, the published weight decays first."""

@@ -98,6 +98,7 @@ class Sentiment(Experiment):
     name = "implicit-ngrams/table3"
     title = "Accuracy on sentiment and topics of n-gram models and recurrent networks"
     source = "Sun and Lu (2022), Implicit n-grams, table 3; its table 8 is the row Transformer"
+    headline = ("MVMA-G", "SST-2, test")
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, corpus by corpus; at scale smoke most of them learn only the first corpus."""

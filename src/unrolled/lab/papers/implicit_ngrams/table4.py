@@ -89,6 +89,7 @@ class RelationsAndNames(Experiment):
     name = "implicit-ngrams/table4"
     title = "F1 on relations and on named entities of n-gram models and recurrent networks"
     source = "Sun and Lu (2022), Implicit n-grams, table 4"
+    headline = ("MVMA-G", "relations, test")
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, task by task."""

@@ -72,6 +72,7 @@ class Perplexities(Experiment):
     name = "implicit-ngrams/table5"
     title = "Perplexity of language models that are n-gram models or recurrent networks"
     source = "Sun and Lu (2022), Implicit n-grams, table 5"
+    headline = ("MVMA-G", "PTB, test")
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, corpus by corpus; WikiText-103 comes last, because a missing corpus stops a run."""

@@ -107,6 +107,7 @@ class DyckBrackets(Experiment):
     name = "second-order-rnns/dyck"
     title = "Closing brackets: the Dyck-RNN, learned embeddings, and language models"
     source = "Second-order RNNs, the Dyck rows of tables 1 and 2, section 5.4 (language models) and section 6.2"
+    compared_columns = ("WCPA, %",)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List every model at m = 4, then deeper; a seed draws strings and weights."""

@@ -138,6 +138,7 @@ class EqualParameters(Experiment):
     name = "second-order-rnns/language"
     title = "Character and word models of equal size"
     source = "Second-order RNNs, tables 1 and 2, the character and word models"
+    compared_columns = ("test, bits per character",)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks, those of one layer first, characters before words."""

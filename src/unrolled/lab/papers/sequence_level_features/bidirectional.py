@@ -97,7 +97,7 @@ class Bidirectional(Experiment):
             for encoder in _ENCODERS
             if (chosen := where(results, encoder=encoder))
             for claim in CLAIMS
-            for text, sign in (_told(claim),)
+            for text, sign in (_read_and_sign(claim),)
         }
 
 

@@ -115,7 +115,7 @@ class NgramScores(Experiment):
         claims = {}
         for title, mine in _by_network(results):
             short, long = (
-                [fmean(map(_signs, found)) for order in orders if (found := _groups(mine, "activation", order))]
+                [fmean(map(_correct_signs, found)) for order in orders if (found := _groups(mine, "activation", order))]
                 for orders in ((1, 2), (3, 4))
             )
             if short and long:

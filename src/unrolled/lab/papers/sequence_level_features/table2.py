@@ -40,6 +40,7 @@ class Sentiment(Experiment):
     name = "sequence-level-features/table2"
     title = "Sentiment with approximate and simplified cells"
     source = "Sun and Lu, Sequence-level features (2020), table 2"
+    headline = ("gru", "test")
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the cells, seed by seed; a seed draws phrases and weights."""

@@ -71,6 +71,7 @@ class Perplexities(Experiment):
     name = "sequence-level-features/table3"
     title = "Language models with approximate, simplified and varied cells"
     source = "Sun and Lu, Sequence-level features (2020), table 3, figures 6 and 7, appendix A.4"
+    headline = ("gru", "PTB, test")
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the cells, corpus by corpus, seed by seed."""
