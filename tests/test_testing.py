@@ -140,7 +140,7 @@ def test_a_cell_without_parameters_is_held_to_the_rest():
 
 
 def test_a_cell_without_a_name_is_asked_for_one():
-    with pytest.raises(UsageError, match="Nameless has no name; expected one in its class, such as name = 'nameless'"):
+    with pytest.raises(UsageError, match="Nameless has no name: set one in its class, such as name = 'nameless'"):
         check_cell(Nameless)
 
 

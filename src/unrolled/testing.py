@@ -1,4 +1,4 @@
-r"""The contract of a recurrent cell, for the members of the zoo and for cells of one's own.
+r"""The contract of a recurrent cell, for the cells of this package and for your own.
 
 .. code-block:: python
 
@@ -7,7 +7,7 @@ r"""The contract of a recurrent cell, for the members of the zoo and for cells o
     def test_my_cell():
         check_cell(lambda: MyCell(3, 6))
 
-Each clause is a function of a cell in float64 that raises an AssertionError which says what does not hold.
+Each clause is a function of a cell in float64. It raises an AssertionError that names what does not hold.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ TOLERANCE = 1e-6
 
 
 def check_cell(cell: Cell | Callable[[], Cell], seed: int = 0) -> None:
-    """Hold a cell to every clause of the contract.
+    """Check every clause of the contract.
 
     Args:
-        cell: the cell, which is not changed, or what makes one.
-        seed: of the inputs and states it is tried on; the global generator is left as it was.
+        cell: The cell, which is not changed, or a function that builds one.
+        seed: Seed of the inputs and states; the global random state is not changed.
 
     Raises:
-        UsageError: when the cell has no name, by which it could be told what it breaks.
+        AssertionError: If a clause does not hold; the message names the cell and the clause.
+        UsageError: If the cell has no name.
     """
     made = cell if isinstance(cell, Cell) else cell()
     if not getattr(made, "name", None):
         kind = type(made).__name__
-        raise UsageError(f"{kind} has no name; expected one in its class, such as name = {kind.lower()!r}")
+        raise UsageError(f"{kind} has no name: set one in its class, such as name = {kind.lower()!r}")
     for clause in CLAUSES.values():
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -65,14 +66,14 @@ def _agree(cell: Cell, found: Tensor, expected: Tensor, clause: str, bound: floa
         found, expected = found.detach(), expected.detach()
         apart = float((found - expected).abs().max())
         scale = max(1.0, float(expected.abs().max()))
-        # not ">": NaN differs from everything
+        # not ">": NaN must fail
         _require(apart <= bound * scale, cell, f"{clause}: {apart:.3g} apart, at most {bound * scale:.3g}")
 
 
 def _sample(cell: Cell) -> tuple[Tensor, Tensor]:
-    """Draw inputs, shape (time, batch, input), and a state near the one the cell begins in."""
+    """Draw inputs, shape (time, batch, input), and a state near the initial state of the cell."""
     inputs = torch.randn(TIME, BATCH, cell.input_size, dtype=torch.float64)
-    start = cell.initial_state(BATCH).to(inputs.dtype)  # no parameter may have told it what all else is in
+    start = cell.initial_state(BATCH).to(inputs.dtype)  # a cell without parameters starts in torch's default type
     return inputs, (start + 0.3 * torch.randn_like(start)).detach()
 
 
@@ -81,11 +82,7 @@ def _both_ways(cell: Cell) -> Recurrent:
 
 
 def sizes_are_what_they_say(cell: Cell) -> None:
-    """The state, its beginning and the hidden output have the lengths that the cell declares.
-
-    Args:
-        cell: the cell, in float64.
-    """
+    """The state, the initial state and the hidden output have the lengths that the cell declares."""
     x, s = _sample(cell)
     start = cell.initial_state(BATCH)
     _require(bool(cell.name), cell, "a cell has a name")
@@ -100,11 +97,7 @@ def sizes_are_what_they_say(cell: Cell) -> None:
 
 
 def step_equals_unroll(cell: Cell) -> None:
-    """Running a sequence is taking its steps one by one, from the cell's own beginning too.
-
-    Args:
-        cell: the cell, in float64.
-    """
+    """``unroll`` takes the same steps as ``step``, also from the cell's own initial state."""
     x, s = _sample(cell)
     for start, states in ((s, cell.unroll(x, s)), (cell.initial_state(BATCH), cell.unroll(x))):
         _agree(cell, states[0], start, "unroll begins with the initial state")
@@ -115,11 +108,7 @@ def step_equals_unroll(cell: Cell) -> None:
 
 
 def batched_equals_unbatched(cell: Cell) -> None:
-    """Each example fares as if it were alone, and a step takes any leading axes.
-
-    Args:
-        cell: the cell, in float64.
-    """
+    """The examples of a batch do not affect each other, and a step takes any leading axes."""
     x, s = _sample(cell)
     states = cell.unroll(x, s)
     for b in range(BATCH):
@@ -131,11 +120,7 @@ def batched_equals_unbatched(cell: Cell) -> None:
 
 
 def padded_equals_packed(cell: Cell) -> None:
-    """Padding is never read: padded with lengths, packed, and alone give the same, in both directions.
-
-    Args:
-        cell: the cell, in float64.
-    """
+    """Padding is not read: padded, packed and single sequences give the same results, in both directions."""
     x, _ = _sample(cell)
     network = _both_ways(cell)
     dirty = x.clone()
@@ -157,11 +142,7 @@ def padded_equals_packed(cell: Cell) -> None:
 
 
 def gradient_reaches_every_parameter(cell: Cell) -> None:
-    """Every parameter has a finite gradient that is not zero.
-
-    Args:
-        cell: the cell, in float64.
-    """
+    """Every parameter has a finite gradient that is not zero."""
     x, s = _sample(cell)
     if not list(cell.parameters()):
         return
@@ -178,11 +159,7 @@ def gradient_reaches_every_parameter(cell: Cell) -> None:
 
 
 def saves_and_loads(cell: Cell) -> None:
-    """The state dict holds all there is: written to bytes, read into another cell, it gives the same states.
-
-    Args:
-        cell: the cell, in float64.
-    """
+    """The state dict is complete: another cell that loads it gives the same states."""
     x, s = _sample(cell)
     expected = cell.unroll(x, s).detach()
     written = save({name: tensor.contiguous() for name, tensor in cell.state_dict().items()})
@@ -195,11 +172,7 @@ def saves_and_loads(cell: Cell) -> None:
 
 
 def jacobian_equals_autograd(cell: Cell) -> None:
-    """The operator of a step, and its transpose, are the Jacobian that automatic differentiation gives.
-
-    Args:
-        cell: the cell, in float64.
-    """
+    """The operator of a step, and its transpose, equal the Jacobian that autograd gives."""
     x, s = _sample(cell)
     with torch.no_grad():
         run = cell.run(x, s)
@@ -219,11 +192,7 @@ def jacobian_equals_autograd(cell: Cell) -> None:
 
 
 def exact_expansions_sum(cell: Cell) -> None:
-    """The n-grams of operating and path sum to the state; those of zero only if the cell is affine in it.
-
-    Args:
-        cell: the cell, in float64.
-    """
+    """The n-grams of operating and path sum to the state; those of zero only if the cell is affine in it."""
     x, s = _sample(cell)
     with torch.no_grad():
         for name, bound in (("operating", ROUNDING), ("path", 10 * TOLERANCE)):
@@ -238,7 +207,7 @@ def exact_expansions_sum(cell: Cell) -> None:
 
 
 def _is_affine(cell: Cell, x: Tensor, s: Tensor) -> bool:
-    """Whether f(x, ·) takes the mean of two states to the mean of their images, wherever the cell goes."""
+    """Return whether f(x, ·) maps the mean of two states to the mean of their images, along a run."""
     states = cell.unroll(x, s)[:-1]
     zero = torch.zeros_like(states)
     middle = cell.step(x, 0.5 * states)
@@ -246,11 +215,7 @@ def _is_affine(cell: Cell, x: Tensor, s: Tensor) -> bool:
 
 
 def fast_equals_naive(cell: Cell) -> None:
-    """A kernel of the cell's own for whole sequences gives the plain loop's values, gradients, and theirs.
-
-    Args:
-        cell: the cell, in float64.
-    """
+    """A cell's own ``unroll`` gives the values, gradients and second gradients of the plain loop."""
     if type(cell).unroll is Cell.unroll:
         return
     x, s = (tensor.requires_grad_() for tensor in _sample(cell))
@@ -272,7 +237,7 @@ def fast_equals_naive(cell: Cell) -> None:
     for label, fast, naive in zip(labels, *both, strict=True):
         _agree(cell, fast, naive, f"fast equals naive, {label}")
     try:
-        # the parameters are moved in place, so the kernel need not be handed them
+        # gradcheck moves the parameters in place, so the kernel sees the moved values
         torch.autograd.gradcheck(lambda *moved: cell.unroll(*moved[:2]), leaves, fast_mode=True)
     except RuntimeError as error:
         raise AssertionError(f"{cell.name}: the kernel's gradient fails gradcheck: {error}") from error

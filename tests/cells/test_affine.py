@@ -22,8 +22,9 @@ from unrolled.linalg.structured import Term
 from unrolled.testing import CLAUSES
 
 E, D, B, T = 3, 5, 2, 6
-NAMES = [name for name, cell in CELLS.members.items() if issubclass(cell, AffineCell)]
-CLAMPED = [name for name in NAMES if issubclass(CELLS.get(name), PolynomialCell)]
+MEMBERS = [name for name, cell in CELLS.members.items() if issubclass(cell, AffineCell)]
+CLAMPED = [name for name in MEMBERS if issubclass(CELLS.get(name), PolynomialCell)]
+NAMES = sorted(AFFINE)  # those of the papers, written apart
 TORCH = {"gru": nn.GRU, "lstm": nn.LSTM, "_g": nn.GRU, "_l": nn.LSTM, "_e": nn.RNN}
 
 
@@ -47,8 +48,8 @@ def weights_of(cell):
     return found
 
 
-def test_every_affine_cell_has_a_reference():
-    assert sorted(AFFINE) == NAMES
+def test_every_affine_cell_of_the_papers_is_a_member():
+    assert set(AFFINE) <= set(MEMBERS)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -80,7 +81,7 @@ def test_every_expansion_is_the_recurrence_itself(name, expansion):
     assert found.residual().max() < 1e-12
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MEMBERS)
 def test_linear_is_a_fact_of_the_class(name):
     cell, x = made(name), inputs()[0]
     s, r = torch.randn(2, B, cell.state_size).double()
@@ -98,7 +99,7 @@ def test_the_cells_they_were_made_of_are_not_linear(name):
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MEMBERS)
 def test_stacks_open_exactly(name, layers):
     torch.manual_seed(5)
     network = recurrent(name, E, D, num_layers=layers).double()
