@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from unrolled.lab.data.hold_out import hold_out
+from unrolled.lab.data.corpus import hold_out
 
 
 def none(_):

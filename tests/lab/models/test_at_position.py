@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.lab.models.at_position import OutputAtPosition
+from unrolled.lab.models.tagger import OutputAtPosition
 
 
 class Tagger(nn.Module):

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 import unrolled
 from unrolled.cells import CELLS, recurrent
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
-from unrolled.lab.models.luong_attention import LuongAttention
-from unrolled.lab.models.sequence_to_sequence import SequenceToSequence
+from unrolled.lab.models.sequence_to_sequence import LuongAttention, SequenceToSequence
 
 SOURCE, TARGET, E, H = 20, 15, 4, 8  # a multiple of E, for the cells whose state is made of slots
 LENGTHS = torch.tensor([3, 6, 1, 4])

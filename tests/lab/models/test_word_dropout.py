@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 from unrolled.lab.data.vocabulary import UNKNOWN
-from unrolled.lab.models.word_dropout import WordDropout
+from unrolled.lab.models.classifier import WordDropout
 
 TOKENS = torch.randint(2, 100, (200, 50), generator=torch.Generator().manual_seed(0))
 

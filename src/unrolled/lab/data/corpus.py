@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, Self, TypeVar
@@ -37,7 +38,9 @@ __all__ = [
     "Tagging",
     "Translation",
     "Words",
+    "hold_out",
 ]
+
 
 END_OF_LINE = "<eos>"
 """The token at the end of a line of words; a line of characters ends with ``\\n``."""
@@ -221,3 +224,37 @@ class Dataset(ABC):
             folder: The data folder, which contains the folders of the datasets; the environment variable
                 ``UNROLLED_DATA`` if None. A generated dataset ignores it.
         """
+
+
+T = TypeVar("T")
+
+
+def hold_out(
+    examples: Sequence[T], count: int, labels: Callable[[T], Iterable[Hashable]], *, seed: int = 0
+) -> tuple[list[T], list[T]]:
+    """Split examples at random into those that remain and ``count`` that are held out; both keep their order.
+
+    The same seed gives the same split on every machine. The last example with a label always remains, so fewer than
+    ``count`` examples may be held out.
+
+    Example:
+        >>> remaining, held_out = hold_out(["a", "b", "b", "b"], 2, lambda example: example)
+        >>> sorted(remaining), held_out
+        (['a', 'b'], ['b', 'b'])
+    """
+    generator = random.Random(seed)  # noqa: S311  # no secret
+    # Python guarantees the same sequence in every version for random() only.
+    keys = [generator.random() for _ in examples]
+    remaining = Counter(label for example in examples for label in set(labels(example)))
+    held_out: set[int] = set()
+    for index in sorted(range(len(examples)), key=keys.__getitem__):
+        if len(held_out) == count:
+            break
+        own = set(labels(examples[index]))
+        if all(remaining[label] > 1 for label in own):
+            remaining.subtract(own)
+            held_out.add(index)
+    return (
+        [example for index, example in enumerate(examples) if index not in held_out],
+        [example for index, example in enumerate(examples) if index in held_out],
+    )

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import ShapeError
-from unrolled.lab.models.pooled_encoder import PooledEncoder
+from unrolled.lab.models.classifier import PooledEncoder
 
 __all__ = ["FixedQuestionScorer", "FixedSentenceScorer", "Ranker", "make_comparison"]
 

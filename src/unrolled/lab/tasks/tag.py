@@ -16,10 +16,9 @@ from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_features import SHAPES, word_shape
 from unrolled.lab.metrics.entity_scores import entity_scorer, entity_scores
-from unrolled.lab.models.at_position import OutputAtPosition, checked_position
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_embedding_and_encoder
 from unrolled.lab.models.tag_output import IndependentTags, LinearChainCRF, TagOutput
-from unrolled.lab.models.tagger import Tagger
+from unrolled.lab.models.tagger import OutputAtPosition, Tagger, checked_position
 from unrolled.lab.training.run_files import read_boolean, read_names
 from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
 

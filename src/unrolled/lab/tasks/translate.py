@@ -19,11 +19,10 @@ from unrolled.lab.data.corpus import SentencePair, Translation
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.metrics.bleu import BLEU_SIGNATURE, bleu, bleu_scorer
-from unrolled.lab.models.at_position import OutputAtPosition, checked_position
 from unrolled.lab.models.beam_search import TokenIds, beam_search, greedy_search
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_encoder
-from unrolled.lab.models.luong_attention import LuongAttention
-from unrolled.lab.models.sequence_to_sequence import DecodingState, RecurrentNetwork, SequenceToSequence
+from unrolled.lab.models.sequence_to_sequence import DecodingState, LuongAttention, RecurrentNetwork, SequenceToSequence
+from unrolled.lab.models.tagger import OutputAtPosition, checked_position
 from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
 
 __all__ = ["EncodedPairs", "Translate", "TranslateSettings", "TranslationBatch"]

@@ -15,10 +15,10 @@ from unrolled.lab.data.batches.windows import RunningText, WindowBatch
 from unrolled.lab.data.corpus import END_OF_LINE, Language, Stream
 from unrolled.lab.data.stream_encoding import build_vocabulary, encode_stream
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
-from unrolled.lab.models.at_position import OutputAtPosition, checked_position
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_embedding_and_encoder
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.models.softmax import AdaptiveSoftmax, FullSoftmax, SoftmaxLayer, TiedSoftmax
+from unrolled.lab.models.tagger import OutputAtPosition, checked_position
 from unrolled.lab.training.task import HiddenState, Loss, PreparedText, Task
 
 __all__ = ["LanguageModelSettings", "LanguageTask", "make_language_model"]

@@ -24,9 +24,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from unrolled.lab.data.corpus import Classification, Dataset, Example
+from unrolled.lab.data.corpus import Classification, Dataset, Example, hold_out
 from unrolled.lab.data.formats.labelled_text import read_csv_records
-from unrolled.lab.data.hold_out import hold_out
 from unrolled.lab.data.text_files import find_file, malformed
 from unrolled.lab.data.tokenise import tokenise
 

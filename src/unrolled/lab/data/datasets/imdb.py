@@ -15,9 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.corpus import Classification, Dataset, Example
+from unrolled.lab.data.corpus import Classification, Dataset, Example, hold_out
 from unrolled.lab.data.formats.labelled_text import read_json_objects
-from unrolled.lab.data.hold_out import hold_out
 from unrolled.lab.data.text_files import find_file, malformed
 from unrolled.lab.data.tokenise import tokenise
 

@@ -14,8 +14,7 @@ import re
 from pathlib import Path
 
 from unrolled.errors import DataError
-from unrolled.lab.data.corpus import Dataset, Example, Relations
-from unrolled.lab.data.hold_out import hold_out
+from unrolled.lab.data.corpus import Dataset, Example, Relations, hold_out
 from unrolled.lab.data.text_files import find_file, iter_lines, malformed
 from unrolled.lab.data.tokenise import tokenise_marked
 

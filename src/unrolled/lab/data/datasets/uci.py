@@ -13,8 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from unrolled.lab.data.corpus import Classification, Dataset, Example
-from unrolled.lab.data.hold_out import hold_out
+from unrolled.lab.data.corpus import Classification, Dataset, Example, hold_out
 from unrolled.lab.data.text_files import find_file, iter_lines, malformed
 from unrolled.lab.data.tokenise import tokenise
 

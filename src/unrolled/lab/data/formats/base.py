@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 from unrolled.errors import DataError
-from unrolled.lab.data.corpus import Corpus
-from unrolled.lab.data.hold_out import hold_out
+from unrolled.lab.data.corpus import Corpus, hold_out
 from unrolled.lab.data.text_files import malformed, without_compression
 
 __all__ = ["Files", "Format", "Row", "RowFormat"]
