@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +32,7 @@ def start(place, jobs, processes):
         [
             sys.executable,
             *(torchrun if processes > 1 else []),
-            TESTS / "lab" / "training" / "learning_together.py",
+            TESTS / "lab" / "training" / "train_distributed.py",
             *words,
         ],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]), "OMP_NUM_THREADS": "1"},
@@ -49,7 +50,13 @@ def together(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    return start(tmp_path_factory.mktemp("alone"), QUICK[:1], 1)
+    place, threads = tmp_path_factory.mktemp("alone"), torch.get_num_threads()
+    script = runpy.run_path(str(TESTS / "lab" / "training" / "train_distributed.py"))
+    try:
+        script["main"]([f"streams:plain:{place / 'streams-plain'}"])  # in this process: it starts in no time
+    finally:
+        torch.set_num_threads(threads)
+    return place
 
 
 @pytest.fixture(scope="module")
