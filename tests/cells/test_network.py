@@ -1,4 +1,4 @@
-"""A network of our cells stands where one of torch.nn's stood: same shapes, same numbers, same forms."""
+"""A network of cells replaces one of torch.nn: same shapes, same values, same forms of batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a network of our cells cannot be, or cannot read: one line that says what came and what was expected."""
+"""Wrong arguments and inputs of a network of cells: each error says in one line what was found and expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every cell of the zoo, found by listing: the published contract, and the equations written apart."""
+"""Every registered cell: the published contract, and the equations in an independent implementation."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 A cell declares a capability by deriving from its class. :class:`~unrolled.cells.closed_form.ClosedRay` asks for it
 with ``isinstance`` and builds the operator from the diagonals it returns.
+
+To add a capability: a class here with an abstract method that returns named diagonals, a method of ``Ray`` that raises
+UsageError, and the same method of ``ClosedRay``, which passes the diagonals to ``operator_of``.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Elman(ClosedCell, GatedCell, FirstOrderCell, MeanSlopesCell):
         return {"slope": mean_slope(self.activation, first, last)}
 
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
-        """Return the ratio (φ(z) - φ(0))/z: the cell has no gate, so this gain stands in for one."""
+        """Return the ratio (φ(z) - φ(0))/z: the cell has no gate, and this gain replaces one."""
         z = from_input + from_hidden
         return {"slope": mean_slope(self.activation, z.new_zeros(()), z)}
 

@@ -1,4 +1,4 @@
-r"""The gates are held at the values they took.
+r"""The gates are fixed at the values they took.
 
 .. math::
     \text{LSTM: } c_t = f_t ⊙ c_{t-1} + i_t ⊙ g_t,\; h_t = o_t ⊙ \frac{\tanh c_t}{c_t} ⊙ c_t

@@ -39,7 +39,7 @@ class Operator(ABC):
 
         Args:
             state: A block of state vectors, shape (columns, batch, state).
-            inputs: A block of input vectors, shape (columns, batch, input); None stands for zero.
+            inputs: A block of input vectors, shape (columns, batch, input); None means zero.
             out: Receives the images; must not overlap with ``state``.
             workspace: Memory for intermediate results.
 
