@@ -33,7 +33,7 @@ from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary, encode_stream
 from unrolled.lab.papers.framework.provenance import describe_machine
-from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
+from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.callbacks import Callback, Step
@@ -67,7 +67,7 @@ def corpus_of(task: str) -> tuple[Corpus[Any], str]:
     try:
         return load_dataset(REAL[task], kind), REAL[task]
     except UnrolledError:
-        return MADE_UP[kind](SMALL, 0), "made up"
+        return SYNTHETIC[kind](SMALL, 0), "made up"
 
 
 def share(task: str, steps: int) -> str:

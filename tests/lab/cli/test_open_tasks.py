@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
+from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.data_settings import DataSettings
@@ -38,7 +38,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def of(name: str) -> Path:
         if not (folder / name).exists():
             task = TASKS.get(name)
-            corpus = MADE_UP[task.kind](SMALL, 0)
+            corpus = SYNTHETIC[task.kind](SMALL, 0)
             settings = TrainingSettings(**{**task.training_defaults, "epochs": 1, "batch": 8, "device": "cpu"})
             learned = task.from_corpus(corpus, task.Architecture(hidden=8, embedding=8))
             train(learned, corpus, settings, folder / name, data=DataSettings(data=(corpus.name,)))

@@ -13,7 +13,7 @@ from unrolled.lab.papers.cs224d_notes_4.deep import DeepBidirectional
 from unrolled.lab.papers.cs224d_notes_4.gradients import Gradients
 from unrolled.lab.papers.cs224d_notes_4.language import LanguageModels, distinct_ngrams
 from unrolled.lab.papers.cs224d_notes_4.translation import FiveExtensions
-from unrolled.lab.papers.framework.experiment import Bench, Trial
+from unrolled.lab.papers.framework.experiment import Trial, TrialSetup
 from unrolled.lab.tasks.translate import TranslateSettings
 
 
@@ -31,7 +31,7 @@ def test_a_clipped_descent_stays_and_finds_what_an_unclipped_one_is_thrown_from(
     clipped, free = (
         ClippingSurface().run(
             Trial("a test", {"lattice": 7, "updates": 400, "rate": 0.1, "clip": clip}),
-            Bench(tmp_path, None, tmp_path / "shelf"),
+            TrialSetup(tmp_path, None, tmp_path / "networks"),
         )
         for clip in (1.0, None)
     )
@@ -55,7 +55,7 @@ def trial(cell, **changes):
 def test_gradients_vanish_in_a_sigmoid_network_and_not_in_a_rectifier_with_the_identity(tmp_path):
     arriving = {}
     for cell in ("sigmoid", "relu, identity"):
-        found = Gradients().run(trial(cell), Bench(tmp_path, None, tmp_path / "shelf"))
+        found = Gradients().run(trial(cell), TrialSetup(tmp_path, None, tmp_path / "networks"))
         assert found["before"]["kept"]
         assert len(found["before"]["jacobian"]) == len(found["after"]["loss"]) == 17  # distances 0 to 16
         assert found["before"] != found["after"]
@@ -67,7 +67,7 @@ def test_gradients_vanish_in_a_sigmoid_network_and_not_in_a_rectifier_with_the_i
 
 def test_a_training_that_diverges_is_a_result_and_no_failure(tmp_path):
     wild = trial("relu, identity", optimiser="descent", rate=1e6, clip=None, steps=30)
-    found = Gradients().run(wild, Bench(tmp_path, None, tmp_path / "shelf"))
+    found = Gradients().run(wild, TrialSetup(tmp_path, None, tmp_path / "networks"))
     assert found["diverged"] is not None
     assert found["after"] is None
     assert found["accuracy"] is None
@@ -83,8 +83,8 @@ def test_distinct_ngrams_are_those_of_the_running_text(order):
 
 def language(tmp_path, told, **changes):
     trial = next(trial for trial in LanguageModels().trials("smoke") if trial.label == told)
-    bench = Bench(tmp_path, None, tmp_path / "shelf")
-    return LanguageModels().run(Trial(told, {**trial.settings, **changes}), bench)
+    setup = TrialSetup(tmp_path, None, tmp_path / "networks")
+    return LanguageModels().run(Trial(told, {**trial.settings, **changes}), setup)
 
 
 def test_unsmoothed_counts_find_a_new_text_impossible_and_smoothed_ones_do_not(tmp_path):
@@ -109,9 +109,9 @@ def test_what_a_network_keeps_grows_with_different_words_alone(tmp_path):
 
 def test_one_way_of_as_many_parameters_is_as_large_as_both_ways(tmp_path):
     trials = {trial.label: trial for trial in DeepBidirectional().trials("smoke")}
-    bench = Bench(tmp_path, None, tmp_path / "shelf")
+    setup = TrialSetup(tmp_path, None, tmp_path / "networks")
     both, one, wide = (
-        DeepBidirectional().run(trials[f"tag, lstm, 1 layer, {ways}, seed 0"], bench)
+        DeepBidirectional().run(trials[f"tag, lstm, 1 layer, {ways}, seed 0"], setup)
         for ways in ("both ways", "one way", "one way, as many parameters")
     )
     assert one["parameters"] < wide["parameters"]

@@ -19,12 +19,12 @@ from unrolled.lab.papers.cs577_lecture_5.agreement import Agreement
 from unrolled.lab.papers.cs577_lecture_5.cells import InterpretableUnits
 from unrolled.lab.papers.cs577_lecture_5.hyperparameters import Hyperparameters
 from unrolled.lab.papers.cs577_lecture_5.memorising import MemorisingRecall
-from unrolled.lab.papers.framework.experiment import Bench, Result, Trial
+from unrolled.lab.papers.framework.experiment import Result, Trial, TrialSetup
 from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
 
 
 def run(experiment, tmp_path, **settings):
-    return experiment.run(Trial("a test", settings), Bench(tmp_path, None, tmp_path / "shelf"))
+    return experiment.run(Trial("a test", settings), TrialSetup(tmp_path, None, tmp_path / "networks"))
 
 
 @pytest.mark.parametrize(("length", "words"), [(1, 1), (2, 2), (7, 3), (16, 100)])
@@ -93,11 +93,11 @@ def find(trained=True, text="python", encoder="lstm"):
 
 
 @pytest.fixture
-def bench(tmp_path):
-    return Bench(tmp_path / "room", None, tmp_path / "shelf")
+def trial_setup(tmp_path):
+    return TrialSetup(tmp_path / "room", None, tmp_path / "networks")
 
 
-def test_cells_set_by_hand_are_found_and_measured(bench, monkeypatch):
+def test_cells_set_by_hand_are_found_and_measured(trial_setup, monkeypatch):
     def network(corpus, *_):
         task = CharacterModelling.from_corpus(corpus, CharacterModelSettings(hidden=HIDDEN, embedding=3))
         return by_hand(task.vocabulary), task.vocabulary, 2.0
@@ -105,7 +105,7 @@ def test_cells_set_by_hand_are_found_and_measured(bench, monkeypatch):
     monkeypatch.setattr(cells, "load_network", network)
     trial = find()
     trial = replace(trial, settings={**trial.settings, "hidden": HIDDEN, "columns": 20, "width": 200, "lead": 100})
-    values = InterpretableUnits().run(trial, bench)
+    values = InterpretableUnits().run(trial, trial_setup)
     found = values["found"]
     assert found["position in line"]["unit"] == "c 1"
     assert found["position in line"]["correlation"] > 0.999
@@ -124,12 +124,12 @@ def test_cells_set_by_hand_are_found_and_measured(bench, monkeypatch):
     assert next(drawn, None) is None  # a value for every character that is drawn
 
 
-def test_the_control_is_what_the_trained_network_was_before(bench):
+def test_the_control_is_what_the_trained_network_was_before(trial_setup):
     trial = find()
     corpus = cells.one_package()
-    model, words, bits = cells.load_network(corpus, {**trial.settings, "trained": False}, bench)
+    model, words, bits = cells.load_network(corpus, {**trial.settings, "trained": False}, trial_setup)
     assert bits is None
-    trained, same_words, bits = cells.load_network(corpus, {**trial.settings, "steps": 1, "lr": 1e-12}, bench)
+    trained, same_words, bits = cells.load_network(corpus, {**trial.settings, "steps": 1, "lr": 1e-12}, trial_setup)
     assert bits > 5
     assert words == same_words
     for one, other in zip(model.parameters(), trained.parameters(), strict=True):
@@ -180,15 +180,15 @@ def test_the_best_setting_is_chosen_on_dev_whatever_test_says():
 def test_models_are_read_as_they_are_compared(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        hyperparameters, "learn", lambda _, task, __, model, training: seen.append((task, model, training))
+        hyperparameters, "train_model", lambda _, task, __, model, training: seen.append((task, model, training))
     )
     monkeypatch.setattr(
         hyperparameters,
-        "figures",
+        "run_metrics",
         lambda _: dict.fromkeys(("dev_accuracy", "test_accuracy", "dev_mrr", "test_mrr"), 0.5),
     )
     for trial in Hyperparameters().trials("smoke")[:6]:
-        assert Hyperparameters().run(trial, Bench(tmp_path, None, tmp_path)) == {"dev": 0.5, "test": 0.5}
+        assert Hyperparameters().run(trial, TrialSetup(tmp_path, None, tmp_path)) == {"dev": 0.5, "test": 0.5}
     pooled = {(task, model["encoder"]): model["pooling"] for task, model, _ in seen}
     assert pooled == {(task, name): "max" if name == "cnn" else "last" for task, name in pooled}
     assert len(pooled) == 6

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from unrolled.lab.papers.framework.experiment import Bench, Result
+from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import relations
 from unrolled.lab.papers.implicit_ngrams import approximation as approximation
 from unrolled.lab.papers.implicit_ngrams import table3 as table3
@@ -95,7 +95,7 @@ def test_reviews_that_are_too_long_are_left_out_and_the_sizes_kept(tmp_path):
     )
     assert {len(example.tokens) for example in whole.train} > {len(example.tokens) for example in short.train}
     assert max(len(example.tokens) for split in (short.train, short.dev, short.test) for example in split) <= 6
-    found = table3.Sentiment().run(first, Bench(tmp_path, None, tmp_path / "shelf"))
+    found = table3.Sentiment().run(first, TrialSetup(tmp_path, None, tmp_path / "networks"))
     assert found["examples"] == [len(whole.train), len(whole.dev), len(whole.test)]
     assert found["largest"] >= 0.5
 
@@ -118,7 +118,7 @@ def test_table_5_lays_perplexities_beside_the_published_ones():
 
 def test_the_exact_expansions_make_no_error_on_a_trained_network_and_the_others_do(tmp_path):
     trial = next(each for each in approximation.Approximation().trials("smoke") if each.settings["kind"] == "GRU")
-    found = approximation.Approximation().run(trial, Bench(tmp_path, None, tmp_path / "shelf"))
+    found = approximation.Approximation().run(trial, TrialSetup(tmp_path, None, tmp_path / "networks"))
     for name in ("operating", "path"):
         assert found[f"step_{name}"] < 1e-5
         assert found[f"sum_{name}"] < 1e-5
@@ -248,7 +248,7 @@ def test_neighbours_are_counted_without_the_point_itself():
 def test_the_triangle_of_both_models_adds_up_to_what_they_say(tmp_path):
     experiment = TriangleOfScores()
     for trial in experiment.trials("smoke"):
-        found = experiment.run(trial, Bench(tmp_path, None, tmp_path / "shelf"))
+        found = experiment.run(trial, TrialSetup(tmp_path, None, tmp_path / "networks"))
         for sentence, told in zip(SENTENCES, found["sentences"], strict=True):
             assert len(told["scores"]) == len(sentence.split())
             assert told["error"] < 1e-5

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from unrolled.lab.papers.analyses.word_operators import SIDES
-from unrolled.lab.papers.framework.experiment import Bench, Result
+from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.ours import operators as operators
 from unrolled.lab.papers.ours.errors import CELL_NAMES, AccumulatedErrors
@@ -92,7 +92,7 @@ def operators_run(tmp_path_factory):
         trial = replace(trial, settings={**trial.settings, **OPERATOR_SETTINGS})
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(operators, "negation", lambda: corpus)
-            values = Operators().run(trial, Bench(folder / "room", None, folder / "shelf"))
+            values = Operators().run(trial, TrialSetup(folder / "trial", None, folder / "networks"))
         return Result(trial, values, 0.0, "", "", "", {})
 
     return operators_run

@@ -10,7 +10,7 @@ import torch
 from unrolled.cells.parameter_budget import count_parameters
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import dyck_rnn, fixed_brackets, learned_brackets
-from unrolled.lab.papers.framework.experiment import Bench, Result, Trial
+from unrolled.lab.papers.framework.experiment import Result, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.second_order_rnns.dyck import DyckBrackets, gates
 from unrolled.lab.papers.second_order_rnns.language import UNITS
@@ -18,8 +18,8 @@ from unrolled.lab.papers.second_order_rnns.partial import PUBLISHED, PartialSent
 from unrolled.lab.tasks.lm import LanguageModelling, WordModelSettings
 
 
-def a_bench(tmp_path):
-    return Bench(tmp_path, None, tmp_path / "shelf")
+def a_setup(tmp_path):
+    return TrialSetup(tmp_path, None, tmp_path / "networks")
 
 
 def a_result(trial, values):
@@ -36,7 +36,7 @@ def test_a_learned_stack_closes_every_bracket_and_one_that_has_not_learned_does_
     learned, not_yet = (
         DyckBrackets().run(
             Trial("a test", {**settings, "training": {"batch": 16, "lr": rate, "epochs": 6, "seed": 0}}),
-            replace(a_bench(tmp_path), room=tmp_path / name),
+            replace(a_setup(tmp_path), folder=tmp_path / name),
         )
         for name, rate in (("one", 0.3), ("two", 1e-9))
     )
@@ -100,10 +100,10 @@ def test_a_cut_leaves_less_to_learn_from(tmp_path):
     experiment = PartialSentences()
     trials = [trial for trial in experiment.trials("smoke") if trial.settings["model"] == "LSTM"]
     read = [
-        experiment.run(trial, replace(a_bench(tmp_path), room=tmp_path / f"{trial.settings['cut']}"))["characters"]
+        experiment.run(trial, replace(a_setup(tmp_path), folder=tmp_path / f"{trial.settings['cut']}"))["characters"]
         for trial in (trials[0], trials[-1])
     ]
     assert read[0] < read[1]
     assert read[0] <= 25 * trials[0].settings["lines"][0]
-    again = experiment.run(trials[0], replace(a_bench(tmp_path), room=tmp_path / "25"))  # it is found where it ended
+    again = experiment.run(trials[0], replace(a_setup(tmp_path), folder=tmp_path / "25"))  # it is found where it ended
     assert again["characters"] == read[0]

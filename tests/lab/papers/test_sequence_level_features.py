@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from unrolled.lab.papers.framework import trial_training
-from unrolled.lab.papers.framework.experiment import Bench, Result
+from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.sequence_level_features import bidirectional as bidirectional
 from unrolled.lab.papers.sequence_level_features import negation as negation
 from unrolled.lab.papers.sequence_level_features import ngrams as ngrams
@@ -17,10 +17,10 @@ from unrolled.lab.papers.sequence_level_features import table3 as table3
 from unrolled.lab.papers.sequence_level_features.negation import PUBLISHED
 
 
-def bench(tmp_path):
+def a_setup(tmp_path):
     room = tmp_path / "room"
     room.mkdir(exist_ok=True)
-    return Bench(room, None, tmp_path / "shelf")
+    return TrialSetup(room, None, tmp_path / "networks")
 
 
 def made(trial, **values):
@@ -45,10 +45,10 @@ def test_a_language_model_that_diverges_is_a_result_and_no_failure(tmp_path, mon
     def diverge(*_, **__):
         raise DivergedError("the loss is nan")
 
-    monkeypatch.setattr(trial_training, "learn", diverge)
+    monkeypatch.setattr(trial_training, "train_model", diverge)
     experiment = table3.Perplexities()
     trial = experiment.trials("smoke")[0]
-    values = experiment.run(trial, bench(tmp_path))
+    values = experiment.run(trial, a_setup(tmp_path))
     report = experiment.report([made(trial, **values)], "smoke")
     assert report.tables[0].cells() == [["gru", "diverged (–)", "diverged (–)"]]
 
@@ -86,20 +86,20 @@ def smoked(tmp_path, **changes):
     experiment = negation.NegationScores()
     trial = experiment.trials("smoke")[0]
     trial = replace(trial, settings={**trial.settings, **changes})
-    return experiment, trial, experiment.run(trial, bench(tmp_path))
+    return experiment, trial, experiment.run(trial, a_setup(tmp_path))
 
 
 def test_the_scores_are_those_of_the_papers_formula_and_the_exact_ones_add_up(tmp_path):
     from unrolled.cells.sequence_level import ApproxGRU
     from unrolled.lab.data.datasets.negation import POSITIVE, NegationReviews
-    from unrolled.lab.papers.framework.trial_training import learn_once
+    from unrolled.lab.papers.framework.trial_training import train_once
 
     _, trial, found = smoked(tmp_path)
     chosen = trial.settings
     model = {"encoder": "gru", "hidden": 8, "embedding": 8, "dropout": 0.0, "word_dropout": 0.0}
     training = {"optimiser": "adagrad", "lr": 0.01, "batch": 32, "epochs": 1, "seed": 0}
-    run = learn_once(bench(tmp_path), "classify", NegationReviews().read().sample(chosen["train"]), model, training)
-    assert len(list((tmp_path / "shelf").iterdir())) == 1  # the network that the trial opened
+    run = train_once(a_setup(tmp_path), "classify", NegationReviews().read().sample(chosen["train"]), model, training)
+    assert len(list((tmp_path / "networks").iterdir())) == 1  # the network that the trial opened
 
     # eq. 11, as a cell with the same weights: Phi_{1:3} is what the first word's g becomes after two steps of A
     gru, head = run.model.encoder, run.model.head
@@ -200,10 +200,10 @@ def test_seeds_of_one_network_share_a_row_and_those_without_such_ngrams_are_left
 @pytest.mark.parametrize("encoder", ["gru", "lstm"])
 def test_both_directions_together_make_the_logit_and_each_reads_its_own_way(encoder, tmp_path):
     from unrolled.lab.papers.framework.synthetic_corpora import negation as made_up
-    from unrolled.lab.papers.framework.trial_training import learn_once
+    from unrolled.lab.papers.framework.trial_training import train_once
 
     model = {"encoder": encoder, "hidden": 6, "embedding": 5, "bidirectional": True}
-    run = learn_once(bench(tmp_path), "classify", made_up(), model, {"epochs": 1})
+    run = train_once(a_setup(tmp_path), "classify", made_up(), model, {"epochs": 1})
     phrase = ["the", "film", "was", "not", "charming"]
     tokens = torch.tensor([run.task.vocabulary.encode(phrase)])
     with torch.no_grad():

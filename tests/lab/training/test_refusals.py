@@ -12,7 +12,7 @@ import torch
 from toy_tasks import DATA, Carry, Watching, carry, settings, stream, weights
 from unrolled.errors import DataError, DivergedError, UsageError
 from unrolled.lab.data.corpus import TaggedSentence, Tagging
-from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
+from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.callbacks import Callback
@@ -137,7 +137,7 @@ class Begun(Callback):
 )
 def test_what_is_not_installed_is_found_out_before_the_first_step(tmp_path, monkeypatch, name, module):
     kind = TASKS.get(name)
-    corpus = MADE_UP[kind.kind](SMALL, 0)
+    corpus = SYNTHETIC[kind.kind](SMALL, 0)
     learned = kind.from_corpus(corpus, kind.Architecture(hidden=8, embedding=8))
     callback = Begun()
     with pytest.raises(InterruptedError):  # installed: it begins

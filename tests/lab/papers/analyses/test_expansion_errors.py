@@ -22,9 +22,9 @@ from unrolled.lab.papers.analyses.expansion_errors import (
     step_errors,
     sum_errors,
 )
-from unrolled.lab.papers.framework.experiment import Bench
-from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
-from unrolled.lab.papers.framework.trial_training import learn
+from unrolled.lab.papers.framework.experiment import TrialSetup
+from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
+from unrolled.lab.papers.framework.trial_training import train_model
 from unrolled.lab.papers.framework.unique_splits import SMALL
 
 WORDS = ("no", "dull", "film", "is", "fine")
@@ -136,7 +136,7 @@ def test_only_one_layer_in_one_direction_has_a_single_step(options):
 
 
 def test_an_accounts_remainder_is_that_of_its_texts(tmp_path):
-    bench = Bench(tmp_path / "room", None, tmp_path / "shelf")
-    corpus = MADE_UP[Classification](SMALL, 0)
-    run = learn(bench, "classify", corpus, {"encoder": "gru", "hidden": 8, "embedding": 8}, {"epochs": 1})
+    setup = TrialSetup(tmp_path / "room", None, tmp_path / "networks")
+    corpus = SYNTHETIC[Classification](SMALL, 0)
+    run = train_model(setup, "classify", corpus, {"encoder": "gru", "hidden": 8, "embedding": 8}, {"epochs": 1})
     assert 0 <= largest_remainder(run, corpus.test) < 1e-4

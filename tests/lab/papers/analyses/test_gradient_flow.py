@@ -13,7 +13,7 @@ from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.lab.papers.analyses import greeting_corpus as second_person
 from unrolled.lab.papers.analyses.gradient_flow import bound_per_step, gradient_flow, gradient_norms, jacobian_norms
-from unrolled.lab.papers.framework.training_loop import WordReader
+from unrolled.lab.papers.framework.training_loop import WordScorer
 
 TIME, BATCH, SIZE = 7, 3, 5
 
@@ -61,7 +61,7 @@ def test_a_rectifier_with_the_identity_passes_everything_on_and_a_sigmoid_next_t
     for nonlinearity in ("relu", "sigmoid"):
         cell = Elman(4, 16, nonlinearity=nonlinearity)
         cell.initialise_identity()
-        flow = gradient_flow(WordReader(len(second_person.VOCABULARY), cell, 8), words, answers, reach=10)
+        flow = gradient_flow(WordScorer(len(second_person.VOCABULARY), cell, 8), words, answers, reach=10)
         assert flow.kept
         assert len(flow.jacobian) == len(flow.loss) == 11
         arriving[nonlinearity] = flow.jacobian[10]
@@ -72,7 +72,7 @@ def test_a_rectifier_with_the_identity_passes_everything_on_and_a_sigmoid_next_t
 def test_the_gradient_of_the_loss_is_measured_for_each_text_alone():
     torch.manual_seed(4)
     words, answers = second_person.batch(5, 12, random.Random(0))
-    model = WordReader(len(second_person.VOCABULARY), GRU(6, 6), 8).double()
+    model = WordScorer(len(second_person.VOCABULARY), GRU(6, 6), 8).double()
     flow = gradient_flow(model, words, answers, reach=3)
     norms = []
     for each in range(5):
@@ -89,4 +89,4 @@ def test_numbers_past_all_bounds_are_no_measurement():
     with torch.no_grad():
         cell.weight_hh.fill_(1e12)
         cell.weight_ih.fill_(1e12)
-    assert gradient_flow(WordReader(len(second_person.VOCABULARY), cell, 8), words, answers, reach=3) is None
+    assert gradient_flow(WordScorer(len(second_person.VOCABULARY), cell, 8), words, answers, reach=3) is None

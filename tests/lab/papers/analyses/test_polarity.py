@@ -13,9 +13,9 @@ from unrolled.lab.papers.analyses.polarity import (
     polarity_weight,
     triangle_scores,
 )
-from unrolled.lab.papers.framework.experiment import Bench
+from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation, ratings, topics
-from unrolled.lab.papers.framework.trial_training import learn_once
+from unrolled.lab.papers.framework.trial_training import train_once
 
 PHRASES = ["charming", "not charming", "the film was not not bad"]
 SMALL = {"hidden": 9, "embedding": 9}
@@ -28,9 +28,9 @@ def trained(tmp_path_factory):
     room = tmp_path_factory.mktemp("polarity")
 
     def give(encoder, task="classify", corpus=None, **model):
-        bench = Bench(room, None, room / "shelf")
+        setup = TrialSetup(room, None, room / "shelf")
         learned = corpus or negation((48, 16, 16))
-        return learn_once(bench, task, learned, {"encoder": encoder, **SMALL, **model}, TRAINING)
+        return train_once(setup, task, learned, {"encoder": encoder, **SMALL, **model}, TRAINING)
 
     return give
 

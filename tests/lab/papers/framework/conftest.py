@@ -26,9 +26,9 @@ class Squares(Experiment):
     def trials(self, scale):
         return [Trial(f"n={n}", {"n": n, "seed": 0}) for n in range(1, 4 if scale == "smoke" else 9)]
 
-    def run(self, trial, bench):
-        assert bench.room.is_dir()
-        bench.say("squaring")
+    def run(self, trial, setup):
+        assert setup.folder.is_dir()
+        setup.log("squaring")
         if self.broken and trial.settings["n"] == 3:
             raise RuntimeError("stopped")
         self.ran.append(trial.settings["n"])

@@ -4,10 +4,10 @@ from statistics import fmean
 
 import pytest
 
-from unrolled.lab.papers.framework.experiment import Bench
-from unrolled.lab.papers.framework.loss_curves import curves
+from unrolled.lab.papers.framework.experiment import TrialSetup
+from unrolled.lab.papers.framework.loss_curves import loss_curves
 from unrolled.lab.papers.framework.synthetic_corpora import words
-from unrolled.lab.papers.framework.trial_training import learn
+from unrolled.lab.papers.framework.trial_training import train_model
 
 
 def test_the_curves_are_those_of_the_log_and_an_epoch_is_the_mean_of_its_steps(tmp_path):
@@ -15,8 +15,8 @@ def test_the_curves_are_those_of_the_log_and_an_epoch_is_the_mean_of_its_steps(t
     room = tmp_path / "room"
     room.mkdir()
     small = {"hidden": 4, "embedding": 4, "dropout": 0.0}
-    run = learn(Bench(room, None, tmp_path / "shelf"), "lm", words(), small, settings)
-    found = curves(run)
+    run = train_model(TrialSetup(room, None, tmp_path / "networks"), "lm", words(), small, settings)
+    found = loss_curves(run)
     assert found["epochs"] == [epoch.step for epoch in run.history]
     assert len(found["training"]) == len(found["dev"]) == 2
     assert found["dev"][-1] != found["training"][-1]

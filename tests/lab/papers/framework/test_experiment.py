@@ -131,10 +131,10 @@ def test_the_verdict_is_that_of_the_first_tables_published_numbers_unless_there_
             return {"squares grow": len(results) < 3}
 
     good, bad, ours = Number([1.0], 1.0), Number([2.0], 1.0), Number([1.0])
-    first = Table("t", ("model", "text", "score", "other"), [("A", "x", good, ours), ("B", "y", bad, "said")])
+    first = Table("t", ("model", "text", "score", "other"), [("A", "x", good, ours), ("A", "y", bad, "said")])
     report = Report([first, Table("t", ("model", "score"), [("A", bad)])])
     by_numbers = compare(arithmetic.Squares(), [], report)
-    assert by_numbers == [Comparison("A, x, score: 1.00 (1.00)", True), Comparison("B, y, score: 2.00 (1.00)", False)]
+    assert by_numbers == [Comparison("A, x, score: 1.00 (1.00)", True), Comparison("A, y, score: 2.00 (1.00)", False)]
     assert verdict(by_numbers) == "partly"
     assert compare(Claiming(), [], report) == [Comparison("squares grow", True)]
     assert verdict(compare(Claiming(), [], report)) == "reproduced"

@@ -12,9 +12,9 @@ from unrolled.lab.data import corpus as kinds
 from unrolled.lab.data.batches.bracket_strings import closing_targets
 from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE
 from unrolled.lab.papers.framework import synthetic_corpora as made_up
-from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
+from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 
-EVERY = [*MADE_UP.values(), made_up.topics]
+EVERY = [*SYNTHETIC.values(), made_up.topics]
 SIZES = (120, 20, 30)
 
 
@@ -25,8 +25,8 @@ def test_there_is_one_for_every_kind_of_corpus():
         kinds.Examples,
         kinds.Language,
     }
-    assert set(MADE_UP) == concrete
-    for kind, make in MADE_UP.items():
+    assert set(SYNTHETIC) == concrete
+    for kind, make in SYNTHETIC.items():
         assert type(make(SIZES, 0)) is kind
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unrolled.lab.data.corpus import Characters
+from unrolled.lab.papers.framework.corpora import cut_lines, first_lines
 from unrolled.lab.papers.framework.synthetic_corpora import characters, words
-from unrolled.lab.papers.framework.truncated_text import cut_lines, first_lines
 
 
 def test_the_first_lines_are_kept_and_can_be_read_again():

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from unrolled.cells.base import Cell
 from unrolled.cells.elman import Elman
-from unrolled.lab.papers.framework.training_loop import WordReader
+from unrolled.lab.papers.framework.training_loop import WordScorer
 from unrolled.linalg.activations import RELU, SIGMOID, TANH
 
 __all__ = ["GradientFlow", "bound_per_step", "gradient_flow", "gradient_norms", "jacobian_norms"]
@@ -42,7 +42,7 @@ class GradientFlow(NamedTuple):
     """Whether no Jacobian of any text is larger than the bound to the power of k."""
 
 
-def gradient_flow(model: WordReader, words: Tensor, answers: Tensor, reach: int) -> GradientFlow | None:
+def gradient_flow(model: WordScorer, words: Tensor, answers: Tensor, reach: int) -> GradientFlow | None:
     """Measure in float64 what flows back over up to ``reach`` steps; None when the norms are not finite.
 
     E is the cross-entropy of ``answers``, shape (batch,), after the last of ``words``, shape (time, batch).

@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 
 from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Classification, Example, RatedText
-from unrolled.lab.papers.framework.corpus_cache import load_once
+from unrolled.lab.papers.framework.corpora import load_cached
 
 __all__ = [
     "PAPER_ADJECTIVES",
@@ -98,7 +98,7 @@ def rating_signs(examples: Iterable[RatedText]) -> Iterator[Example]:
 @lru_cache(maxsize=1)
 def sst2_adjectives(folder: Path | None) -> PolarAdjectives:
     """Find those of all phrases of SST-2: 247 positive and 217 negative ones, where the paper has 73 and 47."""
-    return polar_adjectives(load_once("sst2", Classification, folder).train)
+    return polar_adjectives(load_cached("sst2", Classification, folder).train)
 
 
 @lru_cache(maxsize=1)

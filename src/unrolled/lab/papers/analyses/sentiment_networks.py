@@ -12,10 +12,10 @@ from typing import Any
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.datasets.negation import NegationReviews
 from unrolled.lab.data.text_files import find_file
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Scale, Trial
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation
-from unrolled.lab.papers.framework.trial_training import learn_once
+from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.training.run_folder import Run
 
 __all__ = ["ADAGRAD", "GLOVE", "NEGATION_SIZES", "learn_negation", "learn_phrases", "negation_corpus", "phrase_trials"]
@@ -48,11 +48,11 @@ def negation_corpus(train: int, seed: int, double_negation: bool = True) -> Clas
     return NegationReviews(double_negation=double_negation, seed=seed).read().sample(train, seed)
 
 
-def learn_negation(bench: Bench, corpus: Classification, encoder: str, size: int, epochs: int, seed: int) -> Run:
+def learn_negation(setup: TrialSetup, corpus: Classification, encoder: str, size: int, epochs: int, seed: int) -> Run:
     """Train a classifier of the negation corpus that reads its last state, with Adagrad."""
     model = {"encoder": encoder, "hidden": size, "embedding": size, "dropout": 0.0, "word_dropout": 0.0}
     training = {"optimiser": "adagrad", "lr": 0.01, "batch": 32, "epochs": epochs, "seed": seed}
-    return learn_once(bench, "classify", corpus, model, training)
+    return train_once(setup, "classify", corpus, model, training)
 
 
 def phrase_trials(scale: Scale, encoders: Iterable[str], seeds: int) -> Sequence[Trial]:
@@ -65,7 +65,7 @@ def phrase_trials(scale: Scale, encoders: Iterable[str], seeds: int) -> Sequence
     ]
 
 
-def learn_phrases(trial: Trial, bench: Bench, **model: Any) -> Run:
+def learn_phrases(trial: Trial, setup: TrialSetup, **model: Any) -> Run:
     """Train the network of one of :func:`phrase_trials`, from GloVe's vectors.
 
     At scale smoke it learns generated sentences, without vectors. ``model`` holds settings of the architecture other
@@ -74,9 +74,9 @@ def learn_phrases(trial: Trial, bench: Bench, **model: Any) -> Run:
     chosen = trial.settings
     training = {"epochs": chosen["epochs"], "seed": chosen["seed"]}
     if chosen["vectors"]:
-        corpus = load_once("sst2", Classification, bench.data).sample(chosen["phrases"], chosen["seed"])
-        training["vectors"] = find_file(chosen["vectors"], bench.data)
+        corpus = load_cached("sst2", Classification, setup.data).sample(chosen["phrases"], chosen["seed"])
+        training["vectors"] = find_file(chosen["vectors"], setup.data)
     else:
         corpus = negation(seed=chosen["seed"])
     sizes = {name: chosen[name] for name in ("encoder", "hidden", "embedding")}
-    return learn_once(bench, "classify", corpus, {**sizes, **model}, training)
+    return train_once(setup, "classify", corpus, {**sizes, **model}, training)

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.figure_style import COLOURS, grid, legend_below
 from unrolled.lab.papers.framework.table import Number, Table
 
@@ -69,7 +69,7 @@ class ClippingSurface(Experiment):
             for clip, label in ((_CLIP, f"clipped at {_CLIP:g}"), (None, "not clipped"))
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Descend from the drawn starting point, and from every point of the grid at once."""
         chosen = trial.settings
         clip = math.inf if chosen["clip"] is None else chosen["clip"]
@@ -78,7 +78,7 @@ class ClippingSurface(Experiment):
         last = error(*descents.path[-1])
         w, b = descents.path[-1]
         outside = (w < _LEFT) | (w > _RIGHT) | (b < _LOW) | (b > _HIGH)
-        bench.say(f"{_share(last < _REACHED):.1%} find an error below {_REACHED:g}")
+        setup.log(f"{_share(last < _REACHED):.1%} find an error below {_REACHED:g}")
         return {
             "w": [round(value, 4) for value in drawn.path[:, 0, 0].tolist()],
             "b": [round(value, 4) for value in drawn.path[:, 1, 0].tolist()],

@@ -24,10 +24,10 @@ from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Classification, Tagging
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.synthetic_corpora import entities, negation
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures, learn_once
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
 
 __all__ = ["DeepBidirectional"]
 
@@ -91,7 +91,7 @@ class DeepBidirectional(Experiment):
             if ways != _WIDE or layers == 1
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train and measure."""
         chosen = trial.settings
         model = {**chosen["model"], "bidirectional": chosen["ways"] == _BOTH}
@@ -99,8 +99,8 @@ class DeepBidirectional(Experiment):
             model["hidden"] = _wide_size(chosen)
         if chosen["task"] == "tag":
             model |= {"crf": False}
-        run = learn_once(bench, chosen["task"], _corpus(chosen, bench), model, chosen["training"])
-        return {**figures(run), "hidden": model["hidden"]}
+        run = train_once(setup, chosen["task"], _corpus(chosen, setup), model, chosen["training"])
+        return {**run_metrics(run), "hidden": model["hidden"]}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate scores by layers and directions."""
@@ -124,13 +124,13 @@ class DeepBidirectional(Experiment):
         return Report(tables)
 
 
-def _corpus(chosen: Mapping[str, Any], bench: Bench) -> Tagging | Classification:
+def _corpus(chosen: Mapping[str, Any], setup: TrialSetup) -> Tagging | Classification:
     corpus: Tagging | Classification
     made_up, tagged = chosen["data"] == "made up", chosen["task"] == "tag"
     if tagged:
-        corpus = entities() if made_up else load_dataset(chosen["data"], Tagging, bench.data)
+        corpus = entities() if made_up else load_dataset(chosen["data"], Tagging, setup.data)
     else:
-        corpus = negation() if made_up else load_dataset(chosen["data"], Classification, bench.data)
+        corpus = negation() if made_up else load_dataset(chosen["data"], Classification, setup.data)
     return corpus.sample(chosen["sentences"]) if chosen["sentences"] else corpus
 
 

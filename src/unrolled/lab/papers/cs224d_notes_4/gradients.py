@@ -33,10 +33,10 @@ from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.lab.papers.analyses import greeting_corpus
 from unrolled.lab.papers.analyses.gradient_flow import gradient_flow
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
-from unrolled.lab.papers.framework.training_loop import WordReader, learn
+from unrolled.lab.papers.framework.training_loop import WordScorer, train_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,13 +100,13 @@ class Gradients(Experiment):
             for way, cell in ways
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Measure, train, measure again."""
         chosen = trial.settings
         torch.manual_seed(chosen["seed"])
         generator = random.Random(chosen["seed"])  # noqa: S311  # texts, not secrets
         cell = _CELLS[chosen["cell"]](chosen["inputs"], chosen["hidden"])
-        model = WordReader(len(greeting_corpus.VOCABULARY), cell, len(greeting_corpus.NAMES))
+        model = WordScorer(len(greeting_corpus.VOCABULARY), cell, len(greeting_corpus.NAMES))
         before = _norms(model, chosen)
         kind = torch.optim.Adam if chosen["optimiser"] == "adam" else torch.optim.SGD
         clip = math.inf if chosen["clip"] is None else chosen["clip"]
@@ -116,8 +116,8 @@ class Gradients(Experiment):
             return greeting_corpus.batch(chosen["batch"], distance, generator)
 
         batches = (draw() for _ in range(chosen["steps"]))
-        training = learn(model, batches, _loss, kind(model.parameters(), lr=chosen["rate"]), clip)
-        bench.say(f"{len(training.losses)} steps" + (f", loss {training.losses[-1]:.3f}" if training.losses else ""))
+        training = train_steps(model, batches, _loss, kind(model.parameters(), lr=chosen["rate"]), clip)
+        setup.log(f"{len(training.losses)} steps" + (f", loss {training.losses[-1]:.3f}" if training.losses else ""))
         found: dict[str, Any] = {"before": before, "longest_gradient": max(training.norms, default=0.0)}
         if training.diverged:
             return {**found, "after": None, "diverged": len(training.losses), "accuracy": None}
@@ -196,7 +196,7 @@ def _distances(chosen: Mapping[str, Any]) -> list[int]:
     return sorted({*range(first, last, max(1, (last - first) // 8)), chosen["longest"], last})
 
 
-def _norms(model: WordReader, chosen: Mapping[str, Any]) -> dict[str, Any] | None:
+def _norms(model: WordScorer, chosen: Mapping[str, Any]) -> dict[str, Any] | None:
     words, answers = greeting_corpus.batch(_MEASURED, chosen["reach"], _unseen(chosen))
     flow = gradient_flow(model, words, answers, chosen["reach"])
     return None if flow is None else flow._asdict()

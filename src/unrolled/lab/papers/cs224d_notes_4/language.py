@@ -29,12 +29,12 @@ from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.corpora import first_lines
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures, learn_once
-from unrolled.lab.papers.framework.truncated_text import first_lines
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,14 +103,14 @@ class LanguageModels(Experiment):
             *(counts(order, "none") for order in _ORDERS),
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train or count, and measure."""
         chosen = trial.settings
-        whole = words() if chosen["data"] == "made up" else load_dataset(chosen["data"], Words, bench.data)
+        whole = words() if chosen["data"] == "made up" else load_dataset(chosen["data"], Words, setup.data)
         corpus = first_lines(whole, *chosen["lines"])
         if chosen["kind"] != "counts":
-            run = learn_once(bench, "lm", corpus, chosen["model"], chosen["training"])
-            found = figures(run)
+            run = train_once(setup, "lm", corpus, chosen["model"], chosen["training"])
+            found = run_metrics(run)
             return {**found, "kept": found["parameters"]}
         known = build_vocabulary(corpus.train)
         model = NGramLanguageModel(chosen["order"], chosen["smoothing"]).fit(corpus.train, known)
@@ -120,7 +120,7 @@ class LanguageModels(Experiment):
             beginning = lines[: len(lines) // part]
             grown.append([sum(map(len, beginning)), *distinct_ngrams(beginning, chosen["order"])])
         dev, test = (_finite(model.perplexity(split)) for split in (corpus.dev, corpus.test))
-        bench.say(f"{sum(grown[-1][1:]):,} counts, dev {dev}")
+        setup.log(f"{sum(grown[-1][1:]):,} counts, dev {dev}")
         return {
             "dev_perplexity": dev,
             "test_perplexity": test,

@@ -26,10 +26,10 @@ from typing import Any
 from unrolled.lab.data.corpus import Translation
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.synthetic_corpora import translations
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures, learn_once
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
 
 __all__ = ["FiveExtensions"]
 
@@ -96,14 +96,14 @@ class FiveExtensions(Experiment):
             for seed, cell, (variant, switches) in product(range(sizes["seeds"]), _CELLS, _VARIANTS.items())
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and measure BLEU and perplexity."""
         chosen = trial.settings
         made_up = chosen["data"] == "made up"
-        corpus = translations() if made_up else load_dataset(chosen["data"], Translation, bench.data)
+        corpus = translations() if made_up else load_dataset(chosen["data"], Translation, setup.data)
         if chosen["pairs"]:
             corpus = corpus.sample(chosen["pairs"])
-        return figures(learn_once(bench, "translate", corpus, chosen["model"], chosen["training"]))
+        return run_metrics(train_once(setup, "translate", corpus, chosen["model"], chosen["training"]))
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate the base and its extensions."""

@@ -30,10 +30,10 @@ from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
 from unrolled.lab.papers.analyses.subject_verb_agreement import VOCABULARY, AgreementSentence
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.training_loop import WordReader, learn
+from unrolled.lab.papers.framework.training_loop import WordScorer, train_steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,7 +80,7 @@ class Agreement(Experiment):
             for model in _MODELS
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train on sentences, then test the verbs of others."""
         chosen = trial.settings
         generator = random.Random(chosen["seed"])  # noqa: S311  # sentences, not secrets
@@ -92,7 +92,7 @@ class Agreement(Experiment):
         if chosen["model"] in _ORDERS:
             prefers = _count_preferences(train, chosen)
         else:
-            prefers = _network_preferences(train, chosen, generator, bench)
+            prefers = _network_preferences(train, chosen, generator, setup)
         right, misled, total = [], [], []
         for distance in range(2 * chosen["longest"] + 1):
             drawn = (AgreementSentence.draw(distance, generator) for _ in range(chosen["tested"]))
@@ -161,15 +161,15 @@ def _count_preferences(train: Sequence[AgreementSentence], chosen: Mapping[str, 
 
 
 def _network_preferences(
-    train: Sequence[AgreementSentence], chosen: Mapping[str, Any], generator: random.Random, bench: Bench
+    train: Sequence[AgreementSentence], chosen: Mapping[str, Any], generator: random.Random, setup: TrialSetup
 ) -> Prefers:
     torch.manual_seed(chosen["seed"])
     hidden = chosen["hidden"]
-    model = WordReader(len(VOCABULARY), _CELLS[chosen["model"]](hidden, hidden), len(VOCABULARY))
+    model = WordScorer(len(VOCABULARY), _CELLS[chosen["model"]](hidden, hidden), len(VOCABULARY))
     optimiser = torch.optim.Adam(model.parameters(), lr=chosen["rate"])
     for epoch in range(chosen["epochs"]):
-        training = learn(model, _batches(train, chosen["batch"], generator), _loss, optimiser, chosen["clip"])
-        bench.say(f"epoch {epoch + 1}: {fmean(training.losses):.3f} nats per word")
+        training = train_steps(model, _batches(train, chosen["batch"], generator), _loss, optimiser, chosen["clip"])
+        setup.log(f"epoch {epoch + 1}: {fmean(training.losses):.3f} nats per word")
 
     @torch.no_grad()
     def prefers(asked: Sequence[AgreementSentence]) -> list[float]:

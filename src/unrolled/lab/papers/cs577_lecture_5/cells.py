@@ -35,11 +35,11 @@ from unrolled.lab.papers.analyses.roc import area_under_curve
 from unrolled.lab.papers.analyses.text_heat_map import draw_text_heat_map
 from unrolled.lab.papers.analyses.text_properties import PROSE, PYTHON, prose_properties, python_properties
 from unrolled.lab.papers.analyses.unit_selectivity import correlations, unit_values
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import learn_once
+from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
 from unrolled.lab.training.rng_state import seeded
 
@@ -95,7 +95,7 @@ class _Text(NamedTuple):
     """A training text, its properties, and a text of our own to draw."""
 
     title: str
-    read: Callable[[Bench], Characters]
+    read: Callable[[TrialSetup], Characters]
     made_up: Callable[[], Characters]
     """Replaces it at scale smoke."""
     names: tuple[str, ...]
@@ -111,7 +111,7 @@ def one_package() -> Characters:
 _TEXTS = {
     "python": _Text(
         "Python's standard library",
-        lambda bench: load_dataset("python", Characters, bench.data),
+        lambda setup: load_dataset("python", Characters, setup.data),
         one_package,
         PYTHON,
         python_properties,
@@ -119,7 +119,7 @@ _TEXTS = {
     ),
     "prose": _Text(
         "War and Peace",
-        lambda bench: load_dataset("war_and_peace", Characters, bench.data),
+        lambda setup: load_dataset("war_and_peace", Characters, setup.data),
         characters,
         PROSE,
         prose_properties,
@@ -156,12 +156,12 @@ class InterpretableUnits(Experiment):
             for text in _TEXTS
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose units on dev, measure them on test, and run the network on our own text."""
         chosen = trial.settings
         text = _TEXTS[chosen["text"]]
-        corpus = text.made_up() if chosen["smoke"] else text.read(bench)
-        model, vocabulary, bpc = load_network(corpus, chosen, bench)
+        corpus = text.made_up() if chosen["smoke"] else text.read(setup)
+        model, vocabulary, bpc = load_network(corpus, chosen, setup)
         read = partial(unit_values, model, vocabulary)
         dev, test = (_Measured.of(split, text, read, chosen) for split in (corpus.dev, corpus.test))
         fragment = read("\n" + text.fragment, 1)[1:, 0]
@@ -248,13 +248,13 @@ class _Measured(NamedTuple):
 
 
 def load_network(
-    corpus: Characters, chosen: Mapping[str, Any], bench: Bench
+    corpus: Characters, chosen: Mapping[str, Any], setup: TrialSetup
 ) -> tuple[LanguageModel, Vocabulary, float | None]:
     """Give the network, trained or untrained, its characters and, if trained, its bits per character on test."""
     model = {name: chosen[name] for name in ("encoder", "hidden", "embedding", "bptt")}
     if chosen["trained"]:
         training = {name: chosen[name] for name in ("steps", "epochs", "lr", "seed")}
-        run = learn_once(bench, "chars", corpus, model, training)
+        run = train_once(setup, "chars", corpus, model, training)
         assert isinstance(run.model, LanguageModel)
         assert isinstance(run.task, CharacterModelling)
         return run.model, run.task.vocabulary, float(run.metrics["test_bpc"])

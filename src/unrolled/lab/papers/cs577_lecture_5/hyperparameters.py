@@ -22,12 +22,12 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
-from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
+from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures, learn
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
 from unrolled.lab.papers.framework.unique_splits import Sizes
 from unrolled.lab.tasks import TASKS
 
@@ -127,15 +127,15 @@ class Hyperparameters(Experiment):
                     ]
         return listed
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and measure on dev and test."""
         chosen = trial.settings
         task, kind = _TASKS[chosen["task"]], TASKS.get(chosen["task"])
-        corpus = MADE_UP[kind.kind](_FEW, 0) if chosen["smoke"] else load_once(task.data, kind.kind, bench.data)
+        corpus = SYNTHETIC[kind.kind](_FEW, 0) if chosen["smoke"] else load_cached(task.data, kind.kind, setup.data)
         encoder = {"encoder": chosen["model"], "pooling": _POOLING[chosen["model"]]}
         model = {**task.model, **encoder, **{name: chosen[name] for name in ("hidden", "embedding")}}
         training = {name: chosen[name] for name in ("lr", "batch", "epochs", "seed")}
-        found = figures(learn(bench, chosen["task"], corpus, model, training))
+        found = run_metrics(train_model(setup, chosen["task"], corpus, model, training))
         return {name: found[f"{name}_{task.measure}"] for name in ("dev", "test")}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:

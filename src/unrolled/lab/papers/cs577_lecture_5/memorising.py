@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.memorising import Memorising
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.table import Number, Table
 
@@ -57,7 +57,7 @@ class MemorisingRecall(Experiment):
             for words in vocabularies
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Write texts into the memory and recall them."""
         chosen = trial.settings
         length, words = chosen["length"], chosen["words"]

@@ -20,7 +20,7 @@ from unrolled.lab.papers.framework.table import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SCALES", "Bench", "Experiment", "Report", "Result", "Scale", "Trial", "where"]
+__all__ = ["SCALES", "Experiment", "Report", "Result", "Scale", "Trial", "TrialSetup", "where"]
 
 Scale = Literal["smoke", "cpu", "day", "paper"]
 SCALES: dict[Scale, str] = {
@@ -79,16 +79,16 @@ def where(results: Iterable[Result], **settings: Any) -> list[Result]:
 
 
 @dataclass(frozen=True)
-class Bench:
-    """The folders that a trial uses."""
+class TrialSetup:
+    """The folders that a trial uses, and its log."""
 
-    room: Path
-    """A folder for this trial alone. It survives an interruption, so a training continues from its checkpoint."""
+    folder: Path
+    """For this trial alone. It survives an interruption, so a training continues from its checkpoint."""
     data: Path | None
     """The folder of the datasets; when None, the environment variable ``UNROLLED_DATA``."""
-    shelf: Path
-    """A folder of trained networks that several trials share; see ``trial_training.learn_once``."""
-    say: Callable[[str], object] = field(default=str)
+    networks: Path
+    """The folder of trained networks that several trials share; see ``trial_training.train_once``."""
+    log: Callable[[str], object] = field(default=str)
     """Shows a line of progress; the default shows nothing."""
 
 
@@ -133,7 +133,7 @@ class Experiment(ABC):
         return self.trials(scale) if scale in self.scales else ()
 
     @abstractmethod
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Run one trial and return what was measured, in JSON types."""
 
     @abstractmethod

@@ -8,10 +8,10 @@ from typing import Any
 from unrolled.lab.training.logs import LOG
 from unrolled.lab.training.run_folder import Run
 
-__all__ = ["curves"]
+__all__ = ["loss_curves"]
 
 
-def curves(run: Run) -> dict[str, Any]:
+def loss_curves(run: Run) -> dict[str, Any]:
     """Read the losses from a run's log, in JSON types.
 
     Returns:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Result, Scale, Trial
+from unrolled.lab.papers.framework.experiment import Experiment, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.provenance import describe_machine, versions
 from unrolled.lab.papers.framework.result_store import ResultStore
 
@@ -87,7 +87,7 @@ def run_trial(
     folder = store.work_folder(experiment, scale, trial)
     folder.mkdir(parents=True, exist_ok=True)
     began = clock()
-    values = experiment.run(trial, Bench(folder, data, store.networks, say))
+    values = experiment.run(trial, TrialSetup(folder, data, store.networks, say))
     result = Result(
         trial=trial,
         values=values,

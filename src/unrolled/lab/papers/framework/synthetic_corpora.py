@@ -30,10 +30,10 @@ from unrolled.lab.data.corpus import (
 )
 from unrolled.lab.data.datasets.negation import NegationReviews
 from unrolled.lab.papers.framework.synthetic_text import characters, translations, words
-from unrolled.lab.papers.framework.unique_splits import SMALL, Sizes, distinct_splits
+from unrolled.lab.papers.framework.unique_splits import SMALL, Sizes, draw_unique_splits
 
 __all__ = [
-    "MADE_UP",
+    "SYNTHETIC",
     "Sizes",
     "answers",
     "brackets",
@@ -85,7 +85,7 @@ def topics(sizes: Sizes = SMALL, seed: int = 0) -> Classification:
         text = f"{generator.choice(_TIMES)} , the {who} {verb} the {what} {generator.choice(_TIMES)}"
         return Example(tuple(text.split()), label)
 
-    return Classification(name="made-up topics", labels=tuple(_TOPICS), **distinct_splits(draw, sizes, seed))
+    return Classification(name="made-up topics", labels=tuple(_TOPICS), **draw_unique_splits(draw, sizes, seed))
 
 
 def negation(sizes: Sizes = SMALL, seed: int = 0) -> Classification:
@@ -116,7 +116,7 @@ def ratings(sizes: Sizes = SMALL, seed: int = 0) -> Regression:
             rating += factor * value / 2
         return RatedText(tuple(" and ".join(said).split()), round(rating, 6))
 
-    return Regression(name="made-up ratings", **distinct_splits(draw, sizes, seed))
+    return Regression(name="made-up ratings", **draw_unique_splits(draw, sizes, seed))
 
 
 def relations(sizes: Sizes = SMALL, seed: int = 0) -> Relations:
@@ -130,7 +130,7 @@ def relations(sizes: Sizes = SMALL, seed: int = 0) -> Relations:
         text = f"{generator.choice(_TIMES)} the <e1> {one} </e1> {between} the <e2> {other} </e2> ."
         return Example(tuple(text.split()), label)
 
-    return Relations(name="made-up relations", labels=labels, **distinct_splits(draw, sizes, seed))
+    return Relations(name="made-up relations", labels=labels, **draw_unique_splits(draw, sizes, seed))
 
 
 def entities(sizes: Sizes = SMALL, seed: int = 0) -> Tagging:
@@ -145,7 +145,7 @@ def entities(sizes: Sizes = SMALL, seed: int = 0) -> Tagging:
         pairs = [word.rpartition("/") for word in order.format(person, firm, place).split()]
         return TaggedSentence(tuple(word for word, _, _ in pairs), tuple(tag for _, _, tag in pairs))
 
-    return Tagging(name="made-up entities", spans=True, **distinct_splits(draw, sizes, seed))
+    return Tagging(name="made-up entities", spans=True, **draw_unique_splits(draw, sizes, seed))
 
 
 def answers(sizes: Sizes = SMALL, seed: int = 0, candidates: int = 5) -> Selection:
@@ -170,7 +170,7 @@ def answers(sizes: Sizes = SMALL, seed: int = 0, candidates: int = 5) -> Selecti
         question = _FACTS[matter][0].format(person)
         return Question(tuple(question.split()), tuple(Candidate(tuple(text.split()), is_it) for text, is_it in said))
 
-    return Selection(name="made-up answers", **distinct_splits(draw, sizes, seed))
+    return Selection(name="made-up answers", **draw_unique_splits(draw, sizes, seed))
 
 
 def brackets(sizes: Sizes = SMALL, seed: int = 0, kinds: int = 2, depth: int = 3, longest: int = 24) -> Brackets:
@@ -195,10 +195,10 @@ def brackets(sizes: Sizes = SMALL, seed: int = 0, kinds: int = 2, depth: int = 3
                 string.append(kinds + opened.pop())
         return tuple(string)
 
-    return Brackets(name="made-up brackets", kinds=kinds, depth=depth, **distinct_splits(draw, sizes, seed))
+    return Brackets(name="made-up brackets", kinds=kinds, depth=depth, **draw_unique_splits(draw, sizes, seed))
 
 
-MADE_UP: Mapping[type[Corpus[Any]], Callable[[Sizes, int], Corpus[Any]]] = {
+SYNTHETIC: Mapping[type[Corpus[Any]], Callable[[Sizes, int], Corpus[Any]]] = {
     Classification: negation,
     Regression: ratings,
     Relations: relations,

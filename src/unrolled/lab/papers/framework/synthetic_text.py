@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from unrolled.lab.data.corpus import Characters, SentencePair, Stream, Translation, Words
-from unrolled.lab.papers.framework.unique_splits import SMALL, Sizes, distinct_splits
+from unrolled.lab.papers.framework.unique_splits import SMALL, Sizes, draw_unique_splits
 
 __all__ = ["characters", "translations", "words"]
 
@@ -75,7 +75,7 @@ def _streams(draw: Callable[[random.Random], Line], sizes: Sizes, seed: int) -> 
     def stream(lines: Sequence[Line]) -> Stream:
         return Stream(lambda: iter(lines))
 
-    return [stream(lines) for lines in distinct_splits(draw, sizes, seed).values()]
+    return [stream(lines) for lines in draw_unique_splits(draw, sizes, seed).values()]
 
 
 def translations(sizes: Sizes = SMALL, seed: int = 0) -> Translation:
@@ -87,4 +87,4 @@ def translations(sizes: Sizes = SMALL, seed: int = 0) -> Translation:
             clause.words(), tuple(word[::-1] for word in (*clause.subject, *clause.object, clause.verb))
         )
 
-    return Translation(name="made-up translations", **distinct_splits(draw, sizes, seed))
+    return Translation(name="made-up translations", **draw_unique_splits(draw, sizes, seed))

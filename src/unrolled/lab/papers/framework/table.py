@@ -6,7 +6,6 @@ for a number that is not known.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
@@ -99,12 +98,14 @@ class Table:
                 raise UsageError(f"a row of {self.title!r} has {len(row)} cells; expected {len(self.columns)}")
 
     def numbers(self) -> Iterator[tuple[str, str, Number]]:
-        """Give every number with the name of its row, which is all text before the first number, and its column."""
+        """Give every number with the name of its row, the first cells that tell the rows apart, and its column."""
+        width = 1
+        while width < len(self.columns) and len({tuple(map(str, row[:width])) for row in self.rows}) < len(self.rows):
+            width += 1
         for row in self.rows:
-            name = ", ".join(itertools.takewhile(lambda each: isinstance(each, str), row))  # type: ignore[arg-type]
             for column, number in zip(self.columns, row, strict=True):
                 if isinstance(number, Number):
-                    yield name, column, number
+                    yield ", ".join(map(str, row[:width])), column, number
 
     def cells(self) -> list[list[str]]:
         """Write every cell as text."""

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from unrolled.cells.base import Cell
 
-__all__ = ["Learned", "WordReader", "learn"]
+__all__ = ["StepLog", "WordScorer", "train_steps"]
 
 
-class WordReader(nn.Module):
+class WordScorer(nn.Module):
     """Word vectors, one cell and one linear layer, which gives scores after every word."""
 
     def __init__(self, words: int, cell: Cell, outputs: int) -> None:
@@ -37,7 +37,7 @@ class WordReader(nn.Module):
 
 
 @dataclass(frozen=True)
-class Learned:
+class StepLog:
     """The steps of a training."""
 
     losses: tuple[float, ...]
@@ -48,13 +48,13 @@ class Learned:
     """Whether it ended because a loss or a gradient was not finite; of that batch nothing was learned."""
 
 
-def learn(
+def train_steps(
     model: nn.Module,
     batches: Iterable[Any],
     loss: Callable[[nn.Module, Any], Tensor],
     optimiser: torch.optim.Optimizer,
     clip: float = math.inf,
-) -> Learned:
+) -> StepLog:
     """Take one step for each batch and stop when a loss or a gradient is not finite.
 
     Args:
@@ -78,8 +78,8 @@ def learn(
         cost.backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
         if not (math.isfinite(cost.item()) and math.isfinite(norm.item())):
-            return Learned(tuple(losses), tuple(norms), diverged=True)
+            return StepLog(tuple(losses), tuple(norms), diverged=True)
         losses.append(cost.item())
         norms.append(norm.item())
         optimiser.step()
-    return Learned(tuple(losses), tuple(norms), diverged=False)
+    return StepLog(tuple(losses), tuple(norms), diverged=False)

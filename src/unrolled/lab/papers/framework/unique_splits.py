@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from unrolled.errors import UsageError
 
-__all__ = ["SMALL", "Sizes", "distinct_splits"]
+__all__ = ["SMALL", "Sizes", "draw_unique_splits"]
 
 Sizes = tuple[int, int, int]
 """How many examples, or lines, are for training, dev and test."""
@@ -19,7 +19,7 @@ SMALL: Sizes = (240, 40, 40)
 _PATIENCE = 100
 
 
-def distinct_splits(draw: Callable[[random.Random], E], sizes: Sizes, seed: int) -> dict[str, tuple[E, ...]]:
+def draw_unique_splits(draw: Callable[[random.Random], E], sizes: Sizes, seed: int) -> dict[str, tuple[E, ...]]:
     """Draw examples until the splits ``train``, ``dev`` and ``test`` are full of different ones.
 
     Raises:

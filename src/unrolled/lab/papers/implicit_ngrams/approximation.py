@@ -26,12 +26,12 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.expansion_errors import step_errors
 from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures, learn
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,16 +87,16 @@ class Approximation(Experiment):
             for seed, decay, kind in product(range(sizes.pop("seeds")), _DECAYS[scale], PUBLISHED)
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, then compare every state of the test sentences with each expansion."""
         chosen = trial.settings
         made_up = chosen["corpus"] == "made-up"
-        corpus = negation((64, 16, 16)) if made_up else load_once(chosen["corpus"], Classification, bench.data)
+        corpus = negation((64, 16, 16)) if made_up else load_cached(chosen["corpus"], Classification, setup.data)
         model = {"hidden": chosen["hidden"], "embedding": chosen["hidden"], **{name: chosen[name] for name in _DROPOUT}}
         training = {name: chosen[name] for name in ("epochs", "batch", *_TRAINING, "weight_decay", "seed")}
-        run = learn(bench, "classify", corpus, {"encoder": _ENCODERS[chosen["kind"]], **model}, training)
+        run = train_model(setup, "classify", corpus, {"encoder": _ENCODERS[chosen["kind"]], **model}, training)
         split = cast("EncodedTexts", run.task.encode(corpus.test))
-        return {**figures(run), **_mean_errors(cast("Classifier", run.model), split)}
+        return {**run_metrics(run), **_mean_errors(cast("Classifier", run.model), split)}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare the errors of a step with the published ones."""

@@ -32,12 +32,12 @@ from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD, GLOVE
 from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.box_plots import draw_boxes
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import ratings
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
+from unrolled.lab.papers.framework.trial_training import full_settings, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,14 +85,14 @@ class Intensification(Experiment):
             trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and score adjectives."""
         chosen = trial.settings
-        corpus, adjectives = _read(chosen["data"], bench)
+        corpus, adjectives = _read(chosen["data"], setup)
         training = dict(chosen["training"])
         if chosen["begins with"]:
-            training["vectors"] = find_file(chosen["begins with"], bench.data)
-        run = learn_once(bench, "regress", corpus, chosen["model"], training)
+            training["vectors"] = find_file(chosen["begins with"], setup.data)
+        run = train_once(setup, "regress", corpus, chosen["model"], training)
         kinds = _KINDS if chosen["name"] in _NETWORKS else ("context", "ngram")
         found: dict[str, dict[str, list[float]]] = {kind: {} for kind in kinds}
         for polarity, word in product(_SIGNS, _WORDS):
@@ -130,10 +130,10 @@ class Intensification(Experiment):
         return claims
 
 
-def _read(data: str, bench: Bench) -> tuple[Regression, PolarAdjectives]:
+def _read(data: str, setup: TrialSetup) -> tuple[Regression, PolarAdjectives]:
     if data == "sst-regression":
-        adjectives = sst2_adjectives(bench.data)  # first, because only the last corpus stays in memory
-        return load_once(data, Regression, bench.data), adjectives
+        adjectives = sst2_adjectives(setup.data)  # first, because only the last corpus stays in memory
+        return load_cached(data, Regression, setup.data), adjectives
     corpus = ratings()
     return corpus, polar_adjectives(rating_signs(corpus.train), _RATIO)
 

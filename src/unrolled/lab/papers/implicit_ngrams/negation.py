@@ -31,12 +31,12 @@ from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.box_plots import draw_boxes
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.figure_style import COLOURS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
+from unrolled.lab.papers.framework.trial_training import full_settings, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,16 +103,16 @@ class Negation(Experiment):
             trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and score adjectives."""
         chosen = trial.settings
         if chosen["data"] == "sst2":
-            adjectives = sst2_adjectives(bench.data)
-            corpus = load_once("sst2", Classification, bench.data)
+            adjectives = sst2_adjectives(setup.data)
+            corpus = load_cached("sst2", Classification, setup.data)
         else:
             corpus = negation((96, 16, 16))
             adjectives = polar_adjectives(corpus.train, _RATIO)
-        run = learn_once(bench, "classify", corpus, chosen["model"], chosen["training"])
+        run = train_once(setup, "classify", corpus, chosen["model"], chosen["training"])
         by_context = chosen["name"] in _BY_CONTEXT
         found: dict[str, Any] = {}
         for polarity, words in (("positive", adjectives.positive), ("negative", adjectives.negative)):

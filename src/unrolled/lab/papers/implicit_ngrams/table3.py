@@ -22,11 +22,11 @@ from typing import Any
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.datasets.imdb import Imdb
 from unrolled.lab.papers.framework.averages import average, dev_test_rows
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import learn_and_measure
+from unrolled.lab.papers.framework.trial_training import train_and_measure
 
 __all__ = ["CORPORA", "PUBLISHED", "Sentiment", "read_corpus", "without_long"]
 
@@ -114,10 +114,10 @@ class Sentiment(Experiment):
                 listed.append(Trial(f"{model} on {column}, seed {seed}", {"model": model, **chosen, "seed": seed}))
         return listed
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
-        corpus = read_corpus(chosen["corpus"], chosen.get("reviews"), chosen.get("longest"), bench.data)
+        corpus = read_corpus(chosen["corpus"], chosen.get("reviews"), chosen.get("longest"), setup.data)
         size = chosen["side"] ** 2 if chosen["model"] == "MM" else chosen["hidden"]
         model = {
             "encoder": _ENCODERS[chosen["model"]],
@@ -129,7 +129,7 @@ class Sentiment(Experiment):
         }
         training = {name: chosen[name] for name in ("epochs", "batch", *_TRAINING, "seed")}
         sizes = {"examples": [len(corpus.train), len(corpus.dev), len(corpus.test)], "largest": _largest(corpus)}
-        return {**sizes, **learn_and_measure(bench, "classify", corpus, model, training)}
+        return {**sizes, **train_and_measure(setup, "classify", corpus, model, training)}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare accuracies with the published ones."""
@@ -145,7 +145,7 @@ def read_corpus(name: str, reviews: int | None, longest: int | None, folder: Pat
     """Read a corpus; the last one stays in memory."""
     if name in _MADE_UP:
         return _MADE_UP[name]((32, 16, 16), 0)
-    corpus = Imdb(reviews=reviews).read(folder) if reviews else load_once(name, Classification, folder)
+    corpus = Imdb(reviews=reviews).read(folder) if reviews else load_cached(name, Classification, folder)
     return corpus if longest is None else without_long(corpus, longest)
 
 

@@ -20,11 +20,11 @@ from typing import Any
 
 from unrolled.lab.data.corpus import Example, Relations, Tagging
 from unrolled.lab.papers.framework.averages import dev_test_rows
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import entities, relations
 from unrolled.lab.papers.framework.table import Table
-from unrolled.lab.papers.framework.trial_training import learn_and_measure
+from unrolled.lab.papers.framework.trial_training import train_and_measure
 
 __all__ = ["COLUMNS", "PUBLISHED", "RelationsAndNames", "without_directions"]
 
@@ -108,10 +108,10 @@ class RelationsAndNames(Experiment):
             listed.append(Trial(f"{model} on {column}, seed {seed}", settings))
         return listed
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
         chosen, column = trial.settings, trial.settings["column"]
-        corpus = _read(column, "made_up" in chosen, bench.data)
+        corpus = _read(column, "made_up" in chosen, setup.data)
         if "examples" in chosen:
             corpus = corpus.sample(chosen["examples"])
         model = {name: chosen[name] for name in ("hidden", "embedding", *_MODEL[column])}
@@ -120,7 +120,7 @@ class RelationsAndNames(Experiment):
         model["encoder"] = _ENCODERS[chosen["model"]]
         model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
         training = {name: chosen[name] for name in ("epochs", "batch", *_TRAINING[column], "seed")}
-        return learn_and_measure(bench, _TASKS[column], corpus, model, training)
+        return train_and_measure(setup, _TASKS[column], corpus, model, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 with the published one."""
@@ -132,8 +132,8 @@ class RelationsAndNames(Experiment):
 
 def _read(column: str, made_up: bool, folder: Path | None) -> Relations | Tagging:
     if column == "names":
-        return entities(_SMALL) if made_up else load_once("conll2003", Tagging, folder)
-    return without_directions(relations(_SMALL) if made_up else load_once("semeval2010", Relations, folder))
+        return entities(_SMALL) if made_up else load_cached("conll2003", Tagging, folder)
+    return without_directions(relations(_SMALL) if made_up else load_cached("semeval2010", Relations, folder))
 
 
 def without_directions(corpus: Relations) -> Relations:

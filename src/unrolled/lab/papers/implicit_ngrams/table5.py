@@ -22,10 +22,10 @@ from typing import Any
 from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.averages import dev_test_rows
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Table
-from unrolled.lab.papers.framework.trial_training import learn_and_measure
+from unrolled.lab.papers.framework.trial_training import train_and_measure
 
 __all__ = ["CORPORA", "PUBLISHED", "Perplexities"]
 
@@ -82,14 +82,14 @@ class Perplexities(Experiment):
             listed.append(Trial(f"{model} on {CORPORA[corpus]}, seed {seed}", chosen))
         return sorted(listed, key=lambda trial: trial.settings["corpus"] == "wikitext103")
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
-        corpus = words((120, 20, 20)) if "made_up" in chosen else load_dataset(chosen["corpus"], Words, bench.data)
+        corpus = words((120, 20, 20)) if "made_up" in chosen else load_dataset(chosen["corpus"], Words, setup.data)
         model = {name: chosen[name] for name in ("hidden", "embedding", "adaptive", "dropout", *_MODEL)}
         training = {name: chosen[name] for name in ("epochs", "patience", "batch", *_TRAINING, "seed")}
         training["steps"] = chosen.get("steps")
-        return learn_and_measure(bench, "lm", corpus, {"encoder": _ENCODERS[chosen["model"]], **model}, training)
+        return train_and_measure(setup, "lm", corpus, {"encoder": _ENCODERS[chosen["model"]], **model}, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare perplexities with the published ones."""

@@ -21,12 +21,12 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.polarity import triangle_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
+from unrolled.lab.papers.framework.trial_training import full_settings, train_once
 from unrolled.lab.training.run_folder import Run
 from unrolled.report.colour import colour_map
 
@@ -70,14 +70,14 @@ class TriangleOfScores(Experiment):
             trials.append(Trial(model, settings))
         return trials
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, or load the shared network, and score every n-gram."""
         chosen = trial.settings
         if chosen["data"] == "sst2":
-            corpus = load_once("sst2", Classification, bench.data)
+            corpus = load_cached("sst2", Classification, setup.data)
         else:
             corpus = negation((96, 16, 16))
-        run = learn_once(bench, "classify", corpus, chosen["model"], chosen["training"])
+        run = train_once(setup, "classify", corpus, chosen["model"], chosen["training"])
         found = []
         for sentence in chosen["sentences"]:
             triangle = triangle_scores(run, sentence, "path")

@@ -27,12 +27,12 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.papers.analyses.polarity import context_vectors
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import topics
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
+from unrolled.lab.papers.framework.trial_training import full_settings, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,12 +78,12 @@ class MapOfContexts(Experiment):
             trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and project the contexts of short texts to two dimensions."""
         chosen = trial.settings
         smoke = chosen["data"] == "made-up topics"
-        corpus = topics((120, 16, 40)) if smoke else load_once(chosen["data"], Classification, bench.data)
-        run = learn_once(bench, "classify", corpus, chosen["model"], chosen["training"])
+        corpus = topics((120, 16, 40)) if smoke else load_cached(chosen["data"], Classification, setup.data)
+        run = train_once(setup, "classify", corpus, chosen["model"], chosen["training"])
         short = [example for example in corpus.test if len(example.tokens) <= chosen["longest"]]
         labels = torch.tensor([example.label for example in short])
         contexts = context_vectors(run, [" ".join(example.tokens) for example in short])

@@ -26,12 +26,12 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.expansion_errors import error_quantiles, sum_errors
 from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
-from unrolled.lab.papers.framework.trial_training import learn
+from unrolled.lab.papers.framework.trial_training import train_model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,25 +82,25 @@ class AccumulatedErrors(Experiment):
             trials.append(Trial(f"{cell}, weight decay {decay:g}, seed {seed}", settings))
         return trials
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and decompose the test sentences by every expansion that the cell supports."""
         chosen = trial.settings
         made_up = chosen["corpus"] == "made-up"
-        corpus = negation((32, 8, 8)) if made_up else load_once(chosen["corpus"], Classification, bench.data)
+        corpus = negation((32, 8, 8)) if made_up else load_cached(chosen["corpus"], Classification, setup.data)
         model = {"encoder": chosen["cell"], "hidden": chosen["hidden"], "embedding": chosen["embedding"]}
         training = {name: chosen[name] for name in ("epochs", "batch", "lr", "weight_decay", "seed")}
-        run = learn(bench, "classify", corpus, model, training)
+        run = train_model(setup, "classify", corpus, model, training)
         texts = cast("EncodedTexts", run.task.encode(corpus.test[: chosen["sentences"]]))
         errors: dict[str, Any] = {}
         for expansion in chosen["expansions"]:
             try:
                 found = sum_errors(cast("Classifier", run.model), texts, expansion, chosen["longest"])
             except UsageError as error:  # a cell without gates, or without a first-order surrogate
-                bench.say(f"{expansion}: {error}")
+                setup.log(f"{expansion}: {error}")
                 continue
             quantiles = error_quantiles(found, chosen["fewest"])
             errors[expansion] = quantiles._asdict()
-            bench.say(f"{expansion}: median {quantiles.median[-1]} after {len(quantiles.median)} words")
+            setup.log(f"{expansion}: median {quantiles.median[-1]} after {len(quantiles.median)} words")
         return {"accuracy": run.metrics["dev_accuracy"], "errors": errors}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:

@@ -32,12 +32,12 @@ from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.bootstrap import interval
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import ratings
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
+from unrolled.lab.papers.framework.trial_training import full_settings, train_once
 from unrolled.lab.training.run_folder import Run
 
 if TYPE_CHECKING:
@@ -95,22 +95,22 @@ class NegationRates(Experiment):
             trials.append(Trial(f"{name}, seed {seed}", settings))
         return trials
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, or load the shared network, and score adjectives."""
         chosen = trial.settings
         if chosen["data"] == "sst2":
-            adjectives = sst2_adjectives(bench.data)
-            corpus = load_once("sst2", Classification, bench.data)
+            adjectives = sst2_adjectives(setup.data)
+            corpus = load_cached("sst2", Classification, setup.data)
         else:
             corpus = _made_up()
             adjectives = polar_adjectives(corpus.train, _RATIO)
-        run = learn_once(bench, "classify", corpus, chosen["model"], chosen["training"])
+        run = train_once(setup, "classify", corpus, chosen["model"], chosen["training"])
         sign = torch.tensor([1.0] * len(adjectives.positive) + [-1.0] * len(adjectives.negative))
         found = {}
         for expansion in chosen["expansions"]:
             by_word = _scores(run, adjectives.all, chosen["stronger"], expansion)
             found[expansion] = {kind: rates(scores, sign, chosen["draws"]) for kind, scores in by_word.items()}
-            bench.say(f"{expansion}: {100 * found[expansion]['ngram']['flips'][0]:.0f} % flip")
+            setup.log(f"{expansion}: {100 * found[expansion]['ngram']['flips'][0]:.0f} % flip")
         return {
             "accuracy": run.metrics["test_accuracy"],
             "positive": len(adjectives.positive),

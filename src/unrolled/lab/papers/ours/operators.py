@@ -34,11 +34,11 @@ from unrolled.lab.data.vocabulary import UNKNOWN
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.word_operators import SIDES, Occurrences, RankedWords, WordSlope, neighbour_readouts
 from unrolled.lab.papers.analyses.word_scatter import scatter_words
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import learn_once
+from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.training.rng_state import seeded
 
@@ -90,21 +90,21 @@ class Operators(Experiment):
             for encoder in _ENCODERS
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Decompose all sentences and fit a slope for every frequent word."""
         chosen = trial.settings
         if chosen["smoke"]:
             corpus = sentences = negation()
         else:
-            corpus, sentences = (load_dataset(name, Classification, bench.data) for name in ("sst2", "sst2-sentences"))
-        model, task, accuracy = _network(corpus, chosen, bench)
+            corpus, sentences = (load_dataset(name, Classification, setup.data) for name in ("sst2", "sst2-sentences"))
+        model, task, accuracy = _network(corpus, chosen, setup)
         slopes, chance = {}, {}
         for expansion in _EXPANSIONS:
             places = _read(model, task, sentences, expansion)
             for side in SIDES:
                 by_name = (places[side], places[side].shuffled(chosen["seed"]))
                 slopes[expansion, side], chance[expansion, side] = (each.slopes(chosen["least"]) for each in by_name)
-            bench.say(f"{expansion}: {len(places['before'].words):,} places")
+            setup.log(f"{expansion}: {len(places['before'].words):,} places")
         words = [
             word for word in range(UNKNOWN + 1, len(task.vocabulary)) if all(word in each for each in slopes.values())
         ]
@@ -156,7 +156,7 @@ class Operators(Experiment):
 
 
 def _network(
-    corpus: Classification, chosen: Mapping[str, Any], bench: Bench
+    corpus: Classification, chosen: Mapping[str, Any], setup: TrialSetup
 ) -> tuple[Classifier, Classify, float | None]:
     """Give the network of a trial and its test accuracy, None for a control."""
     settings = {name: chosen[name] for name in ("encoder", "hidden", "embedding")}
@@ -164,7 +164,7 @@ def _network(
         task = Classify.from_corpus(corpus, Classify.Architecture(**settings))
         with seeded(chosen["seed"]):  # as the engine does
             return task.build().eval(), task, None
-    run = learn_once(bench, "classify", corpus, settings, {**chosen["training"], "seed": chosen["seed"]})
+    run = train_once(setup, "classify", corpus, settings, {**chosen["training"], "seed": chosen["seed"]})
     assert isinstance(run.task, Classify)
     assert isinstance(run.model, Classifier)
     if chosen["network"] == _TRAINED:

@@ -37,12 +37,12 @@ from unrolled.lab.papers.analyses.phrase_evaluation import (
     time_one_run,
 )
 from unrolled.lab.papers.analyses.phrase_scores import PolarityModel
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import full_settings, learn_once
+from unrolled.lab.papers.framework.trial_training import full_settings, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,13 +117,13 @@ class PhraseAgreement(Experiment):
                 trials.append(Trial(f"{_ENCODERS[encoder]}, {group}, seed {seed}", settings))
         return sorted(trials, key=lambda trial: trial.settings["group"] == "integrated gradients")
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Score the phrases, and correlate the scores with their labels."""
         chosen = trial.settings
         made_up = chosen["data"] == "made-up negation"
-        corpus = negation() if made_up else load_once("sst2", Classification, bench.data)
-        run = learn_once(bench, "classify", corpus, chosen["model"], chosen["training"])
-        trees = negation_trees(corpus.test) if made_up else read_trees(find_file("sst/test.txt", bench.data))
+        corpus = negation() if made_up else load_cached("sst2", Classification, setup.data)
+        run = train_once(setup, "classify", corpus, chosen["model"], chosen["training"])
+        trees = negation_trees(corpus.test) if made_up else read_trees(find_file("sst/test.txt", setup.data))
         if chosen["sentences"] is not None:
             trees = random.Random(0).sample(trees, chosen["sentences"])  # noqa: S311  # no secret
         phrases = LabelledPhrases.from_trees(trees)
@@ -131,7 +131,7 @@ class PhraseAgreement(Experiment):
         once, found = time_one_run(reader, phrases), {}
         for method in chosen["methods"]:
             found[method] = evaluate_method(method, reader, phrases, once, chosen["draws"], chosen["steps"])
-            bench.say(f"{method}: {found[method]['pearson'][0]:.3f}, at the cost of {found[method]['cost']:.1f} runs")
+            setup.log(f"{method}: {found[method]['pearson'][0]:.3f}, at the cost of {found[method]['cost']:.1f} runs")
         return {
             "sentences": len(phrases.sentences),
             "phrases": len(phrases),

@@ -14,10 +14,10 @@ from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.text_files import find_file
 from unrolled.lab.papers.analyses.expansion_errors import largest_remainder
 from unrolled.lab.papers.analyses.sentiment_networks import GLOVE
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial
-from unrolled.lab.papers.framework.synthetic_corpora import MADE_UP
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures, full_settings, learn
+from unrolled.lab.papers.framework.trial_training import full_settings, run_metrics, train_model
 from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
 
@@ -111,22 +111,22 @@ class TaskFigures(Experiment):
             return [Trial(task, {"task": task, "seed": 0}) for task in sorted({goal.task for goal in _GOALS})]
         return [Trial(goal.command, goal.settings()) for goal in _GOALS]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and measure on test."""
         seed = int(trial.settings["seed"])
         if "task" in trial.settings:
             task = TASKS.get(str(trial.settings["task"]))
-            corpus = MADE_UP[task.kind](SMALL, seed)
+            corpus = SYNTHETIC[task.kind](SMALL, seed)
             small = {"hidden": 8, "embedding": 8}
-            return figures(learn(bench, task.name, corpus, small, {**_QUICK, "seed": seed}))
+            return run_metrics(train_model(setup, task.name, corpus, small, {**_QUICK, "seed": seed}))
         goal = next(goal for goal in _GOALS if goal.command == trial.settings["command"])
-        corpus = load_dataset(goal.data, TASKS.get(goal.task).kind, bench.data)
+        corpus = load_dataset(goal.data, TASKS.get(goal.task).kind, setup.data)
         training: dict[str, Any] = {**goal.training, "seed": seed}
         if goal.vectors:
-            training["vectors"] = find_file(GLOVE, bench.data)
-        run = learn(bench, goal.task, corpus, goal.model, training)
+            training["vectors"] = find_file(GLOVE, setup.data)
+        run = train_model(setup, goal.task, corpus, goal.model, training)
         return {
-            **figures(run),
+            **run_metrics(run),
             **({"remainder": largest_remainder(run, corpus.test[:_ACCOUNTS])} if goal.opened else {}),
         }
 

@@ -33,10 +33,10 @@ from unrolled.cells.second_order import Dyck as Stack
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import NextBracketModel
 from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures, learn
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
 from unrolled.lab.tasks.brackets import CloseBrackets
 
 if TYPE_CHECKING:
@@ -128,19 +128,19 @@ class DyckBrackets(Experiment):
             for model in _MODELS
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, measure at every distance, and read the gate."""
         chosen = trial.settings
         drawn = {name: tuple(value) for name, value in chosen["data"].items()}
         corpus = DyckStrings(_KINDS, chosen["depth"], seed=chosen["training"]["seed"], **drawn).read()
-        run = learn(bench, "brackets", corpus, chosen["architecture"], chosen["training"])
+        run = train_model(setup, "brackets", corpus, chosen["architecture"], chosen["training"])
         task, model = cast("CloseBrackets", run.task), cast("NextBracketModel", run.model)
         split = task.encode(corpus.test)
         with torch.no_grad():
             found = task.distances(model, (split.select(which) for which in split.plan(task.evaluation_batch)))
         converged = next((epoch.number for epoch in run.history if epoch.dev["wcpa"] == 1), None)
         return {
-            **figures(run),
+            **run_metrics(run),
             "trained": sum(each.numel() for each in model.parameters() if each.requires_grad),
             "converged": converged,
             "distances": list(found),

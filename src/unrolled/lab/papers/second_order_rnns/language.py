@@ -28,12 +28,12 @@ from unrolled.lab.data.corpus import Characters, Language, Words
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.corpora import first_lines
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import characters, words
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures, learn_once
-from unrolled.lab.papers.framework.truncated_text import first_lines
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -161,22 +161,26 @@ class EqualParameters(Experiment):
             for unit, row in rows
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Find the hidden size of the parameter budget, train, and measure on the test text."""
         chosen = trial.settings
         unit = UNITS[chosen["unit"]]
         row = next(row for row in unit.rows if row.title == chosen["model"])
-        corpus = _corpus(chosen, bench)
+        corpus = _corpus(chosen, setup)
         types = len(build_vocabulary(corpus.train))
         size = fit_parameters(
             row.cell, chosen["budget"], chosen["embedding"], chosen["layers"], vocabulary=types
         ).nearest
         model = {name: chosen[name] for name in ("encoder", "layers", "embedding", "dropout", "bptt")}
-        bench.say(f"{size.hidden_size} units, {size.parameters:,} parameters")
-        run = learn_once(
-            bench, unit.task, corpus, {**model, "tied": False, "hidden": size.hidden_size}, chosen["training"]
+        setup.log(f"{size.hidden_size} units, {size.parameters:,} parameters")
+        run = train_once(
+            setup, unit.task, corpus, {**model, "tied": False, "hidden": size.hidden_size}, chosen["training"]
         )
-        return {**figures(run), "hidden": size.hidden_size, "dev": [epoch.dev[unit.measure] for epoch in run.history]}
+        return {
+            **run_metrics(run),
+            "hidden": size.hidden_size,
+            "dev": [epoch.dev[unit.measure] for epoch in run.history],
+        }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare scores and times with the published ones, and count the parameters of the published networks."""
@@ -187,13 +191,13 @@ class EqualParameters(Experiment):
         )
 
 
-def _corpus(chosen: Mapping[str, Any], bench: Bench) -> Language:
+def _corpus(chosen: Mapping[str, Any], setup: TrialSetup) -> Language:
     of_characters = chosen["unit"] == "characters"
     whole: Language
     if chosen["data"] == "made up":
         whole = (characters if of_characters else words)()
     else:
-        whole = load_dataset(chosen["data"], Characters if of_characters else Words, bench.data)
+        whole = load_dataset(chosen["data"], Characters if of_characters else Words, setup.data)
     return first_lines(whole, *chosen["lines"])
 
 

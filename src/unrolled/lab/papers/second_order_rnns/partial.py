@@ -27,12 +27,12 @@ from unrolled.lab.data.corpus import Characters
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.papers.analyses.line_modelling import LineModelling
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.corpora import cut_lines, first_lines
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures, learn_task
-from unrolled.lab.papers.framework.truncated_text import cut_lines, first_lines
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_task
 from unrolled.lab.tasks.chars import CharacterModelSettings
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ class PartialSentences(Experiment):
             for seed, cut, model in product(range(_SEEDS[scale]), _CUTS, _MODELS)
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train on the cut lines, choose the epoch and measure on whole ones."""
         chosen = trial.settings
-        whole = characters() if chosen["data"] == "made up" else load_dataset(chosen["data"], Characters, bench.data)
+        whole = characters() if chosen["data"] == "made up" else load_dataset(chosen["data"], Characters, setup.data)
         whole = first_lines(whole, *chosen["lines"])
         cut_corpus, known = cut_lines(whole, chosen["cut"]), build_vocabulary(whole.train)
         encoder, layers = _MODELS[chosen["model"]]
@@ -96,10 +96,10 @@ class PartialSentences(Experiment):
         architecture = CharacterModelSettings(
             encoder=encoder, hidden=size.hidden_size, layers=layers, embedding=embedding, dropout=dropout
         )
-        run = learn_task(bench, LineModelling(architecture, known), cut_corpus, chosen["training"])
+        run = train_task(setup, LineModelling(architecture, known), cut_corpus, chosen["training"])
         read = sum(len(line) for line in cut_corpus.train)
-        bench.say(f"{size.hidden_size} units, {read:,} characters per epoch, dev {run.metrics['dev_bpc']:.3f} bits")
-        return {**figures(run), "hidden": size.hidden_size, "characters": read}
+        setup.log(f"{size.hidden_size} units, {read:,} characters per epoch, dev {run.metrics['dev_bpc']:.3f} bits")
+        return {**run_metrics(run), "hidden": size.hidden_size, "characters": read}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare scores with the published ones."""

@@ -24,10 +24,10 @@ from unrolled.decomposition.open_network import Network
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.polarity import polarity_weight
 from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trials
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures
+from unrolled.lab.papers.framework.trial_training import run_metrics
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.training.run_folder import Run
 from unrolled.report.colour import colour, colour_map, text_colour
@@ -59,11 +59,11 @@ class Bidirectional(Experiment):
         """List the networks, seed by seed; a seed draws phrases and weights."""
         return phrase_trials(scale, _ENCODERS, _SEEDS[scale])
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and score all sequences of the phrase."""
-        run = learn_phrases(trial, bench, bidirectional=True)
+        run = learn_phrases(trial, setup, bidirectional=True)
         scores = {expansion: direction_scores(run, PHRASE, expansion).tolist() for expansion in _EXPANSIONS}
-        return {**figures(run), "scores": scores}
+        return {**run_metrics(run), "scores": scores}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare the scores that the paper mentions with the signs that it finds, and draw all scores."""

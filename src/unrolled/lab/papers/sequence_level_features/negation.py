@@ -21,10 +21,10 @@ from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores, 
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
 from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.box_plots import draw_box_pairs
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, grid, legend_below
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures
+from unrolled.lab.papers.framework.trial_training import run_metrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,12 +73,12 @@ class NegationScores(Experiment):
             for encoder in PUBLISHED
         ]
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and score every adjective alone, after one "not" and after two."""
         chosen = trial.settings
         seed = int(chosen["seed"])
         corpus = negation_corpus(chosen["train"], seed, chosen["double_negation"])
-        run = learn_negation(bench, corpus, chosen["encoder"], chosen["size"], chosen["epochs"], seed)
+        run = learn_negation(setup, corpus, chosen["encoder"], chosen["size"], chosen["epochs"], seed)
         scores = {
             expansion: {
                 polarity: [
@@ -98,7 +98,7 @@ class NegationScores(Experiment):
         bias = cast("nn.Linear", run.model.head).bias.detach()
         positive = (scored + bias[1] - bias[0] > 0).tolist()
         right = fmean(found == (each.label == 1) for found, each in zip(positive, doubled, strict=True))
-        return {**figures(run), "scores": scores, "bars": bars, "gap": gaps, "right_doubled": right}
+        return {**run_metrics(run), "scores": scores, "bars": bars, "gap": gaps, "right_doubled": right}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate the scores, count how often every "not" reverses the sign, and draw both figures."""

@@ -24,11 +24,11 @@ from unrolled.lab.papers.analyses.polarity import ngram_scores
 from unrolled.lab.papers.analyses.roc import area_under_curve
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
 from unrolled.lab.papers.framework.box_plots import draw_box_pairs
-from unrolled.lab.papers.framework.corpus_cache import load_once
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import learn_once
+from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.training.run_folder import Run
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ class NgramScores(Experiment):
             listed.append(Trial(f"{_title(encoder, corpus)}, seed {seed}", chosen))
         return listed
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Find n-grams in the training texts, and score them."""
         chosen = trial.settings
-        corpus, run = _train(chosen, bench)
+        corpus, run = _train(chosen, setup)
         scores: dict[str, list[dict[str, list[float]]]] = {expansion: [] for expansion in _EXPANSIONS}
         for order in _ORDERS:
             ngrams = associated_ngrams(corpus.train, order, **{name: chosen[name] for name in _CHOICE})
@@ -130,14 +130,14 @@ def _auc(groups: Mapping[str, Sequence[float]]) -> float:
     return area_under_curve([*positive, *negative], labels) or 0.0
 
 
-def _train(chosen: Mapping[str, Any], bench: Bench) -> tuple[Classification, Run]:
+def _train(chosen: Mapping[str, Any], setup: TrialSetup) -> tuple[Classification, Run]:
     seed = int(chosen["seed"])
     if chosen["corpus"] == "negation":
         corpus = negation_corpus(chosen["train"], seed)
-        return corpus, learn_negation(bench, corpus, chosen["encoder"], chosen["size"], chosen["epochs"], seed)
-    corpus = load_once(chosen["corpus"], Classification, bench.data)
+        return corpus, learn_negation(setup, corpus, chosen["encoder"], chosen["size"], chosen["epochs"], seed)
+    corpus = load_cached(chosen["corpus"], Classification, setup.data)
     training = {"epochs": chosen["epochs"], "seed": seed}
-    return corpus, learn_once(bench, "classify", corpus, {"encoder": chosen["encoder"]}, training)
+    return corpus, train_once(setup, "classify", corpus, {"encoder": chosen["encoder"]}, training)
 
 
 def _correct_signs(groups: Mapping[str, Sequence[float]]) -> float:

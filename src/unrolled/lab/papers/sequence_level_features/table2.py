@@ -14,9 +14,9 @@ from typing import Any
 
 from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trials
 from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures
+from unrolled.lab.papers.framework.trial_training import run_metrics
 
 __all__ = ["PUBLISHED", "Sentiment"]
 
@@ -46,9 +46,9 @@ class Sentiment(Experiment):
         """List the cells, seed by seed; a seed draws phrases and weights."""
         return phrase_trials(scale, PUBLISHED, _SEEDS[scale])
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and measure on dev and test."""
-        return figures(learn_phrases(trial, bench))
+        return run_metrics(learn_phrases(trial, setup))
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare accuracies with the published ones."""

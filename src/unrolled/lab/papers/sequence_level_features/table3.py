@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.averages import training_cell
-from unrolled.lab.papers.framework.experiment import Bench, Experiment, Report, Result, Scale, Trial, where
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
-from unrolled.lab.papers.framework.loss_curves import curves
+from unrolled.lab.papers.framework.loss_curves import loss_curves
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import figures, learn_and_measure
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,19 +93,19 @@ class Perplexities(Experiment):
                 listed.append(Trial(f"{encoder} on {_CORPORA[corpus]}, seed {seed}", chosen))
         return listed
 
-    def run(self, trial: Trial, bench: Bench) -> Mapping[str, Any]:
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, measure on dev and test, and keep the learning curves."""
         chosen = trial.settings
-        corpus = words() if chosen["corpus"] == "made-up" else load_dataset(chosen["corpus"], Words, bench.data)
+        corpus = words() if chosen["corpus"] == "made-up" else load_dataset(chosen["corpus"], Words, setup.data)
         model = {name: chosen[name] for name in ("encoder", "hidden", "dropout", "adaptive", "options")}
         training = {name: chosen[name] for name in ("epochs", "batch", "log_every", "seed")}
-        return learn_and_measure(
-            bench,
+        return train_and_measure(
+            setup,
             "lm",
             corpus,
             {**model, "embedding": chosen["hidden"]},
             training,
-            lambda run: {**figures(run), "curves": curves(run)},
+            lambda run: {**run_metrics(run), "curves": loss_curves(run)},
         )
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:

@@ -1,17 +1,39 @@
-"""Shortened text for language models: the first lines of a corpus, or the beginning of every line."""
+"""Corpora for trials: read once for several trials in a row, and shortened for small scales."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
-from unrolled.lab.data.corpus import Language, Stream
+from unrolled.lab.data.corpus import Corpus, Language, Stream
+from unrolled.lab.data.load import load_dataset
 
-__all__ = ["cut_lines", "first_lines"]
+__all__ = ["cut_lines", "first_lines", "load_cached"]
 
+C = TypeVar("C", bound=Corpus[object])
 L = TypeVar("L", bound=Language)
+
+
+def load_cached(name: str, kind: type[C], folder: Path | None) -> C:
+    """Read a dataset, unless it is the one that was read last.
+
+    Args:
+        name: a member of ``unrolled.lab.data.datasets``.
+        kind: the class of corpus wanted.
+        folder: of the datasets; when None, the environment variable ``UNROLLED_DATA``.
+    """
+    corpus = _read(name, kind, folder)  # type: ignore[arg-type]  # a class is hashable
+    assert isinstance(corpus, kind)
+    return corpus
+
+
+@lru_cache(maxsize=1)  # the last one only: a corpus of long texts takes a gigabyte
+def _read(name: str, kind: type[Corpus[object]], folder: Path | None) -> Corpus[object]:
+    return load_dataset(name, kind, folder)
 
 
 def first_lines(corpus: L, train: int | None, dev: int | None = None, test: int | None = None) -> L:
