@@ -159,16 +159,16 @@ def _run(
     lines.console.print(f"{experiment.name}: {experiment.title}", style="bold", highlight=False)
     found = run_experiment(experiment, scale, store, command=command, data=data, progress=lines)
     report = experiment.report(found, scale)
-    _print(experiment, found, report)
+    _print(report)
+    if scale != "smoke":
+        _print_verdict(experiment, found, report)
     if findings := current_findings(store.folder, experiment, scale, found):
         typer.echo(findings)
 
 
-def _print(experiment: Experiment, results: Sequence[Result], report: Report) -> None:
+def _print(report: Report) -> None:
     from rich.console import Console
     from rich.table import Table
-
-    from unrolled.lab.papers.framework.verdict import compare, verdict
 
     console = Console()
     for each in report.tables:
@@ -177,6 +177,11 @@ def _print(experiment: Experiment, results: Sequence[Result], report: Report) ->
             table.add_row(*row)
         console.print(each.title, style="bold", markup=False, highlight=False, soft_wrap=True)
         console.print(table, markup=False, highlight=False)
+
+
+def _print_verdict(experiment: Experiment, results: Sequence[Result], report: Report) -> None:
+    from unrolled.lab.papers.framework.verdict import compare, verdict
+
     if comparisons := compare(experiment, results, report):
         agreeing = sum(each.agrees for each in comparisons)
         typer.echo(f"verdict: {verdict(comparisons)}; {agreeing} of {len(comparisons)} comparisons agree")
