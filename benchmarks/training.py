@@ -37,9 +37,8 @@ from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.callbacks import Callback, Step
-from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
-from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Metric
 
 REAL = {

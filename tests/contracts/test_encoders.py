@@ -13,8 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from reference_encoders import TABLES, contexts
 from toy_encoders import BASELINES, COMPOSITIONS, LENGTHS, PUBLISHED, B, T, inputs, made
 from unrolled.composition import ENCODERS
-from unrolled.composition.base import CompositionEncoder, RecursiveEncoder
-from unrolled.composition.bidirectional import BidirectionalEncoder
+from unrolled.composition.base import BidirectionalEncoder, CompositionEncoder, RecursiveEncoder
 from unrolled.composition.multiplicative import MMEncoder
 from unrolled.composition.transformer import TransformerEncoder
 from unrolled.composition.vector_additive import VAWEncoder

@@ -41,7 +41,7 @@ def test_a_sequence_of_several_chunks_has_the_same_gradient(name, length, monkey
     cell, x, s = made(name)
     cut = []
     monkeypatch.setattr(sequence, "CACHE_CHUNK", length * s.numel())
-    for module in ("gated", "gru_reset_before", "affine_scan"):
+    for module in ("gated", "affine_scan"):
         monkeypatch.setattr(
             f"unrolled.kernels.{module}.time_chunks", lambda *a: cut.append(sequence.time_chunks(*a[:2])) or cut[-1]
         )

@@ -1,4 +1,4 @@
-r"""A cell: one step s_t = f(x_t, s_{t-1}) over one flat state.
+"""A cell: one step s_t = f(x_t, s_{t-1}) over one flat state.
 
 An LSTM's state is [c; h] side by side, an mmRNN's is [k; h]: no caller needs to know whether a state has parts.
 :meth:`Cell.hidden` returns the part that the next layer reads.
@@ -7,18 +7,38 @@ An LSTM's state is [c; h] side by side, an mmRNN's is [k; h]: no caller needs to
 from __future__ import annotations
 
 import itertools
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex, cast
 
 import torch
 from torch import Tensor, nn
 
 from unrolled.cells.ray import MatrixFreeRay, Ray
-from unrolled.errors import ShapeError
-from unrolled.sizes import checked_size
+from unrolled.errors import ShapeError, UsageError
 
-__all__ = ["Cell", "LayerRun"]
+__all__ = ["Cell", "LayerRun", "checked_size"]
+
+
+def checked_size(label: str, value: object, least: int = 1) -> int:
+    """Return a size as an int.
+
+    Args:
+        label: Name of the size in the error message.
+        value: Any whole number. True and False are refused: they belong to a flag.
+        least: Smallest allowed value, 1 or 0.
+
+    Raises:
+        UsageError: If the value is not a whole number, or too small.
+    """
+    try:
+        size = -1 if isinstance(value, bool) else operator.index(cast("SupportsIndex", value))
+    except TypeError:
+        size = -1
+    if size < least:
+        raise UsageError(f"{label} is {value!r}; expected {'0 or ' if least == 0 else ''}a positive integer")
+    return size
 
 
 class Cell(nn.Module, ABC):

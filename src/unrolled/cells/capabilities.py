@@ -19,8 +19,9 @@ from torch import Tensor
 
 from unrolled.linalg.activations import Activation
 from unrolled.linalg.quadrature import Named
+from unrolled.linalg.structured import Term
 
-__all__ = ["FirstOrderCell", "GatedCell", "MeanSlopesCell", "Point"]
+__all__ = ["FirstOrderCell", "GatedCell", "MeanSlopesCell", "Point", "repeated_diagonals", "repeated_terms"]
 
 
 class Point(NamedTuple):
@@ -68,3 +69,13 @@ class FirstOrderCell:
             if isinstance(value, Activation):
                 setattr(surrogate, name, value.first_order())
         return surrogate
+
+
+def repeated_terms(*terms: Term) -> tuple[Term, ...]:
+    """Repeat the terms of the cell part in the hidden part; their diagonals get the prefix ``hidden_``."""
+    return terms + tuple(Term("hidden", f"hidden_{term.diagonal}", term.product) for term in terms)
+
+
+def repeated_diagonals(diagonals: Named, factor: Tensor) -> Named:
+    """Add the diagonals that :func:`repeated_terms` names: those of the cell part times ``factor``."""
+    return diagonals | {f"hidden_{name}": factor * values for name, values in diagonals.items()}

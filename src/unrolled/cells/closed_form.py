@@ -19,13 +19,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unrolled.cells.base import Cell, LayerRun
+from unrolled.cells.base import Cell, LayerRun, checked_size
 from unrolled.cells.capabilities import FirstOrderCell, GatedCell, MeanSlopesCell, Point
 from unrolled.cells.ray import Ray
 from unrolled.errors import ShapeError, UsageError
 from unrolled.linalg.quadrature import Named, Rule
 from unrolled.linalg.structured import Structured, Term, diagonals_by_forward_mode
-from unrolled.sizes import checked_size
 
 __all__ = ["ClosedCell", "ClosedRay", "ClosedRun"]
 

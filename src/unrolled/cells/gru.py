@@ -15,8 +15,7 @@ from unrolled.cells.capabilities import FirstOrderCell, GatedCell
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.kernels.base import run_kernel
 from unrolled.kernels.elementwise import GRUUpdate
-from unrolled.kernels.gated import GatedKernel
-from unrolled.kernels.gru_reset_before import ResetBeforeKernel
+from unrolled.kernels.gated import GatedKernel, ResetBeforeKernel
 from unrolled.kernels.products import MatrixProduct
 from unrolled.linalg.activations import SIGMOID, TANH, Activation
 from unrolled.linalg.quadrature import Named

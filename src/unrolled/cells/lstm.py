@@ -22,9 +22,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.cells.capabilities import FirstOrderCell, GatedCell
+from unrolled.cells.capabilities import FirstOrderCell, GatedCell, repeated_diagonals, repeated_terms
 from unrolled.cells.closed_form import ClosedCell
-from unrolled.cells.two_part_state import repeated_diagonals, repeated_terms
 from unrolled.kernels.base import run_fused, run_kernel
 from unrolled.kernels.elementwise import LSTMUpdate
 from unrolled.kernels.gated import GatedKernel

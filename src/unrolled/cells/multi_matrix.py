@@ -14,12 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.cells.base import Cell
+from unrolled.cells.base import Cell, checked_size
 from unrolled.kernels.base import run_kernel
 from unrolled.kernels.elementwise import ActivationUpdate, LSTMUpdate
 from unrolled.kernels.gated import ElementwiseUpdate, GatedKernel
-from unrolled.kernels.multi_matrix_product import MultiMatrixProduct
-from unrolled.sizes import checked_size
+from unrolled.kernels.products import MultiMatrixProduct
 
 __all__ = ["MMLSTM", "MMRNN"]
 

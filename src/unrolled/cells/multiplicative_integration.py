@@ -14,14 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.cells.capabilities import FirstOrderCell, GatedCell
+from unrolled.cells.capabilities import FirstOrderCell, GatedCell, repeated_diagonals, repeated_terms
 from unrolled.cells.closed_form import ClosedCell
-from unrolled.cells.two_part_state import repeated_diagonals, repeated_terms
 from unrolled.kernels.base import run_kernel
 from unrolled.kernels.elementwise import ActivationUpdate, GRUUpdate, LSTMUpdate
 from unrolled.kernels.gated import ElementwiseUpdate, GatedKernel
-from unrolled.kernels.multiplicative_gain import gain_and_offset
-from unrolled.kernels.products import ScaledProduct
+from unrolled.kernels.products import ScaledProduct, gain_and_offset
 from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.cells.affine import AffineCell, AffineMap
-from unrolled.cells.capabilities import FirstOrderCell
-from unrolled.cells.two_part_state import repeated_diagonals, repeated_terms
+from unrolled.cells.capabilities import FirstOrderCell, repeated_diagonals, repeated_terms
 from unrolled.linalg.activations import SIGMOID, TANH, Activation
 from unrolled.linalg.structured import Term
 

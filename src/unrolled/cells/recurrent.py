@@ -12,10 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.cells.base import Cell
+from unrolled.cells.base import Cell, checked_size
 from unrolled.cells.batch_layout import InitialState, Lengths, checked_state, flat_states, read_batch
 from unrolled.errors import UnknownNameError, UsageError
-from unrolled.sizes import checked_size
 
 __all__ = ["Recurrent"]
 

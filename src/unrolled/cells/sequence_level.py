@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.affine import AffineCell, AffineMap
-from unrolled.cells.capabilities import FirstOrderCell, MeanSlopesCell, Point
-from unrolled.cells.two_part_state import repeated_diagonals, repeated_terms
+from unrolled.cells.capabilities import FirstOrderCell, MeanSlopesCell, Point, repeated_diagonals, repeated_terms
 from unrolled.errors import UsageError
 from unrolled.kernels.affine_scan import Pattern
 from unrolled.linalg.activations import Activation, mean_slope

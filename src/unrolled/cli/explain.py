@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unrolled.cli.open_weights import WeightsOptions, open_weights
-from unrolled.cli.prepared_input import ChosenTarget, PreparedInput
+from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
 from unrolled.errors import UsageError
 from unrolled.extras import open_run
 

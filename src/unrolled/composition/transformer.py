@@ -16,10 +16,10 @@ import math
 import torch
 from torch import Tensor, nn
 
+from unrolled.cells.base import checked_size
 from unrolled.cells.batch_layout import Layout
 from unrolled.composition.base import Encoder
 from unrolled.errors import UsageError
-from unrolled.sizes import checked_size
 
 __all__ = ["TransformerEncoder"]
 

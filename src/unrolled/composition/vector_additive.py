@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from unrolled.cells.base import checked_size
 from unrolled.composition.base import CompositionEncoder, RecursiveEncoder
 from unrolled.kernels.affine_scan import AffineKernel, Pattern
 from unrolled.kernels.base import run_kernel
 from unrolled.linalg.structured import Term
-from unrolled.sizes import checked_size
 
 __all__ = ["VAEWEncoder", "VAWEncoder"]
 

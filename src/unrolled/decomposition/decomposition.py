@@ -21,7 +21,7 @@ from unrolled.decomposition.open_network import Network, OpenedNetwork, open_net
 from unrolled.decomposition.sweeps import TermBlock, adjoint_sweep, forward_sweep, running_sum, scores
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
-from unrolled.linalg.relative_error import relative_error
+from unrolled.linalg.quadrature import relative_error
 
 __all__ = ["Decomposition", "decompose"]
 

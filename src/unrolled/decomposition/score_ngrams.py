@@ -12,7 +12,7 @@ from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.sweeps import forward_sweep
-from unrolled.linalg.relative_error import relative_error
+from unrolled.linalg.quadrature import relative_error
 
 __all__ = ["NGramScores", "score_ngrams"]
 

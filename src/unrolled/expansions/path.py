@@ -18,8 +18,7 @@ from torch import Tensor
 from unrolled.cells.ray import Ray
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator
-from unrolled.linalg.quadrature import gauss_legendre
-from unrolled.linalg.relative_error import relative_error
+from unrolled.linalg.quadrature import gauss_legendre, relative_error
 
 __all__ = ["Path", "step_error"]
 

@@ -19,8 +19,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from unrolled.kernels.base import SequenceKernel, time_chunks
-from unrolled.linalg.structured import Term
-from unrolled.linalg.weighted_sum import weighted_sum
+from unrolled.linalg.structured import Term, weighted_sum
 
 __all__ = ["AffineKernel", "Pattern"]
 

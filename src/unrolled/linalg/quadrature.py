@@ -1,4 +1,4 @@
-r"""Rules that turn a family of tensors J(α), α in [0, 1], into one: a mean, a Taylor sum.
+"""Rules that turn a family of tensors J(α), α in [0, 1], into one: a mean, a Taylor sum.
 
 An expansion of a recurrent cell applies such a rule to the cell's Jacobian along a line. For a cell with a closed form
 the tensors are the named diagonals of its Jacobian; for any other cell they are Jacobian-vector products.
@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Along", "Named", "Rule", "gauss_legendre", "legendre_nodes", "taylor_sum"]
+__all__ = ["Along", "Named", "Rule", "gauss_legendre", "legendre_nodes", "relative_error", "taylor_sum"]
+
 
 Named = dict[str, Tensor]
 """Tensors by name."""
@@ -75,3 +76,9 @@ def taylor_sum(order: int) -> Rule:
         return total
 
     return rule
+
+
+def relative_error(wrong: Tensor, size: Tensor) -> Tensor:
+    """Compute ‖wrong‖ / ‖size‖ over the last axis; where ``size`` is zero (a dead relu layer), ‖wrong‖ itself."""
+    length = torch.linalg.vector_norm(size, dim=-1)
+    return torch.linalg.vector_norm(wrong, dim=-1) / torch.where(length > 0, length, 1.0)

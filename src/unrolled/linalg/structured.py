@@ -1,4 +1,4 @@
-r"""Operators of the form diag(a) + Σ_k diag(b_k) W_k.
+"""Operators of the form diag(a) + Σ_k diag(b_k) W_k.
 
 The Jacobian of a recurrent step with a closed form is such an operator. All steps and all examples share the weights
 W_k; the diagonals a and b_k have names. A rule of :mod:`unrolled.linalg.quadrature` changes the diagonals alone, so the
@@ -7,7 +7,7 @@ mean of such operators has the same form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,10 +16,32 @@ from torch import Tensor
 
 from unrolled.linalg.operators import Operator
 from unrolled.linalg.quadrature import Named
-from unrolled.linalg.weighted_sum import weighted_sum
 from unrolled.linalg.workspace import Workspace
 
-__all__ = ["Structured", "Term", "block", "diagonals_by_forward_mode"]
+__all__ = ["Structured", "Term", "block", "diagonals_by_forward_mode", "weighted_sum"]
+
+
+def weighted_sum(
+    summands: Iterable[tuple[Tensor, Tensor]], initial: Tensor | None = None, out: Tensor | None = None
+) -> Tensor:
+    """Compute ``initial`` + Σ value ⊙ weight.
+
+    Args:
+        summands: Pairs (value, weight).
+        initial: What the products are added to; None starts with the first product.
+        out: Receives the sum, which autograd then does not follow. It may be ``initial``. Required where there may be
+            neither a summand nor an initial tensor: it is then set to zero.
+    """
+    total = initial
+    for value, weight in summands:
+        if total is None:
+            total = torch.mul(value, weight, out=out)
+        else:
+            total = torch.addcmul(total, value, weight, out=out)
+    if total is None:
+        assert out is not None
+        return out.zero_()
+    return total if out is None or total is out else out.copy_(total)
 
 
 @dataclass(frozen=True)

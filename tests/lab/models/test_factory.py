@@ -19,8 +19,7 @@ from unrolled.lab.models.factory import (
     make_encoder,
     make_optimiser,
 )
-from unrolled.lab.training.data_settings import DataSettings
-from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.training.settings import DataSettings, TrainingSettings
 
 
 @pytest.mark.parametrize(("name", "kind"), [("rnn", nn.RNN), ("gru", nn.GRU), ("lstm", nn.LSTM)])

@@ -8,7 +8,7 @@ from torch import nn
 
 import unrolled
 from unrolled.cells import recurrent
-from unrolled.composition.bidirectional import BidirectionalEncoder
+from unrolled.composition.base import BidirectionalEncoder
 from unrolled.composition.matrix_vector import MVMAGEncoder
 from unrolled.composition.transformer import TransformerEncoder
 from unrolled.errors import ShapeError, UsageError

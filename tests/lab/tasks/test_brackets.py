@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.batches.bracket_strings import closing_targets
+from unrolled.lab.data.batches.labelled_sequences import closing_targets
 from unrolled.lab.data.corpus import Brackets
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.tasks.brackets import BracketSettings, CloseBrackets

@@ -9,8 +9,8 @@ from torch import nn
 
 from unrolled.cells import recurrent
 from unrolled.errors import DataError
+from unrolled.lab.training.checkpoints import all_tensors, load_tensors, plain_tensors
 from unrolled.lab.training.spectral_norm import normalise_spectrum
-from unrolled.lab.training.state_dicts import all_tensors, load_tensors, plain_tensors
 
 
 class Tied(nn.Module):

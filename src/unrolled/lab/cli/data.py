@@ -116,8 +116,7 @@ def check_datasets(
     """Compare checksums and counts with the published ones; the exit code is 65 if something differs."""
     from rich.console import Console
 
-    from unrolled.lab.data.collection.checksums import check_dataset
-    from unrolled.lab.data.collection.manifest import read_manifest
+    from unrolled.lab.data.collection.manifest import check_dataset, read_manifest
 
     manifest = read_manifest()
     chosen = names or [name for name in manifest.names() if _available(name, data_dir) != "no"]

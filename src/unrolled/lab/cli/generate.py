@@ -33,7 +33,7 @@ def generate(
 
     import torch
 
-    from unrolled.lab.models.generate import generate_tokens as write
+    from unrolled.lab.models.decoding import generate_tokens as write
     from unrolled.lab.models.language_model import LanguageModel
     from unrolled.lab.training.language_modelling import LanguageTask
     from unrolled.lab.training.run_folder import load_run

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unrolled.cli.open_weights import mark_unknown, note_unknown
-from unrolled.cli.prepared_input import PreparedInput
+from unrolled.cli.prepared_input import PreparedInput, mark_unknown, note_unknown
 from unrolled.errors import UsageError
 
 if TYPE_CHECKING:

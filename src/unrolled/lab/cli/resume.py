@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from unrolled.lab.cli.metrics_summary import print_run
+from unrolled.lab.cli.evaluate import print_run
 from unrolled.lab.cli.options import DataFolder
 
 __all__ = ["resume"]

@@ -13,14 +13,13 @@ import typer
 import typer.core
 
 from unrolled.errors import UnrolledError, UsageError
-from unrolled.lab.cli.metrics_summary import print_run
+from unrolled.lab.cli.evaluate import print_run
 from unrolled.lab.cli.options import MultiValueCommand, options, read_option, with_parameters
 from unrolled.lab.cli.settings_file import SettingsFile, read_settings
 
 if TYPE_CHECKING:
     from unrolled.lab.models.factory import EncoderSettings
-    from unrolled.lab.training.data_settings import DataSettings
-    from unrolled.lab.training.settings import TrainingSettings
+    from unrolled.lab.training.settings import DataSettings, TrainingSettings
     from unrolled.lab.training.task import Task
 
 __all__ = ["app"]
@@ -78,8 +77,7 @@ def _command(task: type[Task[Any, Any]]) -> Any:
     """Make the command of a task."""
     from unrolled.lab.data.formats import FORMATS
     from unrolled.lab.data.load import dataset_names
-    from unrolled.lab.training.data_settings import DataSettings
-    from unrolled.lab.training.settings import TrainingSettings
+    from unrolled.lab.training.settings import DataSettings, TrainingSettings
 
     def run(**given: Any) -> None:
         _train(task, {key: value for key, value in given.items() if value not in (None, [])})
@@ -108,8 +106,7 @@ def _command(task: type[Task[Any, Any]]) -> Any:
 
 def _combine(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Choices:
     """Combine flags, settings file and the task's defaults, in this order of precedence."""
-    from unrolled.lab.training.data_settings import DataSettings
-    from unrolled.lab.training.settings import TrainingSettings
+    from unrolled.lab.training.settings import DataSettings, TrainingSettings
 
     written: dict[str, Any] = {}
     if "config" in given:
@@ -136,8 +133,7 @@ def _checked(task: type[Task[Any, Any]], file: SettingsFile, given: Mapping[str,
 
 def _validate(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Choices:
     from unrolled.lab.data.load import dataset_names
-    from unrolled.lab.training.data_settings import DataSettings
-    from unrolled.lab.training.settings import TrainingSettings
+    from unrolled.lab.training.settings import DataSettings, TrainingSettings
 
     def of(settings: Any) -> dict[str, Any]:
         return {key: value for key, value in values.items() if key in settings.model_fields}

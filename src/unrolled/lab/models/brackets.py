@@ -15,11 +15,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from unrolled.cells.base import checked_size
 from unrolled.cells.recurrent import Recurrent
 from unrolled.cells.second_order import Dyck
 from unrolled.errors import UsageError
 from unrolled.lab.models.run_encoder import reads_ahead, run_encoder
-from unrolled.sizes import checked_size
 
 __all__ = ["NextBracketModel", "dyck_rnn", "fixed_brackets", "learned_brackets"]
 

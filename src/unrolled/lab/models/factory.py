@@ -12,8 +12,7 @@ from torch import nn
 
 from unrolled.cells import CELLS, recurrent
 from unrolled.composition import ENCODERS
-from unrolled.composition.base import Encoder
-from unrolled.composition.bidirectional import BidirectionalEncoder
+from unrolled.composition.base import BidirectionalEncoder, Encoder
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.models.classifier import Classifier

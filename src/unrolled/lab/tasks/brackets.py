@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unrolled.lab.data.batches.bracket_strings import IGNORE_INDEX, BracketBatch, EncodedBrackets
+from unrolled.lab.data.batches.labelled_sequences import IGNORE_INDEX, BracketBatch, EncodedBrackets
 from unrolled.lab.data.corpus import Brackets
 from unrolled.lab.data.formats.brackets import bracket_pairs
 from unrolled.lab.metrics.worst_case import CONFIDENT, accuracy_by_distance, group_distances

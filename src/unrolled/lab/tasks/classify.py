@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from torch import nn
 from torch.nn import functional as F
 
-from unrolled.lab.data.batches.texts import TextBatch
+from unrolled.lab.data.batches.base import TextBatch
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.training.task import Metric
 from unrolled.lab.training.text_tasks import TextClassification

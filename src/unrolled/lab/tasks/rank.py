@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.batches.questions import EncodedQuestions, QuestionBatch, pad_and_stack
+from unrolled.lab.data.batches.text_pairs import EncodedQuestions, QuestionBatch, pad_and_stack
 from unrolled.lab.data.corpus import Question, Selection
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.errors import DataError
-from unrolled.lab.data.batches.texts import EncodedTexts, TextBatch
+from unrolled.lab.data.batches.base import EncodedTexts, TextBatch
 from unrolled.lab.data.corpus import RatedText, Regression
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.metrics.pearson import pearson

@@ -9,10 +9,10 @@ from pydantic import Field
 from torch import nn
 from torch.nn import functional as F
 
-from unrolled.lab.data.batches.texts import TextBatch
+from unrolled.lab.data.batches.base import TextBatch
 from unrolled.lab.data.corpus import Relations
 from unrolled.lab.data.tokenise import tokenise_marked
-from unrolled.lab.metrics.relation_f1 import OTHER, relation_f1
+from unrolled.lab.metrics.f1_scores import OTHER, relation_f1
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.training.task import Metric
 from unrolled.lab.training.text_tasks import TextClassification

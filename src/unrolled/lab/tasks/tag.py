@@ -9,13 +9,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from unrolled.lab.data.batches.tagged_sentences import EncodedSentences, TaggedBatch
+from unrolled.lab.data.batches.labelled_sequences import EncodedSentences, TaggedBatch
 from unrolled.lab.data.corpus import TaggedSentence, Tagging
 from unrolled.lab.data.spans import TagGrammar, iobes_tags
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_features import SHAPES, word_shape
-from unrolled.lab.metrics.entity_scores import entity_scorer, entity_scores
+from unrolled.lab.metrics.f1_scores import entity_scorer, entity_scores
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_embedding_and_encoder
 from unrolled.lab.models.tag_output import IndependentTags, LinearChainCRF, TagOutput
 from unrolled.lab.models.tagger import OutputAtPosition, Tagger, checked_position

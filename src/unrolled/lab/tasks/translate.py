@@ -14,12 +14,12 @@ from torch.nn import functional as F
 from unrolled.cells import CELLS
 from unrolled.composition import ENCODERS
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.batches.sentence_pairs import EncodedPairs, TranslationBatch
+from unrolled.lab.data.batches.text_pairs import EncodedPairs, TranslationBatch
 from unrolled.lab.data.corpus import SentencePair, Translation
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.metrics.bleu import BLEU_SIGNATURE, bleu, bleu_scorer
-from unrolled.lab.models.beam_search import TokenIds, beam_search, greedy_search
+from unrolled.lab.models.decoding import TokenIds, beam_search, greedy_search
 from unrolled.lab.models.factory import EncoderSettings, feature_count, make_encoder
 from unrolled.lab.models.sequence_to_sequence import DecodingState, LuongAttention, RecurrentNetwork, SequenceToSequence
 from unrolled.lab.models.tagger import OutputAtPosition, checked_position

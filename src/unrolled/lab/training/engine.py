@@ -12,14 +12,13 @@ from typing import Any
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.training.callbacks import Callback
-from unrolled.lab.training.data_settings import DataSettings, fingerprint
 from unrolled.lab.training.distributed import process_group
 from unrolled.lab.training.initial_vectors import set_initial_vectors
-from unrolled.lab.training.rng_state import seed_all, seeded
 from unrolled.lab.training.run_folder import Run, RunConfig, check_destination, is_finished, load_config, load_run
-from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.training.settings import DataSettings, TrainingSettings, fingerprint
 from unrolled.lab.training.task import Split, Task
 from unrolled.lab.training.trainer import Trainer
+from unrolled.lab.training.training_state import seed_all, seeded
 
 __all__ = ["resume", "train"]
 

@@ -33,15 +33,12 @@ from unrolled.errors import DataError, FileError, UnrolledError, UsageError
 from unrolled.lab.models.factory import EncoderSettings
 from unrolled.lab.settings import Settings
 from unrolled.lab.training.callbacks import Epoch
-from unrolled.lab.training.checkpoints import Checkpoints
-from unrolled.lab.training.data_settings import DataSettings
+from unrolled.lab.training.checkpoints import Checkpoints, load_tensors
 from unrolled.lab.training.logs import LOG, read_history
-from unrolled.lab.training.rng_state import seeded
 from unrolled.lab.training.run_files import read_json, read_metrics, read_text, read_weights, required_file, to_json
-from unrolled.lab.training.settings import TrainingSettings
-from unrolled.lab.training.state_dicts import load_tensors
+from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Task
-from unrolled.lab.training.training_state import TrainingState
+from unrolled.lab.training.training_state import TrainingState, seeded
 from unrolled.registry import Registry
 
 __all__ = [

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.batches.texts import EncodedTexts, TextBatch
+from unrolled.lab.data.batches.base import EncodedTexts, TextBatch
 from unrolled.lab.data.corpus import Classification, Corpus, Example
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary

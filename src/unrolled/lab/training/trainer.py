@@ -13,20 +13,18 @@ from torch import Tensor, nn
 
 from unrolled.errors import DivergedError
 from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step, TensorBoard, ranking_key
-from unrolled.lab.training.checkpoints import Checkpoints
+from unrolled.lab.training.checkpoints import Checkpoints, all_tensors, load_tensors, plain_tensors
 from unrolled.lab.training.distributed import ProcessGroup, cpu_copy
 from unrolled.lab.training.evaluation import EvaluationStopped, evaluate
 from unrolled.lab.training.interruption import Interruption
 from unrolled.lab.training.logs import Logs
 from unrolled.lab.training.model_card import model_card
 from unrolled.lab.training.optimisation import learning_rate
-from unrolled.lab.training.rng_state import get_rng_state, set_rng_state
 from unrolled.lab.training.run_folder import CHECKPOINTS, Run, RunConfig, create_run_folder, finish_run_folder
 from unrolled.lab.training.spectral_norm import normalise_spectrum
-from unrolled.lab.training.state_dicts import all_tensors, load_tensors, plain_tensors
 from unrolled.lab.training.stepper import Stepper, StepResult, check_finite
 from unrolled.lab.training.task import HiddenState, Split
-from unrolled.lab.training.training_state import RunningMeans, TrainingState
+from unrolled.lab.training.training_state import RunningMeans, TrainingState, get_rng_state, set_rng_state
 
 __all__ = ["Trainer"]
 

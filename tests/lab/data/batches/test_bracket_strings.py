@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unrolled.errors import DataError
-from unrolled.lab.data.batches.bracket_strings import IGNORE_INDEX, EncodedBrackets, closing_targets
+from unrolled.lab.data.batches.labelled_sequences import IGNORE_INDEX, EncodedBrackets, closing_targets
 from unrolled.lab.data.datasets.dyck import DyckStrings
 
 

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.batches.base import length_buckets
-from unrolled.lab.data.batches.texts import EncodedTexts
+from unrolled.lab.data.batches.base import EncodedTexts, length_buckets
 from unrolled.lab.data.vocabulary import PADDING, Vocabulary
 
 

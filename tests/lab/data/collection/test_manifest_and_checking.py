@@ -11,8 +11,14 @@ from importlib.resources import files
 import pytest
 
 from unrolled.errors import DataError, FileError, UnknownNameError, UsageError
-from unrolled.lab.data.collection.checksums import check_dataset, check_file
-from unrolled.lab.data.collection.manifest import DataFile, Manifest, is_complete, read_manifest
+from unrolled.lab.data.collection.manifest import (
+    DataFile,
+    Manifest,
+    check_dataset,
+    check_file,
+    is_complete,
+    read_manifest,
+)
 from unrolled.lab.data.datasets import DATASETS
 
 TEXT = b"some text\n"

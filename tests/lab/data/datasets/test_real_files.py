@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrolled.lab.data.collection.checksums import check_dataset
-from unrolled.lab.data.collection.manifest import read_manifest
+from unrolled.lab.data.collection.manifest import check_dataset, read_manifest
 from unrolled.lab.data.datasets import DATASETS
 
 

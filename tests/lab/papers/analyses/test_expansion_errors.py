@@ -11,7 +11,7 @@ from torch import nn
 import unrolled
 from unrolled.decomposition.decomposition import decompose
 from unrolled.errors import UsageError
-from unrolled.lab.data.batches.texts import EncodedTexts
+from unrolled.lab.data.batches.base import EncodedTexts
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.classifier import Classifier

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from unrolled.lab.metrics.pearson import pearson
-from unrolled.lab.papers.analyses.roc import area_under_curve
-from unrolled.lab.papers.analyses.unit_selectivity import correlations
+from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve, correlations
 
 
 def test_every_unit_is_correlated_as_one_would_be_alone():

@@ -9,7 +9,7 @@ import pytest
 
 from unrolled.errors import UsageError
 from unrolled.lab.data import corpus as kinds
-from unrolled.lab.data.batches.bracket_strings import closing_targets
+from unrolled.lab.data.batches.labelled_sequences import closing_targets
 from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE
 from unrolled.lab.papers.framework import synthetic_corpora as made_up
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import DataError, UsageError
+from unrolled.lab.data.vocabulary import PADDING, Vocabulary
 
-__all__ = ["Batch", "EncodedSequences", "length_buckets"]
+__all__ = ["Batch", "EncodedSequences", "EncodedTexts", "TextBatch", "length_buckets"]
 
 
 @dataclass(frozen=True)
@@ -121,3 +122,37 @@ def length_buckets(lengths: Tensor, size: int, generator: torch.Generator | None
     if generator is None:
         return buckets
     return [buckets[i] for i in torch.randperm(len(buckets), generator=generator).tolist()]
+
+
+@dataclass(frozen=True)
+class TextBatch(Batch):
+    """Padded texts."""
+
+    tokens: Tensor
+    """Word indices, shape (batch, time), int64; 0 after a text's end."""
+    lengths: Tensor
+    """The number of tokens of each text, shape (batch,), int64."""
+    labels: Tensor
+    """The class of each text, int64, or a number, float32; shape (batch,)."""
+
+
+@dataclass(frozen=True)
+class EncodedTexts(EncodedSequences):
+    """A split of texts with labels."""
+
+    labels: Tensor
+    """Shape (texts,), int64 or float32."""
+
+    @classmethod
+    def encode(cls, texts: Sequence[Sequence[str]], labels: Sequence[float], vocabulary: Vocabulary) -> EncodedTexts:
+        """Look up the words of all texts; labels are classes (integers) or ratings.
+
+        DataError if there is no text, or one has no token.
+        """
+        rows = EncodedSequences.from_rows([(vocabulary.encode(tokens),) for tokens in texts])
+        return cls(rows.table, rows.starts, rows.lengths, torch.tensor(labels))
+
+    def select(self, which: Tensor) -> TextBatch:
+        """Return the texts with these indices as a batch."""
+        (tokens,), lengths = self.gather(which, (PADDING,))
+        return TextBatch(tokens, lengths, self.labels[which])

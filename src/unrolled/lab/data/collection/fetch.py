@@ -19,8 +19,7 @@ import pooch  # type: ignore[import-untyped]
 import requests
 
 from unrolled.errors import DataError, FileError, UnrolledError, UsageError
-from unrolled.lab.data.collection.checksums import check_file
-from unrolled.lab.data.collection.manifest import DataFile, Manifest, Source, is_complete
+from unrolled.lab.data.collection.manifest import DataFile, Manifest, Source, check_file, is_complete
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.text_files import find_file
 

@@ -23,10 +23,10 @@ from unrolled.decomposition.decomposition import Decomposition, decompose
 from unrolled.decomposition.open_network import Network
 from unrolled.errors import UsageError
 from unrolled.explanation.api import explain
-from unrolled.lab.data.batches.texts import EncodedTexts
+from unrolled.lab.data.batches.base import EncodedTexts
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.training.run_folder import Run
-from unrolled.linalg.relative_error import relative_error
+from unrolled.linalg.quadrature import relative_error
 from unrolled.linalg.workspace import Workspace
 
 __all__ = ["ErrorByLength", "error_quantiles", "largest_remainder", "step_errors", "sum_errors"]

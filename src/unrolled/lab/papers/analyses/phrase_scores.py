@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from unrolled.decomposition.decomposition import Decomposition, decompose
 from unrolled.decomposition.open_network import Network
 from unrolled.errors import UsageError
-from unrolled.lab.data.batches.texts import EncodedTexts
+from unrolled.lab.data.batches.base import EncodedTexts
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.run_encoder import run_padded_encoder

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.affine_sequence import AffineSequence
-from unrolled.lab.papers.analyses.roc import area_under_curve
+from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve
 from unrolled.linalg.workspace import Workspace
 
 __all__ = ["SIDES", "Occurrences", "RankedWords", "Slope", "WordSlope", "fit_slope", "neighbour_readouts"]

@@ -31,17 +31,16 @@ from unrolled.lab.data.datasets.character_texts import PythonSource
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.language_model import LanguageModel
-from unrolled.lab.papers.analyses.roc import area_under_curve
-from unrolled.lab.papers.analyses.text_heat_map import draw_text_heat_map
+from unrolled.lab.papers.analyses.text_figures import draw_text_heat_map
 from unrolled.lab.papers.analyses.text_properties import PROSE, PYTHON, prose_properties, python_properties
-from unrolled.lab.papers.analyses.unit_selectivity import correlations, unit_values
+from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve, correlations, unit_values
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
-from unrolled.lab.training.rng_state import seeded
+from unrolled.lab.training.training_state import seeded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,10 +16,9 @@ from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.callbacks import Callback, Epoch
-from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import Run, load_run
-from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Task
 
 __all__ = ["full_settings", "run_metrics", "train_and_measure", "train_model", "train_once", "train_task"]

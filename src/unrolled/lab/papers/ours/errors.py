@@ -36,7 +36,7 @@ from unrolled.lab.papers.framework.trial_training import train_model
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from unrolled.lab.data.batches.texts import EncodedTexts
+    from unrolled.lab.data.batches.base import EncodedTexts
 
 __all__ = ["CELL_NAMES", "AccumulatedErrors"]
 

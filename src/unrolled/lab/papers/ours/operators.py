@@ -32,15 +32,15 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import UNKNOWN
 from unrolled.lab.models.classifier import Classifier
+from unrolled.lab.papers.analyses.text_figures import scatter_words
 from unrolled.lab.papers.analyses.word_operators import SIDES, Occurrences, RankedWords, WordSlope, neighbour_readouts
-from unrolled.lab.papers.analyses.word_scatter import scatter_words
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.tasks.classify import Classify
-from unrolled.lab.training.rng_state import seeded
+from unrolled.lab.training.training_state import seeded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

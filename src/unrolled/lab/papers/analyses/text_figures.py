@@ -1,17 +1,47 @@
-"""A scatter plot of words: the strength of each against its frequency, with the names of the words that matter."""
+"""Figures of text: a heat map of its characters, and a scatter plot of words by strength and frequency."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
+from statistics import quantiles
 from typing import TYPE_CHECKING
+
+from unrolled.report.colour import colour_map
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+import math
+from collections.abc import Mapping, Set
 
 from unrolled.lab.papers.analyses.word_operators import WordSlope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["scatter_words"]
+__all__ = ["draw_text_heat_map", "scatter_words"]
+
+
+def draw_text_heat_map(panel: Axes, lines: Sequence[str], values: Sequence[float]) -> AxesImage:
+    """Draw text on a coloured background and return the background, for a colour bar from 0 (least) to 1 (most).
+
+    ``values`` has one number for each character, and one for each line end, which is not drawn. The colours span the
+    2nd to the 98th percentile, so that one extreme character does not hide all differences between the others.
+    """
+    low, *_, high = quantiles(values, n=50)
+    width, each = max(map(len, lines)), iter(values)
+    ground = [[float("nan")] * width for _ in lines]
+    for row, line in enumerate(lines):
+        for column, character in enumerate(line):
+            ground[row][column] = min(max((next(each) - low) / ((high - low) or 1.0), 0.0), 1.0)
+            written = panel.text(column, row, character, ha="center", va="center", family="monospace", fontsize=7.5)
+            written.set_in_layout(False)  # it lies within its panel; measuring a thousand characters takes seconds
+        next(each)
+    # the limits leave out both ends of the colour map, which are too dark for text
+    shown = panel.imshow(ground, cmap=colour_map(), vmin=-0.15, vmax=1.15, aspect="auto", alpha=0.75)
+    panel.grid(False)
+    panel.set_axis_off()
+    return shown
 
 
 def scatter_words(panel: Axes, words: Sequence[WordSlope], groups: Mapping[str, Set[str]], extremes: int) -> None:

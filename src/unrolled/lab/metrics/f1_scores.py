@@ -1,22 +1,16 @@
-"""Precision, recall and F1 of named entities under strict IOBES.
-
-An entity is correct if its type, its first token and its last token are. Tags that do not spell a whole entity (a
-``B-`` without an ``E-``, an ``E-`` of another type) are not an entity, so they are neither correct nor wrong.
-conlleval, which reads IOB, would count them as entities; on well-formed tags the two agree.
-
-Source:
-    Tjong Kim Sang and De Meulder (2003), arXiv:cs/0306050, section 2.4; seqeval in its mode "strict".
-"""
+"""F1 scores: named entities under strict IOBES, and the official "(9+1)-way" score of SemEval-2010's relations."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from unrolled.errors import UsageError
+from unrolled.errors import DataError, UsageError
 
-__all__ = ["EntityScores", "entity_scorer", "entity_scores"]
+__all__ = ["OTHER", "EntityScores", "entity_scorer", "entity_scores", "relation_f1"]
 
 
 class EntityScores(NamedTuple):
@@ -56,3 +50,33 @@ def entity_scores(truths: Sequence[Sequence[str]], predictions: Sequence[Sequenc
     """
     precision, recall, f1, _ = entity_scorer()([list(tags) for tags in truths], [list(tags) for tags in predictions])
     return EntityScores(float(precision), float(recall), float(f1))
+
+
+OTHER = "Other"
+"""The label of examples without a relation."""
+_DIRECTION = re.compile(r"\((?:e1,e2|e2,e1)\)$")
+
+
+def relation_f1(truths: Sequence[str], predictions: Sequence[str]) -> float:
+    """Average the F1 of the relations, from labels such as ``Cause-Effect(e2,e1)``.
+
+    Returns:
+        The macro-averaged F1, from 0 to 1.
+
+    Raises:
+        DataError: There is not one prediction for each example, or all examples are Other.
+
+    Example:
+        >>> relation_f1(["Cause-Effect(e1,e2)", "Other"], ["Cause-Effect(e1,e2)", "Cause-Effect(e2,e1)"])
+        0.6666666666666666
+    """
+    if len(truths) != len(predictions):
+        raise DataError(f"there are {len(predictions)} predictions for {len(truths)} examples; expected one for each")
+    true = Counter(_DIRECTION.sub("", name) for name in truths)
+    predicted = Counter(_DIRECTION.sub("", name) for name in predictions)
+    pairs = zip(truths, predictions, strict=True)
+    correct = Counter(_DIRECTION.sub("", truth) for truth, prediction in pairs if truth == prediction)
+    relations = sorted(true.keys() - {OTHER})
+    if not relations:
+        raise DataError(f"no example has a relation other than {OTHER!r}; expected at least one")
+    return sum(2 * correct[name] / (predicted[name] + true[name]) for name in relations) / len(relations)
