@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from unrolled.lab.papers.framework.corpora import SMALL
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
-from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.settings import DataSettings, TrainingSettings

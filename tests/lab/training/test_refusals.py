@@ -12,8 +12,8 @@ import torch
 from toy_tasks import DATA, Carry, Watching, carry, settings, stream, weights
 from unrolled.errors import DataError, DivergedError, UsageError
 from unrolled.lab.data.corpus import TaggedSentence, Tagging
+from unrolled.lab.papers.framework.corpora import SMALL
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
-from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.engine import resume, train

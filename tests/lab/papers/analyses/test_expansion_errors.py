@@ -22,10 +22,10 @@ from unrolled.lab.papers.analyses.expansion_errors import (
     step_errors,
     sum_errors,
 )
+from unrolled.lab.papers.framework.corpora import SMALL
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.papers.framework.trial_training import train_model
-from unrolled.lab.papers.framework.unique_splits import SMALL
 
 WORDS = ("no", "dull", "film", "is", "fine")
 TEXTS = [WORDS, WORDS[:2], WORDS[1:5]]

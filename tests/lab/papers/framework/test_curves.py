@@ -5,8 +5,8 @@ from statistics import fmean
 import pytest
 
 from unrolled.lab.papers.framework.experiment import TrialSetup
-from unrolled.lab.papers.framework.loss_curves import loss_curves
 from unrolled.lab.papers.framework.synthetic_corpora import words
+from unrolled.lab.papers.framework.training_loop import loss_curves
 from unrolled.lab.papers.framework.trial_training import train_model
 
 

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, average
 from unrolled.lab.papers.framework.figure_style import COLOURS, grid, legend_below
 from unrolled.lab.papers.framework.table import Number, Table
 

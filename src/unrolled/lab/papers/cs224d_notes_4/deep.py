@@ -23,8 +23,16 @@ from typing import Any
 from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Classification, Tagging
 from unrolled.lab.data.load import load_dataset
-from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    where,
+)
 from unrolled.lab.papers.framework.synthetic_corpora import entities, negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_once

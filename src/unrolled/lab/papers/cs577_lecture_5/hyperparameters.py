@@ -21,14 +21,21 @@ from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.corpora import Sizes, load_cached
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    where,
+)
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
-from unrolled.lab.papers.framework.unique_splits import Sizes
 from unrolled.lab.tasks import TASKS
 
 if TYPE_CHECKING:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Corpus, Language, Stream
 from unrolled.lab.data.load import load_dataset
 
-__all__ = ["cut_lines", "first_lines", "load_cached"]
+__all__ = ["SMALL", "Sizes", "cut_lines", "draw_unique_splits", "first_lines", "load_cached"]
+
 
 C = TypeVar("C", bound=Corpus[object])
 L = TypeVar("L", bound=Language)
@@ -60,3 +63,31 @@ def cut_lines(corpus: L, length: int | None) -> L:
         return (line[:length] for line in corpus.train)
 
     return replace(corpus, train=Stream(cut))
+
+
+Sizes = tuple[int, int, int]
+"""How many examples, or lines, are for training, dev and test."""
+E = TypeVar("E", bound=Hashable)
+
+SMALL: Sizes = (240, 40, 40)
+"""Enough to see that something is learned, in seconds."""
+_PATIENCE = 100
+
+
+def draw_unique_splits(draw: Callable[[random.Random], E], sizes: Sizes, seed: int) -> dict[str, tuple[E, ...]]:
+    """Draw examples until the splits ``train``, ``dev`` and ``test`` are full of different ones.
+
+    Raises:
+        UsageError: when there do not seem to be enough.
+    """
+    generator = random.Random(seed)  # noqa: S311  # sentences, not secrets
+    wanted, found = sum(sizes), dict[E, None]()  # a dict keeps the order in which they were drawn
+    for _ in range(_PATIENCE * wanted):
+        if len(found) == wanted:
+            break
+        found[draw(generator)] = None
+    if len(found) < wanted:
+        raise UsageError(f"the grammar gave only {len(found)} different examples of {wanted}: ask for fewer")
+    drawn = list(found)
+    train, dev = sizes[0], sizes[0] + sizes[1]
+    return {"train": tuple(drawn[:train]), "dev": tuple(drawn[train:dev]), "test": tuple(drawn[dev:])}

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from unrolled.lab.papers.framework.experiment import Experiment, Result, Scale, Trial, TrialSetup
-from unrolled.lab.papers.framework.provenance import describe_machine, versions
-from unrolled.lab.papers.framework.result_store import ResultStore
+from unrolled.lab.papers.framework.result_store import ResultStore, describe_machine, versions
 
 __all__ = ["Progress", "collect", "run_experiment", "run_trial"]
 

@@ -5,6 +5,7 @@ All other training goes through :mod:`unrolled.lab.training`.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.cells.base import Cell
+from unrolled.lab.training.logs import LOG
+from unrolled.lab.training.run_folder import Run
 
-__all__ = ["StepLog", "WordScorer", "train_steps"]
+__all__ = ["StepLog", "WordScorer", "loss_curves", "train_steps"]
 
 
 class WordScorer(nn.Module):
@@ -83,3 +86,21 @@ def train_steps(
         norms.append(norm.item())
         optimiser.step()
     return StepLog(tuple(losses), tuple(norms), diverged=False)
+
+
+def loss_curves(run: Run) -> dict[str, Any]:
+    """Read the losses from a run's log, in JSON types.
+
+    Returns:
+        ``steps`` and ``losses``: one for each logged step, the mean since the one before. ``epochs``: the steps at
+        which an epoch ended, with ``training``, its mean loss, and ``dev``, the loss on dev.
+    """
+    lines = map(json.loads, (run.folder / LOG).read_text(encoding="utf-8").splitlines())
+    steps = [line for line in lines if "best" not in line]  # the others sum an epoch up
+    return {
+        "steps": [line["step"] for line in steps],
+        "losses": [line["loss"] for line in steps],
+        "epochs": [epoch.step for epoch in run.history],
+        "training": [epoch.loss for epoch in run.history],
+        "dev": [epoch.dev["loss"] for epoch in run.history],
+    }

@@ -25,9 +25,17 @@ from unrolled.decomposition.open_network import Network
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.expansion_errors import step_errors
-from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    where,
+)
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table

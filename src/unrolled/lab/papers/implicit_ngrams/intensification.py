@@ -30,11 +30,18 @@ from unrolled.lab.papers.analyses.polar_adjectives import (
 )
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD, GLOVE
-from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.box_plots import draw_boxes
 from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
-from unrolled.lab.papers.framework.figure_style import COLOURS, grid
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    where,
+)
+from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid
 from unrolled.lab.papers.framework.synthetic_corpora import ratings
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once

@@ -29,11 +29,9 @@ from unrolled.lab.papers.analyses.polar_adjectives import (
 )
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
-from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.box_plots import draw_boxes
 from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
-from unrolled.lab.papers.framework.figure_style import COLOURS, grid
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, average
+from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once

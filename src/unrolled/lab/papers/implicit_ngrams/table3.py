@@ -21,9 +21,18 @@ from typing import Any
 
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.datasets.imdb import Imdb
-from unrolled.lab.papers.framework.averages import average, dev_test_rows
 from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    dev_test_rows,
+    where,
+)
 from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.lab.data.corpus import Example, Relations, Tagging
-from unrolled.lab.papers.framework.averages import dev_test_rows
 from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, dev_test_rows
 from unrolled.lab.papers.framework.synthetic_corpora import entities, relations
 from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure

@@ -21,8 +21,7 @@ from typing import Any
 
 from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.load import load_dataset
-from unrolled.lab.papers.framework.averages import dev_test_rows
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, dev_test_rows
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure

@@ -26,9 +26,17 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.papers.analyses.polarity import context_vectors
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
-from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    where,
+)
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import topics
 from unrolled.lab.papers.framework.table import Number, Table

@@ -30,10 +30,18 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.papers.analyses.polar_adjectives import polar_adjectives, rating_signs, sst2_adjectives
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
-from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    where,
+)
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import ratings
 from unrolled.lab.papers.framework.table import Number, Table

@@ -14,11 +14,11 @@ from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.text_files import find_file
 from unrolled.lab.papers.analyses.expansion_errors import largest_remainder
 from unrolled.lab.papers.analyses.sentiment_networks import GLOVE
+from unrolled.lab.papers.framework.corpora import SMALL
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, run_metrics, train_model
-from unrolled.lab.papers.framework.unique_splits import SMALL
 from unrolled.lab.tasks import TASKS
 
 __all__ = ["TaskFigures"]

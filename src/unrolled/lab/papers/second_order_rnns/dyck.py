@@ -32,8 +32,16 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.cells.second_order import Dyck as Stack
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import NextBracketModel
-from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    where,
+)
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model

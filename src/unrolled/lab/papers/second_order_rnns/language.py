@@ -27,9 +27,17 @@ from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Characters, Language, Words
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
-from unrolled.lab.papers.framework.averages import average
 from unrolled.lab.papers.framework.corpora import first_lines
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    where,
+)
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import characters, words
 from unrolled.lab.papers.framework.table import Number, Table

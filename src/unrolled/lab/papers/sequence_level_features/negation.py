@@ -19,10 +19,17 @@ from typing import TYPE_CHECKING, Any, cast
 from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, NegationReviews
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores, triangle_scores
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
-from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.box_plots import draw_box_pairs
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
-from unrolled.lab.papers.framework.figure_style import COLOURS, grid, legend_below
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    where,
+)
+from unrolled.lab.papers.framework.figure_style import COLOURS, draw_box_pairs, grid, legend_below
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics
 

@@ -23,10 +23,9 @@ from unrolled.lab.papers.analyses.associated_ngrams import associated_ngrams
 from unrolled.lab.papers.analyses.polarity import ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
 from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve
-from unrolled.lab.papers.framework.box_plots import draw_box_pairs
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
-from unrolled.lab.papers.framework.figure_style import grid
+from unrolled.lab.papers.framework.figure_style import draw_box_pairs, grid
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.training.run_folder import Run

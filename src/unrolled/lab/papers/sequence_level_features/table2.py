@@ -13,8 +13,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trials
-from unrolled.lab.papers.framework.averages import average
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    where,
+)
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics
 

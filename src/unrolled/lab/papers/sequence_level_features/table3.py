@@ -19,12 +19,20 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.load import load_dataset
-from unrolled.lab.papers.framework.averages import training_cell
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import (
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    training_cell,
+    where,
+)
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
-from unrolled.lab.papers.framework.loss_curves import loss_curves
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.training_loop import loss_curves
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure
 
 if TYPE_CHECKING:
