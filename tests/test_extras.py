@@ -27,7 +27,7 @@ def test_only_one_file_of_the_instrument_names_the_laboratory() -> None:
     source = ROOT / "src" / "unrolled"
     files = [path for path in source.rglob("*.py") if "lab" not in path.relative_to(source).parts]
     importing = re.compile(r"import_module\(.*unrolled\.lab|(?:from|import) unrolled\.lab")
-    assert [path.name for path in files if importing.search(path.read_text())] == ["extras.py"]
+    assert [path.name for path in files if importing.search(path.read_text())] == ["laboratory.py"]
 
 
 def test_the_extra_that_is_looked_for_is_the_one_that_pyproject_lists(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ if _typing.TYPE_CHECKING:
     )
     from unrolled.explanation.api import explain
     from unrolled.explanation.explanation import Explanation
-    from unrolled.extras import load
+    from unrolled.laboratory import load
 else:
     # Imported on first use: `import unrolled` and `unrolled --help` do not load torch.
     _MODULES = {
@@ -59,7 +59,7 @@ else:
         "Ledger": "unrolled.decomposition.attribution",
         "decompose": "unrolled.decomposition.decomposition",
         "explain": "unrolled.explanation.api",
-        "load": "unrolled.extras",
+        "load": "unrolled.laboratory",
     }
 
     def __getattr__(name):

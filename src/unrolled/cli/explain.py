@@ -10,7 +10,7 @@ import typer
 
 from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
 from unrolled.errors import UsageError
-from unrolled.extras import open_run
+from unrolled.laboratory import open_run
 
 if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
