@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from reference_encoders import TABLES
 from toy_encoders import CAUSAL, LENGTHS, PUBLISHED, B, T, inputs, made
@@ -114,6 +115,16 @@ def test_a_window_may_be_longer_than_the_sequence(window):
         table = TABLES["va_w"](weights, x[b])
         torch.testing.assert_close(encoder.ngrams(x)[b], table)
         torch.testing.assert_close(encoder(x)[0][b], table.sum(dim=1))
+
+
+def test_distances_beyond_the_sequence_cost_nothing():
+    flops = []
+    for window in (T, 50):
+        encoder = VAWEncoder(3, 4, window=window)
+        with FlopCounterMode(display=False) as counter:
+            encoder(torch.randn(B, T, 3))
+        flops.append(counter.get_total_flops())
+    assert flops[0] == flops[1]
 
 
 def test_matrices_are_initialised_near_the_identity():

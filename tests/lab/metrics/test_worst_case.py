@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unrolled.errors import ShapeError
-from unrolled.lab.metrics.worst_case import accuracy_by_distance, group_distances, worst_case_accuracy
+from unrolled.lab.metrics.worst_case import CONFIDENT, accuracy_by_distance, group_distances, worst_case_accuracy
 
 
 def logits_of(*probabilities):
@@ -24,9 +24,15 @@ def test_the_accuracy_is_taken_at_each_distance_and_the_worst_counts():
     assert worst_case_accuracy(logits[kept], closing[kept], distances[kept]) == 0.5
 
 
-def test_right_is_more_than_four_fifths_not_merely_the_most():
+def test_correct_is_at_least_four_fifths_not_merely_the_most():
     closing, distances = torch.tensor([0, 0]), torch.tensor([1, 2])
     assert accuracy_by_distance(logits_of(0.79, 0.81), closing, distances) == {1: 0.0, 2: 1.0}
+
+
+def test_four_fifths_themselves_are_enough_as_published():
+    logits = torch.tensor([[4.0, 1.0]], dtype=torch.float64).log()
+    assert logits.softmax(-1)[0, 0] == CONFIDENT  # not above it by rounding
+    assert accuracy_by_distance(logits, torch.tensor([0]), torch.tensor([1])) == {1: 1.0}
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_the_loss_and_the_measures_are_those_of_one_string_after_the_other(judge
                 count += 1
             if kind >= 0:
                 right.append(int(logits.argmax()) == kind)
-                sure.setdefault(distance, []).append(logits.softmax(-1)[kind].item() > 0.8)
+                sure.setdefault(distance, []).append(logits.softmax(-1)[kind].item() >= 0.8)
     shares = [sum(each) / len(each) for each in sure.values()]
     assert cost(task, model, CORPUS.dev, 1000) == pytest.approx((loss, count))
     assert judge(task, model, CORPUS.dev) == pytest.approx(

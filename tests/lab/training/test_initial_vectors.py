@@ -9,7 +9,8 @@ import torch
 
 from toy_tasks import DATA, carry, classify, stream, told
 from unrolled.errors import DataError, FileError, UsageError
-from unrolled.lab.training.engine import train
+from unrolled.lab.training.callbacks import Callback
+from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.initial_vectors import find_vectors
 from unrolled.lab.training.settings import TrainingSettings
 
@@ -38,6 +39,47 @@ def test_a_training_begins_with_the_vectors_of_a_file(tmp_path):
     assert torch.equal(weights["with"][film], torch.full((6,), -1.0))
     assert torch.equal(weights["with"][other], weights["without"][other])
     assert not torch.equal(weights["without"][good], weights["with"][good])
+
+
+def test_frozen_vectors_are_not_trained(tmp_path):
+    corpus = told()
+    vectors = write_vectors(tmp_path / "vectors.txt")
+    changes = {"vectors": vectors, "lr": 0.1, "steps": 3, "weight_decay": 0.1}
+    moved = {}
+    for frozen in (True, False):
+        task = classify(corpus)
+        run = train(task, corpus, settings(freeze_vectors=frozen, **changes), tmp_path / f"{frozen}", data=DATA)
+        (good,) = task.vocabulary.encode(["good"])
+        moved[frozen] = not torch.equal(run.model.embedding.weight[good], torch.full((6,), 0.5))
+        assert resume(run.folder, corpus, task_class=type(task)).metrics == run.metrics
+    assert moved == {True: False, False: True}
+
+
+def test_a_training_with_frozen_vectors_is_resumed(tmp_path):
+    corpus = told()
+    vectors = write_vectors(tmp_path / "vectors.txt")
+    chosen = settings(freeze_vectors=True, vectors=vectors, lr=0.1, steps=None, epochs=3)
+    whole = train(classify(corpus), corpus, chosen, tmp_path / "whole", data=DATA)
+
+    class Stop(Callback):
+        def on_epoch(self, epoch, best, seconds):
+            if epoch.number == 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(classify(corpus), corpus, chosen, tmp_path / "parts", data=DATA, callback=Stop())
+    parts = resume(tmp_path / "parts", corpus, task_class=type(classify(corpus)))
+    for name, weight in whole.model.state_dict().items():
+        assert torch.equal(weight, parts.model.state_dict()[name])
+
+
+def test_frozen_vectors_need_a_file_and_are_recorded_only_if_set(tmp_path):
+    with pytest.raises(UsageError, match="freeze_vectors is set, but vectors is not"):
+        TrainingSettings(freeze_vectors=True)
+    assert "freeze_vectors" not in TrainingSettings().model_dump(mode="json")  # recorded trials keep their keys
+    asked = TrainingSettings(freeze_vectors=True, vectors=tmp_path / "vectors.txt").model_dump(mode="json")
+    assert asked["freeze_vectors"] is True
+    assert TrainingSettings(**asked).freeze_vectors
 
 
 def test_vectors_that_are_of_no_use_are_refused(tmp_path):

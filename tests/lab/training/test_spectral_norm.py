@@ -59,6 +59,31 @@ def test_a_layout_of_whole_networks_and_encoders():
         assert torch.isfinite(encoder(torch.randn(2, 5, 3))[0]).all()
 
 
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_torch_networks_compute_with_normalised_weights(kind):
+    torch.manual_seed(0)
+    network = kind(3, 6, num_layers=2, bidirectional=True).double()
+    names = [name for name, _ in network.named_parameters() if name.startswith("weight_hh")]
+    assert len(names) == 4
+    x = torch.randn(5, 2, 3).double()
+    before = network(x)[0]
+    normalise_spectrum(network)
+    for _ in range(300):
+        network(x)
+    network.eval()
+    plain = kind(3, 6, num_layers=2, bidirectional=True).double()
+    with torch.no_grad():
+        for name, weight in plain.named_parameters():
+            weight.copy_(getattr(network, name))
+            if name in names:
+                found = matrix_norm(weight.unflatten(0, (-1, 6)), ord=2)
+                torch.testing.assert_close(found, torch.ones_like(found))
+    torch.testing.assert_close(network(x)[0], plain(x)[0])
+    assert not torch.allclose(network(x)[0], before)
+    network(x)[0].sum().backward()
+    assert all(network.get_parameter(f"parametrizations.{name}.original").grad.abs().sum() > 0 for name in names)
+
+
 def test_it_trains_and_the_norm_stays_and_evaluation_leaves_it_alone():
     torch.manual_seed(0)
     cell = normalise_spectrum(CELLS.get("mvma_g")(3, 4).double())

@@ -21,7 +21,7 @@ from unrolled.errors import ShapeError
 __all__ = ["CONFIDENT", "DistanceRange", "accuracy_by_distance", "group_distances", "worst_case_accuracy"]
 
 CONFIDENT = 0.8
-"""A prediction is correct if the right bracket gets more than this share of the probability of all closing brackets."""
+"""A prediction is correct if the right bracket gets at least this share of the probability of all closing ones."""
 
 
 def accuracy_by_distance(logits: Tensor, closing: Tensor, distances: Tensor) -> dict[int, float]:
@@ -43,7 +43,7 @@ def accuracy_by_distance(logits: Tensor, closing: Tensor, distances: Tensor) -> 
             f"logits, closing and distances have shapes {tuple(logits.shape)}, {tuple(closing.shape)} and "
             f"{tuple(distances.shape)}; expected (n, k), (n,) and (n,) with n at least 1"
         )
-    correct = (logits.softmax(-1).gather(1, closing[:, None])[:, 0] > CONFIDENT).double()
+    correct = (logits.softmax(-1).gather(1, closing[:, None])[:, 0] >= CONFIDENT).double()
     seen, place, count = distances.unique(return_inverse=True, return_counts=True)
     accuracy = torch.zeros(len(seen), dtype=torch.float64, device=logits.device).index_add(0, place, correct) / count
     return dict(zip(seen.tolist(), accuracy.tolist(), strict=True))

@@ -59,8 +59,8 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
     training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 0.1, "warmup": 1000, "epochs": 30}
     metrics = (
         Metric("loss", "mean cross-entropy of a prediction", higher_is_better=False, unit="nats"),
-        Metric("wcpa", "worst case over distances: smallest share with a probability above 0.8 among closing brackets"),
-        Metric("by_distance", "mean over distances of the share with a probability above 0.8 among closing brackets"),
+        Metric("wcpa", "worst case over distances: smallest share with at least 0.8 of the closing probability"),
+        Metric("by_distance", "mean over distances of the share with at least 0.8 of the closing probability"),
         Metric("accuracy", "share of closing brackets that are the most likely closing bracket"),
     )
 
@@ -147,7 +147,7 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         }
 
     def distances(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[int, float]:
-        """Compute the share of closing brackets with a probability above 0.8, by distance; WCPA is the smallest."""
+        """Compute the share of closing brackets with at least 0.8 of the probability, by distance."""
         asked = [self._closing(model(batch.brackets, batch.lengths), batch) for batch in batches]
         return accuracy_by_distance(*(torch.cat(each) for each in zip(*asked, strict=True)))
 

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 from torch import Tensor
 
 from unrolled.errors import FileError, UsageError
@@ -63,6 +63,8 @@ class TrainingSettings(Settings):
     """Number of steps between two checkpoints; there is also one at the end of each epoch."""
     vectors: Path | None = None
     """Text file of word vectors, such as GloVe's, that initialise the embeddings."""
+    freeze_vectors: bool = False
+    """Do not train the word vectors, including those of words that the file lacks."""
     tensorboard: bool = False
     """Also write the log for TensorBoard."""
 
@@ -73,6 +75,14 @@ class TrainingSettings(Settings):
             raise UsageError(f"device is {name!r}; expected auto, cpu, cuda or a numbered GPU such as cuda:1")
         return name
 
+    @model_serializer(mode="wrap")
+    def _serialise(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out freeze_vectors where it is off: recorded trials, which are named by their settings, lack it."""
+        record: dict[str, Any] = serialise(self)
+        if not record.get("freeze_vectors"):
+            record.pop("freeze_vectors", None)
+        return record
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.momentum and self.optimiser != "sgd":
@@ -80,6 +90,8 @@ class TrainingSettings(Settings):
                 f"momentum is {self.momentum:g}, but the optimiser is {self.optimiser}; set momentum to 0, "
                 "or optimiser to sgd"
             )
+        if self.freeze_vectors and self.vectors is None:
+            raise UsageError("freeze_vectors is set, but vectors is not; give a file of word vectors, or leave it out")
         return self
 
 

@@ -11,6 +11,8 @@ Source:
 
 from __future__ import annotations
 
+import re
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
@@ -21,6 +23,7 @@ from unrolled.errors import UsageError
 __all__ = ["SpectralBlocks", "normalise_spectrum"]
 
 WARMUP = 15
+_RECURRENT = re.compile(r"weight_hh(_l\d+(_reverse)?)?")
 
 
 class SpectralBlocks(nn.Module):
@@ -53,15 +56,21 @@ class SpectralBlocks(nn.Module):
 
 
 def normalise_spectrum(module: nn.Module) -> nn.Module:
-    """Normalise every recurrent weight, ``weight_hh``, of the cells and encoders in a module, in place."""
-    found = [each for each in module.modules() if "weight_hh" in dict(each.named_parameters(recurse=False))]
+    """Normalise every recurrent weight of the cells, encoders and torch networks in a module, in place.
+
+    These are the parameters ``weight_hh`` and, in ``torch.nn.RNN``, ``GRU`` and ``LSTM``, ``weight_hh_l0`` and so on.
+    """
+    found = [
+        (each, name, weight)
+        for each in module.modules()
+        for name, weight in each.named_parameters(recurse=False)
+        if _RECURRENT.fullmatch(name)
+    ]
     if not found:
         raise UsageError(
-            f"no weight_hh in {type(module).__name__}: spectral normalisation needs a recurrent cell of the library"
+            f"no weight_hh in {type(module).__name__}: spectral normalisation needs a recurrent cell or network"
         )
-    for each in found:
-        weight = each.weight_hh
-        assert isinstance(weight, Tensor)
+    for each, name, weight in found:
         rows = getattr(each, "hidden_size", weight.shape[1])
-        register_parametrization(each, "weight_hh", SpectralBlocks(weight, rows))
+        register_parametrization(each, name, SpectralBlocks(weight, rows))
     return module

@@ -51,6 +51,9 @@ class Trainer:
         if self.settings.tensorboard and group.is_main:
             callback = CallbackList(callback, TensorBoard(self.folder / "tensorboard"))
         self.callback = callback
+        if self.settings.freeze_vectors:
+            for _, embedding in config.task.embeddings(model):
+                embedding.weight.requires_grad_(False)
         self.model = (normalise_spectrum(model) if self.settings.spectral else model).to(group.device).train()
         self.stepper = Stepper(config.task, self.model, self.settings, group)
         self.state = TrainingState()

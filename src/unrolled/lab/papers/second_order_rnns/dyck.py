@@ -208,7 +208,7 @@ def _accuracies(results: Sequence[Result]) -> Table:
         "epochs to converge", "minutes",
     )  # fmt: skip
     return Table(
-        "Closing brackets of two kinds; correct: above 0.8 of the probability of all closing brackets", columns, rows
+        "Closing brackets of two kinds; correct: at least 0.8 of the probability of all closing brackets", columns, rows
     )
 
 
