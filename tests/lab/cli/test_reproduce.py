@@ -1,4 +1,4 @@
-"""``unrolled reproduce``: the gallery, and what it needs."""
+"""``unrolled reproduce``: the gallery, lists, budgets and pages."""
 
 from __future__ import annotations
 
@@ -61,6 +61,17 @@ def test_an_item_without_trials_at_a_scale_says_so(unrolled: Command, tmp_path: 
     assert done.status == 0
     assert "cs224d-notes-4/clipping-surface: no trials at scale day" in done.err
     assert "  –    " in unrolled(*item, "--list").out
+
+
+def test_a_budget_is_filled_with_trials(unrolled: Command, tmp_path: Path) -> None:
+    name, results = "cs577-lecture-5/memorising", tmp_path / "results"
+    done = unrolled("reproduce", name, "--scale", "smoke", "--hours", 1, "--results", results)
+    assert done.status == 0
+    count = len((results / f"{name}.jsonl").read_text().splitlines())
+    assert count > 0
+    total = next(line for line in done.out.splitlines() if " all " in line).split("│")
+    assert int(total[2]) == count
+    assert int(total[3]) == 0
 
 
 def test_pages_of_no_results_are_a_summary_that_says_so(unrolled: Command, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unrolled.lab.papers import EXPERIMENTS
-from unrolled.lab.papers.framework.experiment import SCALES
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment
 from unrolled.lab.papers.framework.figure_style import save
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect, run_experiment
@@ -60,6 +60,15 @@ def test_each_has_trials_at_the_scales_that_it_names_and_none_at_another(name):
     assert {"smoke", "cpu", "paper"} <= set(experiment.scales) <= set(SCALES)
     for scale in SCALES:
         assert bool(experiment.at(scale)) == (scale in experiment.scales)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "day" in EXPERIMENTS.get(name).scales])
+def test_items_of_scale_day_estimate_their_hours(name):
+    experiment = EXPERIMENTS.get(name)()
+    assert type(experiment).day_hours is not Experiment.day_hours
+    for trial in experiment.trials("day"):
+        assert 0 < experiment.hours(trial, "day") < 24
+        assert 0 < experiment.worth(trial) <= 1
 
 
 @pytest.mark.parametrize(("name", "scale"), [(name, scale) for name in NAMES for scale in EXPERIMENTS.get(name).scales])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial
     from unrolled.lab.papers.framework.result_store import ResultStore
+    from unrolled.lab.papers.framework.table import Table
 
 __all__ = ["reproduce"]
 
@@ -55,6 +56,15 @@ def reproduce(
             help="smoke (made-up data, seconds), cpu (two cores, minutes), day (two cores, hours) or paper (a GPU)."
         ),
     ] = "cpu",
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Run trials of these items, or of all, for at most this many hours, those that give most numbers for "
+            "their time first; then print what is left. 0 only prints it.",
+            show_default=False,
+        ),
+    ] = None,
     results: Annotated[Path, typer.Option(help="Folder of the results; trials found there are not run again.")] = Path(
         "results"
     ),
@@ -93,6 +103,7 @@ def reproduce(
 
         unrolled reproduce --list
         unrolled reproduce cs577-lecture-5/memorising --scale smoke
+        unrolled reproduce --scale day --hours 2
     """
     from rich.console import Console
 
@@ -113,12 +124,15 @@ def reproduce(
     if list_them:
         _list(chosen or members, chosen_scale, store)
         return
-    if not (chosen or write or gallery or import_results):
+    if hours is None and not (chosen or write or gallery or import_results):
         raise UsageError("nothing to run: pass PAPER/ITEM, --all or --list")
     if gallery is not None and figures is None:
         raise UsageError(f"no folder for the figures of {gallery}: pass --figures")
     command = shlex.join(["unrolled", "reproduce", *sys.argv[2:]])
     progress = _Lines(Console(stderr=True))
+    if hours is not None:
+        _run_queue(chosen or members, chosen_scale, store, progress, command, data_dir, hours)
+        chosen = []
     for experiment in chosen:
         if not experiment.at(chosen_scale):
             progress.console.print(f"{experiment.name}: no trials at scale {chosen_scale}", highlight=False)
@@ -159,24 +173,27 @@ def _run(
     lines.console.print(f"{experiment.name}: {experiment.title}", style="bold", highlight=False)
     found = run_experiment(experiment, scale, store, command=command, data=data, progress=lines)
     report = experiment.report(found, scale)
-    _print(report)
+    for table in report.tables:
+        _print_table(table)
     if scale != "smoke":
         _print_verdict(experiment, found, report)
     if findings := current_findings(store.folder, experiment, scale, found):
         typer.echo(findings)
 
 
-def _print(report: Report) -> None:
-    from rich.console import Console
-    from rich.table import Table
+def _run_queue(
+    experiments: list[Experiment],
+    scale: Scale,
+    store: ResultStore,
+    lines: _Lines,
+    command: str,
+    data: Path | None,
+    hours: float,
+) -> None:
+    from unrolled.lab.papers.framework.budget_queue import list_jobs, remaining, run_queue
 
-    console = Console()
-    for each in report.tables:
-        table = Table(*each.columns)
-        for row in each.cells():
-            table.add_row(*row)
-        console.print(each.title, style="bold", markup=False, highlight=False, soft_wrap=True)
-        console.print(table, markup=False, highlight=False)
+    run_queue(experiments, scale, store, hours=hours, command=command, progress=lines, data=data)
+    _print_table(remaining(list_jobs(experiments, scale, store)))
 
 
 def _print_verdict(experiment: Experiment, results: Sequence[Result], report: Report) -> None:
@@ -185,6 +202,17 @@ def _print_verdict(experiment: Experiment, results: Sequence[Result], report: Re
     if comparisons := compare(experiment, results, report):
         agreeing = sum(each.agrees for each in comparisons)
         typer.echo(f"verdict: {verdict(comparisons)}; {agreeing} of {len(comparisons)} comparisons agree")
+
+
+def _print_table(table: Table) -> None:
+    import rich.table
+    from rich.console import Console
+
+    console, shown = Console(), rich.table.Table(*table.columns)
+    for row in table.cells():
+        shown.add_row(*row)
+    console.print(table.title, style="bold", markup=False, highlight=False, soft_wrap=True)
+    console.print(shown, markup=False, highlight=False)
 
 
 def _draw(experiment: Experiment, scale: Scale, store: ResultStore, folder: Path, svg: bool) -> None:

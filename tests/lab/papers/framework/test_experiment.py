@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from unrolled.errors import UsageError
+from unrolled.lab.papers.framework import runner
 from unrolled.lab.papers.framework.experiment import Report, Trial, where
 from unrolled.lab.papers.framework.findings import current_findings, fingerprint
 from unrolled.lab.papers.framework.runner import collect, run_experiment
@@ -36,6 +37,17 @@ def test_an_experiment_that_was_stopped_goes_on_where_it_was(store, arithmetic):
     assert [result["square"] for result in results] == [1, 4, 9]
     assert [path.name for path in store.folder.rglob("*") if path.is_file()] == ["squares.jsonl"]
     assert not list(store.folder.rglob("*.work"))
+
+
+def test_a_result_names_the_code_with_which_its_trial_began(store, arithmetic, monkeypatch):
+    class Moving(arithmetic.Squares):
+        def run(self, trial, setup):
+            monkeypatch.setattr(runner, "versions", lambda: {"commit": "later"})
+            return super().run(trial, setup)
+
+    monkeypatch.setattr(runner, "versions", lambda: {"commit": "first"})
+    results = run_experiment(Moving(), "smoke", store, command="c")
+    assert [result.versions["commit"] for result in results] == ["first", "later", "later"]
 
 
 def test_another_version_of_an_experiment_is_run_anew_and_another_scale_too(store, arithmetic):

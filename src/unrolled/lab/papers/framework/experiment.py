@@ -46,6 +46,8 @@ SCALES: dict[Scale, str] = {
     "paper": "the paper's own sizes, for a GPU",
 }
 """How large an experiment is, from the smallest scale to the largest."""
+_HOURS = 0.1
+"""Estimated hours of a trial where an experiment gives no estimate of its own."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,18 @@ class Experiment(ABC):
     def at(self, scale: Scale) -> Sequence[Trial]:
         """List the trials of any scale: none where the scale is not one of :attr:`scales`."""
         return self.trials(scale) if scale in self.scales else ()
+
+    def hours(self, trial: Trial, scale: Scale) -> float:
+        """Estimate the hours that a trial takes on one core."""
+        return self.day_hours(trial) if scale == "day" else _HOURS
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate the hours that a trial of scale day takes on one core."""
+        return _HOURS
+
+    def worth(self, trial: Trial) -> float:
+        """Return how many numbers of the tables a trial gives: below 1 where several trials give one number."""
+        return 1.0
 
     @abstractmethod
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:

@@ -85,7 +85,7 @@ def run_trial(
     """Run one trial, or continue it where it was interrupted, and store its result."""
     folder = store.work_folder(experiment, scale, trial)
     folder.mkdir(parents=True, exist_ok=True)
-    began = clock()
+    began, found = clock(), versions()  # at the beginning: a checkout may change while a trial runs
     values = experiment.run(trial, TrialSetup(folder, data, store.networks, say))
     result = Result(
         trial=trial,
@@ -94,7 +94,7 @@ def run_trial(
         when=datetime.now(UTC).date().isoformat(),
         command=command,
         machine=describe_machine(),
-        versions=versions(),
+        versions=found,
     )
     store.keep(experiment, scale, result)
     shutil.rmtree(folder, ignore_errors=True)

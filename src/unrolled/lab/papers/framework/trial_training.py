@@ -117,10 +117,11 @@ def train_and_measure(
     model: Mapping[str, Any],
     training: Mapping[str, Any],
     measure: Callable[[Run], dict[str, Any]] = run_metrics,
+    train_with: Callable[..., Run] = train_model,
 ) -> dict[str, Any]:
-    """Train a model as :func:`train_model` does and measure the run; a run that diverges gives the reason only."""
+    """Train a model by ``train_with`` and measure the run; a run that diverges gives the reason only."""
     try:
-        return measure(train_model(setup, task, corpus, model, training))
+        return measure(train_with(setup, task, corpus, model, training))
     except DivergedError as error:
         return {"diverged": str(error).partition(";")[0]}  # without the advice and the path of the run
 

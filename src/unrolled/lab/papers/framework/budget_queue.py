@@ -1,0 +1,152 @@
+"""A queue of trials with a budget of hours: those that give most numbers for their time come first.
+
+A trial that is stopped when the time is up continues where it was, so a long trial may take several budgets.
+"""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from unrolled.errors import StoppedError
+from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial
+from unrolled.lab.papers.framework.result_store import ResultStore
+from unrolled.lab.papers.framework.runner import Progress, run_trial
+from unrolled.lab.papers.framework.table import Number, Table
+
+__all__ = ["Job", "list_jobs", "next_job", "remaining", "run_queue"]
+
+_FURTHER_SEED = 0.25
+"""The worth of a further seed, where the first has 1: it shows the deviation of a number that is known already."""
+_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A trial, its estimated hours on one core, and whether it has a result."""
+
+    experiment: Experiment
+    trial: Trial
+    hours: float
+    done: bool
+
+    @property
+    def gain(self) -> float:
+        """How many numbers of the tables it gives for an hour."""
+        return self.experiment.worth(self.trial) * (1.0 if self.of_first_seed else _FURTHER_SEED) / self.hours
+
+    @property
+    def of_first_seed(self) -> bool:
+        """Whether its seed is 0, or it has none."""
+        return self.trial.seed in (0, None)
+
+
+def list_jobs(experiments: Iterable[Experiment], scale: Scale, store: ResultStore) -> list[Job]:
+    """List the trials of a scale, with and without results, those with the largest gain first."""
+    jobs = [
+        Job(each, trial, each.hours(trial, scale), store.find(each, scale, trial) is not None)
+        for each in experiments
+        for trial in each.at(scale)
+    ]
+    return sorted(jobs, key=lambda job: -job.gain)
+
+
+def next_job(jobs: Sequence[Job], hours: float) -> Job | None:
+    """Choose the first job without a result that ends within these hours, or else the first one, or None."""
+    left = [job for job in jobs if not job.done]
+    return next((job for job in left if job.hours <= hours), left[0] if left else None)
+
+
+def run_queue(
+    experiments: Sequence[Experiment],
+    scale: Scale,
+    store: ResultStore,
+    *,
+    hours: float,
+    command: str,
+    progress: Progress,
+    data: Path | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> int:
+    """Run one trial after the other until the time is up, and return how many ended.
+
+    The trial that is then running saves a checkpoint and stops between two steps. This works in the main thread only;
+    in another thread the trial runs to its end.
+
+    Args:
+        experiments: whose trials.
+        scale: how large.
+        store: where results are looked for and kept.
+        hours: the budget.
+        command: the command line that new results record.
+        progress: is told of every trial.
+        data: the folder of the datasets.
+        clock: returns seconds.
+    """
+    began, ended = clock(), 0
+    while (left := hours - (clock() - began) / _SECONDS) > 0:
+        jobs = list_jobs(experiments, scale, store)
+        job = next_job(jobs, left)
+        if job is None:
+            break
+        progress.trial(job.trial, sum(each.done for each in jobs) + 1, len(jobs), found=False)
+        try:
+            with _time_limit(_SECONDS * left) as time_is_up:
+                run_trial(job.experiment, scale, job.trial, store, command=command, data=data, say=progress.say)
+        except StoppedError:
+            if not time_is_up.is_set():
+                raise  # the signal came from outside
+            progress.say("the time is up; the trial continues from here in the next run")
+            break
+        ended += 1
+    return ended
+
+
+def remaining(jobs: Iterable[Job]) -> Table:
+    """Tabulate, for each experiment and for all, how many trials ran, how many are left, and their estimated hours."""
+    by_name: dict[str, list[Job]] = {}
+    for job in jobs:
+        by_name.setdefault(job.experiment.name, []).append(job)
+    rows = [(name, *_counts(mine)) for name, mine in sorted(by_name.items())]
+    every = [job for mine in by_name.values() for job in mine]
+    columns = ("item", "run", "left", "hours left", "of first seeds")
+    return Table("What is left, in estimated hours of one core", columns, [*rows, ("all", *_counts(every))])
+
+
+def _counts(jobs: Sequence[Job]) -> tuple[str, str, Number, Number]:
+    left = [job for job in jobs if not job.done]
+    hours, first = sum(job.hours for job in left), sum(job.hours for job in left if job.of_first_seed)
+    return f"{len(jobs) - len(left)}", f"{len(left)}", Number([hours], digits=1), Number([first], digits=1)
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[threading.Event]:
+    """Send SIGTERM to this process when the time is up; the event tells this from a signal of another process."""
+    time_is_up = threading.Event()
+
+    def ring() -> None:
+        time_is_up.set()
+        _thread.interrupt_main(signal.SIGTERM)
+
+    def stop(_number: int, _frame: FrameType | None) -> None:  # while no training runs, which has its own handler
+        raise StoppedError("stopped between two trainings; run the command again to continue")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield time_is_up
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    timer = threading.Timer(seconds, ring)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield time_is_up
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGTERM, before)

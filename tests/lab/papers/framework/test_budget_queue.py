@@ -1,0 +1,156 @@
+"""The queue with a budget: the order of trials, that it stops in time, and that a stopped trial continues."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from unrolled.errors import StoppedError
+from unrolled.lab.papers.framework.budget_queue import list_jobs, next_job, remaining, run_queue
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Trial
+from unrolled.lab.papers.framework.result_store import ResultStore
+
+
+class Sleeps(Experiment):
+    """Trials that take a while; one that was stopped continues from the seconds recorded in its folder."""
+
+    name = "waiting/sleeps"
+    title = "Sleeps"
+    source = "ours"
+    scales = tuple(SCALES)
+    estimates = {"a": 1.0, "b": 0.25, "c": 2.0}  # noqa: RUF012
+
+    def __init__(self, seconds=0.0, run=None):
+        self.seconds = seconds
+        self.ran = []
+        self.instead = run
+
+    def trials(self, scale):
+        return [
+            Trial(f"{name}, seed {seed}", {"name": name, "training": {"seed": seed}})
+            for seed in (0, 1)
+            for name in self.estimates
+        ]
+
+    def hours(self, trial, scale):
+        assert scale == "day"
+        return self.estimates[trial.settings["name"]]
+
+    def worth(self, trial):
+        return 10.0 if trial.settings["name"] == "c" else 1.0
+
+    def run(self, trial, setup):
+        done = setup.folder / "done"
+        if self.instead:
+            self.instead()
+        with done.open("a") as marks:
+            while (count := marks.tell()) < self.seconds * 100:
+                time.sleep(0.01)
+                marks.write(".")
+                marks.flush()
+        self.ran.append(trial.label)
+        return {"count": count}
+
+    def report(self, results, scale):
+        return Report([])
+
+
+class Nowhere(Sleeps):
+    """Has no trials at scale day."""
+
+    name = "waiting/nowhere"
+    scales = ("smoke",)
+
+
+class Watching:
+    def __init__(self):
+        self.seen, self.said = [], []
+
+    def trial(self, trial, number, total, found):
+        self.seen.append((trial.label, number, total, found))
+
+    def say(self, line):
+        self.said.append(line)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return ResultStore(tmp_path / "results")
+
+
+def go(experiment, store, hours, watching=None, **more):
+    return run_queue(
+        [experiment, Nowhere()], "day", store, hours=hours, command="c", progress=watching or Watching(), **more
+    )
+
+
+def test_the_largest_gain_comes_first_and_further_seeds_later(store):
+    jobs = list_jobs([Nowhere(), Sleeps()], "day", store)
+    assert [job.trial.label for job in jobs] == [
+        "c, seed 0", "b, seed 0", "c, seed 1", "a, seed 0", "b, seed 1", "a, seed 1"
+    ]  # fmt: skip
+    assert [job.gain for job in jobs] == [5.0, 4.0, 1.25, 1.0, 1.0, 0.25]
+
+
+def test_a_trial_that_ends_in_time_is_chosen_before_one_that_does_not(store):
+    jobs = list_jobs([Sleeps()], "day", store)
+    assert next_job(jobs, 2.0).trial.label == "c, seed 0"
+    assert next_job(jobs, 1.9).trial.label == "b, seed 0"
+    assert next_job(jobs, 0.1).trial.label == "c, seed 0"  # none ends in time: the first one begins
+    assert next_job([], 9.0) is None
+
+
+def test_all_are_run_where_there_is_time_and_each_once(store):
+    experiment, watching = Sleeps(), Watching()
+    assert go(experiment, store, 9.0, watching) == 6
+    assert sorted(experiment.ran) == sorted(trial.label for trial in experiment.trials("day"))
+    assert watching.seen[0] == ("c, seed 0", 1, 6, False)
+    assert watching.seen[-1] == ("a, seed 1", 6, 6, False)
+    assert go(experiment, store, 9.0) == 0
+
+
+def test_it_begins_none_when_the_time_is_up(store):
+    times = iter([0.0, 0.0, 3600.0])
+    experiment = Sleeps()
+    assert go(experiment, store, 1.0, clock=lambda: next(times)) == 1
+    assert experiment.ran == ["b, seed 0"]
+    assert go(experiment, store, 0.0) == 0
+
+
+def test_the_trial_under_way_is_stopped_in_time_and_goes_on_the_next(store):
+    slow, watching = Sleeps(seconds=60.0), Watching()
+    began = time.monotonic()
+    assert go(slow, store, 0.5 / 3600, watching) == 0
+    assert time.monotonic() - began < 10
+    assert "the time is up" in watching.said[-1]
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    (done,) = store.folder.rglob("done")
+    count = len(done.read_text())
+    assert count > 0
+    quick = Sleeps(seconds=count / 100)  # enough has been slept
+    assert go(quick, store, 1.0) == 6
+    assert "c, seed 0" in quick.ran
+
+
+def test_a_signal_from_outside_is_passed_on(store):
+    def struck():
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    with pytest.raises(StoppedError, match="stopped between two trainings"):
+        go(Sleeps(run=struck), store, 1.0)
+
+
+def test_a_table_says_what_is_left(store):
+    go(Sleeps(), store, 0.0)
+    experiment = Sleeps()
+    run_queue([experiment], "day", store, hours=9.0, command="c", progress=Watching())
+    path = store.path(experiment.name)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(each for each in lines if not re.search('"(a, seed 1|b, seed 0)"', each)))
+    table = remaining(list_jobs([experiment], "day", store))
+    assert table.cells() == [["waiting/sleeps", "4", "2", "1.2", "0.2"], ["all", "4", "2", "1.2", "0.2"]]
