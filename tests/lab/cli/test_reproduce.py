@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Command = Callable[..., Any]
 
 
@@ -61,6 +63,20 @@ def test_an_item_without_trials_at_a_scale_says_so(unrolled: Command, tmp_path: 
     assert done.status == 0
     assert "cs224d-notes-4/clipping-surface: no trials at scale day" in done.err
     assert "  –    " in unrolled(*item, "--list").out
+
+
+def test_a_budget_of_no_time_runs_nothing_and_says_what_is_left(unrolled: Command, tmp_path: Path) -> None:
+    papers, results = ("implicit-ngrams", "cs577-lecture-5"), tmp_path / "results"
+    done = unrolled("reproduce", *papers, "--scale", "day", "--hours", 0, "--results", results)
+    assert done.status == 0
+    rows = [line.split("│")[1:-1] for line in done.out.splitlines() if "│" in line]
+    counted = {row[0].strip(): (int(row[1]), int(row[2]), float(row[3])) for row in rows}
+    assert {"implicit-ngrams/table3", "implicit-ngrams/table4", "all"} <= counted.keys()
+    assert "cs577-lecture-5/memorising" not in counted
+    run, left, hours = counted.pop("all")
+    assert (run, left) == (0, sum(each[1] for each in counted.values()))
+    assert hours == pytest.approx(sum(each[2] for each in counted.values()), abs=0.5)
+    assert not results.exists()
 
 
 def test_a_budget_is_filled_with_trials(unrolled: Command, tmp_path: Path) -> None:

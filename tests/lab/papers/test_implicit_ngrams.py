@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from unrolled.lab.papers.framework.experiment import Result, TrialSetup
+from unrolled.lab.papers.framework.synthetic_corpora import negation as negation_corpus
 from unrolled.lab.papers.framework.synthetic_corpora import relations
-from unrolled.lab.papers.implicit_ngrams import approximation as approximation
-from unrolled.lab.papers.implicit_ngrams import table3 as table3
-from unrolled.lab.papers.implicit_ngrams import table4 as table4
-from unrolled.lab.papers.implicit_ngrams import table5 as table5
+from unrolled.lab.papers.framework.trial_training import full_settings
+from unrolled.lab.papers.implicit_ngrams import (
+    approximation,
+    intensification,
+    negation,
+    table3,
+    table4,
+    table5,
+    triangle,
+    tsne,
+)
 from unrolled.lab.papers.implicit_ngrams.intensification import Intensification, strengthened
 from unrolled.lab.papers.implicit_ngrams.negation import LEARNS, Negation, flipped
 from unrolled.lab.papers.implicit_ngrams.triangle import SENTENCES, TriangleOfScores
 from unrolled.lab.papers.implicit_ngrams.tsne import neighbours_agree
 from unrolled.lab.papers.ours.negation_rates import NegationRates, rates
 from unrolled.lab.papers.ours.phrases import PhraseAgreement
+from unrolled.lab.training.settings import TrainingSettings
 
 EXPERIMENTS = [table3.Sentiment, table4.RelationsAndNames, table5.Perplexities, approximation.Approximation]
 
@@ -109,6 +119,38 @@ def test_a_relation_and_its_reverse_are_one_class():
         assert before.tokens == after.tokens
 
 
+def test_table_4_shows_each_model_at_the_rate_that_is_best_on_dev():
+    experiment = table4.RelationsAndNames()
+
+    def values(settings):
+        if settings["lr"] == 0.01 and settings["model"] == "MM":
+            return {"diverged": "the loss is nan"}
+        dev = settings["lr"] if settings["model"] == "GRU" else 0.5 - settings["lr"] / 10
+        return {"dev_f1": dev, "test_f1": 0.6 - dev if settings["model"] == "GRU" else dev}
+
+    report = experiment.report(pretend(experiment, "day", values), "day")
+    numbers, relations_by_rate, names_by_rate = report.tables
+    shown = {row[0]: row[1:] for row in numbers.cells()}
+    assert shown["GRU"][:2] == ["5.0 (67.2)", "55.0 (62.2)"]  # dev chooses 0.05, though 0.01 is better on test
+    assert shown["MM"][0] == "49.8 (–)"
+    by_rate = {row[0]: row[1:] for row in relations_by_rate.cells()}
+    assert relations_by_rate.columns == ("model", "lr 0.01", "lr 0.02", "lr 0.05")
+    assert by_rate["MM"] == ["–", "49.8", "49.5"]
+    assert len(names_by_rate.columns) == 5
+    assert len(experiment.report(pretend(experiment, "cpu", values), "cpu").tables) == 1
+
+
+def test_table_4_gives_every_model_a_number_before_it_tries_other_rates():
+    experiment = table4.RelationsAndNames()
+    trials = experiment.trials("day")
+    worth = [experiment.worth(trial) for trial in trials if trial.settings["column"] == "relations"]
+    assert worth == [1.0] * 13 + [1 / 3] * 26
+    for column, count in (("relations", 3), ("names", 4)):
+        settings = [trial.settings for trial in trials if trial.settings["column"] == column]
+        assert len({(each["lr"], each.get("momentum")) for each in settings}) == count
+    assert any(trial.settings.get("momentum") == 0.0 for trial in trials)
+
+
 def test_table_5_lays_perplexities_beside_the_published_ones():
     experiment = table5.Perplexities()
     values = as_printed(table5.PUBLISHED, tuple(table5.CORPORA), "perplexity", 0.5)  # twice the published ones
@@ -116,14 +158,34 @@ def test_table_5_lays_perplexities_beside_the_published_ones():
     assert paper.tables[0].cells()[0][-2:] == ["226.6 ± 0.0 (–)", "226.6 ± 0.0 (113.3)"]
 
 
-def test_the_exact_expansions_make_no_error_on_a_trained_network_and_the_others_do(tmp_path):
+def test_networks_with_a_normalised_spectrum_have_rows_of_their_own():
+    experiment = approximation.Approximation()
+
+    def values(settings):
+        spectral = settings.get("spectral", False)
+        names = {f"{what}_{name}": 0.0 for what in ("step", "sum") for name in ("operating", "path", "activation")}
+        step, later = (0.1, 0.2) if spectral else (0.4, 0.5)
+        return {**names, "step_zero": step, "later_zero": later, "sum_zero": 1.0, "state": 1.0, "dev_accuracy": 0.8}
+
+    report = experiment.report(pretend(experiment, "day", values), "day")
+    rows = {tuple(row[:2]): row[2:] for row in report.tables[0].cells()}
+    assert len(rows) == 12
+    assert rows["GRU", "1e-05"][0] == "40.0 ± 0.0 (21.7)"
+    assert rows["GRU, normalised", "1e-05"][0] == "10.0 ± 0.0 (21.7)"
+    assert rows["GRU, normalised", "0.0003"][4] == "20.0 ± 0.0 (15.1)"
+
+
+@pytest.mark.parametrize("more", [{}, {"spectral": True, "patience": 1}], ids=["as it is", "normalised"])
+def test_the_exact_expansions_make_no_error_on_a_trained_network_and_the_others_do(tmp_path, more):
     trial = next(each for each in approximation.Approximation().trials("smoke") if each.settings["kind"] == "GRU")
-    found = approximation.Approximation().run(trial, TrialSetup(tmp_path, None, tmp_path / "networks"))
+    trial = replace(trial, settings={**trial.settings, **more})
+    found = approximation.Approximation().run(trial, TrialSetup(tmp_path, None, tmp_path / "shelf"))
     for name in ("operating", "path"):
         assert found[f"step_{name}"] < 1e-5
         assert found[f"sum_{name}"] < 1e-5
     assert found["step_zero"] > 1e-3
     assert found["sum_zero"] > found["step_zero"]
+    assert found["later_zero"] > found["step_zero"]  # the first state of a sentence has no error
 
 
 def settings(experiment, scale, which):
@@ -257,12 +319,57 @@ def test_the_triangle_of_both_models_adds_up_to_what_they_say(tmp_path):
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
 def test_networks_that_several_experiments_open_are_trained_once(scale):
-    negation = settings(Negation(), scale, "name")
+    negations = settings(Negation(), scale, "name")
     mine = settings(NegationRates(), scale, "network")
-    assert all(mine[name] == negation[name] for name in ("MVMA-G", "MVMA-L", "Elman"))
+    assert all(mine[name] == negations[name] for name in ("MVMA-G", "MVMA-L", "Elman"))
     triangle = settings(TriangleOfScores(), scale, "name")
-    assert all(triangle[name] == negation[name] for name in ("MVMA-G", "GRU"))
+    assert all(triangle[name] == negations[name] for name in ("MVMA-G", "GRU"))
     phrases = PhraseAgreement().trials(scale)
     shared = {trial.settings["model"]["encoder"]: trial.settings for trial in reversed(phrases)}
     for name in ("GRU", "LSTM"):
         assert all(mine[name][key] == shared[name.lower()][key] for key in ("data", "model", "training"))
+
+
+def test_at_scale_day_figures_open_the_networks_of_table_3(tmp_path, monkeypatch):
+    """The task, architecture and training are the same, so each network is trained once."""
+    asked = {}
+
+    class EnoughError(Exception):
+        pass
+
+    def record(_setup, task, corpus, model, training):
+        asked[current].append((task, corpus.name, full_settings(task, model, training)))
+        raise EnoughError
+
+    for module in (table3, negation, triangle, tsne):
+        monkeypatch.setattr(module, "train_once", record)
+        monkeypatch.setattr(module, "load_cached", lambda name, *_: replace(negation_corpus((8, 4, 4)), name=name))
+    monkeypatch.setattr(negation, "sst2_adjectives", lambda _: None)
+    figures = (negation.Negation(), triangle.TriangleOfScores(), tsne.MapOfContexts())
+    for current, experiment in (("table 3", table3.Sentiment()), *(("figures", each) for each in figures)):
+        asked.setdefault(current, [])
+        for trial in experiment.trials("day"):
+            if trial.settings.get("column") != "IMDB":
+                with pytest.raises(EnoughError):
+                    experiment.run(trial, TrialSetup(tmp_path, None, tmp_path / "shelf"))
+    assert len(asked["table 3"]) == 3 * 2 * 14
+    assert len(asked["figures"]) == 3 * 13 + 2 + 3 * 2
+    assert all(each in asked["table 3"] for each in asked["figures"])
+
+
+def test_at_scale_day_word_vectors_are_fixed_as_published(tmp_path, monkeypatch):
+    frozen = []
+
+    def record(_setup, _task, _corpus, _model, training):
+        frozen.append(TrainingSettings(**training).freeze_vectors)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(intensification, "train_once", record)
+    monkeypatch.setattr(intensification, "load_cached", lambda *_: None)
+    monkeypatch.setattr(intensification, "sst2_adjectives", lambda _: None)
+    monkeypatch.setattr(intensification, "find_file", lambda name, _: tmp_path / name)
+    experiment = intensification.Intensification()
+    for scale in ("cpu", "day"):
+        with pytest.raises(KeyboardInterrupt):
+            experiment.run(experiment.trials(scale)[0], TrialSetup(tmp_path, None, tmp_path / "shelf"))
+    assert frozen == [False, True]

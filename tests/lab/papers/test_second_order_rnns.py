@@ -10,10 +10,11 @@ import torch
 from unrolled.cells.parameter_budget import count_parameters
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import dyck_rnn, fixed_brackets, learned_brackets
+from unrolled.lab.papers.analyses.equal_size_networks import UNITS
 from unrolled.lab.papers.framework.experiment import Result, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.second_order_rnns.dyck import DyckBrackets, gates
-from unrolled.lab.papers.second_order_rnns.language import UNITS
+from unrolled.lab.papers.second_order_rnns.language import EqualParameters
 from unrolled.lab.papers.second_order_rnns.partial import PUBLISHED, PartialSentences
 from unrolled.lab.tasks.lm import LanguageModelling, WordModelSettings
 
@@ -89,6 +90,21 @@ def test_the_count_of_parameters_is_that_of_the_model_that_is_trained(encoder):
     cell = "elman" if encoder == "rnn" else encoder
     size = count_parameters(cell, 5, 7, 2, vocabulary=len(task.vocabulary))
     assert sum(parameter.numel() for parameter in task.build().parameters()) == size.parameters
+
+
+def test_networks_of_related_work_have_our_numbers_alone():
+    values = {"parameters": 4e6, "seconds": 10.0, "epochs": 2, "best_epoch": 2, "hidden": 9}
+    values |= {"test_bpc": 2.0, "test_loss": 5.0}
+    trials = EqualParameters().trials("day")
+    report = EqualParameters().report([a_result(trial, values) for trial in trials], "day")
+    rows = {row[0]: row[1:] for row in report.tables[0].cells()}
+    assert rows["MI-LSTM"][1:] == ["5.00", "2", "2.000"]
+    assert rows["LSTM"][1:] == ["5.00 (143.33)", "2 (18)", "2.000 (1.308)"]
+    assert not any("MI-" in row[0] for row in report.tables[-1].cells())  # no published sizes to count
+    assert not any("MI-" in trial.label for trial in EqualParameters().trials("cpu"))
+    for draw in report.figures.values():
+        labels = [label.get_text() for panel in draw().axes for label in panel.get_yticklabels()]
+        assert labels.count("tensor RNN") == 2
 
 
 def test_table_3_is_transcribed_and_its_best_is_the_deep_multi_matrix_network():

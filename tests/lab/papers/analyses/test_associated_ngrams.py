@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from unrolled.lab.data.corpus import Example
-from unrolled.lab.papers.analyses.associated_ngrams import AssociatedNgrams, associated_ngrams
+from unrolled.lab.papers.sequence_level_features.ngrams import AssociatedNgrams, associated_ngrams
 
 
 def texts(*lines):

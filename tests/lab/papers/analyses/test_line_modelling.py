@@ -10,8 +10,8 @@ import torch
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Stream
 from unrolled.lab.data.stream_encoding import build_vocabulary
-from unrolled.lab.papers.analyses.line_modelling import EncodedLines, LineModelling
 from unrolled.lab.papers.framework.synthetic_corpora import characters
+from unrolled.lab.papers.second_order_rnns.partial import EncodedLines, LineModelling
 from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
 
 CORPUS = characters((12, 6, 6))

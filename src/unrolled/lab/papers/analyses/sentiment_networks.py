@@ -37,6 +37,7 @@ NEGATION_SIZES: dict[Scale, dict[str, int]] = {
 _PHRASE_SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"phrases": 240, "hidden": 8, "embedding": 8, "epochs": 1, "vectors": ""},
     "cpu": {"phrases": 40_000, "hidden": 128, "embedding": 50, "epochs": 4, "vectors": GLOVE},
+    "day": {"phrases": 98_794, "hidden": 128, "embedding": 50, "epochs": 10, "vectors": GLOVE},
     # The paper does not state sizes, rate, epochs, dropout, which of GloVe's vectors it uses, and how it pools states.
     # Sizes are those of its language models; the rest is our task's own.
     "paper": {"phrases": 98_794, "hidden": 128, "embedding": 50, "epochs": 10, "vectors": GLOVE},

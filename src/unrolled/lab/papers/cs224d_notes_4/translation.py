@@ -10,7 +10,7 @@ is compared with I. Our choices where the notes are silent:
 
 BLEU is that of greedy translations. A base whose decoder reads nothing translates nearly all captions alike; where
 BLEU is low, the perplexity of the reference is more informative. At scale cpu there are fewer sentence pairs, states of
-96 units, and few epochs.
+96 units, and few epochs; scale day has all pairs, and the sizes and epochs of the task's own translation model.
 
 Source:
     CS 224D, lecture notes IV (2015), section 2.4, equations 23 to 27.
@@ -26,6 +26,7 @@ from typing import Any
 from unrolled.lab.data.corpus import Translation
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.experiment import (
+    SCALES,
     Experiment,
     Report,
     Result,
@@ -70,6 +71,13 @@ _SIZES: dict[Scale, dict[str, Any]] = {
         "model": {"hidden": 96, "embedding": 96, "dropout": 0.1},
         "training": {"epochs": 4, "batch": 32, "lr": 0.003},
     },
+    "day": {
+        "seeds": 1,
+        "data": "multi30k",
+        "pairs": None,
+        "model": {"hidden": 256, "embedding": 256, "dropout": 0.3},
+        "training": {"epochs": 12, "patience": 3, "batch": 64, "lr": 0.001},
+    },
     "paper": {
         "seeds": 3,
         "data": "multi30k",
@@ -78,6 +86,8 @@ _SIZES: dict[Scale, dict[str, Any]] = {
         "training": {"epochs": 12},
     },
 }
+_HOURS = {"gru": 0.7, "rnn": 0.5}
+"""Estimated hours of a training at scale day, on one core."""
 
 
 class FiveExtensions(Experiment):
@@ -86,6 +96,7 @@ class FiveExtensions(Experiment):
     name = "cs224d-notes-4/translation"
     title = "Five extensions of a translation model"
     source = "CS 224D, lecture notes IV, section 2.4; the notes have no numbers"
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List all variants of the GRU, all five together first; then those of the plain network."""
@@ -103,6 +114,10 @@ class FiveExtensions(Experiment):
             )
             for seed, cell, (variant, switches) in product(range(sizes["seeds"]), _CELLS, _VARIANTS.items())
         ]
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate by the cell."""
+        return _HOURS[trial.settings["model"]["encoder"]]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and measure BLEU and perplexity."""

@@ -7,7 +7,8 @@ pretrained word vectors and without counting shared words. Recurrent networks ar
 the maximum of each feature. The curves show dev; the best setting of each model is chosen on dev and measured on test.
 
 Scale cpu is small: whole sentences of SST-2 (no phrases), the 873 answered questions of WikiQA, three epochs, word
-vectors of 32 dimensions. Small batches make more steps in an epoch; the number of epochs is fixed.
+vectors of 32 dimensions. At scale day, each of three seeds trains until dev stops improving, with vectors of 100
+dimensions. Small batches make more steps in an epoch; the number of epochs is fixed.
 
 Source:
     CS 577, lecture 5, LSTM against GRU, after Yin et al. (2017), arXiv:1702.01923.
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.papers.framework.corpora import Sizes, load_cached
 from unrolled.lab.papers.framework.experiment import (
+    SCALES,
     Experiment,
     Report,
     Result,
@@ -89,14 +91,22 @@ VALUES: dict[Scale, dict[str, Values]] = {
         "classify": {"lr": _RATES, "hidden": (16, 64, 128), "batch": (8, 32, 128)},
         "rank": {"lr": _RATES, "hidden": (16, 32, 64), "batch": (4, 16, 64)},
     },
+    "day": {
+        "classify": {"lr": _RATES, "hidden": (16, 64, 256), "batch": (8, 32, 128)},
+        "rank": {"lr": _RATES, "hidden": (16, 64, 256), "batch": (4, 16, 64)},
+    },
     "paper": dict.fromkeys(_TASKS, _PAPER_VALUES),
 }
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "epochs": 1, "embedding": 8},
     "cpu": {"seeds": 1, "epochs": 3, "embedding": 32},
+    "day": {"seeds": 3, "epochs": 20, "patience": 3, "embedding": 100},
     "paper": {"seeds": 3, "epochs": 20, "embedding": 300},
 }
-
+_HOURS = {"classify": 0.015, "rank": 0.03}
+"""Estimated hours of a training at scale day, on one core."""
+_POINT = 0.1
+"""The worth of a point of a curve, beside a number of a table."""
 
 _FEW: Sizes = (40, 10, 10)
 
@@ -107,6 +117,7 @@ class Hyperparameters(Experiment):
     name = "cs577-lecture-5/hyperparameters"
     title = "LSTM, GRU and CNN against learning rate, hidden size and batch size"
     source = "CS 577, lecture 5, LSTM against GRU: six curves of Yin et al. (2017) without numbers"
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the middle settings of all models first, then the changed ones, the learning rate first."""
@@ -134,6 +145,14 @@ class Hyperparameters(Experiment):
                     ]
         return listed
 
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate by the task."""
+        return _HOURS[trial.settings["task"]]
+
+    def worth(self, trial: Trial) -> float:
+        """Count the points of curves, of which no numbers are published, less than numbers."""
+        return _POINT
+
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and measure on dev and test."""
         chosen = trial.settings
@@ -141,7 +160,8 @@ class Hyperparameters(Experiment):
         corpus = SYNTHETIC[kind.kind](_FEW, 0) if chosen["smoke"] else load_cached(task.data, kind.kind, setup.data)
         encoder = {"encoder": chosen["model"], "pooling": _POOLING[chosen["model"]]}
         model = {**task.model, **encoder, **{name: chosen[name] for name in ("hidden", "embedding")}}
-        training = {name: chosen[name] for name in ("lr", "batch", "epochs", "seed")}
+        learned = ("lr", "batch", "epochs", "patience", "seed")
+        training = {name: chosen[name] for name in learned if name in chosen}
         found = run_metrics(train_model(setup, chosen["task"], corpus, model, training))
         return {name: found[f"{name}_{task.measure}"] for name in ("dev", "test")}
 

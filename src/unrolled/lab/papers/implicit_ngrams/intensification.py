@@ -6,7 +6,8 @@ GRU and LSTM networks are expanded at zero, as in the paper; the tables also sho
 
 The paper counts 4,601 "not" and 1,729 "very" in its training set. All phrases of the training trees have 4,495 and
 1,709, so we assume that it trained on those. Its word vectors are GloVe's and fixed; ours start as GloVe's of 50
-dimensions and are trained. At scale cpu, models have 64 units (the paper: 300) and train for 2 epochs.
+dimensions and are trained, except at scale day. At scale cpu, models have 64 units (the paper: 300) and train for 2
+epochs.
 
 Source:
     Sun and Lu (2022), Implicit n-grams, figures 3 and 5, section 5.2, appendices B.1 and E.1.
@@ -32,6 +33,7 @@ from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD, GLOVE
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
+    SCALES,
     Experiment,
     Report,
     Result,
@@ -60,14 +62,18 @@ _KINDS = {"context": "context", "ngram": "n-gram", "state": "state"}
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "hidden": 8, "embedding": 8},
     "cpu": {"seeds": 3, "hidden": 64, "embedding": 50},
+    "day": {"seeds": 3, "hidden": 300, "embedding": 50},
     "paper": {"seeds": 3, "hidden": 300, "embedding": 50},  # GloVe's vectors of 300 dimensions are not included
 }
 # The paper does not state rate, batch size and epochs. Batches are large because most phrases have one or two words.
 _TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 3, "batch": 16},
     "cpu": {"epochs": 2, "batch": 256},
+    "day": {"lr": 0.02, "epochs": 8, "patience": 2, "batch": 256},
     "paper": {"epochs": 30, "batch": 256},
 }
+_HOURS = 0.15
+"""Estimated hours of a training at scale day, on one core."""
 _RATIO = 1.2  # for the generated corpus of scale smoke, which often negates every adjective
 
 
@@ -77,6 +83,7 @@ class Intensification(Experiment):
     name = "implicit-ngrams/intensification"
     title = 'Intensification: scores of adjectives, and of the same after "not" and "very"'
     source = "Sun and Lu (2022), Implicit n-grams, figures 3 and 5; box plots without printed numbers"
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, seed by seed."""
@@ -88,9 +95,14 @@ class Intensification(Experiment):
                 "begins with": None if scale == "smoke" else GLOVE,
                 "name": model,
                 **full_settings("regress", architecture, {**ADAGRAD, **_TRAINING[scale], "seed": seed}),
+                **({"fixed": True} if scale == "day" else {}),
             }
             trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate the same for all models."""
+        return _HOURS
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and score adjectives."""
@@ -99,6 +111,7 @@ class Intensification(Experiment):
         training = dict(chosen["training"])
         if chosen["begins with"]:
             training["vectors"] = find_file(chosen["begins with"], setup.data)
+            training["freeze_vectors"] = chosen.get("fixed", False)
         run = train_once(setup, "regress", corpus, chosen["model"], training)
         kinds = _KINDS if chosen["name"] in _NETWORKS else ("context", "ngram")
         found: dict[str, dict[str, list[float]]] = {kind: {} for kind in kinds}

@@ -4,6 +4,8 @@ Relations (SemEval-2010 Task 8): a linear layer classifies the last context. Nam
 random field over a linear layer of the contexts of both directions. All models train equally long at the same rate,
 from random word vectors. At scale cpu, vectors have 64 dimensions (the paper: 300, and 200 for hidden states of the
 tagger; MM's matrices are 16 x 16, not 32 x 32), epochs are few, and the tagger learns 5,000 of 14,041 sentences.
+Scale day has the paper's sizes and data. Every model trains until dev stops improving, at every learning rate of a
+grid; its numbers are those of the rate that is best on dev.
 
 Source:
     Sun and Lu (2022), Implicit n-grams, table 4, section 5.1, appendices E.2 and E.3.
@@ -12,17 +14,29 @@ Source:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from unrolled.lab.data.corpus import Example, Relations, Tagging
 from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, dev_test_rows
+from unrolled.lab.papers.framework.experiment import (
+    SCALES,
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    dev_test_rows,
+    where,
+)
 from unrolled.lab.papers.framework.synthetic_corpora import entities, relations
-from unrolled.lab.papers.framework.table import Table
+from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 
 __all__ = ["COLUMNS", "PUBLISHED", "RelationsAndNames", "without_directions"]
@@ -58,13 +72,32 @@ _SIZES: dict[Scale, dict[str, dict[str, int]]] = {
         "relations": {"hidden": 64, "embedding": 64, "side": 16, "epochs": 5, "window": 20, "batch": 32},
         "names": {"hidden": 64, "embedding": 64, "side": 16, "epochs": 3, "window": 5, "batch": 16, "examples": 5000},
     },
+    "day": {
+        "relations": {
+            "hidden": 300, "embedding": 300, "side": 32, "epochs": 20, "patience": 3, "window": 91, "batch": 32,
+        },
+        "names": {"hidden": 200, "embedding": 300, "side": 32, "epochs": 20, "patience": 3, "window": 5, "batch": 16},
+    },
     # The paper does not state epochs, batch size and the window of VA-W.
     "paper": {
         "relations": {"hidden": 300, "embedding": 300, "side": 32, "epochs": 30, "window": 91, "batch": 64},
         "names": {"hidden": 200, "embedding": 300, "side": 32, "epochs": 50, "window": 5, "batch": 16},
     },
+}  # fmt: skip
+_GRIDS: dict[str, tuple[dict[str, float], ...]] = {
+    "relations": ({"lr": 0.02}, {"lr": 0.05}, {"lr": 0.01}),
+    "names": (
+        {"lr": 0.3, "momentum": 0.0},
+        {"lr": 0.1, "momentum": 0.9},
+        {"lr": 0.1, "momentum": 0.0},
+        {"lr": 1.0, "momentum": 0.0},
+    ),
 }
-_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 3}
+"""The learning rates of scale day, of which dev chooses one for each model."""
+_HOURS = {"relations": 0.06, "names": 0.25}
+_SLOWER = {"MM": 3.0, "MVMA-L": 1.3, "MVM-L": 1.3, "MVMA-G": 1.2, "MVM-G": 1.2}
+"""Estimated hours of a training at scale day, on one core, and how many times as long some models take."""
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "day": 1, "paper": 3}
 # The paper names the optimisers, and dropout for relations. It does not state rates and momentum (ours give the GRU
 # a good dev score at scale cpu), nor dropout rates. It does not say whether word vectors start at random here too (as
 # for sentiment), how nominals are marked (here by words), and whether the tagger sees the shapes of words (here it does
@@ -89,23 +122,37 @@ class RelationsAndNames(Experiment):
     title = "F1 on relations and on named entities of n-gram models and recurrent networks"
     source = "Sun and Lu (2022), Implicit n-grams, table 4"
     headline = ("MVMA-G", "relations, test")
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, task by task."""
         listed = []
         models = (*_FIRST, *(model for model in PUBLISHED if model not in _FIRST))
-        for seed, (column, sizes), model in product(range(_SEEDS[scale]), _SIZES[scale].items(), models):
-            if scale == "smoke" and column != COLUMNS[0] and model not in models[:2]:
-                continue  # the first task shows that each model trains
-            chosen: dict[str, Any] = {**sizes, **_MODEL[column], **_TRAINING[column]}
-            if model != "VA-W":
-                del chosen["window"]
-            if model == "MM":
-                chosen["dropout"] = 0.0  # products of matrices with dropped entries vanish or explode
-            made_up = {"made_up": True} if scale == "smoke" else {}
-            settings = {"model": model, "column": column, **made_up, **chosen, "seed": seed}
-            listed.append(Trial(f"{model} on {column}, seed {seed}", settings))
+        for seed, (column, sizes) in product(range(_SEEDS[scale]), _SIZES[scale].items()):
+            for rate, model in product(_GRIDS[column] if scale == "day" else ({},), models):
+                if scale == "smoke" and column != COLUMNS[0] and model not in models[:2]:
+                    continue  # the first task shows that each model trains
+                chosen: dict[str, Any] = {**sizes, **_MODEL[column], **_TRAINING[column], **rate}
+                if model != "VA-W":
+                    del chosen["window"]
+                if model == "MM":
+                    chosen["dropout"] = 0.0  # products of matrices with dropped entries vanish or explode
+                made_up = {"made_up": True} if scale == "smoke" else {}
+                settings = {"model": model, "column": column, **made_up, **chosen, "seed": seed}
+                named = "".join(f", {name} {value:g}" for name, value in rate.items())
+                listed.append(Trial(f"{model} on {column}{named}, seed {seed}", settings))
         return listed
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate by the task and the model."""
+        return _HOURS[trial.settings["column"]] * _SLOWER.get(trial.settings["model"], 1.0)
+
+    def worth(self, trial: Trial) -> float:
+        """Count the first rate of a grid as a whole number, because it gives one at once, and further ones as parts."""
+        chosen = trial.settings
+        grid = _GRIDS[chosen["column"]]
+        is_first = all(chosen[name] == value for name, value in grid[0].items())
+        return 1.0 if "patience" not in chosen or is_first else 1.0 / len(grid)
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
@@ -118,21 +165,59 @@ class RelationsAndNames(Experiment):
             model["hidden"] = model["embedding"] = chosen["side"] ** 2
         model["encoder"] = _ENCODERS[chosen["model"]]
         model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
-        training = {name: chosen[name] for name in ("epochs", "batch", *_TRAINING[column], "seed")}
+        learned = ("epochs", "patience", "batch", *_TRAINING[column], "seed")
+        training = {name: chosen[name] for name in learned if name in chosen}
         return train_and_measure(setup, _TASKS[column], corpus, model, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 with the published one."""
-        rows = dev_test_rows(results, PUBLISHED, {"column": COLUMNS}, "f1", percent=True)
+        rows = dev_test_rows(_at_best_rates(results), PUBLISHED, {"column": COLUMNS}, "f1", percent=True)
         columns = [f"{column}, {split}" for column, split in product(COLUMNS, _SPLITS)]
         title = "F1, %: macro-averaged over nine relations, and of entities; (–): the paper reports no convergence"
-        return Report([Table(title, ("model", *columns), rows)])
+        return Report([Table(title, ("model", *columns), rows), *_rates(results)])
 
 
 def _read(column: str, made_up: bool, folder: Path | None) -> Relations | Tagging:
     if column == "names":
         return entities(_SMALL) if made_up else load_cached("conll2003", Tagging, folder)
     return without_directions(relations(_SMALL) if made_up else load_cached("semeval2010", Relations, folder))
+
+
+def _by_rate(results: Sequence[Result], model: str, column: str) -> dict[tuple[float, ...], list[Result]]:
+    """Group the trainings of a model that did not diverge by learning rate and momentum."""
+    found: dict[tuple[float, ...], list[Result]] = {}
+    for result in where(results, model=model, column=column):
+        if "diverged" not in result.values:
+            found.setdefault(tuple(result.trial.settings[name] for name in _GRIDS[column][0]), []).append(result)
+    return found
+
+
+def _at_best_rates(results: Sequence[Result]) -> list[Result]:
+    """Keep all seeds of the rate that is best on dev, by model and task; all results where every training diverged."""
+    kept = []
+    for model, column in product(PUBLISHED, COLUMNS):
+        groups = _by_rate(results, model, column).values()
+        every = where(results, model=model, column=column)
+        kept += max(groups, key=lambda alike: fmean(each["dev_f1"] for each in alike), default=every)
+    return kept
+
+
+def _rates(results: Sequence[Result]) -> Iterator[Table]:
+    """Tabulate dev by rate, for the tasks with several rates."""
+    for column in COLUMNS:
+        by_rate = {model: _by_rate(results, model, column) for model in PUBLISHED}
+        rates = sorted({rate for found in by_rate.values() for rate in found})
+        if len(rates) < 2:
+            continue
+        rows: list[Sequence[str | Number]] = [
+            (model, *(average(found.get(rate, []), "dev_f1", digits=1, percent=True) for rate in rates))
+            for model, found in by_rate.items()
+            if where(results, model=model, column=column)
+        ]
+        names = tuple(_GRIDS[column][0])
+        named = (", ".join(f"{name} {value:g}" for name, value in zip(names, rate, strict=True)) for rate in rates)
+        title = f"{column.capitalize()}: F1 on dev, %, by which the rate of each model is chosen"
+        yield Table(title, ("model", *named), rows)
 
 
 def without_directions(corpus: Relations) -> Relations:

@@ -22,7 +22,7 @@ from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.polarity import triangle_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
@@ -40,13 +40,16 @@ SENTENCES = ("the film never loses its charm", "it is not a bad story , but it m
 _NEGATED = ((0, 2, 3), (1, 2, 4))
 """Sentence, first and last word of the n-grams "never loses" and "not a bad"."""
 _MODELS = {"MVMA-G": "mvma_g", "GRU": "gru"}
-_SIZES: dict[Scale, int] = {"smoke": 8, "cpu": 64, "paper": 300}
+_SIZES: dict[Scale, int] = {"smoke": 8, "cpu": 64, "day": 300, "paper": 300}
 # As in implicit-ngrams/negation, so that both share their networks.
 _TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 2, "batch": 16},
     "cpu": {**ADAGRAD, "epochs": 2},
+    "day": {**ADAGRAD, "lr": 0.01, "epochs": 6, "patience": 2, "batch": 128},
     "paper": {**ADAGRAD, "epochs": 30},
 }
+_HOURS = 0.1
+"""Estimated hours of a training at scale day, on one core."""
 
 
 class TriangleOfScores(Experiment):
@@ -55,6 +58,7 @@ class TriangleOfScores(Experiment):
     name = "implicit-ngrams/triangle"
     title = "Polarity scores of every n-gram of a sentence"
     source = "Sun and Lu (2022), Implicit n-grams, figure 6: pictures without printed numbers"
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List both models."""
@@ -69,6 +73,10 @@ class TriangleOfScores(Experiment):
             }
             trials.append(Trial(model, settings))
         return trials
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate the same for both models."""
+        return _HOURS
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, or load the shared network, and score every n-gram."""

@@ -6,12 +6,14 @@ are all longer. Our choices where the paper is silent:
 
 - Data: it does not state how many of its 24,000 strings are for training, nor their exact lengths ("of the order of
   100's"). At scale paper we use 19,200 strings of 101 to 200 brackets. At scale cpu 200,000 brackets in strings of 1
-  to 8m(m - 2) + 60, as Hewitt et al. draw them; a stack of 8 slots needs the short ones to leave its plateau.
+  to 8m(m - 2) + 60, as Hewitt et al. draw them; a stack of 8 slots needs the short ones to leave its plateau. Scale
+  day has the strings of scale paper.
 - A shift moves a whole slot when embeddings are vectors, so that m slots have the paper's 2 m units.
 - Language models have learned embeddings, one layer, and one size for all.
 
-We learn all closing brackets of a string at once, the paper one per string. So at scale cpu the Dyck-RNN's rate is 0.3,
-where the paper has 0.01, and an epoch has fewer steps. The paper stops at a dev loss of 1e-5; we train for a fixed
+We learn all closing brackets of a string at once, the paper one per string. At scale day, 8 strings have as many
+closing brackets as the paper's batch of 512, and the rate is the paper's 0.01. At scale cpu the Dyck-RNN's rate is 0.3,
+and an epoch has fewer steps. The paper stops at a dev loss of 1e-5; we train for a fixed
 number of epochs, and "converged" is the first epoch with a WCPA of 100% on dev.
 
 Source:
@@ -33,6 +35,7 @@ from unrolled.cells.second_order import Dyck as Stack
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import NextBracketModel
 from unrolled.lab.papers.framework.experiment import (
+    SCALES,
     Experiment,
     Report,
     Result,
@@ -99,6 +102,13 @@ _SIZES: dict[Scale, dict[str, Any]] = {
         "stack_training": {"batch": 64, "lr": 0.3, "warmup": 20, "epochs": 5},
         "language_training": {"batch": 64, "lr": 0.005, "warmup": 0, "epochs": 5},
     },
+    "day": {
+        "seeds": 1,
+        "data": {"short": [101, 200], "long": [201, 400], "symbols": [2_900_000, 360_000, 360_000]},
+        "language": {"embedding": 128, "hidden": 256},
+        "stack_training": {"batch": 8, "lr": 0.01, "warmup": 0, "epochs": 6},
+        "language_training": {"batch": 64, "lr": 0.001, "warmup": 0, "clip": 3.5, "epochs": 6},
+    },
     "paper": {
         "seeds": 3,
         "data": {"short": [101, 200], "long": [201, 400], "symbols": [2_900_000, 360_000, 360_000]},
@@ -108,6 +118,10 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     },
 }
 
+_STACK_HOURS = 0.3
+_HOURS = {"RNN": 0.5, "LSTM": 0.6, "mmRNN": 1.2, "mmLSTM": 2.5}
+"""Estimated hours of a training at scale day, on one core."""
+
 
 class DyckBrackets(Experiment):
     """A trial is one model at one depth."""
@@ -116,6 +130,7 @@ class DyckBrackets(Experiment):
     title = "Closing brackets: the Dyck-RNN, learned embeddings, and language models"
     source = "Second-order RNNs, the Dyck rows of tables 1 and 2, section 5.4 (language models) and section 6.2"
     compared_columns = ("WCPA, %",)
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List every model at m = 4, then deeper; a seed draws strings and weights."""
@@ -135,6 +150,10 @@ class DyckBrackets(Experiment):
             for depth in _DEPTHS
             for model in _MODELS
         ]
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate by the model."""
+        return _HOURS.get(trial.settings["model"], _STACK_HOURS)
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, measure at every distance, and read the gate."""

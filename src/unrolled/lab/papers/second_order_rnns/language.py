@@ -5,12 +5,14 @@ them. By this count, the published sizes of mRNN and mLSTM exceed the stated num
 smaller. Our choices where the paper is silent, and one difference:
 
 - The paper drops a quarter of the softmax's input; we also drop a quarter of the character and word vectors.
-- Gradients flow back 50 characters (100 at scale paper) or 35 words; the state is carried on.
-- The learning rate is constant at scale paper and decays at scale cpu, where training is short.
+- Gradients flow back 50 characters (100 at scales day and paper) or 35 words; the state is carried on.
+- The learning rate is constant at scale paper, and for words at scale day; otherwise it decays, as training is short.
 
 At scale cpu all networks learn the first lines of the training text for two epochs, with 0.3M parameters for
 characters and the paper's 2M for words. That shows who learns faster, and little about the final order. Words outside
 these lines are ``<unk>`` in the test text too, which makes it easier to predict.
+
+Scale day has the paper's sizes and texts, and three networks of related work that the paper does not measure.
 
 Source:
     Second-order RNNs, section 5, tables 1 and 2 without their Dyck rows.
@@ -19,7 +21,6 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,10 @@ from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Characters, Language, Words
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
+from unrolled.lab.papers.analyses.equal_size_networks import RELATED, UNITS, Published
 from unrolled.lab.papers.framework.corpora import first_lines
 from unrolled.lab.papers.framework.experiment import (
+    SCALES,
     Experiment,
     Report,
     Result,
@@ -46,70 +49,7 @@ from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["UNITS", "EqualParameters", "Published"]
-
-
-@dataclass(frozen=True)
-class Published:
-    """One row of tables 1 and 2."""
-
-    title: str
-    encoder: str
-    layers: int
-    hidden: int
-    minutes: int
-    epochs: int
-    score: float
-
-    @property
-    def cell(self) -> str:
-        """The cell whose parameters are counted."""
-        return "elman" if self.encoder == "rnn" else self.encoder
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """Characters or words."""
-
-    task: str
-    measure: str
-    unit: str
-    budget: int
-    embedding: int
-    types: int
-    """Number of types of the paper's text, to count its own networks."""
-    rows: tuple[Published, ...]
-
-
-UNITS = {
-    "characters": _Unit(
-        "chars", "bpc", "bits per character", 4_500_000, 128, 50,
-        (
-            Published("mmLSTM", "mmlstm", 1, 512, 108, 20, 1.301),
-            Published("LSTM", "lstm", 1, 991, 43, 18, 1.308),
-            Published("mmRNN", "mmrnn", 1, 1038, 107, 20, 1.361),
-            Published("RNN", "rnn", 1, 2032, 59, 26, 1.419),
-            Published("mLSTM", "mlstm", 1, 977, 53, 9, 1.450),
-            Published("mRNN", "mrnn", 1, 1972, 51, 7, 1.460),
-            Published("mmLSTM, 2 layers", "mmlstm", 2, 345, 252, 25, 1.288),
-            Published("LSTM, 2 layers", "lstm", 2, 589, 57, 22, 1.283),
-            Published("mmRNN, 2 layers", "mmrnn", 2, 696, 247, 22, 1.333),
-            Published("RNN, 2 layers", "rnn", 2, 1194, 58, 23, 1.369),
-        ),
-    ),
-    "words": _Unit(
-        "lm", "loss", "nats per word", 2_000_000, 64, 10_000,
-        (
-            Published("mmLSTM", "mmlstm", 1, 112, 20, 33, 4.794),
-            Published("LSTM", "lstm", 1, 125, 10, 33, 4.816),
-            Published("mmRNN", "mmrnn", 1, 128, 11, 24, 4.822),
-            Published("RNN", "rnn", 1, 133, 9, 29, 4.847),
-            Published("mmLSTM, 2 layers", "mmlstm", 2, 97, 59, 50, 4.818),
-            Published("LSTM, 2 layers", "lstm", 2, 115, 16, 47, 4.770),
-        ),
-    ),
-}  # fmt: skip
-
+__all__ = ["EqualParameters"]
 
 _SIZES: dict[Scale, dict[str, dict[str, Any]]] = {
     "smoke": {
@@ -125,6 +65,10 @@ _SIZES: dict[Scale, dict[str, dict[str, Any]]] = {
         },
         "words": {"data": "ptb", "lines": [8000, None, None], "budget": 2_000_000, "embedding": 64, "bptt": 35},
     },
+    "day": {
+        "characters": {"data": "ptb-chars", "lines": [None] * 3, "budget": 4_500_000, "embedding": 128, "bptt": 100},
+        "words": {"data": "ptb", "lines": [None] * 3, "budget": 2_000_000, "embedding": 64, "bptt": 35},
+    },
     "paper": {
         "characters": {"data": "ptb-chars", "lines": [None] * 3, "budget": 4_500_000, "embedding": 128, "bptt": 100},
         "words": {"data": "ptb", "lines": [None] * 3, "budget": 2_000_000, "embedding": 64, "bptt": 35},
@@ -136,7 +80,24 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
     "cpu": {"epochs": 2, "batch": 32, "lr": 0.003, "schedule": "cosine", "clip": 3.5},
     "paper": {"epochs": 200, "patience": 5, "batch": 128, "lr": 0.001, "schedule": "constant", "clip": 3.5},
 }
-_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 3}
+_DAY_TRAINING: dict[str, dict[str, Any]] = {
+    "characters": {"epochs": 6, "batch": 64, "lr": 0.002, "schedule": "cosine", "clip": 3.5},
+    "words": {"epochs": 60, "patience": 5, "batch": 128, "lr": 0.001, "schedule": "constant", "clip": 3.5},
+}
+"""At scale day; that of the words is the paper's."""
+_HOURS = {"characters": 2.0, "words": 0.5}
+_SLOWER = {
+    "tensor RNN": 4.0,
+    "MI-LSTM": 1.5,
+    "MI-RNN": 1.5,
+    "mLSTM": 2.5,
+    "mRNN": 2.0,
+    "mmLSTM": 1.3,
+    "mmLSTM, 2 layers": 2.0,
+    "mmRNN, 2 layers": 2.0,
+}
+"""Estimated hours of a training at scale day, on one core, and how many times as long some networks take."""
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "day": 1, "paper": 3}
 _DROPOUT = 0.25
 
 
@@ -147,10 +108,11 @@ class EqualParameters(Experiment):
     title = "Character and word models of equal size"
     source = "Second-order RNNs, tables 1 and 2, the character and word models"
     compared_columns = ("test, bits per character",)
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks, those of one layer first, characters before words."""
-        rows = [(unit, row) for unit, each in UNITS.items() for row in each.rows]
+        rows = [(unit, row) for unit, each in UNITS.items() for row in (each.networks if scale == "day" else each.rows)]
         rows.sort(key=lambda pair: pair[1].layers)
         return [
             Trial(
@@ -162,18 +124,22 @@ class EqualParameters(Experiment):
                     "layers": row.layers,
                     "dropout": _DROPOUT,
                     **_SIZES[scale][unit],
-                    "training": {**_TRAINING[scale], "seed": seed},
+                    "training": {**(_DAY_TRAINING[unit] if scale == "day" else _TRAINING[scale]), "seed": seed},
                 },
             )
             for seed in range(_SEEDS[scale])
             for unit, row in rows
         ]
 
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate by the unit and the network."""
+        return _HOURS[trial.settings["unit"]] * _SLOWER.get(trial.settings["model"], 1.0)
+
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Find the hidden size of the parameter budget, train, and measure on the test text."""
         chosen = trial.settings
         unit = UNITS[chosen["unit"]]
-        row = next(row for row in unit.rows if row.title == chosen["model"])
+        row = next(row for row in unit.networks if row.title == chosen["model"])
         corpus = _corpus(chosen, setup)
         types = len(build_vocabulary(corpus.train))
         size = fit_parameters(
@@ -215,15 +181,18 @@ def _values(results: Sequence[Result], unit: str, model: str, value: str) -> lis
 
 def _scores(unit: str, results: Sequence[Result]) -> Table:
     known, rows = UNITS[unit], list[Sequence[str | Number]]()
-    for row in known.rows:
+    for row in known.networks:
         if chosen := where(results, unit=unit, model=row.title):
+            seconds, epochs, score = (
+                (60 * row.minutes / row.epochs, row.epochs, row.score) if isinstance(row, Published) else (None,) * 3
+            )
             times = [result["seconds"] / result["epochs"] for result in chosen]
             rows.append((
                 row.title,
                 str(Number([chosen[0]["parameters"] / 1e6], known.budget / 1e6)),
-                str(Number(times, 60 * row.minutes / row.epochs)),
-                str(average(chosen, "best_epoch", row.epochs, digits=0)),
-                average(chosen, f"test_{known.measure}", row.score, digits=3),
+                str(Number(times, seconds)),
+                str(average(chosen, "best_epoch", epochs, digits=0)),
+                average(chosen, f"test_{known.measure}", score, digits=3),
             ))  # fmt: skip
     columns = ("model", "parameters, millions", "seconds per epoch", "epochs", f"test, {known.unit}")
     return Table(f"Penn Treebank, {unit}: ours (published, on a Tesla M60)", columns, rows)
@@ -256,6 +225,7 @@ def _draw(results: Sequence[Result]) -> Figure:
     for panel, unit in zip(panels, shown, strict=True):
         known = UNITS[unit]
         names = [row.title for row in sorted(known.rows, key=lambda row: -row.score)]
+        names += [row.title for row in RELATED if where(results, unit=unit, model=row.title)]
         places = {name: place for place, name in enumerate(names)}
         ours = [(_values(results, unit, name, f"test_{known.measure}"), place) for name, place in places.items()]
         points = [(value, place) for values, place in ours for value in values]

@@ -4,11 +4,13 @@ The paper uses this as a test of generalisation: after the cut, every state is n
 stopping, and test are whole sentences. Our choices where the paper is silent:
 
 - A cut line also loses its line end, so nothing says that lines end there.
-- States are reset at every line, because a cut line would otherwise run into the next one.
+- States are reset at every line, because a cut line would otherwise run into the next one: unlike the task ``chars``,
+  ``LineModelling`` does not read running text.
 - The vocabulary is that of whole lines, so characters that occur only after the cut are known.
 
 The row of whole sentences is ours, for comparison: trained in the same way, without a cut. At scale cpu, networks have
-0.3M parameters and learn the first lines of the training text for a few epochs, with a shorter dev text.
+0.3M parameters and learn the first lines of the training text for a few epochs, with a shorter dev text. At scale day
+they have the paper's sizes and text, and a learning rate that falls to zero.
 
 Source:
     Second-order RNNs, section 6.1 and table 3.
@@ -17,28 +19,34 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor, nn
+
 from unrolled.cells.parameter_budget import fit_parameters
-from unrolled.lab.data.corpus import Characters
+from unrolled.lab.data.batches.base import EncodedSequences
+from unrolled.lab.data.batches.windows import WindowBatch
+from unrolled.lab.data.corpus import Characters, Stream
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
-from unrolled.lab.papers.analyses.line_modelling import LineModelling
+from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.papers.framework.corpora import cut_lines, first_lines
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_task
-from unrolled.lab.tasks.chars import CharacterModelSettings
+from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
+from unrolled.lab.training.task import HiddenState, Loss
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PUBLISHED", "PartialSentences"]
+__all__ = ["PUBLISHED", "EncodedLines", "LineModelling", "PartialSentences"]
 
 _MODELS = {
     "LSTM": ("lstm", 1),
@@ -56,15 +64,19 @@ _CUTS: tuple[int | None, ...] = (*PUBLISHED, None)
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"data": "made up", "lines": [24, 8, 8], "budget": 3000, "embedding": 8, "dropout": 0.25},
     "cpu": {"data": "ptb-chars", "lines": [5000, 300, 1000], "budget": 300_000, "embedding": 128, "dropout": 0.25},
+    "day": {"data": "ptb-chars", "lines": [None] * 3, "budget": 4_500_000, "embedding": 128, "dropout": 0.25},
     "paper": {"data": "ptb-chars", "lines": [None] * 3, "budget": 4_500_000, "embedding": 128, "dropout": 0.25},
 }
 """``lines``: the number of lines of train, dev and test; None for all."""
 _TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 1, "batch": 8, "lr": 0.003, "clip": 3.5},
     "cpu": {"epochs": 2, "batch": 32, "lr": 0.003, "schedule": "cosine", "clip": 3.5},
+    "day": {"epochs": 8, "batch": 64, "lr": 0.002, "schedule": "cosine", "clip": 3.5},
     "paper": {"epochs": 200, "patience": 5, "batch": 128, "lr": 0.001, "schedule": "constant", "clip": 3.5},
 }
-_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 3}
+_HOURS = {25: 0.8, 50: 1.4, 75: 2.0, None: 3.0}
+"""Estimated hours of a training at scale day, on one core, by the cut."""
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "day": 1, "paper": 3}
 
 
 class PartialSentences(Experiment):
@@ -73,6 +85,7 @@ class PartialSentences(Experiment):
     name = "second-order-rnns/partial"
     title = "Learning from partial sentences"
     source = "Second-order RNNs, table 3; the row of whole sentences is ours"
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List all networks at the shortest cut first; whole sentences last."""
@@ -83,6 +96,10 @@ class PartialSentences(Experiment):
             )
             for seed, cut, model in product(range(_SEEDS[scale]), _CUTS, _MODELS)
         ]
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate by the cut."""
+        return _HOURS[trial.settings["cut"]]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train on the cut lines, choose the epoch and measure on whole ones."""
@@ -115,6 +132,36 @@ class PartialSentences(Experiment):
             rows,
         )
         return Report([table], {"second-order-rnns-partial": partial(_draw, results)})
+
+
+@dataclass(frozen=True)
+class EncodedLines(EncodedSequences):
+    """Lines as token indices."""
+
+    @classmethod
+    def encode(cls, lines: Sequence[Sequence[int]], before: int) -> EncodedLines:
+        """Align inputs and targets; the token ``before`` is read before the first token of every line."""
+        return cls.from_rows([((before, *line[:-1]) if line else (), line) for line in lines])
+
+    def select(self, which: Tensor) -> WindowBatch:
+        """Make a padded batch; targets at padding are ignored."""
+        (tokens, targets), _ = self.gather(which, (PADDING, PADDING))
+        return WindowBatch(tokens, targets)
+
+
+class LineModelling(CharacterModelling):
+    """Predict the next character of a line, every line from an empty state."""
+
+    evaluation_batch = 64
+
+    def encode(self, examples: Stream) -> EncodedLines:  # type: ignore[override]  # lines, not running text
+        """Look up all characters."""
+        return EncodedLines.encode([self.vocabulary.encode(line) for line in examples], self.line_end)
+
+    def loss(self, model: nn.Module, batch: WindowBatch, state: HiddenState) -> Loss:
+        """Compute the cross-entropy of the targets; the next batch starts from an empty state."""
+        cost = super().loss(model, batch, ())
+        return Loss(cost.total, cost.count)
 
 
 def _scores(results: Sequence[Result], model: str) -> list[float]:

@@ -12,14 +12,14 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unrolled.lab.data.corpus import Classification
-from unrolled.lab.papers.analyses.associated_ngrams import associated_ngrams
+from unrolled.lab.data.corpus import Classification, Example
 from unrolled.lab.papers.analyses.polarity import ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
 from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve
@@ -33,7 +33,7 @@ from unrolled.lab.training.run_folder import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["NgramScores"]
+__all__ = ["AssociatedNgrams", "NgramScores", "associated_ngrams"]
 
 _ORDERS = (1, 2, 3, 4)
 _ENCODERS = ("gru", "lstm")  # the paper shows the GRU only
@@ -121,6 +121,34 @@ class NgramScores(Experiment):
                 told = f"{title}: n-grams of one or two words have the right sign at least as often as longer ones"
                 claims[told] = fmean(short) >= fmean(long)
         return claims
+
+
+class AssociatedNgrams(NamedTuple):
+    """N-grams of one order, their words separated by spaces, the most frequent first."""
+
+    positive: tuple[str, ...]
+    negative: tuple[str, ...]
+
+
+def associated_ngrams(examples: Iterable[Example], order: int, least: int, share: float, most: int) -> AssociatedNgrams:
+    """Find the n-grams that end at least ``least`` texts, at least ``share`` of them with the same label.
+
+    Keeps the ``most`` frequent n-grams of each label (1 positive, 0 negative) and ignores case. The paper does not
+    say how it measures association, nor which threshold it uses; the share of a label is our choice.
+    """
+    seen: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for example in examples:
+        words = tuple(token.lower() for token in example.tokens[-order:])
+        # a token may contain a no-break space, as "2 1/2" does; the joined n-gram would then split into more words
+        if len(words) == order and len((ngram := " ".join(words)).split()) == order:
+            seen[example.label][ngram] += 1
+    found: dict[int, list[str]] = {0: [], 1: []}
+    total = seen[0] + seen[1]
+    for ngram, count in sorted(total.items(), key=lambda item: (-item[1], item[0])):
+        for label, ngrams in found.items():
+            if count >= least and seen[label][ngram] >= share * count and len(ngrams) < most:
+                ngrams.append(ngram)
+    return AssociatedNgrams(tuple(found[1]), tuple(found[0]))
 
 
 def _auc(groups: Mapping[str, Sequence[float]]) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 
 from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trials
 from unrolled.lab.papers.framework.experiment import (
+    SCALES,
     Experiment,
     Report,
     Result,
@@ -39,7 +40,9 @@ PUBLISHED: Mapping[str, tuple[float, float]] = {
 """Accuracy on dev and on test."""
 
 _SPLITS = ("dev", "test")
-_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 2, "paper": 5}
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 2, "day": 3, "paper": 5}
+_HOURS = 0.1
+"""Estimated hours of a training at scale day, on one core."""
 
 
 class Sentiment(Experiment):
@@ -49,10 +52,15 @@ class Sentiment(Experiment):
     title = "Sentiment with approximate and simplified cells"
     source = "Sun and Lu, Sequence-level features (2020), table 2"
     headline = ("gru", "test")
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the cells, seed by seed; a seed draws phrases and weights."""
         return phrase_trials(scale, PUBLISHED, _SEEDS[scale])
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate the same for all cells."""
+        return _HOURS
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and measure on dev and test."""
