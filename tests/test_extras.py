@@ -26,7 +26,7 @@ def test_the_instrument_works_without_the_packages_of_any_extra(tmp_path: Path) 
 def test_only_one_file_of_the_instrument_names_the_laboratory() -> None:
     source = ROOT / "src" / "unrolled"
     files = [path for path in source.rglob("*.py") if "lab" not in path.relative_to(source).parts]
-    importing = re.compile(r"import_module\(.*unrolled\.lab|(?:from|import) unrolled\.lab")
+    importing = re.compile(r"import_module\(.*unrolled\.lab|(?:from|import) unrolled\.lab\b")
     assert [path.name for path in files if importing.search(path.read_text())] == ["laboratory.py"]
 
 
