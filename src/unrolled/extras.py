@@ -8,7 +8,7 @@ from unrolled.errors import UsageError
 
 __all__ = ["require_extra"]
 
-_PACKAGES = {"lab": ("pooch", "pydantic", "scipy", "sklearn", "yaml"), "figures": ("matplotlib",)}
+_PACKAGES = {"lab": ("pooch", "pydantic", "requests", "scipy", "sklearn", "yaml"), "figures": ("matplotlib",)}
 """What must be importable for an extra to count as installed."""
 _CONTENTS = {"lab": "the laboratory", "figures": "matplotlib"}
 
