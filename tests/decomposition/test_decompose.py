@@ -65,8 +65,10 @@ def own_states(rnn, x, lengths, state):
     return out
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["f64", "f32"])
-@pytest.mark.parametrize("expansion", ["operating", "gates", "path", "mean"])
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.slow)], ids=["f64", "f32"]
+)
+@pytest.mark.parametrize("expansion", ["operating", "gates", "path", pytest.param("mean", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("kind", "options"), KINDS, ids=lambda v: getattr(v, "__name__", None) or "".join(map(str, v.values()))
 )
