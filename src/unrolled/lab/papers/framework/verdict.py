@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result
 from unrolled.lab.papers.framework.table import POINTS, SHARE, Number
@@ -57,9 +58,12 @@ def verdict(comparisons: Sequence[Comparison]) -> str:
 def headline(experiment: Experiment, results: Sequence[Result], report: Report) -> tuple[str, Number] | None:
     """Return the name and value of the number that the summary shows, if there is one."""
     if experiment.headline is not None:
-        wanted = ", ".join(experiment.headline)
-        named = ((f"{row}, {column}", number) for row, column, number in report.tables[0].numbers())
-        return next((each for each in named if each[0] == wanted), None)
+        wanted, column = experiment.headline
+        for row in report.tables[0].rows:
+            cells = dict(zip(report.tables[0].columns, row, strict=True))
+            if wanted in accumulate(map(str, row), "{}, {}".format) and isinstance(found := cells.get(column), Number):
+                return f"{wanted}, {column}", found
+        return None
     if not experiment.published or experiment.claims(results):
         return None
     return next(_compared(experiment, report), None)
