@@ -23,7 +23,7 @@ import unrolled
 from memory import peak
 from readme import put
 from unrolled.lab.papers.framework.result_store import describe_machine
-from unrolled.linalg.workspace import Workspace
+from unrolled.linalg.operators import Workspace
 
 BATCH, TIME, HIDDEN = 64, 20, 300
 KINDS = (nn.GRU, nn.LSTM)

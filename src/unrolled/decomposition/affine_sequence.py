@@ -15,8 +15,7 @@ from torch import Tensor
 from unrolled.cells.base import LayerRun
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.expansions.base import Linearisation
-from unrolled.linalg.operators import Operator
-from unrolled.linalg.workspace import Workspace
+from unrolled.linalg.operators import Operator, Workspace
 
 __all__ = ["AffineSequence", "expand_layers"]
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.affine_sequence import AffineSequence
-from unrolled.linalg.workspace import Workspace
+from unrolled.linalg.operators import Workspace
 
 __all__ = ["TermBlock", "adjoint_sweep", "forward_sweep", "running_sum", "scores"]
 

@@ -1,4 +1,4 @@
-r"""Linear operators that are applied without storing their matrices.
+"""Linear operators that are applied without storing their matrices.
 
 Shapes: a block of vectors is (columns, batch, n). The columns come first so that the vectors alive so far are one
 contiguous matrix, and so that the coefficients of a step, (batch, d), broadcast over them. Coefficients may have a
@@ -7,6 +7,7 @@ leading time axis; :meth:`Operator.at` takes one step out.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,9 +16,27 @@ import torch
 from torch import Tensor
 
 from unrolled.linalg.quadrature import Named, Rule
-from unrolled.linalg.workspace import Workspace
 
-__all__ = ["MatrixFree", "Operator"]
+__all__ = ["MatrixFree", "Operator", "Workspace"]
+
+
+class Workspace:
+    """Named arrays, each as large as the largest request so far."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Tensor] = {}
+
+    def take(self, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """Return an uninitialised, contiguous array with the type and device of ``like``.
+
+        The next call with the same name returns the same memory.
+        """
+        count = math.prod(shape)
+        held = self._arrays.get(name)
+        if held is None or held.numel() < count:
+            # twice the request: blocks grow by one column a step
+            held = self._arrays[name] = like.new_empty(2 * count)
+        return held[:count].view(shape)
 
 
 class Operator(ABC):

@@ -14,9 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unrolled.linalg.operators import Operator
+from unrolled.linalg.operators import Operator, Workspace
 from unrolled.linalg.quadrature import Named
-from unrolled.linalg.workspace import Workspace
 
 __all__ = ["Structured", "Term", "block", "diagonals_by_forward_mode", "weighted_sum"]
 

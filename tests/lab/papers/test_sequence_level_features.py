@@ -45,7 +45,7 @@ def test_a_language_model_that_diverges_is_a_result_and_no_failure(tmp_path, mon
     def diverge(*_, **__):
         raise DivergedError("the loss is nan")
 
-    monkeypatch.setattr(trial_training, "train_model", diverge)
+    monkeypatch.setattr(trial_training, "train_task", diverge)
     experiment = table3.Perplexities()
     trial = experiment.trials("smoke")[0]
     values = experiment.run(trial, a_setup(tmp_path))

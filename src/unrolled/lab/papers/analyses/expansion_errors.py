@@ -26,8 +26,8 @@ from unrolled.explanation.api import explain
 from unrolled.lab.data.batches.base import EncodedTexts
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.training.run_folder import Run
+from unrolled.linalg.operators import Workspace
 from unrolled.linalg.quadrature import relative_error
-from unrolled.linalg.workspace import Workspace
 
 __all__ = ["ErrorByLength", "error_quantiles", "largest_remainder", "step_errors", "sum_errors"]
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve
-from unrolled.linalg.workspace import Workspace
+from unrolled.linalg.operators import Workspace
 
 __all__ = ["SIDES", "Occurrences", "RankedWords", "Slope", "WordSlope", "fit_slope", "neighbour_readouts"]
 
