@@ -95,8 +95,9 @@ class LSTM(ClosedCell, GatedCell, FirstOrderCell):
         Source:
             Murdoch and Szlam (2017), arXiv:1702.02540; Du et al. (2019), arXiv:1903.11258.
         """
-        _, f, _, o = (self.gate(z) for z in (from_input + from_hidden).chunk(4, dim=-1))
-        cell, _ = self.elementwise(from_input, from_hidden, carried)
+        i, f, g, o = (from_input + from_hidden).chunk(4, dim=-1)
+        f, o = self.gate(f), self.gate(o)
+        cell = torch.addcmul(f * carried, self.gate(i), self.candidate(g))
         return repeated_diagonals({"keep": f}, o * mean_slope(self.squash, cell.new_zeros(()), cell))
 
     @property
