@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ConfigError",
+    "ConvergenceError",
     "DataError",
     "Decomposition",
     "DivergedError",
@@ -23,6 +24,7 @@ __all__ = [
     "StoppedError",
     "UnknownNameError",
     "UnrolledError",
+    "UnsupportedOperationError",
     "UsageError",
     "__version__",
     "cells",
@@ -37,6 +39,7 @@ if _typing.TYPE_CHECKING:
     from unrolled.decomposition.decomposition import Decomposition, decompose
     from unrolled.errors import (
         ConfigError,
+        ConvergenceError,
         DataError,
         DivergedError,
         FileError,
@@ -46,6 +49,7 @@ if _typing.TYPE_CHECKING:
         StoppedError,
         UnknownNameError,
         UnrolledError,
+        UnsupportedOperationError,
         UsageError,
     )
     from unrolled.explanation.api import explain

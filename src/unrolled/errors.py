@@ -12,6 +12,7 @@ from typing import ClassVar
 
 __all__ = [
     "ConfigError",
+    "ConvergenceError",
     "DataError",
     "DivergedError",
     "FileError",
@@ -21,6 +22,7 @@ __all__ = [
     "StoppedError",
     "UnknownNameError",
     "UnrolledError",
+    "UnsupportedOperationError",
     "UsageError",
 ]
 
@@ -33,6 +35,30 @@ class UnrolledError(ValueError):
 
 class UsageError(UnrolledError):
     """An argument is out of range, contradictory or missing."""
+
+
+class ConvergenceError(UnrolledError):
+    """A quadrature that has not reached its tolerance.
+
+    Args:
+        error: The relative error of a step that is left.
+        tolerance: The one that was asked for.
+        expanded: What the expansion computed nevertheless.
+    """
+
+    exit_code = 70
+
+    def __init__(self, error: float, tolerance: float, expanded: object = None) -> None:
+        super().__init__(
+            f"the quadrature of the expansion path has not converged: a step is off by {error:.2g} of its state, more "
+            f"than the tolerance {tolerance:.2g}; use the expansion secant, which needs no quadrature, or a larger "
+            "tolerance"
+        )
+        self.error, self.expanded = error, expanded
+
+
+class UnsupportedOperationError(UsageError):
+    """An operation of which an account does not know what its operands contribute."""
 
 
 class ShapeError(UsageError):

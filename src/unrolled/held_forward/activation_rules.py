@@ -1,0 +1,96 @@
+r"""Element-wise functions: φ(z) = φ(0) + z (φ(z) - φ(0)) / z, of which the quotient is held and φ(0) is a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.held_forward.mode import Held, carries, detached, rule
+
+__all__ = ["from_zero"]
+
+
+def from_zero(x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """Give φ(x) - φ(0), linear in x, and φ(0)."""
+    with torch.no_grad():
+        held = x.detach()
+        at_zero = function(held.new_zeros(()))
+        tiny = held.abs() < torch.finfo(held.dtype).tiny ** 0.5
+        rise = function(held.clone()) - at_zero
+        # at zero itself the product is zero whatever the factor is
+        factor = torch.where(tiny, torch.zeros_like(held), rise / torch.where(tiny, torch.ones_like(held), held))
+    return x * factor, at_zero
+
+
+@rule(
+    *"relu relu6 gelu silu tanh elu selu celu leaky_relu mish hardtanh hardswish softsign tanhshrink softshrink "
+    "hardshrink erf sin asin atan sinh asinh expm1 log1p softplus logsigmoid log_sigmoid threshold "
+    "square sqrt abs special_erf sign_sqrt cbrt rrelu".split()
+)
+def activation(call: Held) -> Tensor:
+    """φ(x); a value at zero becomes a row."""
+    x, *rest = call.args
+    if not carries(x):
+        return call.mode.hold(call)
+    risen, at_zero = from_zero(x, lambda z: call.function(z, *detached(rest), **detached(call.kwargs)))
+    return risen if not bool(at_zero) else risen + call.rows.constant(at_zero.expand_as(x).contiguous())
+
+
+@rule("sigmoid", "hardsigmoid")
+def gate(call: Held) -> Tensor:
+    """σ(x): a gate, whose value at zero is kept apart until it is used."""
+    risen, at_zero = from_zero(call.args[0], call.function)
+    result = risen + at_zero
+    call.mode.gates[result] = float(at_zero)
+    return result
+
+
+@rule("prelu", "_prelu_kernel")
+def prelu(call: Held) -> Tensor:
+    """Keep x where it is positive, and multiply it by a elsewhere."""
+    x, slope = call.args
+    wide = slope.detach().reshape(1, -1, *[1] * (x.dim() - 2)) if slope.numel() > 1 and x.dim() > 1 else slope.detach()
+    return x * torch.where(x.detach() > 0, torch.ones_like(x.detach()), wide.expand_as(x))
+
+
+@rule("glu")
+def glu(call: Held) -> Tensor:
+    """Compute a ⊙ σ(b)."""
+    x, dim = call.bind("input", "dim")
+    with call.mode:
+        content, pre = x.chunk(2, -1 if dim is None else dim)
+        return content * torch.sigmoid(pre)
+
+
+@rule("pow")
+def power(call: Held) -> Tensor:
+    """xⁿ = x · xⁿ⁻¹ for a positive power; a negative one is held, as a divisor is."""
+    x, exponent = call.args[:2]
+    several = isinstance(exponent, Tensor) and exponent.numel() > 1
+    if not carries(x) or several or float(exponent) <= 0:
+        return call.mode.hold(call)
+    risen, _ = from_zero(x, lambda z: torch.pow(z, detached(exponent)))
+    return risen
+
+
+@rule("norm", "linalg_vector_norm", "linalg_norm", "frobenius_norm", "norm_except_dim")
+def norm(call: Held) -> Tensor:
+    """‖x‖ = Σ x ∂‖x‖/∂x: a norm is homogeneous, so its gradient is what is held."""
+    x, *rest = call.args
+    with torch.enable_grad():
+        point = x.detach().clone().requires_grad_()
+        value: Any = call.function(point, *rest, **call.kwargs)
+        (slope,) = torch.autograd.grad(value.sum(), point)
+    dims = _reduced(x, value, rest, call.kwargs)
+    return (x * slope).sum(dim=dims, keepdim=value.dim() == x.dim()) if dims else (x * slope).sum()
+
+
+def _reduced(x: Tensor, value: Tensor, rest: list[Any], kwargs: dict[str, Any]) -> tuple[int, ...] | None:
+    """The axes that a norm was taken over."""
+    given = kwargs.get("dim", next((each for each in rest[1:] if isinstance(each, int | tuple | list)), None))
+    if given is None:
+        return tuple(range(x.dim())) if value.dim() else None
+    return (given,) if isinstance(given, int) else tuple(given)

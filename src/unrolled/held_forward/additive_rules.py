@@ -1,0 +1,123 @@
+"""Operations that add or join several operands: each keeps its value, and a constant among them becomes a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.held_forward.mode import Held, carries, operands, rule
+
+__all__ = ["with_rows"]
+
+
+def with_rows(call: Held, values: Any, like: Tensor) -> Any:
+    """Turn every number and every tensor without value among the summands into rows."""
+    if isinstance(values, tuple | list):
+        return type(values)(with_rows(call, each, like) for each in values)
+    if isinstance(values, bool | int | float | complex):
+        return call.rows.constant(torch.full_like(like.detach(), values)) if values else values
+    if isinstance(values, Tensor) and not carries(values):
+        return call.rows.constant(values)
+    return values
+
+
+@rule("add", "sub")
+def add(call: Held) -> Tensor:
+    """Compute a ± s b: what carries no value becomes a row in the shape of the result."""
+    a, b = call.args[:2]
+    minus = call.operation.name == "sub"
+    if minus and isinstance(a, int | float) and b in call.mode.gates:  # 1 - z is a gate as well
+        result = a - b
+        call.mode.gates[result] = a - call.mode.gates[b]
+        return result
+    a, b = call.mode.with_gate_rows((a, b))
+    scale = call.args[2] if len(call.args) > 2 else call.kwargs.get("alpha", 1)
+    shape = torch.broadcast_shapes(*(each.shape for each in (a, b) if isinstance(each, Tensor)))
+    like = a if carries(a) else b
+
+    def term(each: Any) -> Any:
+        if carries(each):
+            return each
+        wide = each.to(like.dtype) if isinstance(each, Tensor) else torch.full_like(like.detach()[..., :0].sum(), each)
+        if not bool(wide.count_nonzero()):
+            return 0.0
+        kind, name = call.rows.origin(each) if isinstance(each, Tensor) else ("constant", "constants")
+        return call.rows.open(kind, name, wide.expand(shape))
+
+    first, second = term(a), scale * term(b)
+    result = first - second if minus else first + second
+    return result if result.shape == shape else result.expand(shape)
+
+
+@rule("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack", "block_diag")
+def join(call: Held) -> Tensor:
+    """Join tensors; those without value become rows."""
+    (parts,) = call.bind("tensors")
+    like = next(each for each in operands(parts) if carries(each))
+    options = {name: value for name, value in call.kwargs.items() if name != "tensors"}
+    return call.function(with_rows(call, parts, like), *call.args[1:], **options)
+
+
+@rule("where")
+def where(call: Held) -> Tensor:
+    """Choose between two operands; the choice is held."""
+    condition, a, b = call.args[0].detach(), *call.args[1:]
+    like = a if carries(a) else b
+    return torch.where(condition, with_rows(call, a, like), with_rows(call, b, like))
+
+
+@rule("masked_fill")
+def masked_fill(call: Held) -> Tensor:
+    """Replace some entries by a number, which becomes a row."""
+    x, mask, value = call.bind("input", "mask", "value")
+    kept = x.masked_fill(mask, 0.0)
+    number = float(value)
+    if not number:
+        return kept
+    filled = torch.zeros_like(x.detach()).masked_fill(mask, number)
+    return kept + call.rows.constant(filled)
+
+
+@rule("setitem")
+def setitem(call: Held) -> None:
+    """Write into a tensor: what it held, and what is written, carry value or become rows."""
+    x, index, value = call.args
+    if not carries(x) and bool(x.count_nonzero()):
+        x.copy_(call.rows.constant(x))
+    x[index] = with_rows(call, value, x) if isinstance(value, Tensor) else value
+    if isinstance(value, int | float) and value:
+        inside = torch.zeros_like(x.detach())
+        inside[index] = value
+        x[index] = 0.0
+        x.add_(call.rows.constant(inside))
+
+
+@rule("copy")
+def copy(call: Held) -> Tensor:
+    """Take another tensor's value, in the shape and type of the first."""
+    x, source = call.args[:2]
+    return source.to(x.dtype).expand_as(x)
+
+
+_WRITES = "index_put scatter scatter_add index_add index_copy masked_scatter slice_scatter select_scatter index_fill"
+
+
+@rule(*_WRITES.split())
+def write(call: Held) -> Tensor:
+    """Write or add at some places; the places are held."""
+    like = next(each for each in operands(call.args) if carries(each))
+    floating = [
+        with_rows(call, each, like) if isinstance(each, Tensor) and each.is_floating_point() else each
+        for each in call.args
+    ]
+    return call.run(*floating)
+
+
+@rule("lerp")
+def lerp(call: Held) -> Tensor:
+    """Compute a + w (b - a): a weight without value is held; one with value is a gate between the two."""
+    a, b, weight = call.args
+    with call.mode:
+        return a + weight * (b - a)

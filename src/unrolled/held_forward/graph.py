@@ -1,0 +1,55 @@
+"""A second look at a held forward: the graph that autograd recorded must be linear, node by node."""
+
+from __future__ import annotations
+
+import re
+
+from torch import Tensor
+from torch.autograd.function import BackwardCFunction
+
+from unrolled.errors import UnsupportedOperationError
+
+__all__ = ["check_linear"]
+
+_PRODUCTS = frozenset(
+    "Mul Mm Bmm Mv Dot Addcmul Addmm Baddbmm Addbmm Addr Addmv Convolution Linear Div Lerp Bilinear Trilinear "
+    "ScaledDotProductFlashAttentionForCpu ScaledDotProductEfficientAttention ScaledDotProductFlashAttention".split()
+)
+"""Nodes that are linear only while one of their factors carries value."""
+_SUMMANDS = {"Addcmul": 1, "Addmm": 1, "Baddbmm": 1, "Addbmm": 1, "Addr": 1, "Addmv": 1}
+"""How many summands stand before the factors of a product."""
+_NON_LINEAR = frozenset(
+    "Sigmoid Tanh Relu Exp Exp2 Expm1 Log Log1P Log2 Log10 Softmax LogSoftmax Gelu Silu Elu Softplus Hardtanh "
+    "Hardswish Hardsigmoid LeakyRelu Mish Prelu Pow Sqrt Rsqrt Reciprocal Sin Cos Tan Erf NativeLayerNorm "
+    "NativeGroupNorm NativeBatchNorm ThnnFusedLstmCell ThnnFusedGruCell Logsumexp Abs Norm "
+    "LinalgVectorNorm Cumprod Prod Var Std Atan Sinh Cosh Logsigmoid LogSigmoidForward Glu Embedding".split()
+)
+
+
+def check_linear(output: Tensor, ours: tuple[type, ...] = ()) -> None:
+    """Refuse an output whose graph holds a custom function, a non-linear node or a product of two that carry value.
+
+    Raises:
+        UnsupportedOperationError: naming the node.
+    """
+    seen, waiting = set(), [output.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        name = type(node).__name__
+        custom = issubclass(type(node), BackwardCFunction)
+        if custom and getattr(node, "_forward_cls", None) not in ours:
+            raise UnsupportedOperationError(
+                f"the model uses the custom autograd function {name.removesuffix('Backward')}, whose value cannot be "
+                "followed; compute it with torch operations while it is explained, or explain a part of the model"
+            )
+        bare = re.sub(r"Backward\d*$", "", name)
+        if bare in _NON_LINEAR:
+            raise UnsupportedOperationError(f"{name} in the held forward is not linear; expected a rule for it")
+        if bare in _PRODUCTS:
+            factors = node.next_functions[_SUMMANDS.get(bare, 0) :]
+            if sum(edge is not None for edge, _ in factors) > 1:
+                raise UnsupportedOperationError(f"{name} in the held forward multiplies two operands that carry value")
+        waiting.extend(edge for edge, _ in node.next_functions)

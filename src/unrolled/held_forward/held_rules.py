@@ -1,0 +1,106 @@
+"""Operations whose result is held: multipliers, decays, weights of attention; and what asks about value only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.mode import Held, detached, rule
+
+__all__: list[str] = []
+
+
+@rule(
+    *"softmax _softmax softmin _safe_softmax exp exp2 rsqrt reciprocal cos log log2 log10 logsumexp var std var_mean "
+    "std_mean cumprod sign sgn round floor ceil trunc tan acos cosh".split()
+)
+def multiplier(call: Held) -> Any:
+    """Hold the result; where it is added to value it shows as a row of its own."""
+    return call.mode.hold(call)
+
+
+@rule("log_softmax", "_log_softmax")
+def log_softmax(call: Held) -> Tensor:
+    """Compute x - log Σ exp x, of which the second is held."""
+    x = call.args[0]
+    logarithm = call.held() - x.detach()
+    call.rows.mark(logarithm, "held", "log_softmax")
+    return x + call.rows.constant(logarithm.contiguous())
+
+
+_QUESTIONS = (
+    "gt ge lt le eq ne greater greater_equal less less_equal equal not_equal isnan isinf isfinite allclose isclose "
+    "argmax argmin argsort any all count_nonzero nonzero bool long int short byte char logical_and logical_or "
+    "logical_not logical_xor __contains__ searchsorted bucketize unique is_floating_point is_complex zeros_like "
+    "ones_like empty_like full_like rand_like randn_like new_zeros new_ones new_empty new_full new_tensor signbit "
+    "is_nonzero __bool__ size dim numel stride storage_offset is_contiguous element_size data_ptr ndimension nelement "
+    "__len__ shape get_device is_same_size dim_order is_pinned is_inference is_set_to __hash__ untyped_storage "
+    "is_signed is_conj is_neg type_check"
+).split()
+
+
+@rule(*_QUESTIONS)
+def question(call: Held) -> Any:
+    """Answer by what the operands hold: an answer carries no value."""
+    return call.held()
+
+
+_ATTRIBUTES = "grad_fn dtype device is_cuda shape ndim layout is_nested requires_grad is_sparse"
+
+
+@rule(*(f"get {name}" for name in _ATTRIBUTES.split()))
+def attribute(call: Held) -> Any:
+    """Read what a tensor is."""
+    return call.function(*call.args)
+
+
+@rule(*"numpy item tolist __float__ __int__ __index__ __array__ __complex__ __format__".split())
+def leaves_torch(call: Held) -> Any:
+    """Refuse to lose value out of torch."""
+    raise UnsupportedOperationError(
+        f"the model takes numbers out of torch ({call.operation.name}), where value cannot be followed; "
+        "compute that step with torch operations, or explain the part of the model before it"
+    )
+
+
+@rule("max", "min", "amax", "amin", "maximum", "minimum", "fmax", "fmin")
+def extreme(call: Held) -> Any:
+    """Choose the largest or smallest; the choice is held. The larger of two tensors counts equal ones by halves."""
+    name, x = call.operation.name, call.args[0]
+    second = call.args[1] if len(call.args) > 1 else call.kwargs.get("other")
+    if isinstance(second, Tensor):
+        first_held, second_held = detached(x), detached(second)
+        chosen = first_held >= second_held if "max" in name else first_held <= second_held
+        with call.mode:
+            return torch.where(chosen, x, second)
+    if name in ("amax", "amin"):
+        _, dim, keep = call.bind("input", "dim", "keepdim")
+        dim, keep = tuple(range(x.dim())) if dim is None else dim, bool(keep)
+        best = call.function(x.detach(), dim, keepdim=True)
+        weight = (x.detach() == best).to(x.dtype)
+        weight = weight / weight.sum(dim, keepdim=True)
+        return (x * weight).sum(dim, keepdim=keep)
+    return call.run(*call.args)  # autograd holds the index
+
+
+@rule(
+    *"topk sort kthvalue median nanmedian cummax cummin mode msort max_pool1d max_pool2d max_pool3d "
+    "max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d "
+    "adaptive_max_pool3d aminmax".split()
+)
+def selection(call: Held) -> Any:
+    """Pick entries: which ones is held, and autograd holds it."""
+    return call.run(*call.args)
+
+
+@rule("clamp", "clamp_min", "clamp_max")
+def clamp(call: Held) -> Tensor:
+    """Keep what lies between the bounds; a bound that is reached is a constant."""
+    x = call.args[0]
+    value = call.held()
+    inside = value == x.detach()
+    bounds = torch.where(inside, torch.zeros_like(value), value)
+    return x * inside.to(x.dtype) + call.rows.constant(bounds)

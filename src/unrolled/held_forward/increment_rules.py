@@ -1,0 +1,166 @@
+"""How the operations of a step act on blocks of increments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.increments import IncrementCall, increment_rule
+from unrolled.held_forward.mode import GATE_MOVES
+
+__all__: list[str] = []
+
+
+@increment_rule(
+    "view reshape flatten unflatten permute transpose t squeeze unsqueeze movedim expand repeat repeat_interleave "
+    "chunk split unbind select narrow getitem sum mean flip roll clone contiguous to float double cat stack neg "
+    "diagonal cumsum tensor_split index_select gather split_with_sizes"
+)
+def linear_in_all(call: IncrementCall) -> Any:
+    """Run the operation on the increments; what does not move has none."""
+
+    def increments(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(increments(each) for each in value)
+        is_constant = isinstance(value, Tensor) and not call.moves(value) and value.is_floating_point()
+        return torch.zeros_like(value) if is_constant else value
+
+    result = call.mode.keep(call.run(*increments(call.args)), *call.at_both())
+    if call.name in GATE_MOVES and call.args[0] in call.mode.gates:
+        for each in result if isinstance(result, tuple | list) else (result,):
+            call.mode.gates[each] = True
+    return result
+
+
+@increment_rule("add sub")
+def add(call: IncrementCall) -> Tensor:
+    """Add the increments of a ± s b."""
+    mode, (a, b) = call.mode, call.args[:2]
+    scale = call.options.get("alpha", 1) * (1 if call.name == "add" else -1)
+
+    def base(value: Any) -> Any:
+        return mode.point(value)[0] if call.moves(value) else mode.base_of_constant(value)
+
+    begin, end = base(a) + scale * base(b), mode.point(a)[1] + scale * mode.point(b)[1]
+    block = scale * b if not call.moves(a) else a if not call.moves(b) else torch.add(a, b, alpha=scale)
+    shape = torch.broadcast_shapes(block.shape, end.shape)
+    result = mode.follow(block.expand(shape), torch.as_tensor(begin).to(end).expand_as(end), end)
+    if call.name == "sub" and isinstance(a, int | float) and b in mode.gates:  # 1 - z is a gate as well
+        mode.gates[result] = True
+    return result
+
+
+@increment_rule("mul matmul mm bmm mv linear einsum")
+def product(call: IncrementCall) -> Tensor:
+    """Multiply the increments of each factor by the other, held between its base and its end."""
+    mode = call.mode
+    equation, given = (call.args[:1], call.args[1:]) if call.name == "einsum" else ((), call.args)
+    factors = list(given[0] if call.name == "einsum" and isinstance(given[0], tuple | list) else given)
+    bias = call.options.get("bias") if call.name == "linear" else None
+    if call.name == "linear" and len(factors) > 2:
+        bias = factors.pop()
+    if len(factors) != 2:
+        raise UnsupportedOperationError(
+            f"{call.name} of {len(factors)} factors has no rule for increments; multiply two at a time"
+        )
+    a, b = factors
+
+    def held(factor: Any, other: Any) -> Any:
+        base, end = mode.point(factor)
+        return base + mode.part(factor, other) * (end - base) if call.moves(factor) else end
+
+    begin, end = (call.function(*equation, *mode.at(place, (a, b))) for place in (0, 1))
+    parts = [call.function(*equation, held(a, b), b)] if call.moves(b) else []
+    parts += [call.function(*equation, a, held(b, a))] if call.moves(a) else []
+    result = mode.follow(parts[0] if len(parts) == 1 else parts[0] + parts[1], begin, end)
+    if bias is None:
+        return result
+    with mode:
+        return result + bias
+
+
+@increment_rule("div")
+def divide(call: IncrementCall) -> Tensor:
+    """Multiply by the reciprocal."""
+    a, b = call.args[:2]
+    with call.mode:
+        return a * torch.reciprocal(b) if call.moves(b) else a * (1 / b)
+
+
+@increment_rule(
+    "sigmoid tanh relu gelu silu elu softplus leaky_relu exp sin cos hardtanh hardsigmoid mish selu reciprocal pow "
+    "clamp square sqrt abs"
+)
+def activation(call: IncrementCall) -> Tensor:
+    """Multiply by the slope of the line from its start to the end."""
+    z, *rest = call.args
+
+    def function(x: Tensor) -> Tensor:
+        return call.run(x, *rest)
+
+    base, end = call.mode.point(z)
+    start = call.mode.line_start(base, end)
+    low, high = function(start), function(end)
+    result = call.mode.follow(_slope(function, start, end, low, high) * z, low.expand_as(high), high)
+    if call.name in ("sigmoid", "hardsigmoid"):
+        call.mode.gates[result] = True
+    return result
+
+
+def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Compute (φ(z) - φ(z₀)) / (z - z₀); where the two nearly coincide, the derivative in the middle."""
+    step = end - start
+    near = step.abs() < torch.finfo(step.dtype).eps ** 0.33
+    slope = (high - low) / torch.where(near, torch.ones_like(step), step)
+    if bool(near.any()):
+        middle = (start + 0.5 * step).detach()
+        derivative = torch.func.jvp(function, (middle,), (torch.ones_like(middle),))[1]
+        slope = torch.where(near, derivative, slope)
+    return slope
+
+
+@increment_rule("softmax")
+def softmax(call: IncrementCall) -> Tensor:
+    """Divide exp z by its sum."""
+    z = call.args[0]
+    dim = call.args[1] if len(call.args) > 1 else call.options["dim"]
+    with call.mode:
+        # the same shift at the base and at the end, so that it cancels
+        weights = (z - torch.maximum(*call.mode.point(z)).amax(dim, keepdim=True)).exp()
+        return weights * weights.sum(dim, keepdim=True).reciprocal()
+
+
+@increment_rule("addcmul addcdiv lerp")
+def fused(call: IncrementCall) -> Tensor:
+    """Compute a + s b c, a + s b / c or a + c (b - a) by its parts."""
+    a, b, c = call.args[:3]
+    scale = call.options.get("value", 1)
+    with call.mode:
+        if call.name == "lerp":
+            return a + c * (b - a)
+        found = b * c if call.name == "addcmul" else b / c
+        return a + (found if scale == 1 else scale * found)
+
+
+@increment_rule("expand_as")
+def expand_as(call: IncrementCall) -> Tensor:
+    """Expand to the shape of another tensor, which may move itself."""
+    value, like = call.args
+    shape = call.mode.point(like)[1].shape
+    if not call.moves(value):
+        return value.expand(shape)
+    base, end = call.mode.point(value)
+    wide = torch.broadcast_shapes(value.shape, shape)
+    return call.mode.follow(value.expand(wide), base.expand(shape), end.expand(shape))
+
+
+@increment_rule(
+    "zeros_like ones_like empty_like new_zeros new_ones new_empty new_full new_tensor gt lt ge le eq size dim numel"
+)
+def question(call: IncrementCall) -> Any:
+    """Answer by the end: an answer does not move."""
+    return call.run(*call.mode.at(1, call.args))

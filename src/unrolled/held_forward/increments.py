@@ -1,0 +1,177 @@
+r"""Increments: one step of any cell as a linear map of what moves, every other factor held.
+
+Along a run of the step each tensor v has an end, the value that it took, a base, and a block of increments Δv, which
+is linear in the increments that the run began with. Two rules differ in where a non-linearity's line begins:
+
+- :class:`Secant`: the base is the value where the state is empty. An activation has Δφ = S Δz with the secant slope
+  S = (φ(z) - φ(z₀)) / (z - z₀), and a product Δ(ab) = ½ (a₀ + a) Δb + ½ (b₀ + b) Δa.
+- :class:`Shares`: every line begins at zero, S = (φ(z) - φ(0)) / z. Of a gate γ times a content c, whose value at zero
+  is γ₀ c, the rest (γ - γ₀) c goes to the content by a share p and to the gate by 1 - p.
+
+Source:
+    Ours. The product rule is the Shapley value of two players.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode, resolve_name
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.mode import operands
+from unrolled.held_forward.operation_names import name_of
+
+__all__ = ["IncrementCall", "Increments", "Secant", "Shares", "increment_rule"]
+
+
+@dataclass(frozen=True)
+class IncrementCall:
+    """One operation of the step, at least one operand of which is a block of increments."""
+
+    mode: Increments
+    function: Callable[..., Any]
+    name: str
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+
+    def moves(self, value: object) -> bool:
+        """Whether an operand is a block of increments."""
+        return isinstance(value, Tensor) and value in self.mode.points
+
+    def run(self, *args: Any) -> Any:
+        """Compute the operation on these arguments, its keyword arguments unchanged."""
+        return self.function(*args, **self.options)
+
+    def at_both(self) -> tuple[Any, Any]:
+        """Compute the operation at the base and at the end."""
+        return self.run(*self.mode.at(0, self.args)), self.run(*self.mode.at(1, self.args))
+
+
+IncrementRule = Callable[[IncrementCall], Any]
+RULES: dict[str, IncrementRule] = {}
+
+
+def increment_rule(names: str) -> Callable[[IncrementRule], IncrementRule]:
+    """Register a rule for the operations of these names, separated by spaces."""
+
+    def register(function: IncrementRule) -> IncrementRule:
+        RULES.update(dict.fromkeys(names.split(), function))
+        return function
+
+    return register
+
+
+class Increments(TorchFunctionMode):
+    """Runs a step on blocks of increments, (columns, …), while the factors of one point are held."""
+
+    held: ClassVar[frozenset[str]] = frozenset()
+    """Operations whose results do not move."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.points: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        """Outputs of gates."""
+
+    def follow(self, block: Tensor, base: Tensor, end: Tensor) -> Tensor:
+        """Let a tensor stand for a block of increments around a point; base and end have the block's leading axes."""
+        self.points[block] = (base, end)
+        return block
+
+    def keep(self, block: Any, base: Any, end: Any) -> Any:
+        """Follow the results of an operation: one tensor or several."""
+        if isinstance(block, tuple | list):
+            return type(block)(self.keep(*each) for each in zip(block, base, end, strict=True))
+        return self.follow(block, base, end)
+
+    @abstractmethod
+    def line_start(self, base: Tensor, end: Tensor) -> Tensor:
+        """Return where the line of an activation begins whose operand has this base and end."""
+
+    @abstractmethod
+    def part(self, factor: Tensor, other: Tensor) -> float:
+        """Return the share of the change of ``factor`` with which it multiplies the increments of ``other``."""
+
+    @abstractmethod
+    def base_of_constant(self, value: Any) -> Any:
+        """Return the base of a summand that does not move."""
+
+    def point(self, value: Any) -> tuple[Any, Any]:
+        """Return the base and the end of an operand; what does not move is its own base."""
+        return self.points.get(value, (value, value)) if isinstance(value, Tensor) else (value, value)
+
+    def at(self, place: int, value: Any) -> Any:
+        """Return the same arguments at the base (0) or the end (1)."""
+        if isinstance(value, tuple | list):
+            return type(value)(self.at(place, each) for each in value)
+        return self.point(value)[place]
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Apply the rule of one operation."""
+        options, operation = dict(kwargs or {}), name_of(func)
+        if not any(each in self.points for each in [*operands(args), *operands(options.values())]):
+            return func(*args, **options)
+        name = operation.name
+        if name.startswith("get "):
+            return getattr(self.point(args[0])[1], name[4:])
+        if operation.in_place:
+            raise UnsupportedOperationError(f"the step changes a tensor in place ({name}_); compute a new one instead")
+        if operation.reflected:
+            args = (args[1], args[0], *args[2:])
+        if name in self.held:
+            return func(*self.at(1, args), **options)
+        if name not in RULES:
+            raise UnsupportedOperationError(f"the operation {resolve_name(func) or name} has no rule for increments")
+        return RULES[name](IncrementCall(self, func, name, args, options))
+
+
+class Secant(Increments):
+    """Lines begin where the state is empty."""
+
+    def line_start(self, base: Tensor, end: Tensor) -> Tensor:
+        """Return the operand's base."""
+        return base
+
+    def part(self, factor: Tensor, other: Tensor) -> float:
+        """Return one half: the mean of the factor's value with and without the state."""
+        return 0.5
+
+    def base_of_constant(self, value: Any) -> Any:
+        """Return the constant: it is there without the state as well."""
+        return value
+
+
+class Shares(Increments):
+    """Lines begin at zero; of a gated product the share p is the content's."""
+
+    held = frozenset({"softmax", "exp", "reciprocal", "rsqrt", "log", "cos"})
+
+    def __init__(self, share: float = 0.75) -> None:
+        super().__init__()
+        self.share = share
+
+    def line_start(self, base: Tensor, end: Tensor) -> Tensor:
+        """Return zero."""
+        return torch.zeros_like(end)
+
+    def part(self, factor: Tensor, other: Tensor) -> float:
+        """Return p for a gate that multiplies a content, 1 - p for the reverse, one half otherwise."""
+        gate, content = factor in self.gates, other in self.gates
+        return 0.5 if gate == content else self.share if gate else 1 - self.share
+
+    def base_of_constant(self, value: Any) -> Any:
+        """Return a number itself, since it belongs to a gate's value at zero (1 - z); a bias moves from zero."""
+        return value if isinstance(value, int | float) else 0.0

@@ -1,0 +1,130 @@
+"""An output that is linear in rows: what each row contributed to each example of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+__all__ = ["LinearOutput"]
+
+
+class LinearOutput:
+    """The output of a held forward, differentiated once by all rows.
+
+    Args:
+        output: One number for each example, shape (batch,), with its graph.
+        leaves: The rows' values.
+    """
+
+    def __init__(self, output: Tensor, leaves: Sequence[Tensor]) -> None:
+        self.output, self.leaves, self.batch = output, leaves, len(output)
+        self.gradients = self._differentiate(output.sum())
+        """By each row; None where the output does not depend on it."""
+
+    def _differentiate(self, value: Tensor) -> tuple[Tensor | None, ...]:
+        if not value.requires_grad:
+            return (None,) * len(self.leaves)
+        return torch.autograd.grad(value, self.leaves, allow_unused=True, retain_graph=self.batch > 1)
+
+    def contributions(self, place: int) -> Tensor:
+        """Return gradient times value of one row, in the row's shape."""
+        gradient = self.gradients[place]
+        assert gradient is not None
+        return _product(gradient, self.leaves[place])
+
+    @cached_property
+    def _weighed(self) -> tuple[Tensor | None, ...]:
+        """The gradients with the examples weighed by 1, 2, 3 and so on."""
+        numbers = torch.arange(1, self.batch + 1, dtype=self.output.dtype, device=self.output.device)
+        return self._differentiate((numbers * self.output).sum())
+
+    def examples(self, place: int) -> Tensor | None:
+        """Return the example that each entry of a row serves, from 0, and -1 where it serves none.
+
+        The quotient of the weighed gradient and the plain one is the example's number, whatever axis counts examples
+        and whatever order the model put them in.
+
+        Returns:
+            Shape of the row; None if one entry serves several examples.
+        """
+        gradient, weighed = self.gradients[place], self._weighed[place]
+        assert gradient is not None
+        used = gradient != 0
+        if weighed is None or bool((weighed != 0)[~used].any()):  # the gradients of several examples cancel
+            return None
+        quotient = torch.where(used, weighed / torch.where(used, gradient, torch.ones_like(gradient)), 0.0)
+        example = quotient.round()
+        off = (
+            ((quotient - example).abs() > min(100 * self._rounding, 0.3))
+            | (example > self.batch)
+            | (used & (example < 1))
+        )
+        sizes = self.contributions(place).abs()
+        # entries at the size of rounding have no quotient to speak of
+        if float(sizes[off].sum()) > torch.finfo(sizes.dtype).eps * float(sizes.sum()):
+            return None
+        return torch.where(used, example.clamp(1, self.batch), 0).long() - 1
+
+    def by_each_example(self, place: int) -> Tensor:
+        """Return the contributions of one row to every example, shape (batch, *row): one backward pass an example."""
+        found = []
+        for one in self.output:
+            (gradient,) = torch.autograd.grad(one, self.leaves[place], retain_graph=True, allow_unused=True)
+            leaf = self.leaves[place].detach()
+            found.append(torch.zeros_like(leaf) if gradient is None else _product(gradient, leaf))
+        return torch.stack(found)
+
+    @property
+    def _rounding(self) -> float:
+        """How far a sum may be from the output."""
+        return 1e-4 if self.output.dtype in (torch.float32, torch.float64) else 0.02
+
+    @cached_property
+    def axis_counts_examples(self) -> bool:
+        """Whether the axis as long as the batch counts examples in every row: then the parts sum to the output."""
+        if any(each is None and g is not None for each, g in zip(self._by_axis, self.gradients, strict=True)):
+            return False
+        output = self.output.detach()
+        total = sum((each for each in self._by_axis if each is not None), torch.zeros_like(output))
+        return self.batch == 1 or bool(
+            ((total - output).abs() <= self._rounding * output.abs().max().clamp_min(1.0)).all()
+        )
+
+    def split(self) -> list[Tensor | None]:
+        """Return what each row contributed to every example, each shape (batch,); None for a row that is not used.
+
+        Where no axis can be trusted to count examples, a second backward pass tells them apart.
+        """
+        if self.axis_counts_examples:
+            return self._by_axis
+        return [None if g is None else self._by_examples(place) for place, g in enumerate(self.gradients)]
+
+    @cached_property
+    def _by_axis(self) -> list[Tensor | None]:
+        return [self._sum_by_axis(place) for place in range(len(self.leaves))]
+
+    def _sum_by_axis(self, place: int) -> Tensor | None:
+        """Sum a row over all axes but the one that counts examples; None if that is none or several."""
+        if self.gradients[place] is None:
+            return None
+        values = self.contributions(place)
+        if self.batch == 1:
+            return values.sum().reshape(1)
+        axes = [axis for axis, size in enumerate(values.shape) if size == self.batch]
+        return values.movedim(axes[0], 0).reshape(self.batch, -1).sum(dim=1) if len(axes) == 1 else None
+
+    def _by_examples(self, place: int) -> Tensor:
+        """Sum a row by the example that each entry serves."""
+        examples = self.examples(place)
+        if examples is None:
+            return self.by_each_example(place).reshape(self.batch, -1).sum(dim=1)
+        values = self.contributions(place).reshape(-1)
+        return values.new_zeros(self.batch).index_add_(0, examples.reshape(-1).clamp_min(0), values)
+
+
+def _product(gradient: Tensor, leaf: Tensor) -> Tensor:
+    """Multiply; what is not used contributes nothing, though it be infinite (a masked score)."""
+    return torch.where(gradient == 0, torch.zeros_like(gradient), gradient * leaf.detach())

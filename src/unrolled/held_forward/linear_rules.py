@@ -1,0 +1,93 @@
+"""Operations that are linear in one operand: they move, sum or weigh value, and nothing of them need be held."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.mode import GATE_MOVES, Held, carries, rule
+
+__all__: list[str] = []
+
+# Re-arrangements, sums and means of one tensor. `detach` and `data` stop gradients, not value.
+_OF_ONE = (
+    "view view_as reshape reshape_as permute transpose t adjoint squeeze unsqueeze flatten unflatten ravel movedim "
+    "expand expand_as broadcast_to repeat repeat_interleave tile flip fliplr flipud roll rot90 narrow select "
+    "index_select gather take_along_dim unbind chunk split split_with_sizes tensor_split unfold diagonal diag "
+    "diag_embed tril triu clone contiguous to float double half bfloat16 type type_as cpu cuda real as_strided "
+    "masked_select sum mean nansum cumsum trace neg getitem select_copy pixel_shuffle pixel_unshuffle "
+    "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
+    "upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d diff positive "
+    "_pack_padded_sequence channel_shuffle broadcast_tensors meshgrid atleast_1d atleast_2d resolve_conj resolve_neg "
+    "requires_grad hsplit vsplit dsplit swapaxes unsafe_chunk unsafe_split"
+).split()
+
+
+@rule(*_OF_ONE)
+def linear_in_one(call: Held) -> object:
+    """Run the operation as it is; a gate stays a gate under it."""
+    first = call.args[0]
+    if isinstance(first, Tensor) and not carries(first):  # only the shape of another operand is asked for
+        result = call.held()
+        call.rows.inherit(result, [first])
+        return result
+    result = call.run(*call.args)
+    if call.operation.name in GATE_MOVES and isinstance(first, Tensor) and first in call.mode.gates:
+        at_zero = call.mode.gates[first]
+        for each in result if isinstance(result, tuple | list) else (result,):
+            call.mode.gates[each] = at_zero
+    return result
+
+
+@rule("detach", "requires_grad_")
+def identity(call: Held) -> Tensor:
+    """Give the operand itself: cutting a gradient does not cut value."""
+    return call.args[0]
+
+
+@rule("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout")
+def dropout(call: Held) -> Tensor:
+    """Dropout in evaluation gives its operand; in training it draws at random, which no account can speak of."""
+    _, share, training = call.bind("input", "p", "train")
+    training = call.kwargs.get("training", training)
+    if training and share:
+        raise UnsupportedOperationError(
+            f"dropout of {share:g} is on while the model is explained, so that its answers are drawn at random; "
+            "call dropout with training=self.training"
+        )
+    return call.args[0]
+
+
+@rule("_pad_packed_sequence")
+def pad_packed(call: Held) -> object:
+    """Unpack a batch; a padding value other than zero is a constant."""
+    data, sizes, batch_first, padding, total = call.args
+    result, lengths = call.run(data, sizes, batch_first, 0.0, total)
+    if padding:
+        time = torch.arange(result.shape[1 if batch_first else 0], device=result.device)
+        beyond = time[None] >= lengths.to(result.device)[:, None] if batch_first else time[:, None] >= lengths[None]
+        constant = (beyond * float(padding)).reshape(*beyond.shape, *[1] * (result.dim() - 2)).expand_as(result)
+        result = result + call.rows.constant(constant.to(result.dtype).contiguous())
+    return result, lengths
+
+
+@rule("pad")
+def pad(call: Held) -> Tensor:
+    """Pad; a padding value other than zero is a constant."""
+    x, widths, mode, value = call.bind("input", "pad", "mode", "value")
+    if mode not in (None, "constant") or not value:
+        return call.run(*call.args)
+    inside = torch.nn.functional.pad(torch.ones_like(x.detach()), widths)
+    return torch.nn.functional.pad(x, widths) + call.rows.constant((1 - inside) * value)
+
+
+@rule("constant_pad_nd")
+def constant_pad(call: Held) -> Tensor:
+    """Pad with one number."""
+    x, widths, value = (*call.args, 0.0)[:3]
+    padded = torch.constant_pad_nd(x, widths, 0.0)
+    if not value:
+        return padded
+    inside = torch.constant_pad_nd(torch.ones_like(x.detach()), widths, 0.0)
+    return padded + call.rows.constant((1 - inside) * value)

@@ -1,0 +1,262 @@
+"""The mode of a held forward: an operation is met by its rule, or refused by name."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode, resolve_name
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.operation_names import Operation, name_of
+from unrolled.held_forward.rows import Rows
+
+__all__ = ["Held", "HeldForward", "Rule", "carries", "detached", "operands", "rule"]
+
+Function = Callable[..., Any]
+
+
+class Held:
+    """One operation as a rule meets it.
+
+    Args:
+        mode: of the run.
+        function: computes the operation, not in place.
+        operation: its name, and how it was called.
+        args: its positional arguments, in the order of the plain operation.
+        kwargs: its keyword arguments.
+    """
+
+    def __init__(
+        self, mode: HeldForward, function: Function, operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self.mode, self.function, self.operation = mode, function, operation
+        self.args, self.kwargs = args, kwargs
+
+    @property
+    def rows(self) -> Rows:
+        """The sources of value of the run."""
+        return self.mode.rows
+
+    def bind(self, *names: str) -> list[Any]:
+        """Give the arguments by these names, in the order of the operation; None for what was left out."""
+        given = dict(zip(names, self.args, strict=False)) | self.kwargs
+        return [given.get(name) for name in names]
+
+    def run(self, *args: Any) -> Any:
+        """Compute the operation on these arguments, its keyword arguments unchanged."""
+        return self.function(*args, **self.kwargs)
+
+    def held(self) -> Any:
+        """Compute the operation on what its operands hold; the result carries no value."""
+        with torch.no_grad():
+            return self.function(*detached(self.args), **detached(self.kwargs))
+
+
+Rule = Callable[[Held], Any]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Register a rule for operations by name: ``relu`` stands for ``torch.relu``, ``Tensor.relu_`` and ``F.relu``.
+
+    A rule computes the operation's value by operations of torch that are linear in every operand that carries value;
+    whatever else enters is held (detached). Constants that it adds become rows (``call.rows.constant``).
+
+    Args:
+        *names: of the operations.
+
+    Returns:
+        The decorator.
+
+    Example:
+        >>> from unrolled.held_forward import rule
+        >>> @rule("square")  # x² = x · x, of which the second x is held
+        ... def square(call):
+        ...     x = call.args[0]
+        ...     return x * x.detach()
+    """
+
+    def register(function: Rule) -> Rule:
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return register
+
+
+def carries(value: object) -> bool:
+    """Whether a tensor carries value: what is computed from it is linear in it."""
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+class HeldForward(TorchFunctionMode):
+    """A mode under which any computation is linear in what carries value.
+
+    What carries value are the tensors that ask for a gradient: the rows of :class:`Rows`, and what is made of them.
+
+    Args:
+        rows: collects the sources of value, among them constants that are added to value.
+        share: p, the part of a gated product that is credited to its content; 1 - p is credited to the gate.
+    """
+
+    def __init__(self, rows: Rows, share: float = 0.75) -> None:
+        super().__init__()
+        self.rows = rows
+        self.share = share
+        self.positions: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        """For tensors of token ids: the flat index of each token in the argument it came from."""
+        self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        """For outputs of gates: the value γ₀ that the gate takes at zero. Only γ - γ₀ carries value."""
+
+    def __torch_function__(
+        self,
+        func: Function,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Meet one operation."""
+        options, operation = dict(kwargs or {}), name_of(func)
+        if operation.name == "_set_grad_enabled":
+            return None  # torch.no_grad inside a model does not stop value
+        given = [*operands(args), *operands(options.values())]
+        if not any(carries(each) for each in given) and operation.name not in _SOURCES:
+            return self._without_value(func, operation, args, options, given)
+        if torch.is_inference_mode_enabled():
+            raise UnsupportedOperationError(
+                f"the model computes {operation.name} in torch.inference_mode, where no gradient tells what it is made "
+                "of; use torch.no_grad there, or none"
+            )
+        found, body = RULES.get(operation.name), _python_body(func)
+        if body is not None and (found is None or operation.name in OPENED or "inplace" in _parameters(body)):
+            with self:
+                return body(*args, **options)
+        if found is None:
+            raise UnsupportedOperationError(
+                f"the operation {resolve_name(func) or operation.name} has no rule, so its part of the account is "
+                f'unknown; register one with @unrolled.held_forward.rule("{operation.name}"), or explain a part of the '
+                "model"
+            )
+        if operation.in_place or operation.name not in GATE_AWARE:
+            args, options = self.with_gate_rows(args), self.with_gate_rows(options)
+        ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
+        result = found(Held(self, plain_form(func, operation), operation, ordered, options))
+        return args[0].copy_(result) if operation.in_place else result
+
+    def with_gate_rows(self, value: Any) -> Any:
+        """Let a gate carry its value at zero too, as a row, where it is used as anything but a gate."""
+        if isinstance(value, Tensor) and value in self.gates:
+            at_zero = self.gates[value]
+            row = self.rows.constant(torch.full_like(value.detach(), at_zero))
+            return value - at_zero + row
+        if isinstance(value, tuple | list):
+            return type(value)(self.with_gate_rows(each) for each in value)
+        if isinstance(value, dict):
+            return {key: self.with_gate_rows(each) for key, each in value.items()}
+        return value
+
+    def hold(self, call: Held) -> Any:
+        """Compute an operation on what its operands hold, and remember its name for the rows."""
+        result = call.held()
+        self.rows.mark(result, "held", call.operation.name)
+        return result
+
+    def _without_value(
+        self, func: Function, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], given: list[Tensor]
+    ) -> Any:
+        """Run an operation on what carries no value; token numbers and names of parameters follow the result."""
+        result = func(*args, **options)
+        if isinstance(result, Tensor) and given and not operation.in_place:
+            if operation.name in MOVES and any(each in self.positions for each in given):
+                self._move(func, args, options, result)
+            else:
+                self.rows.inherit(result, given)
+        return result
+
+    def _move(self, func: Function, args: tuple[Any, ...], options: dict[str, Any], result: Tensor) -> None:
+        """Move token numbers as the tokens were moved."""
+        first = args[0]
+        if isinstance(first, tuple | list):
+            numbers: Any = [self.positions.get(each, torch.full_like(each, -1)) for each in first]
+        elif first in self.positions:
+            numbers = self.positions[first]
+        else:
+            return
+        moved = func(numbers, *args[1:], **{k: v for k, v in options.items() if k != "dtype"})
+        self.positions[result] = moved.long()
+
+
+MOVES = frozenset(
+    "getitem view reshape flatten unsqueeze squeeze transpose permute t contiguous clone to long int flip index_select "
+    "gather narrow select expand expand_as repeat movedim detach cpu cuda cat stack roll take_along_dim".split()
+)
+"""Operations that move token ids and change none of them."""
+GATE_MOVES = frozenset("view reshape chunk split getitem select narrow unsqueeze squeeze transpose expand t".split())
+"""Operations under which a gate stays a gate."""
+GATE_AWARE = GATE_MOVES | {"mul", "sub", "addcmul", "addcdiv", "lerp"}
+"""Operations that treat a gate as one."""
+OPENED = frozenset({"embedding", "embedding_bag", "batch_norm", "instance_norm"})
+"""Python functions whose arguments stand in another order than those of the operation of the same name."""
+_SOURCES = frozenset({"embedding", "embedding_bag"})
+"""Operations that make value of what carries none."""
+_PLAIN = {name: getattr(torch, name) for name in ("add", "sub", "mul", "div", "matmul", "pow")}
+
+
+def plain_form(func: Function, operation: Operation) -> Function:
+    """The operation as a function that neither works in place nor reflects its operands."""
+    if operation.name in _PLAIN:
+        return _PLAIN[operation.name]
+    if not operation.in_place:
+        return func
+    for home in (torch, Tensor, torch.nn.functional, torch._C._nn):
+        if (plain := getattr(home, operation.name, None)) is not None:
+            return plain
+    return func
+
+
+def operands(values: Any) -> list[Tensor]:
+    """All tensors in the arguments of a call."""
+    found: list[Tensor] = []
+    for each in values:
+        if isinstance(each, Tensor):
+            found.append(each)
+        elif isinstance(each, tuple | list):
+            found.extend(operands(each))
+    return found
+
+
+def detached(value: Any) -> Any:
+    """The same arguments, without value."""
+    if isinstance(value, Tensor):
+        return value.detach()
+    if isinstance(value, tuple | list):
+        return type(value)(detached(each) for each in value)
+    if isinstance(value, dict):
+        return {key: detached(each) for key, each in value.items()}
+    return value
+
+
+def _nothing_overridden(*_: object) -> bool:
+    return False
+
+
+def _parameters(func: types.FunctionType) -> tuple[str, ...]:
+    return func.__code__.co_varnames[: func.__code__.co_argcount]
+
+
+@lru_cache(maxsize=256)
+def _python_body(func: Function) -> types.FunctionType | None:
+    """A Python function of torch that does not ask the mode again: the mode meets the operations it is made of."""
+    if not isinstance(func, types.FunctionType) or not func.__module__.startswith("torch."):
+        return None
+    checks = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+    scope = {**func.__globals__, **{name: _nothing_overridden for name in checks if name in func.__globals__}}
+    body = types.FunctionType(func.__code__, scope, func.__name__, func.__defaults__, func.__closure__)
+    body.__kwdefaults__ = func.__kwdefaults__
+    return body

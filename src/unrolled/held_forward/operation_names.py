@@ -1,0 +1,63 @@
+"""One name for an operation, however it was called: ``torch.add``, ``Tensor.add_`` and ``__radd__`` are all ``add``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Operation", "name_of"]
+
+_ARITHMETIC = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "matmul": "matmul", "pow": "pow"}
+_CONVERSIONS = frozenset("float int bool index complex array len hash format contains".split())
+_SYNONYMS = {
+    "concat": "cat",
+    "concatenate": "cat",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "true_divide": "div",
+    "absolute": "abs",
+    "negative": "neg",
+    "clip": "clamp",
+    "moveaxis": "movedim",
+    "swapdims": "transpose",
+    "swapaxes": "transpose",
+    "special_expit": "sigmoid",
+    "get T": "t",
+    "get mT": "adjoint",
+    "get H": "adjoint",
+    "get mH": "adjoint",
+    "get data": "detach",
+    "get real": "real",
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """The name of an operation and how it was called."""
+
+    name: str
+    in_place: bool = False
+    reflected: bool = False
+    """Whether the operands come in reverse order, as in ``__rsub__``."""
+
+
+def name_of(func: Callable[..., Any]) -> Operation:
+    """Name an operation."""
+    name = getattr(func, "__name__", str(func))
+    if name in ("__get__", "__set__"):
+        attribute = getattr(getattr(func, "__self__", None), "__name__", "")
+        return Operation(_SYNONYMS.get(f"{name[2:5]} {attribute}", f"{name[2:5]} {attribute}"))
+    if name.startswith("__") and name.endswith("__"):
+        bare = name[2:-2]
+        if bare[:1] == "i" and bare[1:] in _ARITHMETIC:
+            return Operation(_ARITHMETIC[bare[1:]], in_place=True)
+        if bare[:1] == "r" and bare[1:] in _ARITHMETIC:
+            return Operation(_ARITHMETIC[bare[1:]], reflected=True)
+        return Operation(_ARITHMETIC.get(bare, name if bare in _CONVERSIONS else bare))
+    if name == "rsub":
+        return Operation("sub", reflected=True)
+    in_place = name.endswith("_") and not name.startswith("_")
+    bare = name[:-1] if in_place else name
+    return Operation(_SYNONYMS.get(bare, bare), in_place)

@@ -1,0 +1,183 @@
+r"""Products: linear in one factor, and shared between the factors where several carry value.
+
+A product of m factors that carry value credits each with 1/m. Where one factor is a gate, whose value at zero is γ₀,
+its product with the content c is γ₀ c + (γ - γ₀) c: the first part is the content's, of the second the share p is the
+content's and 1 - p is the gate's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.held_forward.mode import Held, carries, detached, rule
+
+__all__ = ["shared"]
+
+
+def shared(factors: list[Tensor], product: Callable[..., Tensor]) -> Tensor:
+    """Compute a product that is linear in each factor; each that carries value is credited with an equal part."""
+    valued = [place for place, each in enumerate(factors) if carries(each)]
+    if len(valued) == 1:
+        return product(*factors)
+    parts = [
+        product(*(each if place == kept else detached(each) for place, each in enumerate(factors))) for kept in valued
+    ]
+    return torch.stack(parts).mean(dim=0) if len(parts) > 2 else 0.5 * (parts[0] + parts[1])
+
+
+@rule("mul")
+def mul(call: Held) -> Tensor:
+    """Compute a ⊙ b, a gate times a content among them."""
+    a, b = call.args[:2]
+    if not (carries(a) and carries(b)):
+        return torch.mul(*call.mode.with_gate_rows((a, b)))
+    gates, p = call.mode.gates, call.mode.share
+    for gate, content in ((a, b), (b, a)):
+        if gate in gates and content not in gates:
+            at_zero, held = gates[gate], gate.detach()
+            kept = at_zero + p * (held - at_zero)
+            return torch.addcmul(kept * content, (1 - p) * content.detach(), gate - at_zero)
+    return shared(list(call.mode.with_gate_rows((a, b))), torch.mul)
+
+
+@rule("matmul", "mm", "bmm", "mv", "dot", "inner", "outer", "ger", "vdot", "kron")
+def matmul(call: Held) -> Tensor:
+    """A product of two."""
+    return shared(list(call.args[:2]), call.run)
+
+
+@rule("einsum")
+def einsum(call: Held) -> Tensor:
+    """A sum of products of any number of factors."""
+    equation, *factors = call.args
+    if len(factors) == 1 and isinstance(factors[0], tuple | list):
+        factors = list(factors[0])
+    return shared(factors, lambda *each: torch.functional.einsum(equation, *each))
+
+
+@rule("tensordot")
+def tensordot(call: Held) -> Tensor:
+    """A product summed over several axes."""
+    return shared(list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
+
+
+@rule("prod")
+def prod(call: Held) -> Tensor:
+    """A product of m entries: each is credited with 1/m."""
+    x, dim, keep = call.bind("input", "dim", "keepdim")
+    if dim is None:
+        x, dim = x.reshape(-1), 0
+    held, count = x.detach(), x.shape[dim]
+    others = torch.stack(
+        [held.index_fill(dim, torch.tensor([k], device=held.device), 1.0).prod(dim) for k in range(count)], dim
+    )
+    return (x * others / count).sum(dim, keepdim=bool(keep))
+
+
+def _with_bias(call: Held, result: Tensor, bias: Any, shape: tuple[int, ...] | None = None) -> Tensor:
+    """Add a bias, which becomes a row in the shape of the result."""
+    if bias is None:
+        return result
+    wide = bias.to(result.dtype) if shape is None else bias.to(result.dtype).reshape(shape)
+    if carries(bias):
+        return result + wide
+    if not bool(bias.count_nonzero()):
+        return result
+    return result + call.rows.open(*call.rows.origin(bias), wide.expand_as(result))
+
+
+@rule("linear")
+def linear(call: Held) -> Tensor:
+    """Compute x Wᵀ + b."""
+    x, weight, bias = call.bind("input", "weight", "bias")
+    return _with_bias(call, shared([x, weight], torch.nn.functional.linear), bias)
+
+
+@rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def convolution(call: Held) -> Tensor:
+    """A convolution and its bias."""
+    x, weight, bias = call.bind("input", "weight", "bias")
+    options = {name: value for name, value in call.kwargs.items() if name not in ("input", "weight", "bias")}
+    result = shared([x, weight], lambda a, w: call.function(a, w, None, *call.args[3:], **options))
+    return _with_bias(call, result, bias, (-1, *[1] * (result.dim() - 2)))
+
+
+@rule("bilinear")
+def bilinear(call: Held) -> Tensor:
+    """Compute xᵀ A y + b."""
+    a, b, weight, bias = call.bind("input1", "input2", "weight", "bias")
+    return _with_bias(call, shared([a, b, weight], torch.nn.functional.bilinear), bias)
+
+
+@rule("addmm", "baddbmm", "addmv", "addbmm", "addr")
+def add_product(call: Held) -> Tensor:
+    """Compute β a + α (b c)."""
+    a, b, c = call.args[:3]
+    beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
+    special = {"addr": torch.outer, "addbmm": lambda x, y: torch.bmm(x, y).sum(0)}
+    product = special.get(call.operation.name, torch.matmul)
+    result = alpha * shared([b, c], product) if carries(b) or carries(c) else None
+    if result is None:
+        plain = alpha * product(b, c)
+        return beta * a + call.rows.constant(plain)
+    return _with_bias(call, result, beta * a if beta else None)
+
+
+@rule("addcmul")
+def addcmul(call: Held) -> Tensor:
+    """Compute a + v b c."""
+    a, b, c = call.args
+    with call.mode:
+        return a + call.kwargs.get("value", 1) * (b * c)
+
+
+@rule("addcdiv")
+def addcdiv(call: Held) -> Tensor:
+    """Compute a + v b / c."""
+    a, b, c = call.args
+    with call.mode:
+        return a + call.kwargs.get("value", 1) * (b / c)
+
+
+@rule("div")
+def div(call: Held) -> Tensor:
+    """Compute a / b, of which the divisor is held."""
+    a, b = call.args[:2]
+    if call.kwargs.get("rounding_mode"):
+        return call.mode.hold(call)
+    if not carries(a):
+        return call.mode.hold(call)
+    return torch.div(a, detached(b))
+
+
+@rule("scaled_dot_product_attention")
+def attention(call: Held) -> Tensor:
+    """Attention: the weights are held, the values carry value."""
+    _, _, value = call.bind("query", "key", "value")
+    if not carries(value):
+        return call.mode.hold(call)
+    args, kwargs = list(detached(call.args)), detached(call.kwargs)
+    if len(args) > 2:
+        args[2] = value
+    else:
+        kwargs["value"] = value
+    return call.function(*args, **kwargs)
+
+
+@rule("cross")
+def cross(call: Held) -> Tensor:
+    """A bilinear product of two vectors."""
+    return shared(list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
+
+
+@rule("cosine_similarity")
+def cosine_similarity(call: Held) -> Tensor:
+    """Compute x · y / (‖x‖ ‖y‖), of which the norms are held."""
+    x, y, dim, eps = call.bind("x1", "x2", "dim", "eps")
+    dim, eps = 1 if dim is None else dim, 1e-8 if eps is None else eps
+    norms = (each.detach().norm(dim=dim, keepdim=True).clamp_min(eps) for each in (x, y))
+    return shared([x, y], torch.mul).div(next(norms)).div(next(norms)).sum(dim)

@@ -1,0 +1,85 @@
+"""The sources of value in a held forward: one row each, a tensor that the output is linear in."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
+
+__all__ = ["Kind", "Row", "Rows"]
+
+Kind = Literal["token", "feature", "bias", "initial", "constant", "held"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One source of value."""
+
+    kind: Kind
+    name: str
+    leaf: Tensor
+    """What autograd differentiates by."""
+    positions: Tensor | None = None
+    """For tokens: the flat index of each vector's token in the argument, or -1; the shape of ``leaf`` less its last."""
+
+
+class Rows:
+    """Collects the rows of one run.
+
+    Args:
+        model: the module whose parameters and buffers give added constants their names.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.rows: list[Row] = []
+        named = [*model.named_parameters(), *model.named_buffers()]
+        # a view, or a copy that shares memory, is found by where it lies
+        self._places = sorted((tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes, name) for name, tensor in named)
+        self._origins: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+
+    def open(self, kind: Kind, name: str, value: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Make a row of a value and return a copy that carries it; the copy is no leaf, so it may change in place."""
+        leaf = value.detach().clone().requires_grad_()
+        self.rows.append(Row(kind, name, leaf, positions))
+        return leaf.clone()
+
+    def constant(self, value: Tensor) -> Tensor:
+        """Make a row of a constant that is added to value; zeros need none."""
+        if not value.is_floating_point() or not bool(value.count_nonzero()):
+            return value
+        return self.open(*self.origin(value), value)
+
+    def mark(self, results: object, kind: Kind, name: str) -> None:
+        """Remember where tensors that carry no value come from."""
+        for tensor in _tensors(results):
+            self._origins[tensor] = (kind, name)
+
+    def origin(self, value: Tensor) -> tuple[Kind, str]:
+        """Say what a tensor without value is: a parameter, a held result, or a constant of the code."""
+        if value in self._origins:
+            return self._origins[value]
+        place = bisect_right(self._places, (value.data_ptr(), math.inf)) - 1
+        if place >= 0 and self._places[place][0] <= value.data_ptr() < self._places[place][1]:
+            return "bias", self._places[place][2]
+        return "constant", "constants"
+
+    def inherit(self, results: object, sources: Iterable[Tensor]) -> None:
+        """Give results the origin of the first of their sources that has one."""
+        for source in sources:
+            kind, name = self.origin(source)
+            if kind != "constant":
+                self.mark(results, kind, name)
+                return
+
+
+def _tensors(results: object) -> Iterator[Tensor]:
+    if isinstance(results, Tensor):
+        yield results
+    elif isinstance(results, tuple | list):
+        for each in results:
+            yield from _tensors(each)

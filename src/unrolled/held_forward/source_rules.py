@@ -1,0 +1,53 @@
+"""Where value begins: embeddings of the model's own arguments."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unrolled.held_forward.mode import Held, rule
+
+__all__: list[str] = []
+
+
+@rule("embedding")
+def embedding(call: Held) -> Tensor:
+    """Look up vectors: those of the arguments' tokens are rows, those of anything else belong to the table."""
+    weight, indices = call.args[:2]
+    value = call.held()
+    positions = call.mode.positions.get(indices)
+    if positions is None:
+        call.rows.mark(value, *call.rows.origin(weight))
+        return value
+    return call.rows.open("token", call.rows.origin(weight)[1], value, positions)
+
+
+@rule("embedding_bag")
+def embedding_bag(call: Held) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sum, mean or maximum of the vectors of each bag."""
+    weight, indices, offsets, _, mode, _, scales, include_last, padding = (*call.args, *[None] * 9)[:9]
+    positions = call.mode.positions.get(indices)
+    vectors = weight.detach()[indices]
+    if positions is None:
+        call.rows.mark(vectors, *call.rows.origin(weight))
+    else:
+        vectors = call.rows.open("token", call.rows.origin(weight)[1], vectors, positions)
+    starts = offsets[:-1] if include_last else offsets
+    place = torch.arange(len(indices), device=indices.device)
+    bag = torch.searchsorted(starts, place, right=True) - 1
+    counted = torch.ones_like(place, dtype=vectors.dtype)
+    if padding is not None and padding >= 0:
+        counted = (indices != padding).to(vectors.dtype)
+    size = vectors.new_zeros(len(starts)).index_add(0, bag, counted)
+    if mode == 2:  # max: which entry is largest is held
+        held = vectors.detach().masked_fill(counted[:, None] == 0, -torch.inf)
+        best = held.new_full((len(starts), vectors.shape[1]), -torch.inf)
+        best = best.scatter_reduce(0, bag[:, None].expand_as(held), held, "amax")
+        chosen = (held == best[bag]).to(vectors.dtype)
+        weights = chosen / vectors.new_zeros(best.shape).index_add(0, bag, chosen)[bag].clamp_min(1)
+    else:
+        weights = (counted if scales is None else counted * scales.detach())[:, None]
+        if mode == 1:
+            weights = weights / size.clamp_min(1)[bag][:, None]
+    result = vectors.detach().new_zeros(len(starts), vectors.shape[1]).index_add(0, bag, vectors * weights)
+    return result, bag, size, size

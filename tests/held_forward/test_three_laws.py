@@ -1,0 +1,260 @@
+# ruff: noqa: ARG001, ARG005  # every operation takes x and y
+"""The three laws of every rule: the value is right; it is linear in what carries value; contributions sum to it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward import HeldForward, Rows, rule
+from unrolled.held_forward.graph import check_linear
+
+torch.manual_seed(0)
+X = torch.randn(2, 4, 6, dtype=torch.float64)
+Y = torch.randn(2, 4, 6, dtype=torch.float64)
+W = torch.randn(5, 6, dtype=torch.float64)
+B = torch.randn(5, dtype=torch.float64)
+MASK = torch.rand(2, 4, 6) > 0.4
+INDEX = torch.randint(0, 4, (2, 4, 6))
+
+
+def made(module: nn.Module) -> nn.Module:
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module.double().eval().requires_grad_(False)
+
+
+def of(module: nn.Module):
+    made(module)
+    return lambda x, y: module(x)
+
+
+ATTENTION = made(nn.MultiheadAttention(6, 2, batch_first=True))
+BILINEAR = made(nn.Bilinear(6, 6, 3))
+
+
+def written(x, y):
+    out = torch.zeros_like(x)
+    out[:, 0] = x[:, 1]
+    out[:, 1:3] = y[:, :2]
+    out[:, 3] = 2.0
+    return out
+
+
+def changed_in_place(x, y):
+    z = x * 1.0
+    z.add_(y).mul_(2.0).relu_()
+    z += 1
+    z[MASK] = 0.5
+    return F.relu(z, inplace=True)
+
+
+def packed(x, y):
+    given = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([2, 4]), batch_first=True, enforce_sorted=False)
+    return nn.utils.rnn.pad_packed_sequence(given, batch_first=True, padding_value=-1.0)[0]
+
+
+def without_gradient(x, y):
+    with torch.no_grad():
+        z = x * 2
+    return z + y.detach()
+
+
+def autocast(x, y):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return F.linear(x.float(), W.float(), B.float()).double()
+
+
+OPERATIONS = {
+    # element-wise functions
+    **{
+        name: (lambda f: lambda x, y: f(x))(getattr(F, name))
+        for name in "relu relu6 gelu silu tanh elu selu celu leaky_relu mish hardtanh hardswish softsign tanhshrink "
+        "softshrink hardshrink sigmoid hardsigmoid softplus logsigmoid".split()
+    },
+    **{
+        name: (lambda f: lambda x, y: f(x))(getattr(torch, name))
+        for name in "erf sin cos exp abs expm1 atan neg square clone sign".split()
+    },
+    "sqrt": lambda x, y: x.abs().sqrt(),
+    "log1p": lambda x, y: torch.log1p(x.abs()),
+    "log": lambda x, y: x.abs().log() + x,
+    "cube": lambda x, y: x**3,
+    "inverse square": lambda x, y: y * (x.abs() + 1) ** -2,
+    "clamp": lambda x, y: x.clamp(-0.5, 0.7),
+    "threshold": lambda x, y: F.threshold(x, 0.1, 0.0),
+    "prelu": of(nn.PReLU(4)),
+    "glu": lambda x, y: F.glu(x),
+    # sums, and constants among them
+    "add": lambda x, y: x + y,
+    "add a number": lambda x, y: 3.0 + x,
+    "add scaled": lambda x, y: torch.add(x, y, alpha=2.5),
+    "subtract from a number": lambda x, y: 1.5 - x,
+    "add a vector": lambda x, y: W[0] + x,
+    "cat": lambda x, y: torch.cat((x, y, torch.ones(2, 4, 1, dtype=x.dtype)), dim=-1),
+    "stack": lambda x, y: torch.stack([x, y]),
+    "where": lambda x, y: torch.where(MASK, x, y),
+    "where a number": lambda x, y: torch.where(MASK, x, torch.tensor(2.0, dtype=x.dtype)),
+    "masked_fill": lambda x, y: x.masked_fill(MASK, -3.0),
+    "setitem": written,
+    "in place": changed_in_place,
+    "pad": lambda x, y: F.pad(x, (1, 2), value=4.0),
+    "lerp": lambda x, y: torch.lerp(x, y, 0.3),
+    "gated lerp": lambda x, y: torch.lerp(x, y, torch.sigmoid(x + y)),
+    "scatter": lambda x, y: x.scatter_add(1, INDEX, y),
+    "index_add": lambda x, y: x.index_add(1, torch.tensor([0, 0, 3]), y[:, :3]),
+    "cumsum": lambda x, y: x.cumsum(1),
+    # products
+    "mul": lambda x, y: x * y,
+    "square by mul": lambda x, y: x * x,
+    "gate": lambda x, y: torch.sigmoid(x) * torch.tanh(y),
+    "gates of a GRU": lambda x, y: (1 - torch.sigmoid(x)) * torch.tanh(y) + torch.sigmoid(x) * y,
+    "two gates": lambda x, y: torch.sigmoid(x) * torch.sigmoid(y),
+    "gate of a constant": lambda x, y: torch.sigmoid(x) * 2.0 + torch.sigmoid(y) * Y,
+    "chunked gates": lambda x, y: torch.sigmoid(x).chunk(2, -1)[0] * y[..., :3],
+    "sum of a gate": lambda x, y: torch.sigmoid(x).sum(-1),
+    "div": lambda x, y: x / (y.abs() + 1),
+    "matmul": lambda x, y: x @ y.transpose(1, 2),
+    "bmm": lambda x, y: torch.bmm(x, y.mT),
+    "einsum": lambda x, y: torch.einsum("bte,bse->bts", x, y),
+    "einsum of three": lambda x, y: torch.einsum("bte,bse,bse->bt", x, y, x),
+    "linear": lambda x, y: F.linear(x, W, B),
+    "addmm": lambda x, y: torch.addmm(B, x[0], W.T),
+    "addcmul": lambda x, y: torch.addcmul(x, x, y, value=0.5),
+    "outer": lambda x, y: torch.outer(x[0, 0], y[0, 1]),
+    "prod": lambda x, y: x.prod(1),
+    "conv1d": of(nn.Conv1d(4, 3, 3, padding=1)),
+    "conv_transpose1d": of(nn.ConvTranspose1d(4, 3, 3)),
+    "bilinear": lambda x, y: BILINEAR(x, y),
+    "cosine_similarity": lambda x, y: F.cosine_similarity(x, y, dim=-1),
+    "attention": lambda x, y: F.scaled_dot_product_attention(x, y, x),
+    "attention by hand": lambda x, y: (x @ y.mT).softmax(-1) @ y,
+    "multi-head attention": lambda x, y: ATTENTION(x, y, x)[0],
+    "a Transformer layer": of(nn.TransformerEncoderLayer(6, 2, 8, batch_first=True)),
+    # normalisations
+    "layer_norm": of(nn.LayerNorm(6)),
+    "rms_norm": of(nn.RMSNorm(6)),
+    "group_norm": of(nn.GroupNorm(2, 4)),
+    "batch_norm": of(nn.BatchNorm1d(4)),
+    "instance_norm": of(nn.InstanceNorm1d(4, affine=True)),
+    "normalize": lambda x, y: F.normalize(x, dim=-1),
+    "norm": lambda x, y: x.norm(dim=-1),
+    "softmax": lambda x, y: x.softmax(-1) * y,
+    "log_softmax": lambda x, y: F.log_softmax(x, -1),
+    "standardised by hand": lambda x, y: (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True),
+    # choices
+    "max": lambda x, y: x.max(dim=1)[0],
+    "amax": lambda x, y: x.amax(1),
+    "maximum": lambda x, y: torch.maximum(x, y),
+    "topk": lambda x, y: x.topk(2, dim=1)[0],
+    "sort": lambda x, y: x.sort(dim=1)[0],
+    "max_pool1d": lambda x, y: F.max_pool1d(x, 2),
+    "masked max": lambda x, y: x.masked_fill(MASK, -9.0).max(1)[0],
+    # re-arrangements
+    "gather": lambda x, y: x.gather(1, INDEX),
+    "index": lambda x, y: x[torch.arange(2), torch.tensor([1, 3])],
+    "flip and roll": lambda x, y: x.flip(1).roll(1, 2),
+    "mean": lambda x, y: x.mean(1),
+    "masked mean": lambda x, y: (x * MASK).sum(1) / MASK.sum(1),
+    "avg_pool1d": lambda x, y: F.avg_pool1d(x, 2),
+    "views": lambda x, y: x.reshape(8, 6).unflatten(0, (2, 4)).permute(2, 0, 1).flatten(1).T.contiguous(),
+    "packed": packed,
+    "no_grad and detach": without_gradient,
+    "dropout in evaluation": lambda x, y: F.dropout(x, 0.5, training=False),
+    "autocast": autocast,
+}
+
+
+def run(operation):
+    rows = Rows(nn.Module())
+    x, y = rows.open("feature", "x", X), rows.open("feature", "y", Y)
+    mode = HeldForward(rows)
+    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH), mode:  # the fused kernel has no second derivative
+        result = operation(x, y)
+    return mode.with_gate_rows(result), [row.leaf for row in rows.rows]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_value_linearity_and_sum(name):
+    operation = OPERATIONS[name]
+    torch.manual_seed(1)
+    expected = operation(X.clone(), Y.clone())
+    torch.manual_seed(1)
+    result, leaves = run(operation)
+    tolerance = 1e-2 if name == "autocast" else 1e-12
+    torch.testing.assert_close(result, expected, rtol=tolerance, atol=tolerance)
+    if not result.requires_grad:  # all of it is held: sign, cos
+        assert name in {"sign", "cos", "exp"}
+        return
+    check_linear(result)
+    weights = torch.linspace(0.5, 1.5, result.numel(), dtype=result.dtype).reshape(result.shape)
+    gradients = torch.autograd.grad((weights * result).sum(), leaves, allow_unused=True, create_graph=True)
+    found = [(g, leaf) for g, leaf in zip(gradients, leaves, strict=True) if g is not None]
+    for g, _ in found:  # a gradient that depends on no leaf: linear
+        if g.requires_grad:
+            second = torch.autograd.grad(g.sum(), leaves, allow_unused=True, retain_graph=True)
+            assert not any(each is not None and bool(each.count_nonzero()) for each in second)
+    total = sum((g * leaf).sum() for g, leaf in found)
+    held = (weights * result).sum()
+    torch.testing.assert_close(total, held.detach(), rtol=tolerance, atol=tolerance)
+
+
+def test_a_plain_gradient_does_not_sum():
+    leaf = X.clone().requires_grad_()
+    value = torch.sigmoid(leaf).sum()
+    (gradient,) = torch.autograd.grad(value, leaf)
+    assert abs(float((gradient * leaf - torch.sigmoid(leaf)).sum().detach())) > 1e-2
+
+
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [
+        (lambda x, y: torch.linalg.inv(x[..., :4]), "linalg_inv"),
+        (lambda x, y: torch.fft.rfft(x), "fft_rfft"),
+        (lambda x, y: torch.from_numpy(x.numpy()), "numpy"),
+        (lambda x, y: x * float(y.sum()), "float"),
+        (lambda x, y: F.dropout(x, 0.5, training=True), "dropout"),
+        (lambda x, y: torch.special.bessel_j0(x), "bessel"),
+    ],
+)
+def test_what_has_no_rule_is_refused_by_name(operation, name):
+    with pytest.raises(UnsupportedOperationError, match=name):
+        run(operation)
+
+
+class Squared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * ctx.saved_tensors[0] * g
+
+
+def test_a_custom_function_is_refused_by_name():
+    result, _ = run(lambda x, y: Squared.apply(x))
+    with pytest.raises(UnsupportedOperationError, match="Squared"):
+        check_linear(result)
+
+
+def test_a_rule_of_ones_own():
+    @rule("special_bessel_j0")
+    def bessel(call):
+        x = call.args[0]
+        return call.rows.constant(torch.ones_like(x.detach())) + x * ((call.held() - 1) / x.detach())
+
+    from unrolled.held_forward.mode import RULES
+
+    try:
+        result, leaves = run(lambda x, y: torch.special.bessel_j0(x))
+    finally:
+        del RULES["special_bessel_j0"]
+    gradients = torch.autograd.grad(result.sum(), leaves, allow_unused=True)
+    total = sum((g * leaf).sum() for g, leaf in zip(gradients, leaves, strict=True) if g is not None)
+    torch.testing.assert_close(total, torch.special.bessel_j0(X).sum())
