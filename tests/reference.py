@@ -127,6 +127,50 @@ def lstm_activation(w: Weights, x: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat([gc, (xo + 2) * gc / 4]), torch.cat([torch.cat([B, D], 1), torch.cat([E, F], 1)])
 
 
+def gru_secant(w: Weights, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """(g, A) of the secant, term by term: z = a + b with a of the input alone and b of the state."""
+    d = len(h)
+    a_r, a_z, a_n = (w["weight_ih"] @ x + w["bias_ih"]).split(d)
+    U_r, U_z, U_n = w["weight_hh"].split(d)
+    beta_r, beta_z, beta_n = w["bias_hh"].split(d)
+    a_r, a_z, b_r, b_z, b_n = a_r + beta_r, a_z + beta_z, U_r @ h, U_z @ h, U_n @ h
+    r0, z0, r, z = (torch.sigmoid(v) for v in (a_r, a_z, a_r + b_r, a_z + b_z))
+    S_r, S_z = (r - r0) / b_r, (z - z0) / b_z
+    m = b_n + beta_n
+    start, end = a_n + r0 * beta_n, a_n + r * m
+    n0, n = torch.tanh(start), torch.tanh(end)
+    S_n = (n - n0) / (end - start)
+    by_n = (1 - (z0 + z) / 2) * S_n
+    A = (
+        torch.diag(by_n * (r0 + r) / 2) @ U_n
+        + torch.diag(by_n * S_r * (beta_n + m) / 2) @ U_r
+        + torch.diag(S_z * (h - n0 - n) / 2) @ U_z
+        + torch.diag((z0 + z) / 2)
+    )
+    return (1 - z0) * n0, A
+
+
+def lstm_secant(w: Weights, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+    """(g, A) of the secant, term by term."""
+    d = len(w["weight_ih"]) // 4
+    c, h = s[:d], s[d:]
+    a = (w["weight_ih"] @ x + w["bias_ih"] + w["bias_hh"]).split(d)
+    U = w["weight_hh"].split(d)
+    b = [u @ h for u in U]
+    phi = (torch.sigmoid, torch.sigmoid, torch.tanh, torch.sigmoid)
+    i0, f0, g0, o0 = (p(z) for p, z in zip(phi, a, strict=True))
+    i, f, g, o = (p(z + v) for p, z, v in zip(phi, a, b, strict=True))
+    S_i, S_f, S_g, S_o = ((new - old) / v for new, old, v in zip((i, f, g, o), (i0, f0, g0, o0), b, strict=True))
+    c0, c1 = i0 * g0, f * c + i * g
+    S_c = (torch.tanh(c1) - torch.tanh(c0)) / (c1 - c0)
+    B = torch.diag((f0 + f) / 2)
+    D = torch.diag(S_f * c / 2) @ U[1] + torch.diag((i0 + i) * S_g / 2) @ U[2] + torch.diag((g0 + g) * S_i / 2) @ U[0]
+    q = torch.diag((o0 + o) * S_c / 2)
+    last = torch.diag((torch.tanh(c0) + torch.tanh(c1)) * S_o / 2) @ U[3]
+    start = torch.cat([c0, o0 * torch.tanh(c0)])
+    return start, torch.cat([torch.cat([B, D], 1), torch.cat([q @ B, q @ D + last], 1)])
+
+
 def jacobian(step, x: Tensor, s: Tensor) -> Tensor:
     """∂f/∂s by reverse mode."""
     return torch.autograd.functional.jacobian(lambda v: step(x, v), s)

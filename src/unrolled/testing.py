@@ -192,10 +192,11 @@ def jacobian_equals_autograd(cell: Cell) -> None:
 
 
 def exact_expansions_sum(cell: Cell) -> None:
-    """The n-grams of operating and path sum to the state; those of zero only if the cell is affine in it."""
+    """The n-grams of operating, secant and path sum to the state; those of zero only if the cell is affine in it."""
     x, s = _sample(cell)
     with torch.no_grad():
-        for name, bound in (("operating", ROUNDING), ("path", 10 * TOLERANCE)):
+        # the secant of a step with an operation that has no rule is a path
+        for name, bound in (("operating", ROUNDING), ("secant", 10 * TOLERANCE), ("path", 10 * TOLERANCE)):
             found = decompose(cell, x, state=s, expansion=name, tolerance=TOLERANCE)
             total = found.vectors().sum(dim=2) + found.initial()
             _agree(cell, total, found.states(), f"the n-grams of {name} sum to the state", bound)

@@ -4,35 +4,31 @@ r"""Cells whose Jacobian has a closed form: element-wise functions of linear pro
 
 so that ∂s_t/∂s_{t-1} = diag(a) + Σ_k diag(b_k) U_k, with a and b_k partial derivatives of φ. A cell of this family
 defines φ (:meth:`ClosedCell.elementwise`) and names the diagonals a and b_k. The products, the loop over a sequence,
-the ray and the operators are the same for all of them; they are in this file.
+the ray and the operators are the same for all of them; see also closed_run.py.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
 from typing import ClassVar, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unrolled.cells.base import Cell, LayerRun, checked_size
-from unrolled.cells.capabilities import FirstOrderCell, GatedCell, MeanSlopesCell, Point
-from unrolled.cells.ray import Ray
+from unrolled.cells.base import Cell, checked_size
+from unrolled.cells.capabilities import Point
+from unrolled.cells.closed_run import ClosedRun
 from unrolled.errors import ShapeError, UsageError
-from unrolled.linalg.quadrature import Named, Rule
-from unrolled.linalg.structured import Structured, Term, diagonals_by_forward_mode
+from unrolled.held_forward.increments import Increments, Secant, Shares
+from unrolled.held_forward.step_operator import diagonals_by_increments
+from unrolled.linalg.quadrature import Named
+from unrolled.linalg.structured import Term, diagonals_by_forward_mode
 
-__all__ = ["ClosedCell", "ClosedRay", "ClosedRun"]
+__all__ = ["ClosedCell"]
 
-ALL = slice(None)
 TORCH_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
-
-# How many numbers of one diagonal are computed together: about a dozen such arrays fit a core's own cache.
-CACHED = 24_576
 
 
 class ClosedCell(Cell):
@@ -138,6 +134,22 @@ class ClosedCell(Cell):
         point, terms = (from_input, from_hidden, carried), (self.input_terms, self.recurrent_terms, self.carry)
         return diagonals_by_forward_mode(self.elementwise, point, terms, self.parts, self.hidden_size)
 
+    def secant_slopes(self, origin: Point, end: Point) -> Named:
+        """Compute the diagonals of the secant from ``origin`` to ``end``, by name, each (…, d).
+
+        An activation has the slope (φ(z) - φ(z₀))/(z - z₀); a factor of a product is the mean of its value with and
+        without the state. The default runs φ on increments. A cell may override it with formulas, which are faster.
+        """
+        return self._by_increments(Secant(), origin, end)
+
+    def share_slopes(self, end: Point, share: float) -> Named:
+        """Compute the diagonals of the operator whose lines begin at zero, by name, each (…, d)."""
+        return self._by_increments(Shares(share), Point(*(torch.zeros_like(value) for value in end)), end)
+
+    def _by_increments(self, mode: Increments, origin: Point, end: Point) -> Named:
+        terms = (self.input_terms, self.recurrent_terms, self.carry)
+        return diagonals_by_increments(mode, self.elementwise, origin, end, terms, self.parts, self.hidden_size)
+
     def factored_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Compute the Jacobian at one point with fewer diagonals, where ``mix`` saves some of them.
 
@@ -198,115 +210,3 @@ class ClosedCell(Cell):
         carried = torch.stack(cells)
         image = self.join_parts((carried[1:], torch.stack(hidden)))
         return ClosedRun(self, inputs, first, image, from_input, from_hidden, carried[:-1])
-
-
-@dataclass(frozen=True)
-class ClosedRun(LayerRun):
-    """A closed cell's run, with its linear products."""
-
-    cell: ClosedCell
-    from_input: Tensor
-    """W x_t + b, shape (time, batch, K'·d)."""
-    from_hidden: Tensor
-    """U h_{t-1} + b', shape (time, batch, K·d)."""
-    carried: Tensor
-    """The first part of s_{t-1}, shape (time, batch, d)."""
-
-    def ray(self, origin: Tensor) -> ClosedRay:
-        """Return the line from (origin, 0) to (x_t, s_{t-1}) for every step."""
-        return ClosedRay(self, origin)
-
-
-class ClosedRay(Ray[Structured]):
-    """The ray of a closed cell: only element-wise work is left for each α."""
-
-    def __init__(self, run: ClosedRun, origin: Tensor) -> None:
-        super().__init__(run.image)
-        self.cell, self.run, self.inputs = run.cell, run, origin
-        self.moves = origin is not run.inputs
-        self.start = F.linear(origin, run.cell.weight_ih, run.cell.bias_ih) if self.moves else run.from_input
-
-    def point(self, alpha: Tensor | float, steps: slice = ALL) -> Point:
-        """Return the arguments of φ at α, for some steps."""
-        run, bias = self.run, self.cell.recurrent_bias
-        start, x, h, carried = (v[steps] for v in (self.start, run.from_input, run.from_hidden, run.carried))
-        if isinstance(alpha, float) and alpha == 1.0:
-            return Point(x, h, carried)
-        return Point(
-            torch.lerp(start, x, alpha) if self.moves else start,
-            alpha * h if bias is None else torch.lerp(bias, h, alpha),
-            alpha * carried,
-        )
-
-    @cached_property
-    def origin(self) -> Tensor:
-        """f(x⁰_t, 0), shape (time, batch, state)."""
-        return self.cell.join_parts(self.cell.elementwise(*self.point(0.0)))
-
-    def operator_of(self, slopes: Callable[[slice], Named]) -> Structured:
-        """Build the operator whose diagonals are given by name: every expansion of a closed cell ends here.
-
-        Args:
-            slopes: Returns the diagonals of some steps, each (steps, batch, d); one that is left out is zero. It is
-                called for a few steps at a time, so that a rule with many nodes works within the cache.
-        """
-        time, batch, _ = self.run.carried.shape
-        count = max(1, CACHED // (batch * self.cell.hidden_size))
-        pieces = [slopes(slice(first, first + count)) for first in range(0, time, count)]
-        diagonals = {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
-        cell = self.cell
-        carry, recurrent_terms, input_terms = (
-            tuple(term for term in terms if term.diagonal in diagonals)
-            for terms in (cell.carry, cell.recurrent_terms, cell.input_terms)
-        )
-        return Structured(
-            diagonals,
-            cell.parts,
-            carry,
-            recurrent_terms,
-            input_terms,
-            recurrent=cell.recurrent_weight,
-            inputs=cell.weight_ih,
-            units=cell.hidden_size,
-            projection=cell.weight_hr,
-            mix=cell.mix if cell.mix in diagonals else None,
-        )
-
-    def operator(self, rule: Rule) -> Structured:
-        """Apply a rule to the diagonals of the Jacobians along the ray."""
-        return self.operator_of(lambda steps: rule(lambda alpha: self.cell.slopes(*self.point(alpha, steps))))
-
-    def at(self, alpha: float) -> Structured:
-        """Return the Jacobian at one point of every ray."""
-        return self.operator_of(lambda steps: self.cell.factored_slopes(*self.point(alpha, steps)))
-
-    def increment(self, operator: Structured) -> Tensor:
-        """Apply the operators of all steps to (s_{t-1}, x_t - x⁰_t), whose products are known."""
-        run, bias = self.run, self.cell.recurrent_bias
-        recurrent = inputs = None
-        if operator.recurrent_terms:
-            recurrent = run.from_hidden if bias is None else run.from_hidden - bias
-        if operator.input_terms and self.moves:
-            inputs = run.from_input - self.start
-        return operator.weigh(run.carried, recurrent, inputs)
-
-    def mean_jacobian(self) -> Structured | None:
-        """Return the mean Jacobian: declared by the cell, or at the midpoint if f is affine in all that moves."""
-        cell = self.cell
-        if isinstance(cell, MeanSlopesCell):
-            return self.operator_of(lambda steps: cell.mean_slopes(self.point(0.0, steps), self.point(1.0, steps)))
-        return self.at(0.5) if cell.linear and not self.moves else None
-
-    def fixed_gates(self) -> Structured:
-        """Return the operator in which every gate keeps the value it took."""
-        cell = self.cell
-        if not isinstance(cell, GatedCell):
-            return super().fixed_gates()
-        return self.operator_of(lambda steps: cell.fixed_gate_slopes(*self.point(1.0, steps)))
-
-    def first_order(self) -> Ray[Structured]:
-        """Return the ray of the same tokens through the cell with its activations linearised at zero."""
-        if not isinstance(self.cell, FirstOrderCell):
-            return super().first_order()
-        run = self.cell.first_order().run_from_outputs(self.inputs, self.cell.hidden(self.end))
-        return run.ray(self.inputs)

@@ -91,6 +91,10 @@ class Elman(ClosedCell, GatedCell, FirstOrderCell, MeanSlopesCell):
         first, last = (point.from_input + point.from_hidden for point in (origin, end))
         return {"slope": mean_slope(self.activation, first, last)}
 
+    def secant_slopes(self, origin: Point, end: Point) -> Named:
+        """Compute the same: an activation of a sum has the mean slope as its secant."""
+        return self.mean_slopes(origin, end)
+
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Return the ratio (φ(z) - φ(0))/z: the cell has no gate, and this gain replaces one."""
         z = from_input + from_hidden

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 
 from unrolled.cells.base import Cell
-from unrolled.cells.capabilities import FirstOrderCell, GatedCell
+from unrolled.cells.capabilities import FirstOrderCell, GatedCell, Point
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.kernels.base import run_kernel
 from unrolled.kernels.elementwise import GRUUpdate
 from unrolled.kernels.gated import GatedKernel, ResetBeforeKernel
 from unrolled.kernels.products import MatrixProduct
-from unrolled.linalg.activations import SIGMOID, TANH, Activation
+from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term
 
@@ -82,6 +82,29 @@ class GRU(ClosedCell, GatedCell, FirstOrderCell):
             "update": (carried - n) * dz,
             "candidate": dn * r,
             "candidate_input": dn,
+        }
+
+    def secant_slopes(self, origin: Point, end: Point) -> Named:
+        r"""Compute the same diagonals for the secant from ``origin``, where the state is empty, to ``end``.
+
+        .. math::
+            Δh' = (1 - \tfrac12 (z_0 + z)) S_n ⊙ Δa_n + \tfrac12 S_z (h - n_0 - n) ⊙ U_z h + \tfrac12 (z_0 + z) ⊙ h,
+            \quad Δa_n = \tfrac12 (r_0 + r) ⊙ U_n h + \tfrac12 S_r (m_0 + m) ⊙ U_r h
+        """
+        two = 2 * self.hidden_size
+        pre0, pre = (point.from_input[..., :two] + point.from_hidden[..., :two] for point in (origin, end))
+        (r0, z0), (r, z) = (self.gate(value).chunk(2, dim=-1) for value in (pre0, pre))
+        slope_r, slope_z = mean_slope(self.gate, pre0, pre).chunk(2, dim=-1)
+        m0, m = origin.from_hidden[..., two:], end.from_hidden[..., two:]
+        a0, a = origin.from_input[..., two:] + r0 * m0, end.from_input[..., two:] + r * m
+        keep = 0.5 * (z0 + z)
+        by_candidate = (1 - keep) * mean_slope(self.candidate, a0, a)
+        return {
+            "keep": keep,
+            "reset": 0.5 * by_candidate * slope_r * (m0 + m),
+            "update": 0.5 * slope_z * (end.carried - self.candidate(a0) - self.candidate(a)),
+            "candidate": 0.5 * by_candidate * (r0 + r),
+            "candidate_input": by_candidate,
         }
 
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:

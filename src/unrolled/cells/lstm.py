@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.cells.capabilities import FirstOrderCell, GatedCell, repeated_diagonals, repeated_terms
+from unrolled.cells.capabilities import FirstOrderCell, GatedCell, Point, repeated_diagonals, repeated_terms
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.kernels.base import run_fused, run_kernel
 from unrolled.kernels.elementwise import LSTMUpdate
@@ -87,6 +87,28 @@ class LSTM(ClosedCell, GatedCell, FirstOrderCell):
             "candidate": i * self.candidate.slope(zg, g),
             "hidden_from_cell": o * self.squash.slope(cell, squashed),
             "output": squashed * self.gate.slope(zo, o),
+        }
+
+    def secant_slopes(self, origin: Point, end: Point) -> Named:
+        r"""Compute the diagonals for c', then those that take Δc' and U_o h to h'.
+
+        .. math::
+            Δc' = \tfrac12 (f_0 + f) ⊙ c + \tfrac12 S_f c ⊙ U_f h + \tfrac12 (i_0 + i) S_g ⊙ U_g h
+            + \tfrac12 (g_0 + g) S_i ⊙ U_i h, \quad
+            Δh' = \tfrac12 (o_0 + o) S_c ⊙ Δc' + \tfrac12 (\tanh c'_0 + \tanh c') S_o ⊙ U_o h
+        """
+        pre0, pre = (point.from_input + point.from_hidden for point in (origin, end))
+        (zi0, zf0, zg0, zo0), (zi, zf, zg, zo) = pre0.chunk(4, dim=-1), pre.chunk(4, dim=-1)
+        i0, f0, g0, o0 = self.gate(zi0), self.gate(zf0), self.candidate(zg0), self.gate(zo0)
+        i, f, g, o = self.gate(zi), self.gate(zf), self.candidate(zg), self.gate(zo)
+        cell0, cell = f0 * origin.carried + i0 * g0, f * end.carried + i * g
+        return {
+            "keep": 0.5 * (f0 + f),
+            "input": 0.5 * (g0 + g) * mean_slope(self.gate, zi0, zi),
+            "forget": 0.5 * (origin.carried + end.carried) * mean_slope(self.gate, zf0, zf),
+            "candidate": 0.5 * (i0 + i) * mean_slope(self.candidate, zg0, zg),
+            "hidden_from_cell": 0.5 * (o0 + o) * mean_slope(self.squash, cell0, cell),
+            "output": 0.5 * (self.squash(cell0) + self.squash(cell)) * mean_slope(self.gate, zo0, zo),
         }
 
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:

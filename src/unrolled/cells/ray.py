@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 from torch import Tensor
 
 from unrolled.errors import UsageError
+from unrolled.held_forward.step_operator import HeldStep
 from unrolled.linalg.operators import MatrixFree, Operator
 from unrolled.linalg.quadrature import Rule
 
@@ -55,13 +56,25 @@ class Ray(ABC, Generic[O]):
         """Return the mean of the Jacobian in closed form; None where it must be integrated."""
         return None
 
+    @abstractmethod
+    def secant(self) -> O:
+        """Return the secant of each step: what the state adds to what the input alone makes, in closed form."""
+
+    @abstractmethod
+    def shares(self, share: float) -> O:
+        """Return the operator in which every non-linearity's line begins at zero.
+
+        Args:
+            share: p, the part of a gated product that is credited to its content; 1 - p is credited to the gate.
+        """
+
     def fixed_gates(self) -> O:
         """Return the operator in which every gate keeps the value it took.
 
         Raises:
             UsageError: If the cell declares no gates.
         """
-        raise UsageError("this cell declares no gates: choose another expansion, such as 'path'")
+        raise UsageError("this cell declares no gates: choose another expansion, such as 'secant'")
 
     def first_order(self) -> Ray[O]:
         """Return the ray of the same tokens through the cell with its activations linearised at zero.
@@ -69,10 +82,10 @@ class Ray(ABC, Generic[O]):
         Raises:
             UsageError: If the cell declares no such form.
         """
-        raise UsageError("this cell has no activation expansion: choose another expansion, such as 'path'")
+        raise UsageError("this cell has no activation expansion: choose another expansion, such as 'secant'")
 
 
-class MatrixFreeRay(Ray[MatrixFree]):
+class MatrixFreeRay(Ray[Operator]):
     """The ray of any differentiable cell.
 
     Args:
@@ -100,6 +113,14 @@ class MatrixFreeRay(Ray[MatrixFree]):
         """Apply a rule to the Jacobians along the ray."""
         return MatrixFree(self.step, self.start, self.displacement, self.before, rule)
 
-    def increment(self, operator: MatrixFree) -> Tensor:
+    def secant(self) -> Operator:
+        """Return the secant, built from the operations of the step."""
+        return HeldStep(self.step, self.start, self.start + self.displacement, self.before).tried()
+
+    def shares(self, share: float) -> Operator:
+        """Return the operator of lines from zero, built from the operations of the step."""
+        return HeldStep(self.step, self.start, self.start + self.displacement, self.before, share).tried()
+
+    def increment(self, operator: Operator) -> Tensor:
         """Apply the operators of all steps to (s_{t-1}, x_t - x⁰_t)."""
         return operator.apply(self.before, self.displacement)

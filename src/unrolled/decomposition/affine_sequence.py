@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from unrolled.cells.base import LayerRun
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
+from unrolled.errors import ConvergenceError
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator, Workspace
 
@@ -29,6 +31,8 @@ class AffineSequence:
     operators: tuple[Operator, ...]
     """One for each layer, with all steps."""
     layers: tuple[LayerRun, ...]
+    failure: ConvergenceError | None = None
+    """Why a layer's quadrature is not to be trusted; None if it is."""
 
     @property
     def sizes(self) -> list[int]:
@@ -74,17 +78,21 @@ def expand_layers(layers: Sequence[LayerRun], linearisation: Linearisation, tole
     """Linearise a run of a stack, lowest layer first.
 
     The line of a layer starts at what the current token alone makes of the layer below: the hidden part of that
-    layer's g. ``tolerance`` is the relative error over the whole sequence; each step gets an equal share.
+    layer's g. ``tolerance`` is the relative error over the whole sequence; each step gets an equal share. A quadrature
+    that does not reach it is kept as it is, with its failure.
     """
     per_step = tolerance / max(1, layers[0].inputs.shape[0])
     terms: list[Tensor] = []
     operators: list[Operator] = []
-    origin = layers[0].inputs
+    origin, failure = layers[0].inputs, None
     for layer in layers:
         ray = layer.ray(origin)
-        g, operator = linearisation.expand(ray, per_step)
+        try:
+            g, operator = linearisation.expand(ray, per_step)
+        except ConvergenceError as error:
+            failure, (g, operator) = error, cast("tuple[Tensor, Operator]", error.expanded)
         terms.append(g)
         operators.append(operator)
         origin = layer.cell.hidden(g)
     g = terms[0] if len(terms) == 1 else torch.cat(terms, dim=-1)
-    return AffineSequence(g, tuple(operators), tuple(layers))
+    return AffineSequence(g, tuple(operators), tuple(layers), failure)

@@ -244,9 +244,9 @@ def decompose(
         inputs: Token vectors as the network takes them: padded, unbatched or packed.
         lengths: Lengths of the sequences in a padded batch, shape (batch,).
         state: The initial state as the network takes it; for a cell, flat, shape (batch, state).
-        expansion: ``"path"``, ``"operating"``, ``"gates"`` or a mean of them, such as ``"mean(operating,path)"``, for
-            terms that sum to the state; ``"zero"`` or ``"activation"`` for terms that depend on their own tokens
-            alone, which do not sum to it; ``"taylor(K)"`` for neither.
+        expansion: ``"secant"``, ``"path"``, ``"operating"``, ``"gates"``, ``"shares"``, ``"shares(p)"`` or a mean of
+            some, such as ``"mean(operating,path)"``, for terms that sum to the state; ``"zero"`` or ``"activation"``
+            for terms that depend on their own tokens alone, which do not sum to it; ``"taylor(K)"`` for neither.
         max_order: Length of the longest n-gram to keep separate; None for no limit. Longer ones are summed up in
             :meth:`Decomposition.older`.
         tolerance: Relative error over the sequence that ``path`` integrates to.
@@ -258,6 +258,7 @@ def decompose(
         ShapeError: If inputs, lengths or state do not fit the network.
         UnknownNameError: If there is no such expansion.
         NonFiniteError: If a weight or an input is NaN or infinite.
+        ConvergenceError: If the quadrature of ``path`` does not reach the tolerance.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
         UsageError: If ``rnn`` is no recurrent network, a type does not fit, or an argument is out of its range.
 
@@ -274,7 +275,8 @@ def decompose(
 
     Source:
         Expansions at zero and of the activations: Sun and Lu 2020 and 2022 (arXiv:2205.02724). Gates: Murdoch and
-        Szlam 2017 (arXiv:1702.02540). Path: ours, after Sundararajan et al. 2017 (arXiv:1703.01365).
+        Szlam 2017 (arXiv:1702.02540). Path: ours, after Sundararajan et al. 2017 (arXiv:1703.01365). Secant and
+        shares: ours.
     """
     chosen = resolve(expansion)
     order, per_sequence = checked_order(max_order), checked_tolerance(tolerance)
@@ -285,5 +287,8 @@ def decompose(
         tuple(expand_layers(layers, member, per_sequence) for member in chosen.members())
         for layers in opened.directions
     )
+    for failure in (sequence.failure for members in sequences for sequence in members):
+        if failure is not None:
+            raise failure
     # no n-gram is longer than the sequences: a wider window would only hold zeros
     return Decomposition(chosen, opened, sequences, order if order is None else min(order, opened.layout.time))

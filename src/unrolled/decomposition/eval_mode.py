@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
     from unrolled.cells.batch_layout import InitialState
 
-__all__ = ["autocast_enabled", "eval_copy", "eval_mode", "run_pre_hooks", "without_grad_and_autocast"]
+__all__ = [
+    "autocast_enabled",
+    "eval_copy",
+    "eval_mode",
+    "run_pre_hooks",
+    "without_autocast",
+    "without_grad_and_autocast",
+]
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -47,9 +54,15 @@ def autocast_enabled() -> bool:
 
 @contextmanager
 def without_grad_and_autocast() -> Iterator[None]:
-    """Compute without gradients and without autocast: terms rounded to bfloat16 would not add up."""
+    """Compute without gradients and without autocast."""
+    with torch.no_grad(), without_autocast():
+        yield
+
+
+@contextmanager
+def without_autocast() -> Iterator[None]:
+    """Compute without autocast: terms rounded to bfloat16 would not add up."""
     with ExitStack() as stack:
-        stack.enter_context(torch.no_grad())
         for device in DEVICES:
             if torch.is_autocast_enabled(device):
                 stack.enter_context(torch.autocast(device, enabled=False))

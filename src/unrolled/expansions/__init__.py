@@ -16,7 +16,7 @@ CALL = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?\s*")
 
 
 def resolve(expansion: str | Expansion) -> Expansion:
-    """Return an expansion from a name such as ``"path"``, ``"taylor(3)"`` or ``"mean(operating, path)"``.
+    """Return an expansion from a name such as ``"secant"``, ``"taylor(3)"`` or ``"mean(operating, path)"``.
 
     Args:
         expansion: A name, with arguments in brackets where the expansion takes any, or the expansion itself.
@@ -29,7 +29,7 @@ def resolve(expansion: str | Expansion) -> Expansion:
         return expansion
     if not isinstance(expansion, str):
         raise UsageError(
-            f"the expansion is a {type(expansion).__name__}; expected a name, such as 'path', or an Expansion"
+            f"the expansion is a {type(expansion).__name__}; expected a name, such as 'secant', or an Expansion"
         )
     match = CALL.fullmatch(expansion)
     if match is None:

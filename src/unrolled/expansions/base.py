@@ -62,6 +62,9 @@ class Linearisation(Expansion):
 
         Returns:
             g, shape (time, batch, state), and the operators A of all steps.
+
+        Raises:
+            ConvergenceError: If a rule with error control does not reach the tolerance; it holds the result.
         """
 
     def members(self) -> tuple[Linearisation, ...]:

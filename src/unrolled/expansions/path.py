@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.ray import Ray
+from unrolled.errors import ConvergenceError
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator
 from unrolled.linalg.quadrature import gauss_legendre, relative_error
@@ -44,16 +45,23 @@ class Path(Linearisation):
     local = False
 
     def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
-        """Return f(x, 0) and the mean Jacobian: in closed form if the cell has one, else by quadrature."""
+        """Return f(x, 0) and the mean Jacobian: in closed form if the cell has one, else by quadrature.
+
+        Raises:
+            ConvergenceError: If the error of a step is above the tolerance at the largest number of nodes.
+        """
         closed = ray.mean_jacobian()
         if closed is not None:
             return ray.origin, closed
         rounding = torch.finfo(ray.end.dtype).eps
+        accepted = max(tolerance, 4 * rounding)
         error, nodes = float("inf"), FIRST
         while True:
             operator = ray.operator(gauss_legendre(nodes))
             previous, error = error, step_error(ray, ray.origin, operator)
             stalled = error > 0.5 * previous and error < 1000 * rounding
-            if error <= max(tolerance, 4 * rounding) or stalled or nodes >= LAST:
+            if error <= accepted or stalled:
                 return ray.origin, operator
+            if nodes >= LAST:
+                raise ConvergenceError(error, accepted, (ray.origin, operator))
             nodes *= 2

@@ -1,0 +1,65 @@
+r"""Shares: every non-linearity's line begins at zero.
+
+.. math:: φ(z) = φ(0) + z \, \frac{φ(z) - φ(0)}{z}, \qquad γ ⊙ c = γ_0 c + (γ - γ_0) ⊙ c
+
+The quotients are held. Of a gate γ times a content c, with γ₀ the gate's value at zero, the content is credited with
+γ₀ c and with the share p of the rest, the gate with 1 - p. Exact, and it needs no notion of "the input alone", so the
+same rule goes through any architecture (:mod:`unrolled.held_forward`). In a classical cell its terms can grow with the
+length of the text: watch the cancellation.
+
+Source:
+    Ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from torch import Tensor
+
+from unrolled.cells.ray import Ray
+from unrolled.errors import UsageError
+from unrolled.expansions.base import Linearisation
+from unrolled.linalg.operators import Operator
+
+__all__ = ["Shares"]
+
+
+class Shares(Linearisation):
+    """Split every step by lines from zero.
+
+    Args:
+        share: p, from 0 to 1.
+
+    Raises:
+        UsageError: when p is outside that range.
+    """
+
+    name = "shares"
+    exact = True
+    local = False
+
+    def __init__(self, share: float = 0.75) -> None:
+        if not 0 <= share <= 1:
+            raise UsageError(f"shares({share:g}): the share of the content must lie between 0 and 1")
+        self.share = share
+
+    @classmethod
+    def parse(cls, words: Sequence[str]) -> Self:
+        """Read ``shares`` or ``shares(0.5)``."""
+        if not words:
+            return cls()
+        try:
+            (share,) = map(float, words)
+        except ValueError:
+            raise UsageError(f"shares({', '.join(words)}): write one number between 0 and 1") from None
+        return cls(share)
+
+    def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
+        """Take the operator of lines from zero, and what it leaves of the state."""
+        operator = ray.shares(self.share)
+        return ray.end - ray.increment(operator), operator
+
+    def __str__(self) -> str:
+        return self.name if self.share == 0.75 else f"{self.name}({self.share:g})"
