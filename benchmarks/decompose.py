@@ -67,8 +67,8 @@ def final_account(repeats: int) -> list[str]:
         "Times one forward and backward pass of torch.nn's own network (gradients of inputs and weights; in brackets: "
         "of the inputs alone).",
         "",
-        "| network | gates | operating | path | captum's IG, 32 steps / operating | residual of path |",
-        "|---|---|---|---|---|---|",
+        "| network | gates | operating | secant | path | captum's IG, 32 steps / operating | residual of secant |",
+        "|---|---|---|---|---|---|---|",
     ]
     for kind in KINDS:
         rnn, x, w = network(kind)
@@ -82,7 +82,7 @@ def final_account(repeats: int) -> list[str]:
             torch.autograd.grad((rnn(leaf)[0][:, -1] @ w.T).sum(), leaf)
 
         calls: dict[str, Callable[[], object]] = {"backward": backward, "saliency": saliency}
-        for name in ("gates", "operating", "path"):
+        for name in ("gates", "operating", "secant", "path"):
             calls[name] = lambda name=name: unrolled.decompose(rnn, x, expansion=name).final_scores(w)
         captum = importlib.util.find_spec("captum") is not None
         if captum:
@@ -93,7 +93,7 @@ def final_account(repeats: int) -> list[str]:
         times = paired(calls, repeats)
         cells = [
             f"{ratio(times, e, 'backward'):.2f} ({ratio(times, e, 'saliency'):.2f})"
-            for e in ("gates", "operating", "path")
+            for e in ("gates", "operating", "secant", "path")
         ]
         cells.append(f"{ratio(times, 'captum', 'operating'):.0f}" if captum else "captum is not installed")
         residual = float(unrolled.decompose(rnn, x).residual().max())
@@ -133,7 +133,7 @@ def every_ngram(repeats: int) -> list[str]:
     for kind in KINDS:
         rnn, x, w = network(kind)
         a, b = torch.randn(BATCH * TIME, HIDDEN), torch.randn(HIDDEN, 4 * HIDDEN)
-        for expansion in ("operating", "path", "gates"):
+        for expansion in ("operating", "secant", "path", "gates"):
             found = unrolled.decompose(rnn, x, expansion=expansion)
             calls: dict[str, Callable[[], object]] = {
                 "product": lambda: a @ b,

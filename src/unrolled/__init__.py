@@ -10,6 +10,7 @@ import typing as _typing
 __version__ = "0.1.0"
 
 __all__ = [
+    "Account",
     "ConfigError",
     "ConvergenceError",
     "DataError",
@@ -27,6 +28,7 @@ __all__ = [
     "UnsupportedOperationError",
     "UsageError",
     "__version__",
+    "account",
     "cells",
     "decompose",
     "explain",
@@ -55,12 +57,16 @@ if _typing.TYPE_CHECKING:
     from unrolled.explanation.api import explain
     from unrolled.explanation.explanation import Explanation
     from unrolled.laboratory import load
+    from unrolled.whole_model.account import account
+    from unrolled.whole_model.result import Account
 else:
     # Imported on first use: `import unrolled` and `unrolled --help` do not load torch.
     _MODULES = {
+        "Account": "unrolled.whole_model.result",
         "Decomposition": "unrolled.decomposition.decomposition",
         "Explanation": "unrolled.explanation.explanation",
         "Ledger": "unrolled.decomposition.attribution",
+        "account": "unrolled.whole_model.account",
         "decompose": "unrolled.decomposition.decomposition",
         "explain": "unrolled.explanation.api",
         "load": "unrolled.laboratory",

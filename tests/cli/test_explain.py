@@ -60,7 +60,7 @@ def only_account(path: Path) -> dict[str, Any]:
 def test_a_run_is_explained_in_the_terminal(unrolled: Command, run: Path) -> None:
     done = unrolled("explain", run, SENTENCE)
     assert (done.status, done.err) == (0, "")
-    for words in ("negative", "positive", "path", "not a bad film", "remainder"):
+    for words in ("negative", "positive", "secant", "not a bad film", "remainder"):
         assert words in done.out
 
 

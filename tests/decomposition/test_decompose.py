@@ -274,7 +274,7 @@ def test_the_residual_tells_of_terms_that_outgrow_their_sum():
 def test_it_says_what_it_is_in_one_line():
     found = unrolled.decompose(nn.GRU(E, D, bidirectional=True), torch.randn(T, B, E), max_order=2)
     sizes = f"batch={B}, time={T}, hidden={D}, directions=2, max_order=2"
-    assert repr(found).startswith(f"Decomposition(path: {sizes}, parity=")
+    assert repr(found).startswith(f"Decomposition(secant: {sizes}, parity=")
     assert "\n" not in repr(found)
     assert "mean(operating, path)" in repr(
         unrolled.decompose(nn.GRU(E, D), torch.randn(T, E), expansion="mean(operating,path)")

@@ -112,7 +112,7 @@ def test_scores_are_the_class_weight_on_the_vectors():
     model = Model(nn.GRU, "last").double()
     e = unrolled.explain(model, TOKENS[:1], target=1, tokens=list("abcdef"), expansion="path")
     with torch.no_grad():
-        found = unrolled.decompose(model.net, model.embedding(TOKENS[:1]))
+        found = unrolled.decompose(model.net, model.embedding(TOKENS[:1]), expansion="path")
         scores = found.scores(model.head.weight[1])[0, ..., 0]
     for start in range(T):
         for stop in range(start + 1, T + 1):
@@ -139,7 +139,7 @@ def test_backward_spans_are_read_at_their_first_token():
 
 def test_a_batch_is_its_examples():
     model = Model(nn.LSTM, "attention", "gelu", packed=True).double()
-    together = batch(model, "path")
+    together = batch(model, "secant")
     for b, n in enumerate(LENGTHS.tolist()):
         alone = unrolled.explain(model, TOKENS[b : b + 1, :n], LENGTHS[b : b + 1], target=1)
         torch.testing.assert_close(alone.triangle.scores, together[b].triangle.scores, rtol=1e-5, atol=1e-8)
@@ -220,7 +220,7 @@ def test_presentation():
     assert [abs(n.contribution) for n in top] == sorted((abs(n.contribution) for n in top), reverse=True)
     assert e.top(0) == []
     assert "remainder" in e.render()
-    assert repr(e).startswith("Explanation(output 1, 6 tokens, path: ngrams=")
+    assert repr(e).startswith("Explanation(output 1, 6 tokens, secant: ngrams=")
     assert "<script" not in e._repr_html_()
 
 

@@ -86,6 +86,8 @@ class Severed(Model):
                 with torch.inference_mode():
                     states = self.net(self.embedding(tokens))[0]
                 return self.head(states[:, -1].clone())
+            case "mean":
+                return self.head(self.net(self.embedding(tokens))[0].mean(1))
             case "constant":
                 self.net(self.embedding(tokens))
                 return self.head(torch.ones(len(tokens), D))
@@ -95,14 +97,35 @@ class Severed(Model):
 @pytest.mark.parametrize("way", ["all in no_grad", "all in inference_mode", "detached states", "pooled in no_grad"])
 def test_a_readout_without_a_gradient_is_refused(way, count):
     with pytest.raises(UsageError, match=r"no gradient flows .*no_grad.*inference_mode.*detach") as caught:
-        unrolled.explain(Severed(way), TOKENS[:count], target=1)
+        unrolled.explain(Severed(way), TOKENS[:count], target=1, readout="ray")
     assert "\n" not in str(caught.value)
 
 
-def test_a_target_that_detaches_is_refused():
-    for target in (lambda out: out.detach()[:, 1], lambda out: torch.tensor(out[:, 1].tolist())):
-        with pytest.raises(UsageError, match="no gradient flows"):
-            unrolled.explain(Model(nn.GRU), TOKENS, target=target)
+@pytest.mark.parametrize("way", ["all in no_grad", "detached states", "pooled in no_grad"])
+def test_a_held_readout_needs_no_gradient_of_the_model(way):
+    plain = {"all in no_grad": Model(nn.GRU), "pooled in no_grad": Severed("mean")}.get(
+        way, Severed("network in no_grad")
+    )
+    model = Severed(way)
+    for found, expected in zip(
+        unrolled.explain(model, TOKENS, target=1), unrolled.explain(plain, TOKENS, target=1), strict=True
+    ):
+        assert found.ledger == pytest.approx(expected.ledger, abs=1e-6)
+        assert abs(found.ledger.ngrams) > 1e-3
+        assert abs(found.ledger.remainder) < 1e-5
+        assert not any("ray" in note for note in found.notes)
+
+
+def test_inference_mode_behind_the_network_is_refused():
+    with pytest.raises(UsageError, match="no gradient flows"):
+        unrolled.explain(Severed("all in inference_mode"), TOKENS, target=1)
+
+
+def test_a_target_that_leaves_torch_is_refused_and_one_that_detaches_is_refused_by_the_ray():
+    with pytest.raises(UsageError, match="no gradient flows"):
+        unrolled.explain(Model(nn.GRU), TOKENS, target=lambda out: torch.tensor(out[:, 1].tolist()))
+    with pytest.raises(UsageError, match="no gradient flows"):
+        unrolled.explain(Model(nn.GRU), TOKENS, target=lambda out: out.detach()[:, 1], readout="ray")
 
 
 def test_a_direction_that_is_not_read_contributes_nothing():

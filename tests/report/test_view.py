@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from unrolled.errors import UsageError
-from unrolled.report.page_view import CELLS, longest_shown, panel_data, panel_labels, rows_by_order, waterfall
+from unrolled.report.page_view import CELLS, longest_shown, panel_data, panel_labels, rows_by_order, waterfall_of_ledger
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
@@ -19,7 +19,7 @@ def test_rows_hold_every_ngram_once_at_its_place(build, bidirectional):
 
 def test_each_bar_starts_where_the_one_before_it_ended(build):
     attribution = build()
-    bars = waterfall(attribution.ledger)
+    bars = waterfall_of_ledger(attribution.ledger)
     assert [bar.name for bar in bars] == ["n-grams", "initial state", "bias", "remainder", "logit"]
     reached = bars[0].zero
     for bar in bars[:-1]:
@@ -33,7 +33,7 @@ def test_each_bar_starts_where_the_one_before_it_ended(build):
 
 def test_a_ledger_of_zeros_has_no_bars(build):
     ledger = type(build().ledger)(0.0, 0.0, 0.0, 0.0, 0.0)
-    assert {bar.width for bar in waterfall(ledger)} == {0.0}
+    assert {bar.width for bar in waterfall_of_ledger(ledger)} == {0.0}
 
 
 def test_no_two_labels_are_alike(build):

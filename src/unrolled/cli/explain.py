@@ -51,8 +51,11 @@ def explain(
         ),
     ] = None,
     expansion: Annotated[
-        str, typer.Option(help="path, operating, gates, zero, activation, taylor(K), mean(operating,path).")
-    ] = "path",
+        str,
+        typer.Option(
+            help="secant, path, operating, gates, shares(P), zero, activation, taylor(K), mean(operating,path)."
+        ),
+    ] = "secant",
     top: Annotated[int, typer.Option(min=0, help="Number of n-grams to list.")] = 10,
     html: Annotated[Path | None, _file_option("An HTML page with all expansions side by side.")] = None,
     png: Annotated[Path | None, _file_option("The triangle of n-grams: .png, .svg or .pdf.")] = None,

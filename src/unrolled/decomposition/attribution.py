@@ -2,10 +2,10 @@
 
 For a target logit F(H), read from the states H of a recurrent network, with H_t = Σ_i v_{i:t} + initial state,
 
-    logit = Σ_t Σ_i w_tᵀ v_{i:t}  +  initial state  +  bias F(0)  +  remainder
+    logit = Σ_t Σ_i w_tᵀ v_{i:t}  +  initial state  +  bias  +  remainder
 
-where w_t is the gradient of the logit by the state at position t, averaged along the line from 0 to H. Every n-gram
-has two numbers, both in units of the logit:
+where w_t is the weight with which the model reads the state at position t. Every n-gram has two numbers, both in units
+of the logit:
 
 - its **contribution** w_tᵀ v_{i:t}: its part of this logit. All contributions add up to ``ledger["ngrams"]``.
   If the model reads only its last state, only n-grams that end there contribute.
@@ -45,7 +45,8 @@ class Ledger(Mapping[str, float]):
     initial: float
     """Contribution of the initial state, carried through the whole sequence."""
     bias: float
-    """F(0): the logit that the model gives when the recurrent states it reads are zero."""
+    """What the biases and constants of the model around the network contribute; with ``readout="ray"`` F(0), the logit
+    that the model gives when the recurrent states it reads are zero."""
     remainder: float
     """What the first three leave over: the error of the expansion, of the quadrature and of rounding."""
     logit: float
@@ -112,7 +113,7 @@ class Attribution:
     """Name of the logit: ``"output 1"``, or a class."""
     expansion: str
     exact: bool
-    """Whether the n-grams of this expansion sum to the state."""
+    """Whether the n-grams sum to the state: those of this expansion do, and rounding did not prevent it."""
     local: bool
     """Whether an n-gram's term depends on its own tokens alone."""
     residual: float
@@ -122,6 +123,8 @@ class Attribution:
     scope: str = "tokens"
     """What the n-grams consist of: the tokens, or the inputs of the top layer of a bidirectional stack."""
     notes: tuple[str, ...] = field(default=())
+    biases: Mapping[str, float] = field(default_factory=dict)
+    """The parts of the bias by name, where the readout knows them."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -184,6 +187,13 @@ class Attribution:
     def to_records(self) -> list[dict[str, object]]:
         """Return every n-gram as a dictionary, for JSON, CSV or a data frame."""
         return [{"start": n.start, "stop": n.stop, "order": n.order, **asdict(n)} for n in self.ngrams()]
+
+    @property
+    def cancellation(self) -> float:
+        """Σ|c| / |Σc| over the contributions of all n-grams and of the initial state; 1 if all have one sign."""
+        sizes = float(self.triangle.contributions.abs().sum()) + abs(self.ledger.initial)
+        net = abs(self.ledger.ngrams + self.ledger.initial)
+        return 1.0 if not sizes else sizes / net if net else math.inf
 
     @property
     def relative_remainder(self) -> float:

@@ -227,7 +227,7 @@ def decompose(
     lengths: Lengths = None,
     state: InitialState = None,
     *,
-    expansion: str | Expansion = "path",
+    expansion: str | Expansion = "secant",
     max_order: int | None = None,
     tolerance: float = 1e-6,
 ) -> Decomposition:

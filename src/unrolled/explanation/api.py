@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 import torch
 from torch import nn
 
 from unrolled.decomposition.affine_sequence import expand_layers
 from unrolled.decomposition.attribution import Ledger, Triangle
 from unrolled.decomposition.score_ngrams import score_ngrams
-from unrolled.errors import UsageError
+from unrolled.errors import UnknownNameError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.find_network import find_network
+from unrolled.explanation.growth import growth_notes
+from unrolled.explanation.held_readout import held_readout
 from unrolled.explanation.preserve_model import preserved
-from unrolled.explanation.readout import Target, compute_readout
-from unrolled.explanation.record_forward import record_forward
+from unrolled.explanation.readout import Readout, Target, ray_readout
+from unrolled.explanation.record_forward import RecordedForward, record_forward
 from unrolled.explanation.token_names import Tokens, token_names
 
 __all__ = ["explain"]
@@ -30,19 +35,21 @@ def explain(
     *args: object,
     target: Target = 0,
     tokens: Tokens = None,
-    expansion: str | Expansion = "path",
+    expansion: str | Expansion = "secant",
+    readout: Literal["held", "ray"] = "held",
     rnn: str | nn.Module | None = None,
     **kwargs: object,
 ) -> Explanation | list[Explanation]:
     r"""Explain one logit of any model that contains a recurrent network.
 
-    .. math:: F(H) = \sum_t \sum_i w_t^\top v_{i:t} + \text{initial state} + F(0) + \text{remainder}
+    .. math:: F(H) = \sum_t \sum_i w_t^\top v_{i:t} + \text{initial state} + \text{bias} + \text{remainder}
 
     The model is run as it is, whatever its embedding, pooling and head are. The states H of its recurrent network are
-    decomposed into n-gram terms v. The gradient of the target by the states is averaged along the line from 0 to H,
-    which gives w. The model is run in evaluation mode and left as it was. No backward pass goes through the recurrent
-    network, so this also works under ``torch.no_grad()`` and with cuDNN in evaluation mode. A model may sort its batch
-    by length and restore the order: every example gets its own n-grams.
+    decomposed into n-gram terms v. The model around it runs once more with the factors of its operations held, so that
+    the target is linear in H: that gives w, and the bias is what the model's own biases and constants add. The model
+    is run in evaluation mode and left as it was. No backward pass goes through the recurrent network, so this also
+    works under ``torch.no_grad()`` and with cuDNN in evaluation mode. A model may sort its batch by length and restore
+    the order: every example gets its own n-grams.
 
     Args:
         model: Any module that calls one recurrent network exactly once: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a
@@ -52,6 +59,8 @@ def explain(
             output to one number for each example: ``lambda out: out[:, 3, 7]``.
         tokens: The words of the sentence, or of each sentence of the batch, for display only.
         expansion: How the states are decomposed; see :func:`unrolled.decompose`.
+        readout: ``"held"``, or ``"ray"``: w is then the gradient averaged along the line from 0 to H, and the bias is
+            F(0). Where an operation behind the network has no rule, the ray is taken, and a note says so.
         rnn: The recurrent network's path inside the model (``"encoder.rnn"``), or the module; needed if there are
             several.
         **kwargs: The model's own keyword arguments.
@@ -62,7 +71,7 @@ def explain(
     Raises:
         UsageError: If there is no recurrent network, or several and ``rnn`` names none; if the target is out of range
             or no gradient flows from it to the states; if one example's output depends on another example.
-        UnknownNameError: If there is no such expansion, or no recurrent network at the path ``rnn``.
+        UnknownNameError: If there is no such expansion or readout, or no recurrent network at the path ``rnn``.
         ShapeError: If the output, the target or the tokens do not fit.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
         NonFiniteError: If weights, inputs or the logit are NaN or infinite.
@@ -83,49 +92,66 @@ def explain(
         True
 
     Source:
-        Decomposition: see :func:`unrolled.decompose`. Averaged gradients: Sundararajan et al. 2017
+        Decomposition: see :func:`unrolled.decompose`. Held readout: ours. Averaged gradients: Sundararajan et al. 2017
         (arXiv:1703.01365), there taken over the inputs.
     """
     if not isinstance(model, nn.Module):
         raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module")
     chosen = resolve(expansion)
     network = find_network(model, rnn)
+    if readout not in ("held", "ray"):
+        raise UnknownNameError("readout", readout, ("held", "ray"))
     with preserved(model):
         recorded = record_forward(model, network, args, kwargs)
-        readout = compute_readout(recorded, target)
+        read = _read(recorded, target, readout)
         opened = recorded.opened
         with torch.no_grad():
             sequences = tuple(
                 tuple(expand_layers(layers, member, TOLERANCE) for member in chosen.members())
                 for layers in opened.directions
             )
-            found = score_ngrams(opened, sequences, readout.weights)
-    lengths, time = opened.lengths[readout.order].tolist(), opened.outputs[0].shape[0]
+            found = score_ngrams(opened, sequences, read.weights)
+    lengths, time = opened.lengths[read.order].tolist(), opened.outputs[0].shape[0]
     names = token_names(tokens, lengths, time, (*args, *kwargs.values()), network.batch_first)
+    failures = dict.fromkeys(str(s.failure) for members in sequences for s in members if s.failure is not None)
     explanations = []
-    for b, (words, row) in enumerate(zip(names, readout.order.tolist(), strict=True)):
+    for b, (words, row) in enumerate(zip(names, read.order.tolist(), strict=True)):
         n = len(words)
         triangle = Triangle(found.scores[row, :, :n, :n], found.contributions[row, :, :n, :n])
-        logit, bias = float(readout.logit[b]), float(readout.bias[b])
+        logit, bias = float(read.logit[b]), float(read.bias[b])
         residual = float(found.residual[row])
         ngrams, initial = float(triangle.contributions.sum()), float(found.initial[row])
-        explanations.append(
-            Explanation(
-                tokens=words,
-                directions=("forward", "backward")[: len(sequences)],
-                triangle=triangle,
-                ledger=Ledger(ngrams, initial, bias, logit - ngrams - initial - bias, logit),
-                target=_target_name(target),
-                expansion=str(chosen),
-                exact=chosen.exact,
-                local=chosen.local,
-                residual=residual,
-                parity=opened.parity,
-                scope=opened.scope,
-                notes=(*readout.notes, *_residual_notes(chosen, residual)),
-            )
+        exact = chosen.exact and residual <= NOTED_RESIDUAL
+        explanation = Explanation(
+            tokens=words,
+            directions=("forward", "backward")[: len(sequences)],
+            triangle=triangle,
+            ledger=Ledger(ngrams, initial, bias, logit - ngrams - initial - bias, logit),
+            target=_target_name(target),
+            expansion=str(chosen),
+            exact=exact,
+            local=chosen.local,
+            residual=residual,
+            parity=opened.parity,
+            scope=opened.scope,
+            biases={name: float(part[b]) for name, part in read.biases.items()},
+            notes=read.notes,
         )
+        notes = (*read.notes, *failures, *growth_notes(explanation.cancellation, chosen))
+        explanations.append(replace(explanation, notes=(*notes, *_residual_notes(chosen, residual))))
     return explanations[0] if len(explanations) == 1 else explanations
+
+
+def _read(recorded: RecordedForward, target: Target, kind: str) -> Readout:
+    """Compute the readout; a ray where an operation behind the network has no rule."""
+    if kind == "ray":
+        return ray_readout(recorded, target)
+    try:
+        return held_readout(recorded, target)
+    except UnsupportedOperationError as error:
+        found = ray_readout(recorded, target)
+        note = f"the readout is a ray from states of zero, since a held run is not possible: {error}"
+        return replace(found, notes=(*found.notes, note))
 
 
 def _target_name(target: Target) -> str:

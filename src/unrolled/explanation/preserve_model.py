@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.decomposition.eval_mode import eval_mode
 
-__all__ = ["copy_tensors", "preserved"]
+__all__ = ["copy_tensors", "preserved", "without_gradients"]
 
 
 @contextmanager
@@ -36,6 +36,19 @@ def preserved(model: nn.Module) -> Iterator[None]:
             for name in [name for name in space if name not in before]:
                 del space[name]
             space.update(before)
+
+
+@contextmanager
+def without_gradients(model: nn.Module) -> Iterator[None]:
+    """Let no parameter require a gradient: in a held forward that means that it carries value."""
+    flags = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
+    try:
+        for parameter, _ in flags:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for parameter, flag in flags:
+            parameter.requires_grad_(flag)
 
 
 def copy_tensors(value: object) -> Any:

@@ -1,4 +1,4 @@
-r"""The readout of a logit: its gradient by the states of the recurrent network, averaged along a line.
+r"""The readout of a logit as a ray: its gradient by the states of the recurrent network, averaged along a line.
 
 With H the states and F(H) the logit, the gradient averaged along the line from 0 to H
 
@@ -14,8 +14,8 @@ Source:
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -24,7 +24,15 @@ from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.explanation.record_forward import RecordedForward
 from unrolled.linalg.adaptive_quadrature import partition
 
-__all__ = ["Readout", "Target", "compute_readout"]
+__all__ = [
+    "Readout",
+    "Target",
+    "ambiguous_order",
+    "example_of_sequence",
+    "notes_on_bias",
+    "ray_readout",
+    "select_target",
+]
 
 Target = int | Callable[[object], Tensor]
 """An index of the last output dimension, or a function from the output to one number for each example."""
@@ -49,13 +57,15 @@ class Readout:
     logit: Tensor
     """F(H), the model's output, shape (batch,)."""
     bias: Tensor
-    """F(0), shape (batch,)."""
+    """What the states do not contribute, shape (batch,): F(0), or the biases and constants of a held run."""
     order: Tensor
     """Index of the network's sequence that each example of the output reads, shape (batch,)."""
     notes: tuple[str, ...]
+    biases: Mapping[str, Tensor] = field(default_factory=dict)
+    """The parts of the bias by name, each (batch,), where they are known."""
 
 
-def _select_target(output: object, target: Target, batch: int) -> Tensor:
+def select_target(output: object, target: Target, batch: int) -> Tensor:
     """Select the target from a model's output: one number for each of ``batch`` examples."""
     if callable(target):
         value = target(output)
@@ -86,23 +96,19 @@ def _select_target(output: object, target: Target, batch: int) -> Tensor:
     return output[:, index]
 
 
-def compute_readout(recorded: RecordedForward, target: Target) -> Readout:
+def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
     """Average the gradient of a target along the line from zero to the recorded states."""
     states = recorded.states
     batch = recorded.opened.lengths.shape[0]
-    logit = _select_target(recorded.output, target, batch).detach()
+    logit = select_target(recorded.output, target, batch).detach()
     if not torch.isfinite(logit).all():
         raise NonFiniteError(f"the logit is {logit.tolist()}; expected finite numbers")
 
-    def run(given: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Return F of these states, and the leaves to differentiate it by."""
-        with torch.enable_grad():
-            leaves = tuple(s.detach().requires_grad_() for s in given)
-            return _select_target(recorded.replay(leaves), target, batch), leaves
+    run = _runner(recorded, target, batch)
 
     def evaluate(alpha: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Return F and its gradient at α·H, with one α for each example."""
-        value, leaves = run(tuple(alpha.to(s)[example_of_sequence, None] * s for s in states))
+        value, leaves = run(tuple(alpha.to(s)[examples, None] * s for s in states))
         found = _gradients(value, leaves)
         filled = (torch.zeros_like(s) if g is None else g for g, s in zip(found, states, strict=True))
         return value.detach(), tuple(filled)
@@ -115,8 +121,8 @@ def compute_readout(recorded: RecordedForward, target: Target) -> Readout:
 
     rounding = 16 * torch.finfo(logit.dtype).eps
     _refuse_severed(run, states, rounding)
-    example_of_sequence = _example_of_sequence(run, states, batch)
-    order = example_of_sequence.argsort()
+    examples = example_of_sequence(recorded, target, states, batch)
+    order = examples.argsort()
     bias = evaluate(torch.zeros(batch, device=logit.device))[0]
     if not torch.isfinite(bias).all():
         raise NonFiniteError(
@@ -127,12 +133,22 @@ def compute_readout(recorded: RecordedForward, target: Target) -> Readout:
     weights = [torch.zeros_like(s) for s in states]
     for alpha, weight in partition(slope_at, batch, scale, rounding, PIECES):
         for total, gradient in zip(weights, evaluate(alpha)[1], strict=True):
-            total += weight.to(gradient)[example_of_sequence, None] * gradient
+            total += weight.to(gradient)[examples, None] * gradient
     if not all(torch.isfinite(total).all() for total in weights):
         raise NonFiniteError(
             "a gradient between zero states and the network's own is NaN or infinite; expected finite gradients"
         )
-    return Readout(tuple(weights), logit, bias, order, _notes(recorded))
+    return Readout(tuple(weights), logit, bias, order, notes_on_bias(recorded))
+
+
+def _runner(recorded: RecordedForward, target: Target, batch: int) -> Run:
+    def run(given: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Return F of these states, and the leaves to differentiate it by."""
+        with torch.enable_grad():
+            leaves = tuple(s.detach().requires_grad_() for s in given)
+            return select_target(recorded.replay(leaves), target, batch), leaves
+
+    return run
 
 
 def _gradients(value: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
@@ -156,7 +172,15 @@ def _refuse_severed(run: Run, states: tuple[Tensor, ...], rounding: float) -> No
         )
 
 
-def _example_of_sequence(run: Run, states: tuple[Tensor, ...], batch: int) -> Tensor:
+def ambiguous_order() -> UsageError:
+    """Return the error for an example that reads the states of another."""
+    return UsageError(
+        "the output of one example depends on the states of another (normalised over the batch?); expected independent "
+        "examples: explain them one at a time"
+    )
+
+
+def example_of_sequence(recorded: RecordedForward, target: Target, states: tuple[Tensor, ...], batch: int) -> Tensor:
     """Find the example of the output that reads each of the network's sequences, shape (batch,).
 
     A model that sorts its batch by length changes the order. Examples are numbered in binary: for each bit, gradients
@@ -165,6 +189,7 @@ def _example_of_sequence(run: Run, states: tuple[Tensor, ...], batch: int) -> Te
     """
     if batch == 1:
         return torch.zeros(1, dtype=torch.int64, device=states[0].device)
+    run = _runner(recorded, target, batch)
     numbers, bits = torch.arange(batch), torch.arange((batch - 1).bit_length())
     seen = torch.zeros(2, len(bits), batch, dtype=torch.bool)
     for probe in _probes(states):
@@ -179,23 +204,20 @@ def _example_of_sequence(run: Run, states: tuple[Tensor, ...], batch: int) -> Te
         if bool(seen.any(dim=0).all()):
             break
     known = seen.any(dim=0).all(dim=0)
-    example_of_sequence = torch.where(known, (seen[1] << bits[:, None]).sum(dim=0), numbers)
-    if bool((seen[0] & seen[1]).any()) or len(example_of_sequence[known].unique()) < int(known.sum()):
-        raise UsageError(
-            "the output of one example depends on the states of another (normalised over the batch?); expected "
-            "independent examples: explain them one at a time"
-        )
-    if torch.equal(example_of_sequence, numbers):  # a sequence that no example reads keeps its place
-        return example_of_sequence.to(states[0].device)
+    found = torch.where(known, (seen[1] << bits[:, None]).sum(dim=0), numbers)
+    if bool((seen[0] & seen[1]).any()) or len(found[known].unique()) < int(known.sum()):
+        raise ambiguous_order()
+    if torch.equal(found, numbers):  # a sequence that no example reads keeps its place
+        return found.to(states[0].device)
     # if the order has changed, it is the one that is left over
-    left = numbers[~torch.isin(numbers, example_of_sequence[known])]
+    left = numbers[~torch.isin(numbers, found[known])]
     if len(left) > 1:
         raise UsageError(
             f"the model puts its batch in another order, and which states examples {left.tolist()} are read from could "
             "not be found out, since no gradient arrives there; explain them one at a time"
         )
-    example_of_sequence[~known] = left
-    return example_of_sequence.to(states[0].device)
+    found[~known] = left
+    return found.to(states[0].device)
 
 
 def _probes(states: tuple[Tensor, ...]) -> Iterator[tuple[Tensor, ...]]:
@@ -207,7 +229,7 @@ def _probes(states: tuple[Tensor, ...]) -> Iterator[tuple[Tensor, ...]]:
         yield tuple(torch.randn(s.shape, generator=generator).to(s) * s.abs().amax() for s in states)
 
 
-def _notes(recorded: RecordedForward) -> tuple[str, ...]:
+def notes_on_bias(recorded: RecordedForward) -> tuple[str, ...]:
     """Note what the bias contains beside the model's own constants."""
     rnn = recorded.rnn
     if rnn.bidirectional and rnn.num_layers > 1:

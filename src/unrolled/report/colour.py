@@ -26,6 +26,7 @@ __all__ = [
     "colour",
     "colour_map",
     "luminance",
+    "rounded_limit",
     "scale_index",
     "shared_limit",
     "text_colour",
@@ -129,6 +130,11 @@ def shared_limit(attributions: Sequence[Attribution], quantity: Quantity = "scor
             )
     setting = [a for a in attributions if a.exact] or list(attributions)
     largest = max((float(t.abs().max()) for a in setting for t in _shown(a, quantity) if t.numel()), default=0.0)
+    return rounded_limit(largest)
+
+
+def rounded_limit(largest: float) -> float:
+    """Round the end of a scale up to a short number; 0 stays 0."""
     if largest == 0:
         return 0.0
     power = 10.0 ** math.floor(math.log10(largest))

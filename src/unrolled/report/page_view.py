@@ -25,6 +25,7 @@ __all__ = [
     "rows_by_order",
     "sum_of_ngrams",
     "waterfall",
+    "waterfall_of_ledger",
 ]
 
 CELLS = 6000
@@ -56,13 +57,18 @@ def ledger_parts(ledger: Ledger) -> list[tuple[str, float]]:
     return [(names.get(key, key), value) for key, value in ledger.items() if key != "logit"]
 
 
-def waterfall(ledger: Ledger) -> list[LedgerBar]:
-    """Lay out the ledger as five bars: each entry starts where the one before it ends, the logit at zero."""
+def waterfall_of_ledger(ledger: Ledger) -> list[LedgerBar]:
+    """Lay out the ledger of a logit as five bars."""
+    return waterfall(ledger_parts(ledger), ("logit", ledger.logit))
+
+
+def waterfall(entries: Sequence[tuple[str, float]], total: tuple[str, float]) -> list[LedgerBar]:
+    """Lay out a sum as bars: each entry starts where the one before it ends, the total at zero."""
     spans, reached = [], 0.0
-    for name, value in ledger_parts(ledger):
+    for name, value in entries:
         spans.append((name, value, reached, reached + value))
         reached += value
-    spans.append(("logit", ledger.logit, 0.0, ledger.logit))
+    spans.append((*total, 0.0, total[1]))
     ends = [0.0, *(end for _, _, start, stop in spans for end in (start, stop))]
     low, high = min(ends), max(ends)
     scale = 1000 / (high - low) if high > low else 0.0

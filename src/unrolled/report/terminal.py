@@ -7,6 +7,7 @@ colours nor move the cursor.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
@@ -20,7 +21,7 @@ from unrolled.report.colour import colour, shared_limit, text_colour
 from unrolled.report.formatting import brief, clip, magnitude, signed, visible
 from unrolled.report.page_view import ledger_parts, rows_by_order, sum_of_ngrams
 
-__all__ = ["render", "to_text"]
+__all__ = ["Sentence", "print_to_text", "render", "spaced", "sum_table", "to_text"]
 
 _TOP = 8
 _CELL = 8
@@ -49,15 +50,16 @@ def _heading(attribution: Attribution) -> Text:
 
 
 @dataclass(frozen=True)
-class _Sentence:
-    """The tokens, each above its total."""
+class Sentence:
+    """Tokens, each above its number."""
 
-    attribution: Attribution
+    tokens: Sequence[str]
+    totals: Sequence[float]
     limit: float
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         names, numbers = Text(), Text(style=_FAINT)
-        for token, total in zip(self.attribution.tokens, self.attribution.token_scores.tolist(), strict=True):
+        for token, total in zip(self.tokens, self.totals, strict=True):
             name, number = visible(token), brief(total, self.limit)
             width = min(max(cell_len(name), len(number)) + 2, options.max_width - 1)
             if names.cell_len + width > options.max_width:
@@ -92,14 +94,14 @@ class _Pyramid:
         yield Text("".join(_fit(visible(token), _CELL - 1) + " " for token in attribution.tokens))
 
 
-def _ledger(attribution: Attribution) -> Table:
-    ledger = attribution.ledger
+def sum_table(entries: Sequence[tuple[str, float]], total: tuple[str, float]) -> Table:
+    """Write a sum as a table, one line for each summand."""
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(justify="right")
-    for k, (name, value) in enumerate(ledger_parts(ledger)):
-        table.add_row(Text(("+ " if k else "  ") + name), Text(signed(value)))
-    table.add_row(Text("= logit", "bold"), Text(signed(ledger.logit), "bold"))
+    for place, (name, value) in enumerate(entries):
+        table.add_row(Text(f"{'+' if place else ' '} {visible(name)}"), Text(signed(value)))
+    table.add_row(Text(f"= {total[0]}", "bold"), Text(signed(total[1]), "bold"))
     return table
 
 
@@ -125,7 +127,8 @@ def _top(attribution: Attribution, limit: float, count: int) -> Table:
 def _details(attribution: Attribution) -> Text:
     lines = [
         f"remainder {magnitude(attribution.relative_remainder)} of the logit; "
-        f"{visible(attribution.expansion)} is {sum_of_ngrams(attribution)}"
+        f"{visible(attribution.expansion)} is {sum_of_ngrams(attribution)}",
+        f"contributions are {magnitude(attribution.cancellation)} times as large as their sum",
     ]
     if attribution.scope != "tokens":
         lines.append(f"the n-grams consist of {visible(attribution.scope)}")
@@ -139,16 +142,27 @@ def render(attribution: Attribution, limit: float | None = None, top: int = _TOP
     ``limit`` is the value at the ends of the colour scale; ``top`` is the number of n-grams to list.
     """
     ends = shared_limit([attribution], "score") if limit is None else limit
-    blocks: list[RenderableType] = [_heading(attribution), _Sentence(attribution, ends)]
+    sentence = Sentence(attribution.tokens, attribution.token_scores.tolist(), ends)
+    blocks: list[RenderableType] = [_heading(attribution), sentence]
     blocks += [_Pyramid(attribution, d, ends) for d in range(len(attribution.directions))]
-    blocks.append(_ledger(attribution))
+    blocks.append(sum_table(ledger_parts(attribution.ledger), ("logit", attribution.ledger.logit)))
     blocks.append(_top(attribution, shared_limit([attribution], "contribution"), top))
     blocks.append(_details(attribution))
+    return spaced(blocks)
+
+
+def spaced(blocks: Sequence[RenderableType]) -> Group:
+    """Put an empty line between blocks."""
     return Group(*[part for block in blocks for part in (block, Text())][:-1])
 
 
 def to_text(attribution: Attribution, width: int = 100, colour: bool = False, top: int = _TOP) -> str:
     """Return an attribution as text of at most ``width`` columns, with ANSI colours if ``colour``."""
+    return print_to_text(render(attribution, top=top), width, colour)
+
+
+def print_to_text(content: RenderableType, width: int, colour: bool) -> str:
+    """Print to a text of at most ``width`` columns, with ANSI colours if ``colour``."""
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -158,5 +172,5 @@ def to_text(attribution: Attribution, width: int = 100, colour: bool = False, to
         legacy_windows=False,
     )
     with console.capture() as capture:
-        console.print(render(attribution, top=top))
+        console.print(content)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"

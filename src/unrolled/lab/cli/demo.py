@@ -20,7 +20,7 @@ __all__ = ["demo"]
 
 SENTENCE = "in the end the film was not not charming"
 NETWORKS: tuple[Literal["gru", "lstm"], ...] = ("gru", "lstm")
-EXPANSIONS = ("activation", "zero", "path")
+EXPANSIONS = ("activation", "zero", "secant")
 ABOUT = """\
 Each figure is a mean over the adjectives ± their standard deviation. The paper
 does not say what its ± is; its figures are of its own networks, opened by the
@@ -96,7 +96,7 @@ def _open_sentence(run: Run, out: Path, console: Console) -> dict[str, Path]:
     from unrolled.report.figure import save_figure
 
     chosen = open_run(run, SENTENCE).choose_target("positive", against="negative")
-    explanation = chosen.explain("path")
+    explanation = chosen.explain("secant")
     colour = console.is_terminal and not console.no_color
     typer.echo(explanation.render(width=console.width, colour=colour), nl=False)
     written = {"page": out / "report.html"}

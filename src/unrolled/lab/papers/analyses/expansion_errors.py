@@ -98,6 +98,6 @@ def largest_remainder(run: Run, texts: Sequence[Any]) -> float:
     split, shares = run.task.encode(texts), list[float]()
     for which in split.plan(len(texts)):
         batch = split.select(which)
-        found = explain(run.model, batch.tokens, batch.lengths, target=1)
+        found = explain(run.model, batch.tokens, batch.lengths, target=1, expansion="path", readout="ray")
         shares += [abs(e.ledger.remainder / e.ledger.logit) for e in (found if isinstance(found, list) else [found])]
     return max(shares)

@@ -1,0 +1,145 @@
+"""What `unrolled.account` and `unrolled.explain` cost, against the model's own forward and backward pass.
+
+    python benchmarks/account.py              print
+    python benchmarks/account.py --write      print, and put the output into benchmarks/README.md
+    python benchmarks/account.py --tiny       a small size, to see that it runs
+
+Every ratio is the median of paired repeats: the things compared run in turn, so a machine whose speed drifts drifts
+under all of them. Captum is timed where it is installed (pip install -e '.[compare]').
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+import unrolled
+from decompose import paired, ratio
+from readme import put
+from unrolled.lab.papers.framework.result_store import describe_machine
+
+KINDS: dict[str, type[nn.Module]] = {"GRU": nn.GRU, "LSTM": nn.LSTM}
+
+
+class Classifier(nn.Module):
+    """Embedding, recurrent network, mean or last state, linear head."""
+
+    def __init__(self, kind: str, width: int, layers: int, both: bool, classes: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(1000, width)
+        self.rnn = KINDS[kind](width, width, layers, bidirectional=both, batch_first=True)
+        self.head = nn.Linear(width * (2 if both else 1), classes)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.head(self.rnn(self.embed(tokens))[0][:, -1])
+
+
+class Loop(nn.Module):
+    """A GRU written out, without a fused network: every operation is met by a rule."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.embed, self.inputs, self.states = (
+            nn.Embedding(1000, width),
+            nn.Linear(width, 3 * width),
+            nn.Linear(width, 3 * width),
+        )
+        self.head = nn.Linear(width, 2)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        given = self.inputs(self.embed(tokens))
+        h = torch.zeros_like(given[:, 0, : self.head.in_features])
+        for t in range(tokens.shape[1]):
+            (r, z, n), (u, v, w) = given[:, t].chunk(3, -1), self.states(h).chunk(3, -1)
+            z = torch.sigmoid(z + v)
+            h = (1 - z) * torch.tanh(n + torch.sigmoid(r + u) * w) + z * h
+        return self.head(h)
+
+
+def own_pass(model: nn.Module, tokens: Tensor) -> Callable[[], object]:
+    """The model's own forward and backward pass, gradients of its weights."""
+
+    def run() -> None:
+        model.zero_grad()
+        model(tokens)[:, 1].sum().backward()
+
+    return run
+
+
+def integrated_gradients(model: nn.Module, tokens: Tensor) -> Callable[[], object] | None:
+    """Captum's integrated gradients over the embeddings, 32 steps."""
+    if importlib.util.find_spec("captum") is None:
+        return None
+    from captum.attr import LayerIntegratedGradients
+
+    gradients = LayerIntegratedGradients(model, model.embed)
+    return lambda: gradients.attribute(
+        tokens, torch.zeros_like(tokens), target=1, n_steps=32, internal_batch_size=len(tokens)
+    )
+
+
+def measure(model: nn.Module, tokens: Tensor, repeats: int, explains: bool) -> list[str]:
+    """Time the calls on a batch and on one sentence, as ratios to the model's own pass on the same input."""
+    model.eval()
+    calls = {"own": own_pass(model, tokens), "account": lambda: unrolled.account(model, tokens, target=1)}
+    if explains:
+        calls["explain"] = lambda: unrolled.explain(model, tokens, target=1)
+        calls["one, own"] = own_pass(model, tokens[:1])
+        calls["one, explain"] = lambda: unrolled.explain(model, tokens[:1], target=1)
+        calls["one, account"] = lambda: unrolled.account(model, tokens[:1], target=1)
+    captum = integrated_gradients(model, tokens)
+    if captum is not None:
+        calls["captum"] = captum
+    times = paired(calls, repeats)
+    cells = [f"{ratio(times, 'account', 'own'):.2f}"]
+    cells.append(f"{ratio(times, 'explain', 'own'):.2f}" if explains else "-")
+    cells.append(f"{ratio(times, 'one, explain', 'one, own'):.2f}" if explains else "-")
+    cells.append(f"{ratio(times, 'one, account', 'one, own'):.2f}" if explains else "-")
+    cells.append(f"{ratio(times, 'captum', 'account'):.1f}" if captum is not None else "captum is not installed")
+    return cells
+
+
+def table(batch: int, time: int, width: int, repeats: int) -> list[str]:
+    lines = [
+        f"Batch {batch}, {time} tokens, {width} units, float32, `secant`, medians of {repeats} paired repeats. But for "
+        "the last column, numbers are times one forward and backward pass of torch's own model on the same input.",
+        "",
+        "| model | account | explain, all scores | explain, one sentence | account, one sentence "
+        "| integrated gradients (32) / account |",
+        "|---|---|---|---|---|---|",
+    ]
+    torch.manual_seed(0)
+    tokens = torch.randint(1000, (batch, time))
+    for kind in KINDS:
+        for layers, both, classes in ((1, False, 2), (2, True, 2), (1, False, 10_000)):
+            model = Classifier(kind, width, layers, both, classes)
+            name = (
+                f"{kind}, {layers} layer{'s' if layers > 1 else ''}{', both ways' if both else ''}, {classes:,} outputs"
+            )
+            lines.append(f"| {name} | {' | '.join(measure(model, tokens, repeats, True))} |")
+    lines.append(f"| a GRU written out | {' | '.join(measure(Loop(width), tokens, repeats, False))} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="put the output into benchmarks/README.md")
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--tiny", action="store_true", help="a small size, to see that it runs")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    sizes = (4, 5, 8, 2) if options.tiny else (64, 20, 300, options.repeats)
+    head = f"{describe_machine()}, torch {torch.__version__}."
+    text = "\n".join([head, "", *table(*sizes)])
+    print(text)
+    if options.write:
+        put("account", "Accounts of whole models: `python benchmarks/account.py`", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+r"""The readout of a logit by a held forward: one run of the model around the recurrent network, one backward pass.
+
+With H the states, the run makes the logit linear in them and in the model's biases and constants b:
+
+.. math:: F(H) = \sum_t w_t^\top H_t + \sum_k b_k
+
+for any readout that the rules of :mod:`unrolled.held_forward` cover. No state of zero is needed, which the model may
+never have seen. For a linear head w_t is its weight.
+
+Source:
+    Ours; see ``docs/mathematics.md``.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unrolled.decomposition.recurrent_rules import HeldModel, LayerSweep, networks_as_operations
+from unrolled.errors import NonFiniteError, UnsupportedOperationError
+from unrolled.expansions.secant import Secant
+from unrolled.explanation.preserve_model import without_gradients
+from unrolled.explanation.readout import (
+    Readout,
+    Target,
+    ambiguous_order,
+    example_of_sequence,
+    notes_on_bias,
+    select_target,
+)
+from unrolled.explanation.record_forward import RecordedForward
+from unrolled.held_forward.graph import check_linear
+from unrolled.held_forward.linear_output import LinearOutput
+from unrolled.held_forward.rows import Rows
+
+__all__ = ["held_readout"]
+
+# How far the held run, and the sum of its parts, may be from the model's own output, relative to the parts.
+CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
+
+
+def held_readout(recorded: RecordedForward, target: Target) -> Readout:
+    """Compute w_t and the biases by one held run.
+
+    Raises:
+        UnsupportedOperationError: If the model around the network has an operation without a rule, or the target does
+            not depend on the states by any operation that carries value.
+    """
+    states = recorded.states
+    batch = recorded.opened.lengths.shape[0]
+    logit = select_target(recorded.output, target, batch).detach()
+    if not torch.isfinite(logit).all():
+        raise NonFiniteError(f"the logit is {logit.tolist()}; expected finite numbers")
+    rows = Rows(recorded.model)
+    mode = HeldModel(rows, expansion=Secant())
+    with torch.enable_grad(), without_gradients(recorded.model), networks_as_operations(recorded.model):
+        given = tuple(rows.open("feature", f"states {d}", each) for d, each in enumerate(states))
+        with mode:
+            output = select_target(recorded.replay(given), target, batch)
+        output = mode.with_gate_rows(output)
+    check_linear(output, (LayerSweep,))
+    linear = LinearOutput(output, [row.leaf for row in rows.rows])
+    if all(gradient is None for gradient in linear.gradients[: len(states)]):
+        raise UnsupportedOperationError("the target depends on the states by held results only, if at all")
+    parts = [each.detach() if each is not None else None for each in linear.split()]
+    total = sum((part for part in parts if part is not None), torch.zeros_like(logit))
+    size = CLOSE[logit.dtype] * sum((part.abs() for part in parts if part is not None), logit.abs())
+    for found in (output.detach(), total):
+        if not bool(((found - logit).abs() <= size).all()):
+            gap = float((found - logit).abs().max())
+            raise UnsupportedOperationError(f"a held run differs from the model's own output by {gap:.2g}")
+    weights = [torch.zeros_like(s) if g is None else g for s, g in zip(states, linear.gradients, strict=False)]
+    from_states = sum(part for part in parts[: len(states)] if part is not None)
+    biases: dict[str, Tensor] = {}
+    for row, part in zip(rows.rows[len(states) :], parts[len(states) :], strict=True):
+        if part is not None and bool(part.any()):
+            biases[row.name] = biases[row.name] + part if row.name in biases else part
+    return Readout(
+        tuple(weights),
+        logit,
+        logit - from_states,
+        _order(linear, recorded, target, states, batch),
+        notes_on_bias(recorded),
+        biases,
+    )
+
+
+def _order(
+    linear: LinearOutput, recorded: RecordedForward, target: Target, states: tuple[Tensor, ...], batch: int
+) -> Tensor:
+    """Return the index of the network's sequence that each example of the output reads, shape (batch,)."""
+    device = states[0].device
+    if batch == 1 or linear.axis_counts_examples:
+        return torch.arange(batch, device=device)
+    known = torch.full((batch,), -1, dtype=torch.int64, device=device)
+    for place in range(len(states)):
+        if linear.gradients[place] is None:
+            continue
+        examples = linear.examples(place)
+        highest = None if examples is None else examples.amax(dim=2).amax(dim=0)
+        if examples is None or highest is None or bool(((examples >= 0) & (examples != highest[:, None])).any()):
+            raise ambiguous_order()
+        known = torch.maximum(known, highest)
+    read = known[known >= 0]
+    if len(read.unique()) < len(read):
+        raise ambiguous_order()
+    if bool((known >= 0).all()):
+        return known.argsort()
+    # no gradient arrives at some sequences, as behind a flat relu: other states tell
+    return example_of_sequence(recorded, target, states, batch).argsort()

@@ -1,0 +1,57 @@
+"""The page of an account: one HTML file that contains everything it shows, loads nothing and runs no script."""
+
+from __future__ import annotations
+
+import os
+
+from unrolled.atomic_write import atomic_write
+from unrolled.report.account_view import AccountView
+from unrolled.report.colour import SCALE, text_colour
+from unrolled.report.page_shell import environment, policy, style
+from unrolled.report.page_view import waterfall
+
+__all__ = ["render_fragment", "render_page", "save_page"]
+
+_NUMBERED = 40
+"""Up to this many tokens, each has its number below it."""
+
+
+def render_page(view: AccountView, title: str | None = None) -> str:
+    """Return one example of an account as a self-contained HTML page.
+
+    Raises:
+        NonFiniteError: If the account holds NaN or infinity.
+    """
+    sheet = style()
+    return (
+        environment()
+        .get_template("account.html")
+        .render(
+            title=title if title is not None else f"Where “{view.target}” comes from",
+            view=view,
+            limit=view.limit,
+            bars=waterfall(view.entries, ("output", view.output)),
+            numbered=sum(len(group.values) for group in view.groups) <= _NUMBERED,
+            style=sheet,
+            policy=policy(style=sheet),
+        )
+    )
+
+
+def save_page(path: str | os.PathLike[str], view: AccountView, title: str | None = None) -> None:
+    """Write the page of :func:`render_page` to a file, whole or not at all."""
+    atomic_write(path, render_page(view, title).encode())
+
+
+def render_fragment(view: AccountView) -> str:
+    """Return an account as one ``<div>`` for a notebook, without script or style sheet."""
+    return (
+        environment()
+        .get_template("account_fragment.html")
+        .render(
+            view=view,
+            limit=view.limit,
+            bars=waterfall(view.entries, ("output", view.output)),
+            scale=[(c, text_colour(c)) for c in SCALE],
+        )
+    )

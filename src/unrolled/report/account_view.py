@@ -1,0 +1,74 @@
+"""What terminal, figure and page show of an account."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from unrolled.errors import NonFiniteError
+from unrolled.report.colour import rounded_limit
+
+__all__ = ["AccountView", "Group"]
+
+_LISTED = 12
+"""How many biases and constants are listed by name."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The sources of one argument."""
+
+    name: str
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class AccountView:
+    """One example of an account, as plain numbers."""
+
+    target: str
+    expansion: str
+    groups: tuple[Group, ...]
+    biases: Mapping[str, float]
+    constants: Mapping[str, float]
+    initial: float
+    remainder: float
+    output: float
+    cancellation: float
+    closes: bool
+    notes: tuple[str, ...]
+
+    @property
+    def limit(self) -> float:
+        """The end of the colour scale: the largest contribution of a source, rounded up."""
+        values = [value for group in self.groups for value in group.values]
+        if not all(map(math.isfinite, (*values, self.output))):
+            raise NonFiniteError("the account holds NaN or infinity; expected finite numbers")
+        return rounded_limit(max(map(abs, values), default=0.0))
+
+    @property
+    def entries(self) -> list[tuple[str, float]]:
+        """The summands of the output in the order of the ledger; the last is the remainder."""
+        found = [(group.name, math.fsum(group.values)) for group in self.groups]
+        if self.initial:
+            found.append(("initial states", self.initial))
+        if self.biases:
+            found.append(("biases", math.fsum(self.biases.values())))
+        if self.constants:
+            found.append(("constants", math.fsum(self.constants.values())))
+        return [*found, ("remainder", self.remainder)]
+
+    @property
+    def named(self) -> list[tuple[str, float]]:
+        """The largest biases and constants by name, and the sum of the others."""
+        every = sorted({**self.biases, **self.constants}.items(), key=lambda item: -abs(item[1]))
+        rest = every[_LISTED:]
+        return [*every[:_LISTED], *([(f"{len(rest)} more", math.fsum(v for _, v in rest))] if rest else [])]
+
+    @property
+    def verdict(self) -> str:
+        """Say whether the account closes, and how far its summands cancel."""
+        closes = "closes: the remainder is rounding" if self.closes else "does not close: see the remainder"
+        return f"{closes}; contributions are {self.cancellation:.3g} times as large as their sum"

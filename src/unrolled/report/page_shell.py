@@ -1,0 +1,79 @@
+"""What all HTML pages share: the templates, the style sheet with the colour scale, and the security policy.
+
+Tokens are untrusted text. Templates escape them, and the content security policy allows only the scripts and the style
+sheet of this package, by their hashes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from unrolled.decomposition.attribution import NGram
+from unrolled.report.colour import SCALE, STEPS, scale_index, text_colour
+from unrolled.report.formatting import clip, magnitude, minus, signed, visible
+from unrolled.report.page_view import sum_of_ngrams
+
+__all__ = ["environment", "policy", "shipped", "style", "trusted"]
+
+
+def _phrase(ngram: NGram) -> str:
+    """Format an n-gram for a table."""
+    return clip(visible(ngram.text), 120)
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of all templates, with the filters that format numbers and tokens."""
+    made = Environment(
+        loader=PackageLoader("unrolled", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        visible=visible,
+        clip=clip,
+        phrase=_phrase,
+        signed=lambda value: minus(signed(value)),
+        magnitude=lambda value: minus(magnitude(value)),
+        end=lambda limit: minus(f"{limit:+g}") if limit else "0",
+        scale_index=scale_index,
+        sum_of_ngrams=sum_of_ngrams,
+    )
+    return made
+
+
+@cache
+def style() -> Markup:
+    """Join the style sheet and the colour scale, one class for each step, so that no element needs its own style."""
+    scale = "".join(f".s{k}{{--c:{c};--i:{text_colour(c)}}}" for k, c in enumerate(SCALE))
+    ramp = ",".join(SCALE[:: STEPS // 8])
+    return trusted(f"{shipped('page.css')}\n.ramp{{background:linear-gradient(90deg,{ramp})}}\n{scale}")
+
+
+def shipped(name: str) -> str:
+    """Read a file of this package."""
+    return resources.files("unrolled.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def trusted(text: str) -> Markup:
+    """Mark text of this package as needing no escape; never use it for a user's text."""
+    return Markup(text)  # noqa: S704  # our own script and style
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def policy(*, style: str, script: str | None = None) -> str:
+    """Return the content security policy of a page with one style sheet and at most one script."""
+    scripts = f"script-src {_hash(script)}; " if script is not None else ""
+    return f"default-src 'none'; style-src {_hash(style)}; {scripts}base-uri 'none'; form-action 'none'"

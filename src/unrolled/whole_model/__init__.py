@@ -1,0 +1,1 @@
+"""The account of a whole model, by one forward and one backward pass."""

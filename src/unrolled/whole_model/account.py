@@ -1,0 +1,257 @@
+"""The function :func:`unrolled.account`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.decomposition.eval_mode import without_autocast
+from unrolled.decomposition.recurrent_rules import HeldModel, LayerSweep, networks_as_operations
+from unrolled.errors import NonFiniteError, ParityError, ShapeError, UnsupportedOperationError, UsageError
+from unrolled.expansions import resolve
+from unrolled.expansions.base import Expansion
+from unrolled.explanation.preserve_model import copy_tensors, preserved, without_gradients
+from unrolled.explanation.readout import Target, select_target
+from unrolled.held_forward.graph import check_linear
+from unrolled.held_forward.rows import Rows
+from unrolled.whole_model.contributions import Contributions, collect
+from unrolled.whole_model.notes import notes_of
+from unrolled.whole_model.result import Account
+from unrolled.whole_model.sources import Sources, source_module
+
+__all__ = ["account"]
+
+# How far the held forward may be from the model's own answer: rounding in another order.
+PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
+
+Select = Callable[[Any], Tensor]
+
+
+@torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
+def account(
+    model: nn.Module,
+    *args: Any,
+    target: Target | None = None,
+    of: str | None = None,
+    tokens: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    expansion: str | Expansion = "secant",
+    share: float = 0.75,
+    **kwargs: Any,
+) -> Account:
+    r"""Account for an output of any model: what every token, feature, bias and initial state contributed.
+
+    .. math:: \text{output} = \sum_{\text{rows}} \text{row} · \frac{∂\, \text{output}}{∂\, \text{row}}
+        + \text{remainder}
+
+    The model runs once with the factors of every operation held, so that its output is linear in the rows: the token
+    vectors, the numbers of the arguments, the biases. One backward pass then gives all contributions. Recurrent
+    networks follow ``expansion``, down to their inputs, in any number of layers and directions. All else follows
+    ``shares``: the line of a non-linearity begins at zero; attention weights and the scales of normalisations are
+    held. The model is run in evaluation mode and left as it was.
+
+    Args:
+        model: Any module: with several recurrent networks, loops over cells, attention, a decoder, or none of these.
+        *args: The model's own positional arguments. Of integers, the embedded ones are tokens; of floating-point
+            tensors, every number is a feature.
+        target: An index of the output's last dimension, or a function from the output to one number for each example;
+            None for the predicted class of each example.
+        of: Path of a submodule whose output is to be accounted for in place of the arguments (``"encoder"``).
+        tokens: The words of the text, or of each text of the batch, for display.
+        expansion: How recurrent networks are expanded; see :func:`unrolled.decompose`.
+        share: Part of a gated product that is credited to its content, from 0 to 1.
+        **kwargs: The model's own keyword arguments.
+
+    Returns:
+        The account of the whole batch; ``account[i]`` is that of one example.
+
+    Raises:
+        UnsupportedOperationError: If an operation has no rule; the message names it.
+        ParityError: If the held run gives another output than the model, or the model draws random numbers.
+        UsageError: If the output does not depend on the arguments, or an argument does not fit.
+        NonFiniteError: If the output is NaN or infinite.
+
+    Example:
+        >>> import torch, unrolled
+        >>> class Tagger(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.embed = torch.nn.Embedding(9, 4)
+        ...         self.rnn = torch.nn.LSTM(4, 6, num_layers=2, bidirectional=True, batch_first=True)
+        ...         self.head = torch.nn.Linear(12, 2)
+        ...     def forward(self, ids):
+        ...         return self.head(self.rnn(self.embed(ids))[0][:, -1])
+        >>> found = unrolled.account(Tagger(), torch.tensor([[1, 2, 3]]), target=1)
+        >>> found.tokens.shape, found.closes
+        (torch.Size([1, 3]), True)
+
+    Source:
+        Ours; see ``docs/mathematics.md``. Related: layer-wise relevance propagation (Arras et al. 2017,
+        arXiv:1706.07206), AttnLRP (Achtibat et al. 2024, arXiv:2402.05602).
+    """
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module")
+    if not 0 <= share <= 1:
+        raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
+    chosen = resolve(expansion)
+    _refuse_unusual(model)
+    with preserved(model), without_autocast(), without_gradients(model):
+        with torch.no_grad():
+            plain = model(*copy_tensors(args), **copy_tensors(kwargs))
+        select, name = _target(plain, target)
+        expected = select(plain).detach()
+        if expected.dtype not in PARITY:
+            raise UsageError(f"the output is {expected.dtype}, too coarse for an account; convert it: model.float()")
+        if not torch.isfinite(expected).all():
+            raise NonFiniteError(f"the output is {expected.tolist()}; expected finite numbers")
+        found = []
+        for member in chosen.members():
+            mode = HeldModel(Rows(model), member, share)
+            sources = Sources(mode, opens=of is None)
+            output = _held_output(model, args, kwargs, select, mode, sources, of)
+            _check_parity(model, args, kwargs, select, output, expected)
+            check_linear(output, (LayerSweep,))
+            found.append(collect(output, mode.rows.rows, sources))
+    means = _mean(found)
+    result = Account(
+        target=name,
+        expansion=str(chosen),
+        exact=chosen.exact,
+        texts=means.texts,
+        features=means.features,
+        initial=means.initial + torch.zeros_like(expected),
+        biases=means.biases,
+        constants=means.constants,
+        output=expected,
+        axes=means.axes,
+        words=_words(tokens, args, kwargs, means, len(expected)),
+    )
+    return replace(result, notes=notes_of(result, chosen))
+
+
+def _held_output(
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    select: Select,
+    mode: HeldModel,
+    sources: Sources,
+    of: str | None,
+) -> Tensor:
+    """Run the model held; its output is linear in the rows."""
+    given = [sources.open(str(place), value) for place, value in enumerate(args)]
+    named = {key: sources.open(key, value) for key, value in kwargs.items()}
+    with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, of):
+        with mode:
+            output = select(model(*given, **named))
+        found: Tensor = mode.with_gate_rows(output)
+    return found
+
+
+def _refuse_unusual(model: nn.Module) -> None:
+    """Refuse what a held forward cannot follow before it runs."""
+    for name, part in model.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            raise UnsupportedOperationError(
+                f"{name or 'the model'} is a scripted module, whose operations no rule can meet; pass the module it "
+                "was made of"
+            )
+    for name, weight in model.named_parameters():
+        if weight.is_inference():
+            raise UsageError(f"{name} was made in inference mode; make the model outside torch.inference_mode")
+        if weight.is_complex():
+            raise UsageError(f"{name} is complex; an account needs a model of real numbers")
+        if weight.dtype in (torch.bfloat16, torch.float16):
+            raise UsageError(f"{name} is {weight.dtype}, too coarse for an account; convert the model: model.float()")
+
+
+def _target(plain: Any, target: Target | None) -> tuple[Select, str]:
+    """Return what selects the target from an output, and its name."""
+    if target is not None:
+        if not callable(target):
+            batch = plain.shape[0] if isinstance(plain, Tensor) and plain.dim() > 1 else 1
+            return (lambda output: select_target(output, target, batch)), f"output {target}"
+        chosen = target(plain)
+        if not isinstance(chosen, Tensor):
+            raise ShapeError(f"the target gave a {type(chosen).__name__}; expected a tensor, one number an example")
+        name = getattr(target, "__name__", "")
+        count = chosen.numel()
+        return (lambda output: select_target(output, target, count)), name if name.isidentifier() else "the target"
+    if not isinstance(plain, Tensor) or plain.dim() != 2:
+        found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"a {type(plain).__name__}"
+        raise UsageError(f"the output is {found}, not (batch, classes): pass target=, an index or a function")
+    predicted = plain.argmax(dim=1, keepdim=True)
+    name = f"output {int(predicted)}" if len(plain) == 1 else "the predicted class"
+    return (lambda output: output.gather(1, predicted)[:, 0]), name
+
+
+def _check_parity(model: nn.Module, args: Any, kwargs: Any, select: Select, output: Tensor, expected: Tensor) -> None:
+    """Compare the held forward with the model's own output."""
+    gap = (output.detach() - expected).abs().max()
+    if float(gap) <= PARITY[expected.dtype] * max(1.0, float(expected.abs().max())):
+        return
+    with torch.no_grad():
+        again = select(model(*copy_tensors(args), **copy_tensors(kwargs)))
+    if not torch.allclose(again, expected, rtol=1e-3, atol=1e-5):
+        raise ParityError(
+            "the model gives another output at each call, so it draws random numbers or keeps a state; make it "
+            "deterministic in evaluation mode, or call torch.manual_seed at the start of its forward"
+        )
+    raise ParityError(
+        f"the held run differs from the model's own output by {float(gap):.3g}; expected at most rounding: account for "
+        "a part of the model with of=, and please report the model"
+    )
+
+
+def _mean(found: Sequence[Contributions]) -> Contributions:
+    """Average the contributions of an expansion's members."""
+    if len(found) == 1:
+        return found[0]
+
+    def mean(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+        names = dict.fromkeys(name for each in parts for name in each)
+        return {name: sum(each[name] for each in parts if name in each) / len(found) for name in names}  # type: ignore[misc]
+
+    return replace(
+        found[0],
+        texts=mean([each.texts for each in found]),
+        features=mean([each.features for each in found]),
+        initial=sum(each.initial for each in found) / len(found),
+        biases=mean([each.biases for each in found]),
+        constants=mean([each.constants for each in found]),
+    )
+
+
+def _words(
+    tokens: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], means: Contributions, batch: int
+) -> tuple[tuple[str, ...], ...]:
+    """Name the tokens of each example: as given, else by their ids."""
+    if not means.texts:
+        return ()
+    order = range(batch) if means.order is None else means.order.tolist()
+    counts = [part.numel() if means.axes[name] is None else part.numel() // batch for name, part in means.texts.items()]
+    if tokens is not None:
+        if isinstance(tokens, str):
+            raise UsageError(f"tokens is the string {tokens[:40]!r}; expected a list of words, such as its split()")
+        texts = [tokens] if tokens and isinstance(tokens[0], str) else list(tokens)
+        if len(texts) != batch:
+            raise ShapeError(f"tokens are those of {len(texts)} examples; expected {batch}")
+        longest = max(map(len, texts))
+        if longest > sum(counts):
+            raise ShapeError(f"{longest} tokens for a text of {sum(counts)}; expected at most {sum(counts)}")
+        return tuple((*map(str, texts[k]), *["‹pad›"] * (sum(counts) - len(texts[k]))) for k in order)
+    named: list[list[str]] = [[] for _ in range(batch)]
+    given = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
+    for (name, part), count in zip(means.texts.items(), counts, strict=True):
+        ids, axis = given.get(name), means.axes[name]
+        if not isinstance(ids, Tensor) or ids.numel() != part.numel():
+            rows = [[f"x{k + 1}" for k in range(count)]] * batch
+        else:
+            moved = ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1)
+            rows = moved[list(order)].tolist()
+        for words, row in zip(named, rows, strict=True):
+            words.extend(map(str, row))
+    return tuple(map(tuple, named))

@@ -1,0 +1,180 @@
+"""From the rows of a held forward to the contributions of tokens, features, biases and initial states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import UsageError
+from unrolled.held_forward.linear_output import LinearOutput
+from unrolled.held_forward.rows import Row
+from unrolled.whole_model.sources import Sources
+
+__all__ = ["Contributions", "collect"]
+
+
+@dataclass
+class Contributions:
+    """The contributions of one run, by source."""
+
+    texts: dict[str, Tensor] = field(default_factory=dict)
+    """Of tokens, by argument."""
+    features: dict[str, Tensor] = field(default_factory=dict)
+    """Of numbers, by argument."""
+    axes: dict[str, int | None] = field(default_factory=dict)
+    """Which axis of each of these counts examples; None for a batch of one."""
+    order: Tensor | None = None
+    """For each example of the output, the index of its text among the arguments; None where that is the same."""
+    initial: Tensor | float = 0.0
+    biases: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, Tensor] = field(default_factory=dict)
+
+
+def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributions:
+    """Differentiate the output by all rows, and add up the contributions.
+
+    Raises:
+        UsageError: If the output depends on no argument.
+    """
+    linear = LinearOutput(output, [row.leaf for row in rows])
+    inputs = [place for place, row in enumerate(rows) if row.kind in ("token", "feature")]
+    if all(linear.gradients[place] is None for place in inputs):
+        raise UsageError(
+            "the output does not depend on the model's arguments by any operation that carries value, so there is "
+            "nothing to account for; check the target, or name a submodule with of="
+        )
+    found = Contributions()
+    for place in inputs:
+        if linear.gradients[place] is not None and rows[place].kind == "feature":
+            name = rows[place].name
+            part = _Argument(linear, rows[place].leaf.shape, [_Slot(place)])
+            found.features[name], found.axes[name], _ = part.by_example()
+    for name, (first, shape) in sources.ids.items():
+        slots = [
+            slot
+            for place, row in enumerate(rows)
+            if row.positions is not None and linear.gradients[place] is not None
+            for slot in [_Slot.of_tokens(place, row.positions, first, shape.numel())]
+            if slot.targets is not None and len(slot.targets)
+        ]
+        if slots:
+            part = _Argument(linear, shape, slots)
+            found.texts[name], found.axes[name], order = part.by_example()
+            found.order = order if found.order is None else found.order
+    for row, parts in zip(rows, linear.split(), strict=True):
+        if parts is None or row.kind in ("token", "feature") or (row.kind != "bias" and not parts.any()):
+            continue
+        if row.kind == "initial":
+            found.initial = found.initial + parts
+        else:
+            named = found.biases if row.kind == "bias" else found.constants
+            named[row.name] = named.get(row.name, 0.0) + parts
+    return found
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """A row, and where its values belong in the argument; by default the row is the argument."""
+
+    place: int
+    inside: Tensor | None = None
+    """Which vectors of the row are those of this argument."""
+    targets: Tensor | None = None
+    """The flat index in the argument of each of them."""
+
+    @classmethod
+    def of_tokens(cls, place: int, positions: Tensor, first: int, count: int) -> _Slot:
+        """Find the vectors whose tokens are numbered ``first`` to ``first + count``."""
+        inside = (positions >= first) & (positions < first + count)
+        return cls(place, inside, positions[inside] - first)
+
+    def add(self, values: Tensor, to: Tensor) -> None:
+        """Add a row's values, shape (…, *row), to a tensor in the argument's shape."""
+        if self.inside is None or self.targets is None:
+            to += values
+        else:
+            lead = values.shape[: values.dim() - self.inside.dim() - 1]
+            of_vectors = values.sum(dim=-1)[..., self.inside].to(to.dtype)
+            to.view(*lead, -1).index_add_(len(lead), self.targets, of_vectors)
+
+    def number(self, examples: Tensor, into: Tensor) -> None:
+        """Note the example that each entry serves, where it serves one."""
+        if self.inside is None or self.targets is None:
+            into.copy_(torch.maximum(into, examples))
+        else:
+            of_vectors = examples.amax(dim=-1)[self.inside]
+            into.view(-1).scatter_reduce_(0, self.targets, of_vectors, "amax")
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """One argument, and the rows that were made of it."""
+
+    linear: LinearOutput
+    shape: torch.Size
+    slots: Sequence[_Slot]
+
+    def by_example(self) -> tuple[Tensor, int | None, Tensor | None]:
+        """Return the contributions, the axis that counts examples, and their order where the model changed it.
+
+        An argument that several examples share gets an axis of examples in front.
+        """
+        linear, batch = self.linear, self.linear.batch
+        total = linear.output.detach().new_zeros(self.shape)
+        for slot in self.slots:
+            slot.add(linear.contributions(slot.place), total)
+        axes = [axis for axis, size in enumerate(self.shape) if size == batch]
+        if batch == 1:
+            return total, None, None
+        if len(axes) == 1 and linear.axis_counts_examples:
+            return total, axes[0], None
+        examples = self._examples()
+        if examples is None:
+            each = total.new_zeros(batch, *self.shape)
+            for slot in self.slots:
+                slot.add(linear.by_each_example(slot.place), each)
+            return each, 0, None
+        for axis in axes:
+            order = _order(examples.movedim(axis, 0).reshape(batch, -1))
+            if order is not None:
+                straight = torch.equal(order, torch.arange(batch, device=order.device))
+                return (total, axis, None) if straight else (total.index_select(axis, order), axis, order)
+        apart = torch.zeros(batch, *self.shape, dtype=total.dtype, device=total.device)
+        return apart.scatter_(0, examples.clamp_min(0)[None], total[None]), 0, None
+
+    def _examples(self) -> Tensor | None:
+        """Return the example that each entry of the argument serves, or None if one serves several."""
+        numbers = torch.full(self.shape, -1, dtype=torch.int64, device=self.linear.output.device)
+        lowest = torch.full_like(numbers, -self.linear.batch)
+        for slot in self.slots:
+            found = self.linear.examples(slot.place)
+            if found is None:
+                return None
+            slot.number(found, numbers)
+            slot.number(torch.where(found < 0, -self.linear.batch, -found), lowest)
+        mixed = (numbers >= 0) & (lowest > -self.linear.batch) & (lowest != -numbers)
+        return None if bool(mixed.any()) else numbers
+
+
+def _order(examples: Tensor) -> Tensor | None:
+    """Return for each example the index of its row; None if a row serves several examples.
+
+    Args:
+        examples: The examples that the entries of each row serve, shape (batch, entries); -1 for none.
+    """
+    batch = len(examples)
+    highest = examples.amax(dim=1)
+    same = (examples == highest[:, None]) | (examples < 0)
+    known = highest >= 0
+    if not bool(same.all()) or len(highest[known].unique()) < int(known.sum()):
+        return None
+    rows = torch.arange(batch, device=examples.device)
+    if torch.equal(highest[known], rows[known]):
+        return rows
+    order = torch.full_like(rows, -1)
+    order[highest[known]] = rows[known]
+    order[order < 0] = rows[~known]
+    return order

@@ -1,0 +1,27 @@
+"""Notes beside an account: where it must not be trusted, and what to do."""
+
+from __future__ import annotations
+
+from unrolled.expansions.base import Expansion
+from unrolled.explanation.growth import growth_notes
+from unrolled.whole_model.result import Account
+
+__all__ = ["notes_of"]
+
+
+def notes_of(result: Account, expansion: Expansion) -> tuple[str, ...]:
+    """Say what limits an account."""
+    notes = []
+    worst = float(result.remainder.abs().max())
+    if not result.exact:
+        notes.append(f"the expansion {result.expansion} is not exact: what it leaves out is the remainder, {worst:.2g}")
+    elif not result.closes:
+        notes.append(
+            f"the contributions miss the output by up to {worst:.2g}: they are far larger than their sum, so rounding "
+            "remains; use float64 (model.double()) or the expansion operating"
+        )
+    notes.extend(growth_notes(float(result.cancellation.max()), expansion))
+    held = {name: float(value.abs().max()) for name, value in result.constants.items() if name != "constants"}
+    if held and max(held.values()) > 0.1 * float(result.output.abs().max()):
+        notes.append(f"results that are held contribute to the output by themselves: {', '.join(sorted(held))}")
+    return tuple(notes)

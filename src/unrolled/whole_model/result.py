@@ -1,0 +1,260 @@
+"""The account of an output: what each source contributed, and what is left over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import UsageError
+from unrolled.report.account_view import AccountView, Group
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Account"]
+
+
+@dataclass(frozen=True, repr=False)
+class Account:
+    r"""What every token, feature, bias and initial state contributed to one output of each example.
+
+    .. math:: \text{output} = \text{tokens} + \text{features} + \text{initial states} + \text{biases}
+        + \text{constants} + \text{remainder}
+
+    Contributions are in the unit of the output (a logit). What is held is no part of them: the values that gates,
+    attention weights, slopes and scales of normalisations took. ``print(account)`` shows the first example in a
+    terminal; a notebook shows it as HTML. ``len(account)`` is the number of examples, ``account[i]`` is one of them.
+
+    Example:
+        >>> import torch, unrolled
+        >>> model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+        >>> found = unrolled.account(model, torch.randn(5, 3), target=1)
+        >>> found.features["0"].shape, sorted(found.biases)
+        (torch.Size([5, 3]), ['0.bias', '2.bias'])
+    """
+
+    target: str
+    """Name of the output: ``"output 1"``, or a class."""
+    expansion: str
+    """How recurrent networks were expanded."""
+    exact: bool
+    """Whether that expansion is exact."""
+    texts: Mapping[str, Tensor]
+    """What each token contributed, by argument (its place or name), in the argument's shape."""
+    features: Mapping[str, Tensor]
+    """What each number of a floating-point argument contributed, by argument, in the argument's shape."""
+    initial: Tensor
+    """Initial states other than zero, shape (batch,)."""
+    biases: Mapping[str, Tensor]
+    """What each parameter that is added to value contributed, by its name, each (batch,)."""
+    constants: Mapping[str, Tensor]
+    """Numbers that the code adds, and results that are held, by the operation's name, each (batch,)."""
+    output: Tensor
+    """The output of the model, shape (batch,)."""
+    axes: Mapping[str, int | None] = field(default_factory=dict)
+    """For each argument the axis that counts examples, in the order of the output; None for a single example."""
+    words: tuple[tuple[str, ...], ...] = ()
+    """The tokens of each example, text by text, for display."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> Tensor | None:
+        """What each token contributed; None if no argument holds tokens.
+
+        In the shape of the argument; of several texts, side by side, shape (batch, tokens of all texts).
+        """
+        if len(self.texts) == 1:
+            return next(iter(self.texts.values()))
+        rows = [self._by_example(name, part) for name, part in self.texts.items()]
+        return torch.cat(rows, dim=1) if rows else None
+
+    @property
+    def inputs(self) -> Tensor:
+        """What tokens and features contributed together, shape (batch,)."""
+        return sum((each.sum(dim=1) for each in self._parts()), torch.zeros_like(self.output))
+
+    @property
+    def remainder(self) -> Tensor:
+        """What the account leaves over, shape (batch,): rounding, if the expansion is exact."""
+        return self.movement - self.inputs - self.initial
+
+    @property
+    def movement(self) -> Tensor:
+        """The output less biases and constants, shape (batch,): what inputs and initial states account for."""
+        return self.output - sum((*self.biases.values(), *self.constants.values()), torch.zeros_like(self.output))
+
+    @property
+    def cancellation(self) -> Tensor:
+        """Σ|c| / |Σc| over all contributions, biases and constants, shape (batch,); 1 if all have one sign."""
+        total, net = self._sizes(), (self.output - self.remainder).abs()
+        return torch.where(total > 0, total / net.clamp_min(torch.finfo(net.dtype).tiny), torch.ones_like(net))
+
+    @property
+    def closes(self) -> bool:
+        """Whether every remainder is rounding: at most 1e-9 of the output in float64, and 1e-4 in float32.
+
+        An output that is nearly zero is measured by Σ|c| / 10,000.
+        """
+        allowed = 1e-9 if self.output.dtype == torch.float64 else 1e-4
+        scale = torch.maximum(self.output.abs(), 1e-4 * self._sizes())
+        return bool((self.remainder.abs() <= allowed * scale + torch.finfo(self.output.dtype).tiny).all())
+
+    def _sizes(self) -> Tensor:
+        """Σ|c|, shape (batch,)."""
+        named = (self.initial, *self.biases.values(), *self.constants.values())
+        total = sum((each.abs() for each in named), torch.zeros_like(self.output))
+        return sum((each.abs().sum(dim=1) for each in self._parts()), total)
+
+    def ledger(self, example: int = 0) -> dict[str, float]:
+        """Return the parts of one example's output.
+
+        Example:
+            >>> import torch, unrolled
+            >>> model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+            >>> list(unrolled.account(model, torch.randn(1, 3), target=1).ledger())
+            ['inputs', 'initial states', 'biases', 'constants', 'remainder', 'output']
+        """
+        one = self[example]
+        return {
+            "inputs": float(one.inputs),
+            "initial states": float(one.initial),
+            "biases": float(sum(one.biases.values())),
+            "constants": float(sum(one.constants.values())),
+            "remainder": float(one.remainder),
+            "output": float(one.output),
+        }
+
+    def compare(self, other: Account) -> dict[str, float]:
+        """Compare two accounts of the same output.
+
+        Returns:
+            ``correlation`` of the contributions of tokens and features, and the ``largest`` absolute difference.
+
+        Raises:
+            UsageError: If the accounts are of different arguments or outputs.
+        """
+        mine, theirs = (torch.cat([part.reshape(-1) for part in each._parts()]).double() for each in (self, other))
+        same = self.output.shape == other.output.shape and mine.shape == theirs.shape
+        if not same or not torch.allclose(self.output, other.output.to(self.output), rtol=1e-3, atol=1e-5):
+            raise UsageError("the accounts are of different outputs: account for one model on the same arguments")
+        return {
+            "correlation": float(torch.corrcoef(torch.stack((mine, theirs)))[0, 1]),
+            "largest": float((mine - theirs).abs().max()),
+        }
+
+    def render(self, width: int = 100, colour: bool = False, example: int = 0) -> str:
+        """Return one example as text for a terminal of ``width`` columns, with ANSI colours if ``colour``."""
+        from unrolled.report.account_terminal import to_text
+
+        return to_text(self.view(example), width=width, colour=colour)
+
+    def figure(self, example: int = 0, limit: float | None = None) -> Figure:
+        """Draw the contributions of one example; needs matplotlib.
+
+        Args:
+            example: Index of the example.
+            limit: Value at the ends of the colour scale; None for the largest value.
+
+        Raises:
+            UsageError: If matplotlib is missing or the limit is not above 0.
+        """
+        from unrolled.report.account_figure import account_figure
+
+        return account_figure(self.view(example), limit)
+
+    def save_html(self, path: str | Path, example: int = 0) -> Path:
+        """Write one example as a self-contained HTML page, and return its path.
+
+        Raises:
+            FileError: If the file cannot be written.
+            NonFiniteError: If the account holds NaN or infinity.
+        """
+        from unrolled.report.account_page import save_page
+
+        save_page(path, self.view(example))
+        return Path(path)
+
+    def view(self, example: int = 0) -> AccountView:
+        """Return what terminal, figure and page show of one example."""
+        one, words = self[example], list(self.words[example % len(self)]) if self.words else []
+        groups = []
+        for name, part in one.texts.items():
+            values = one._by_example(name, part)[0].tolist()
+            label = f"tokens of {name}" if len(one.texts) > 1 else "tokens"
+            groups.append(Group(label, tuple(words[: len(values)]), tuple(values)))
+            del words[: len(values)]
+        for name, part in one.features.items():
+            axis = one.axes.get(name)
+            own = part if axis is None else part.squeeze(axis)
+            values = (own.sum(dim=-1) if own.dim() > 1 else own).reshape(-1).tolist()
+            groups.append(Group(f"features of {name}", tuple(f"x{k + 1}" for k in range(len(values))), tuple(values)))
+        return AccountView(
+            target=one.target,
+            expansion=one.expansion,
+            groups=tuple(groups),
+            biases={name: float(value) for name, value in one.biases.items()},
+            constants={name: float(value) for name, value in one.constants.items()},
+            initial=float(one.initial),
+            remainder=float(one.remainder),
+            output=float(one.output),
+            cancellation=float(one.cancellation),
+            closes=one.closes,
+            notes=(*one.notes, *([f"example {example} of a batch of {len(self)}"] if len(self) > 1 else [])),
+        )
+
+    def _by_example(self, name: str, part: Tensor) -> Tensor:
+        """Bring the contributions of one argument to the shape (batch, entries)."""
+        axis = self.axes.get(name)
+        return part.reshape(1, -1) if axis is None else part.movedim(axis, 0).reshape(len(self), -1)
+
+    def _parts(self) -> list[Tensor]:
+        return [self._by_example(name, part) for name, part in (*self.texts.items(), *self.features.items())]
+
+    def __len__(self) -> int:
+        return len(self.output)
+
+    def __getitem__(self, example: int) -> Account:
+        if not -len(self) <= example < len(self):
+            raise IndexError(f"example {example} of a batch of {len(self)}")
+        place = example % len(self)
+
+        def of_arguments(parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            found = {}
+            for name, part in parts.items():
+                axis = self.axes.get(name)
+                found[name] = part if axis is None else part.narrow(axis, place, 1)
+            return found
+
+        def of_batch(parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            return {name: part[place : place + 1] for name, part in parts.items()}
+
+        return replace(
+            self,
+            texts=of_arguments(self.texts),
+            features=of_arguments(self.features),
+            initial=self.initial[place : place + 1],
+            biases=of_batch(self.biases),
+            constants=of_batch(self.constants),
+            output=self.output[place : place + 1],
+            words=self.words[place : place + 1],
+        )
+
+    def __iter__(self) -> Iterator[Account]:
+        return (self[place] for place in range(len(self)))
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}={value:.4g}" for name, value in self.ledger().items())
+        return f"Account({self.target}, {len(self)} examples, {self.expansion}; first: {parts})"
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def _repr_html_(self) -> str:
+        from unrolled.report.account_page import render_fragment
+
+        return render_fragment(self.view())

@@ -1,0 +1,86 @@
+"""The arguments of a model as sources of value: numbers are rows, token ids are numbered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from unrolled.errors import UnknownNameError, UsageError
+from unrolled.explanation.preserve_model import copy_tensors
+from unrolled.held_forward.mode import HeldForward
+
+__all__ = ["Sources", "source_module"]
+
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
+
+
+class Sources:
+    """Opens the arguments of one call, and knows which tokens are whose.
+
+    Args:
+        mode: The held forward of the call.
+        opens: Whether arguments are sources; otherwise they are copied.
+    """
+
+    def __init__(self, mode: HeldForward, opens: bool) -> None:
+        self.mode, self.opens = mode, opens
+        self.ids: dict[str, tuple[int, torch.Size]] = {}
+        """For each argument of integers: the number of its first entry, and its shape."""
+        self._count = 0
+
+    def open(self, name: str, value: Any) -> Any:
+        """Return an argument as the model receives it; tuples, lists and dictionaries are searched."""
+        if isinstance(value, Tensor):
+            return self._open_tensor(name, value)
+        if type(value) is PackedSequence:
+            return value._replace(data=self._open_tensor(name, value.data))
+        if type(value) is tuple or type(value) is list:
+            return type(value)(self.open(f"{name}.{place}", each) for place, each in enumerate(value))
+        if type(value) is dict:
+            return {key: self.open(f"{name}.{key}", each) for key, each in value.items()}
+        return copy_tensors(value)
+
+    def _open_tensor(self, name: str, value: Tensor) -> Tensor:
+        if value.is_complex():
+            raise UsageError(f"argument {name} is complex; pass its real and its imaginary part as two real tensors")
+        if value.is_sparse:
+            raise UsageError(f"argument {name} is sparse; pass a dense tensor: {name}.to_dense()")
+        if value.is_floating_point():
+            return self.mode.rows.open("feature", name, value) if self.opens else value.detach().clone()
+        copy = value.detach().clone()
+        if self.opens and value.dtype in INTEGERS:
+            numbers = torch.arange(copy.numel(), device=copy.device) + self._count
+            self.mode.positions[copy] = numbers.reshape(copy.shape)
+            self.ids[name] = (self._count, copy.shape)
+            self._count += copy.numel()
+        return copy
+
+
+@contextmanager
+def source_module(model: nn.Module, mode: HeldForward, name: str | None) -> Iterator[None]:
+    """Let the output of a submodule be the source of value."""
+    if name is None:
+        yield
+        return
+    modules = dict(model.named_modules())
+    if name not in modules:
+        raise UnknownNameError("submodule", name, modules)
+    calls = 0
+
+    def opened(_: nn.Module, __: Any, result: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if not isinstance(result, Tensor) or not result.is_floating_point():
+            raise UsageError(f"{name} returns a {type(result).__name__}; choose a submodule that returns one tensor")
+        return mode.rows.open("feature", name if calls == 1 else f"{name}, call {calls}", result)
+
+    handle = modules[name].register_forward_hook(opened)
+    try:
+        yield
+    finally:
+        handle.remove()

@@ -1,0 +1,132 @@
+"""What docs/mathematics.md says of each rule, and the examples in which each fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.cells.base import Cell
+
+PAGE = (Path(__file__).parents[1] / "docs" / "mathematics.md").read_text(encoding="utf-8")
+
+
+class Function(nn.Module):
+    """A function of two numbers, or more, as a model."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def account(function, *numbers, **options):
+    x = torch.tensor([numbers], dtype=torch.float64)
+    found = unrolled.account(Function(function), x, target=0, **options)
+    assert found.closes
+    return found.features["0"][0].tolist(), float(sum(found.constants.values(), torch.zeros(1)))
+
+
+def test_a_line_from_zero():
+    (x, y), rest = account(lambda v: torch.sigmoid(v.sum(1, keepdim=True)), 0.3, 0.9)
+    rise = torch.sigmoid(torch.tensor(1.2).double()).item() - 0.5
+    assert x == pytest.approx(rise * 0.3 / 1.2)
+    assert y == pytest.approx(rise * 0.9 / 1.2)
+    assert rest == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.75, 1.0])
+def test_a_gate_and_its_content_share_what_the_gate_adds(p):
+    (gate, content), rest = account(lambda v: torch.sigmoid(v[:, :1]) * v[:, 1:], 2.0, 3.0, share=p)
+    rise = torch.sigmoid(torch.tensor(2.0).double()).item() - 0.5
+    assert content == pytest.approx(3 * (0.5 + p * rise))
+    assert gate == pytest.approx(3 * (1 - p) * rise)
+    assert rest == pytest.approx(0)
+
+
+def test_a_product_of_three_is_shared_equally():
+    found, _ = account(lambda v: torch.einsum("b,b,b->b", *v.unbind(1))[:, None], 2.0, 3.0, 5.0)
+    assert found == pytest.approx([10.0, 10.0, 10.0])
+
+
+class Product(Cell):
+    """h' = (x + h) (2 x + h): two factors that hold the input and the state."""
+
+    name = "product"
+
+    def __init__(self):
+        super().__init__(1, 1)
+
+    def step(self, inputs, state):
+        return (inputs + state) * (2 * inputs + state)
+
+
+def test_the_secant_of_a_product_is_the_shapley_value():
+    x, h = 1.5, 0.7
+    given = torch.tensor([[[x]]]).double()
+    found = unrolled.decompose(Product(), given, state=torch.tensor([[h]]).double(), expansion="secant")
+    of = lambda a, b: (x + a * h) * (2 * x + b * h)  # which factors have the state
+    first = 0.5 * ((of(1, 0) - of(0, 0)) + (of(1, 1) - of(0, 1)))
+    second = 0.5 * ((of(0, 1) - of(0, 0)) + (of(1, 1) - of(1, 0)))
+    assert float(found.initial()) == pytest.approx(first + second)
+    assert float(found.vectors()) == pytest.approx(2 * x * x)
+
+
+def test_attention_credits_the_values_and_not_the_search():
+    def look(v):  # the query decides which of two values is read
+        weights = (v[:, :1] * torch.tensor([1.0, -1.0]).double()).softmax(-1)
+        return (weights * v[:, 1:]).sum(1, keepdim=True)
+
+    (query, first, second), _ = account(look, 9.0, 5.0, 1.0)
+    assert query == 0
+    assert (first, second) == pytest.approx((5.0, 0.0), abs=1e-6)
+    other, _ = account(look, -9.0, 5.0, 1.0)
+    assert sum(other) == pytest.approx(1.0, abs=1e-6)  # though the query alone changes the output
+    assert "its contribution is still 0" in PAGE
+
+
+def test_the_runner_up_of_a_maximum_gets_nothing():
+    found, _ = account(lambda v: v.amax(1, keepdim=True), 5.0, 4.9)
+    assert found == [5.0, 0.0]
+    assert "The runner-up of a maximum gets nothing" in PAGE
+
+
+def test_a_line_from_zero_does_not_see_saturation_by_an_offset():
+    (x,), rest = account(lambda v: torch.tanh(v + 10.0), 10.0)
+    assert x == pytest.approx(0.5)  # though tanh(x + 10) is 1 whatever x is
+    assert rest == pytest.approx(0.5)
+
+
+def test_the_secant_gives_nothing_to_a_state_behind_an_input_that_saturates():
+    cell = nn.RNN(1, 1, bias=False, dtype=torch.float64)
+    for weight in cell.parameters():
+        weight.data.fill_(1.0)
+    state = torch.full((1, 1, 1), 5.0, dtype=torch.float64)
+    found = unrolled.decompose(cell, torch.full((1, 1, 1), 20.0).double(), state=state, expansion="secant")
+    assert abs(float(found.initial())) < 1e-9
+
+
+def test_half_of_an_overwritten_content_stays_credited_and_is_taken_back():
+    """h' = σ(4 - 12 h) h: the state closes its own gate."""
+
+    class Closing(Cell):
+        name = "closing"
+
+        def __init__(self):
+            super().__init__(1, 1)
+
+        def step(self, inputs, state):
+            return torch.sigmoid(inputs - 12 * state) * state
+
+    h, x = 1.0, torch.full((1, 1, 1), 4.0).double()
+    found = unrolled.decompose(Closing(), x, state=torch.full((1, 1), h).double(), expansion="secant")
+    assert float(found.initial()) == pytest.approx(float(found.states()), abs=1e-12)
+    open_, closed = torch.sigmoid(torch.tensor([4.0, -8.0])).tolist()
+    assert 0.5 * (open_ + closed) * h > 0.49  # credited to the content
+    assert 0.5 * (closed - open_) * h < -0.49  # taken back by the gate
+    assert "half of the old content stays credited" in PAGE

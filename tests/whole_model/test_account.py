@@ -1,0 +1,461 @@
+"""The account closes whatever the model is, and is known by hand where the truth is known."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+import unrolled
+from reference import layer_weights
+from unrolled.cells import CELLS, recurrent
+from whole_model_zoo import (
+    Bag,
+    Classifier,
+    D,
+    Decoder,
+    E,
+    Hierarchy,
+    Loop,
+    Siamese,
+    Sorted,
+    Tagger,
+    Transformer,
+    ids,
+)
+
+LENGTHS = torch.tensor([7, 3, 5])
+KINDS = [nn.RNN, nn.GRU, nn.LSTM]
+
+
+def padded():
+    tokens = ids(3, 7)
+    for row, length in enumerate(LENGTHS):
+        tokens[row, length:] = 0
+    return tokens
+
+
+def gap(found):
+    """The largest remainder, relative to the largest part."""
+    scale = torch.maximum(found.movement.abs(), found.output.abs())
+    return float((found.remainder.abs() / scale).max())
+
+
+def checked(model, *args, bound=1e-12, **kwargs):
+    """Account for the model's output, whose value, batch and sum are as they should be."""
+    model = model.double().eval()
+    found = unrolled.account(model, *args, **kwargs)
+    assert gap(found) < bound, found
+    assert found.closes
+    assert max(float(one.remainder.abs()) for one in found) == pytest.approx(float(found.remainder.abs().max()))
+    return found
+
+
+# a linear model: the account is known
+
+
+def test_a_linear_model_is_its_weights_times_its_inputs():
+    model, x = nn.Linear(4, 3).double(), torch.randn(5, 4).double()
+    found = unrolled.account(model, x, target=1)
+    torch.testing.assert_close(found.features["0"], x * model.weight[1].detach(), rtol=0, atol=0)
+    torch.testing.assert_close(found.biases["bias"], model.bias[1].detach().expand(5))
+    torch.testing.assert_close(found.output, model(x)[:, 1].detach())
+    assert not found.constants
+    assert not found.initial.any()
+
+
+def test_several_linear_layers_and_an_embedding():
+    model = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 5), nn.Linear(5, 2)).double()
+    tokens = torch.tensor([[1, 2, 3], [4, 4, 4]])
+    found = unrolled.account(model, tokens, target=0)
+    w = model[3].weight[0] @ model[2].weight
+    expected = (model[0](tokens) * w.view(3, 4)).sum(-1).detach()
+    torch.testing.assert_close(found.tokens, expected)
+    torch.testing.assert_close(found.biases["2.bias"], (model[3].weight[0] @ model[2].bias).detach().expand(2))
+
+
+# a deep bidirectional network, by a loop over n-grams
+
+
+def loop_account(model, tokens):
+    """The account by token of a bidirectional stack, written out: one matrix for each step, layer and direction.
+
+    Every layer's state is a map of its inputs' parts: f(u⁰, 0) of the part that its own token makes, and A, C of the
+    secant. Contributions are carried as one vector for every source (token or anything else) by explicit sums.
+    """
+    x = model.embed.weight.detach()[tokens]  # (time, e)
+    time = len(tokens)
+    rnn = model.rnn
+    d = rnn.hidden_size
+    lstm = isinstance(rnn, nn.LSTM)
+    # parts[t] is (sources, features): columns of sources are the tokens and, last, everything else
+    alone = [
+        torch.cat([torch.diag(torch.eye(time)[t])[:, t : t + 1].double() * v, torch.zeros(1, len(v)).double()])
+        for t, v in enumerate(x)
+    ]
+    moved = [torch.zeros_like(each) for each in alone]
+    for layer in range(rnn.num_layers):
+        outs, bases = [], []
+        for way in range(2):
+            w = layer_weights(rnn, layer, way == 1)
+            order = range(time) if way == 0 else range(time - 1, -1, -1)
+            size = 2 * d if lstm else d
+            state, parts = torch.zeros(size).double(), torch.zeros(time + 1, size).double()
+            hidden, base = [None] * time, [None] * time
+            for t in order:
+                u0, du = alone[t].sum(0), moved[t].sum(0)
+                g, A, C, new = step_parts(w, u0, du, state, lstm)
+                # by shares, what the token alone makes goes back to u0 and to the biases
+                held = share_of_input(w, alone[t], lstm)
+                parts = held + parts @ A.T + moved[t] @ C.T
+                assert torch.allclose(held.sum(0), g, atol=1e-12)
+                state = new
+                hidden[t], base[t] = parts[:, -d:], held[:, -d:]
+            outs.append(hidden)
+            bases.append(base)
+        alone = [torch.cat([bases[0][t], bases[1][t]], 1) for t in range(time)]
+        moved = [torch.cat([outs[0][t], outs[1][t]], 1) - alone[t] for t in range(time)]
+    return [a + m for a, m in zip(alone, moved, strict=True)]
+
+
+def secant_slope(phi, a, b):
+    return torch.where(
+        (b - a).abs() > 1e-9,
+        (phi(b) - phi(a)) / (b - a),
+        1 - torch.tanh(a) ** 2 if phi is torch.tanh else phi(a) * (1 - phi(a)),
+    )
+
+
+def step_parts(w, u0, du, s, lstm):
+    """g, A, C and the next state of one step whose input moves from u0 to u0 + du."""
+    d = w["weight_hh"].shape[1]
+    sig, tanh = torch.sigmoid, torch.tanh
+    a = w["weight_ih"] @ u0 + w["bias_ih"]
+    z = a + w["weight_ih"] @ du
+    h = s[-d:]
+    bh = w["bias_hh"]
+    v = w["weight_hh"] @ h + bh
+    W, U = w["weight_ih"].split(d), w["weight_hh"].split(d)
+    if lstm:
+        c = s[:d]
+        phi = (sig, sig, tanh, sig)
+        low, high = (a + bh).split(d), (z + v).split(d)
+        (i0, f0, g0, o0), (i, f, g, o) = ([p(q) for p, q in zip(phi, each, strict=True)] for each in (low, high))
+        S = [secant_slope(p, q, r) for p, q, r in zip(phi, low, high, strict=True)]
+        c0, c1 = i0 * g0, f * c + i * g
+        by = [(g0 + g) / 2 * S[0], c / 2 * S[1], (i0 + i) / 2 * S[2]]
+        q = (o0 + o) / 2 * secant_slope(tanh, c0, c1)
+        last = (tanh(c0) + tanh(c1)) / 2 * S[3]
+
+        def rows(M):
+            top = sum(k[:, None] * m for k, m in zip(by, M, strict=False))
+            return top, q[:, None] * top + last[:, None] * M[3]
+
+        top_h, bottom_h = rows(U)
+        top_x, bottom_x = rows(W)
+        keep = torch.diag((f0 + f) / 2)
+        A = torch.cat([torch.cat([keep, top_h], 1), torch.cat([q[:, None] * keep, bottom_h], 1)])
+        return torch.cat([c0, o0 * tanh(c0)]), A, torch.cat([top_x, bottom_x]), torch.cat([c1, o * tanh(c1)])
+    (ar, az, an), (zr, zz, zn) = a.split(d), z.split(d)
+    (br, bz, bn), (vr, vz, vn) = bh.split(d), v.split(d)
+    r0, z0, r, zed = sig(ar + br), sig(az + bz), sig(zr + vr), sig(zz + vz)
+    Sr, Sz = secant_slope(sig, ar + br, zr + vr), secant_slope(sig, az + bz, zz + vz)
+    start, end = an + r0 * bn, zn + r * vn
+    n0, n = tanh(start), tanh(end)
+    by_n = (1 - (z0 + zed) / 2) * secant_slope(tanh, start, end)
+    by_z, by_r = Sz * (h - n0 - n) / 2, by_n * Sr * (bn + vn) / 2
+    A = (
+        torch.diag((z0 + zed) / 2)
+        + by_n[:, None] * ((r0 + r) / 2)[:, None] * U[2]
+        + by_r[:, None] * U[0]
+        + by_z[:, None] * U[1]
+    )
+    C = by_n[:, None] * W[2] + by_r[:, None] * W[0] + by_z[:, None] * W[1]
+    return (1 - z0) * n0, A, C, (1 - zed) * n + zed * h
+
+
+def share_of_input(w, parts, lstm, p=0.75):
+    """f(u⁰, 0) as a sum over sources by shares: lines from zero, p of a gated product for the content."""
+    d = w["weight_hh"].shape[1]
+    sig, tanh = torch.sigmoid, torch.tanh
+    pre = parts @ w["weight_ih"].T
+    pre[-1] += w["bias_ih"]
+    both = pre.clone()
+    both[-1] += w["bias_hh"]
+
+    def line(phi, z):
+        total = z.sum(0)
+        zero = phi(torch.zeros(()).double())
+        return z * torch.where(total.abs() > 1e-12, (phi(total) - zero) / total, torch.zeros(()).double())
+
+    def gated(gate, content):
+        """σ(gate) ⊙ content: σ(0) and p of the rest for the content, 1 - p for the gate."""
+        risen, held = line(sig, gate), content.sum(0)
+        kept = 0.5 + p * risen.sum(0)
+        return kept * content + (1 - p) * risen * held
+
+    if lstm:
+        zi, _, zg, zo = both.split(d, dim=1)
+        c = gated(zi, line(tanh, zg))
+        return torch.cat([c, gated(zo, line(tanh, c))], 1)
+    (zr, zz, _), (_, _, an) = both.split(d, dim=1), pre.split(d, dim=1)
+    m = torch.zeros_like(an)
+    m[-1] += w["bias_hh"][2 * d :]
+    n = line(tanh, an + gated(zr, m))
+    # n + z (h - n) with h = 0
+    minus = gated(zz, -n)
+    return n + minus
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
+def test_a_deep_bidirectional_network_equals_a_loop(kind):
+    model = Classifier(kind, 2, True, "mean", "linear").double().eval().requires_grad_(False)
+    for parameter in model.rnn.parameters():
+        parameter.mul_(2)
+    tokens = ids(6)
+    found = unrolled.account(model, tokens[None], target=1)
+    parts = loop_account(model, tokens)
+    expected = sum(part @ model.head.weight[1] for part in parts) / len(tokens)
+    torch.testing.assert_close(found.tokens[0], expected[:-1], rtol=1e-9, atol=1e-12)
+    assert float(found.inputs) == pytest.approx(float(expected[:-1].sum()), abs=1e-12)
+
+
+# many models
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("pool", ["last", "mean", "max", "attention"])
+def test_kinds_layers_directions_and_poolings(kind, layers, both, pool):
+    model = Classifier(kind, layers, both, pool)
+    for parameter in model.rnn.parameters():
+        parameter.data.mul_(3)
+    checked(model, padded(), target=1)
+
+
+@pytest.mark.parametrize("head", ["linear", "mlp", "norm", "gated"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_heads_and_packing(head, packed):
+    model, tokens = Classifier(nn.LSTM, 2, True, "max", head, packed), padded()
+    lengths = (LENGTHS,) if packed else ()
+    found = checked(model, tokens, *lengths, target=2)
+    assert found.tokens.shape == (3, 7)
+    if packed:
+        assert not found.tokens[1, 3:].any()
+    for b, one in enumerate(found):
+        alone = unrolled.account(model, tokens[b : b + 1], *(each[b : b + 1] for each in lengths), target=2)
+        torch.testing.assert_close(one.tokens, alone.tokens, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(one.output, alone.output)
+        for name, part in alone.biases.items():
+            torch.testing.assert_close(one.biases[name], part, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in CELLS.names() if name not in ("dyck", "memorising")])
+def test_networks_of_our_cells(name):
+    model = Classifier(pool="mean")
+    model.rnn = recurrent(name, E, D, num_layers=2, bidirectional=False, batch_first=True)
+    checked(model, padded(), target=1)
+
+
+@pytest.mark.parametrize(
+    "expansion", ["secant", "shares", "shares(0.5)", "path", "operating", "gates", "mean(operating, gates)"]
+)
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
+def test_every_exact_expansion_closes(kind, expansion):
+    model = Classifier(kind, 2, True).double()
+    found = unrolled.account(model, padded(), target=1, expansion=expansion)
+    assert found.exact
+    assert gap(found) < (1e-5 if expansion == "path" else 1e-12)
+    assert found.expansion == expansion
+    if expansion in ("secant", "shares", "shares(0.5)"):
+        assert (
+            not found.constants
+        )  # others credit to the vector of a step what depends on the state, and padding has none
+
+
+def test_an_inexact_expansion_says_what_it_leaves_out():
+    found = unrolled.account(Classifier(nn.LSTM).double(), padded(), target=1, expansion="zero")
+    assert gap(found) > 1e-3
+    assert not found.closes
+    assert "the expansion zero is not exact" in found.notes[0]
+
+
+@pytest.mark.parametrize("cell", [nn.RNNCell, nn.GRUCell, nn.LSTMCell])
+def test_a_loop_over_a_cell_equals_the_network(cell):
+    model = Loop(cell)
+    found = checked(model, ids(3, 6), target=1)
+    assert found.initial.abs().min() > 1e-4  # the learned first state is a row of its own
+    torch.manual_seed(1)
+    tokens = ids(2, 6)
+    whole = Classifier(getattr(nn, cell.__name__.removesuffix("Cell")), 1, False, "last", "linear").double()
+    loop = Loop(cell).double()
+    loop.first.data.zero_()
+    loop.embed, loop.head = whole.embed, whole.head
+    loop.cell.load_state_dict({name.removesuffix("_l0"): value for name, value in whole.rnn.state_dict().items()})
+    one, other = (unrolled.account(each, tokens, target=1) for each in (whole, loop))
+    torch.testing.assert_close(one.output, other.output)
+    torch.testing.assert_close(one.tokens, other.tokens, rtol=1e-9, atol=1e-12)
+    assert gap(other) < 1e-12
+
+
+def test_two_texts_share_one_encoder():
+    found = checked(Siamese(), ids(3, 5), ids(3, 4), target=1)
+    assert {name: tuple(part.shape) for name, part in found.texts.items()} == {"0": (3, 5), "1": (3, 4)}
+    assert found.tokens.shape == (3, 9)
+    assert all(part.abs().max() > 1e-3 for part in found.texts.values())
+    torch.testing.assert_close(found.tokens.sum(1), found.inputs)
+
+
+def test_several_networks():
+    found = checked(Hierarchy(), ids(2, 3, 4), target=1)
+    assert found.tokens.shape == (2, 3, 4)
+
+
+def test_an_attention_decoder_called_step_by_step():
+    model = Decoder()
+    found = checked(model, ids(2, 5), goal=ids(2, 4), target=lambda out: out[:, -1, 3])
+    assert set(found.texts) == {"0", "goal"}
+    assert all(part.abs().max() > 1e-4 for part in found.texts.values())
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_words(mode):
+    model = Bag(mode)
+    found = checked(model, ids(3, 6), target=1)
+    assert found.tokens.shape == (3, 6)
+    flat = checked(model, ids(10), torch.tensor([0, 4, 7]), target=1)
+    # a text without an axis of examples gets one: each example has its own words
+    assert flat.tokens.shape == (3, 10)
+    assert not flat.tokens[0, 4:].any()
+    assert not flat.tokens[2, :7].any()
+
+
+def test_a_model_without_a_recurrent_network():
+    tokens = padded()
+    found = checked(Transformer(), tokens, target=1)
+    assert set(found.biases) >= {"place", "head.bias", "body.layers.0.linear1.bias"}
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_features_and_one_output_a_position(batch_first):
+    x = torch.randn(4, 7, 3).double()
+    found = checked(Tagger(batch_first), x, target=lambda out: out[:, 2, 1])
+    assert found.features["0"].shape == x.shape
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_as_many_examples_as_tokens(batch_first):
+    """The shapes cannot tell which axis counts examples: the gradients do."""
+    torch.manual_seed(0)
+    x = torch.randn(4, 4, 3).double()
+    model = Tagger(batch_first).double()
+    found = checked(model, x, target=lambda out: out[:, 2, 1])
+    for b, one in enumerate(found):
+        alone = unrolled.account(model, x[b : b + 1], target=lambda out: out[:, 2, 1])
+        torch.testing.assert_close(one.features["0"], alone.features["0"], rtol=1e-9, atol=1e-12)
+        assert one.ledger() == pytest.approx(alone.ledger(), abs=1e-12)
+
+
+def test_time_first_arguments():
+    class TimeFirst(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.rnn, self.head = nn.Embedding(20, E), nn.GRU(E, D), nn.Linear(D, 2)
+
+        def forward(self, tokens):
+            return self.head(self.rnn(self.embed(tokens))[0][-1])
+
+    for shape in ((6, 3), (4, 4)):
+        tokens, model = ids(*shape), TimeFirst().double()
+        found = checked(model, tokens, target=1)
+        assert found.tokens.shape == shape
+        for b, one in enumerate(found):
+            alone = unrolled.account(model, tokens[:, b : b + 1], target=1)
+            torch.testing.assert_close(one.tokens, alone.tokens, rtol=1e-9, atol=1e-12)
+            assert one.words == alone.words
+
+
+@pytest.mark.parametrize("restores", [True, False])
+def test_a_model_that_sorts_its_batch(restores):
+    model, tokens = Sorted(restores).double().eval(), padded()
+    lengths = torch.tensor([3, 7, 5])
+    tokens = tokens[[1, 0, 2]]
+    words = [list("abc") + ["-"] * 4, list("defghij"), list("klmno") + ["-"] * 2]
+    found = checked(model, tokens, lengths, target=1, tokens=words)
+    order = range(3) if restores else lengths.argsort(descending=True).tolist()
+    for one, row in zip(found, order, strict=True):
+        alone = unrolled.account(model, tokens[row : row + 1], lengths[row : row + 1], target=1)
+        torch.testing.assert_close(one.tokens, alone.tokens, rtol=1e-9, atol=1e-12)
+        assert list(one.words[0]) == words[row]
+
+
+def test_a_text_that_all_examples_share():
+    class Question(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.rnn = nn.Embedding(20, E), nn.GRU(E, D, batch_first=True)
+
+        def forward(self, question, answers):
+            asked = self.rnn(self.embed(question)[None])[1][0]
+            given = self.rnn(self.embed(answers))[1][0]
+            return (asked * given).sum(-1, keepdim=True)
+
+    found = checked(Question(), ids(4), ids(3, 5), target=0)
+    assert found.texts["0"].shape == (3, 4)  # an axis of examples in front
+    assert found.texts["1"].shape == (3, 5)
+
+
+def test_a_part_of_a_model_is_the_source():
+    model, tokens = Classifier(nn.GRU, 1, True, "mean"), padded()
+    found = checked(model, tokens, target=1, of="embed")
+    assert found.features["embed"].shape == (3, 7, E)
+    assert found.tokens is None
+    whole = unrolled.account(model, tokens, target=1)
+    torch.testing.assert_close(found.features["embed"].sum(-1), whole.tokens)
+
+
+def test_packed_arguments_and_nested_ones():
+    class Packed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.head = nn.LSTM(3, D), nn.Linear(D, 2)
+
+        def forward(self, given):
+            states, _ = pad_packed_sequence(self.rnn(given["x"][0])[0])
+            return self.head(states.sum(0))
+
+    x = pack_padded_sequence(torch.randn(5, 3, 3).double(), torch.tensor([5, 4, 2]))
+    found = checked(Packed(), {"x": [x]}, target=1)
+    assert found.features["0.x.0"].shape == (3, 11, 3)  # of each example, among all packed positions
+    assert [int(part.any(dim=-1).sum()) for part in found.features["0.x.0"]] == [5, 4, 2]
+
+
+def test_the_predicted_class_is_the_target_that_is_left_out():
+    model, tokens = Classifier(nn.GRU).double(), padded()
+    found = unrolled.account(model, tokens)
+    torch.testing.assert_close(found.output, model(tokens).max(1).values.detach())
+    assert found.target == "the predicted class"
+    assert unrolled.account(model, tokens[:1]).target == f"output {int(model(tokens[:1]).argmax())}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_float32(kind):
+    model = Classifier(kind, 2, True, "attention", "norm")
+    found = unrolled.account(model, padded(), target=1)
+    assert found.output.dtype == torch.float32
+    assert gap(found) < 1e-5
+    assert found.closes
+
+
+def test_growth_is_noted_and_what_misses_its_sum_does_not_close():
+    model = Classifier(nn.GRU, 1, False, "last", "linear")
+    for parameter in model.rnn.parameters():
+        parameter.data.mul_(40)
+    found = unrolled.account(model, ids(1, 400), target=1)
+    assert float(found.cancellation) > 30
+    assert not found.closes
+    text = " ".join(found.notes)
+    assert "times as large as their sum; another expansion may be quieter: gates or operating" in text
+    assert "use float64" in text

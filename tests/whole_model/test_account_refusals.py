@@ -1,0 +1,282 @@
+"""What cannot be accounted for is refused by name, with the way round; and the model is left as it was."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import unrolled
+from unrolled.errors import (
+    NonFiniteError,
+    ParityError,
+    ShapeError,
+    UnknownNameError,
+    UnsupportedOperationError,
+    UsageError,
+)
+from unrolled.held_forward import rule
+from unrolled.held_forward.mode import RULES
+from whole_model_zoo import Classifier, D, E, ids
+
+
+class Head(nn.Module):
+    """A network and a head that is given."""
+
+    def __init__(self, read):
+        super().__init__()
+        self.embed, self.rnn, self.head = nn.Embedding(20, E), nn.GRU(E, D, batch_first=True), nn.Linear(D, 2)
+        self.read = read
+
+    def forward(self, tokens):
+        return self.head(self.read(self.rnn(self.embed(tokens))[0][:, -1]))
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(_, x):
+        return x * x.sigmoid()
+
+    @staticmethod
+    def backward(_, gradient):
+        return gradient
+
+
+def through_numpy(h):
+    return torch.from_numpy(h.detach().numpy() * 2.0)
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (torch.special.bessel_j0, r"bessel_j0 has no rule.*register one with @unrolled.held_forward.rule"),
+        (through_numpy, r"takes numbers out of torch \(numpy\).*compute that step with torch operations"),
+        (lambda h: h * float(h.detach().sum()), r"takes numbers out of torch"),
+        (Doubled.apply, r"custom autograd function Doubled.*compute it with torch operations"),
+        (lambda h: torch.fft.fft(h).real, r"fft has no rule"),
+        (lambda h: F.dropout(h, 0.5, training=True), r"dropout of 0.5 is on"),
+        (lambda h: torch.zeros_like(h), r"does not depend on the model's arguments.*check the target"),
+        (lambda h: (h > 0).to(h.dtype), r"does not depend on the model's arguments"),
+    ],
+    ids=["unknown", "numpy", "item", "custom", "complex", "dropout", "constant", "questions"],
+)
+def test_operations_are_refused_by_name(read, message):
+    torch.manual_seed(0)
+    with pytest.raises(UsageError, match=message) as caught:
+        unrolled.account(Head(read), ids(2, 4), target=1)
+    assert "\n" not in str(caught.value)
+
+
+def test_inference_mode_inside_the_model_is_refused():
+    def read(h):
+        with torch.inference_mode():
+            return h * 2
+
+    with pytest.raises(UsageError, match="inference_mode"):
+        unrolled.account(Head(read), ids(2, 4), target=1)
+
+
+def test_an_operation_can_be_given_a_rule():
+    @rule("special_bessel_j0")
+    def bessel(call):
+        x = call.args[0]
+        return x * ((call.held() - 1) / x.detach()) + call.rows.constant(torch.ones_like(x.detach()))
+
+    try:
+        found = unrolled.account(Head(torch.special.bessel_j0).double(), ids(2, 4), target=1)
+    finally:
+        del RULES["special_bessel_j0"]
+    assert found.closes
+    assert found.constants["constants"].abs().min() > 0
+
+
+def test_a_random_forward_is_refused():
+    with pytest.raises(ParityError, match=r"gives another output at each call.*torch.manual_seed"):
+        unrolled.account(Head(lambda h: h + torch.randn_like(h)), ids(2, 4), target=1)
+
+
+def test_a_forward_that_seeds_itself_is_not_random():
+    def read(h):
+        torch.manual_seed(3)
+        return h + torch.randn_like(h)
+
+    found = unrolled.account(Head(read).double(), ids(2, 4), target=1)
+    assert found.closes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "a model"}, "the model is a str"),
+        ({"args": (torch.randn(2, 4, dtype=torch.complex64),)}, "argument 0 is complex; pass its real and its imag"),
+        ({"target": 9}, "target is 9; expected 0 to"),
+        ({"target": lambda _: [1]}, "the target gave a list"),
+        ({"of": "nothing"}, "unknown submodule"),
+        ({"of": "rnn"}, "rnn returns a tuple"),
+        ({"expansion": "secnt"}, "did you mean 'secant'"),
+        ({"share": 2}, "share is 2"),
+        ({"tokens": "it is"}, "expected a list of words"),
+        ({"tokens": [["a"]]}, "tokens are those of 1 examples; expected 2"),
+        ({"tokens": [list("abcdefgh")] * 2}, "8 tokens for a text of 4"),
+    ],
+)
+def test_arguments_are_checked(arguments, message):
+    model = arguments.pop("model", None) or Head(lambda h: h)
+    if "args" in arguments:
+        model = nn.Sequential(nn.Linear(4, 2, dtype=torch.complex64), nn.Flatten())
+        message = "weight is complex"
+    args = arguments.pop("args", (ids(2, 4),))
+    with pytest.raises((UsageError, ShapeError, UnknownNameError), match=message):
+        unrolled.account(model, *args, **({"target": 1} | arguments))
+
+
+def test_complex_arguments_are_refused():
+    class Real(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.head(x.real)
+
+    with pytest.raises(UsageError, match="argument 0 is complex; pass its real and its imaginary part"):
+        unrolled.account(Real(), torch.randn(2, 4, dtype=torch.complex64), target=1)
+
+
+def test_sparse_arguments_are_refused():
+    with pytest.raises(UsageError, match="argument 0 is sparse"):
+        unrolled.account(nn.Linear(4, 2), torch.eye(4).to_sparse(), target=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_coarse_types_are_refused(dtype):
+    with pytest.raises(UsageError, match=r"too coarse for an account; convert the model: model.float\(\)"):
+        unrolled.account(Head(lambda h: h).to(dtype), ids(2, 4), target=1)
+
+
+def test_an_output_that_is_not_finite_is_refused():
+    model = Head(lambda h: h / 0)
+    with pytest.raises(NonFiniteError, match="expected finite numbers"):
+        unrolled.account(model, ids(2, 4), target=1)
+
+
+def test_an_output_without_classes_needs_a_target():
+    class Tagger(Head):
+        def forward(self, tokens):
+            return self.head(self.rnn(self.embed(tokens))[0])
+
+    with pytest.raises(UsageError, match=r"the output is of shape \(2, 4, 2\).*pass target="):
+        unrolled.account(Tagger(None), ids(2, 4))
+
+
+def test_batch_statistics_are_refused():
+    class Normalised(Head):
+        def __init__(self):
+            super().__init__(nn.BatchNorm1d(D, track_running_stats=False))
+
+    with pytest.raises(UnsupportedOperationError, match="batch normalisation uses the statistics of the batch"):
+        unrolled.account(Normalised(), ids(3, 4), target=1)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_a_scripted_part_is_refused_by_name():
+    model = Head(lambda h: h)
+    model.head = torch.jit.script(nn.Sequential(nn.Linear(D, 4), nn.Sigmoid(), nn.Linear(4, 2)))
+    with pytest.raises(UnsupportedOperationError, match=r"head is a scripted module.*pass the module it was made of"):
+        unrolled.account(model, ids(2, 4), target=1)
+
+
+# the model is left as it was
+
+
+class Stateful(Classifier):
+    """Keeps its last state, counts its calls and normalises."""
+
+    def __init__(self):
+        super().__init__(nn.LSTM, 2, True, "mean", "norm")
+        self.norm = nn.BatchNorm1d(E)
+        self.register_buffer("calls", torch.zeros(()))
+        self.last = None
+
+    def forward(self, tokens):
+        self.calls += 1
+        self.last = self.embed(tokens)
+        return super().forward(tokens)
+
+
+def test_the_model_is_left_as_it_was():
+    torch.manual_seed(0)
+    model = Stateful().train()
+    model.rnn.weight_ih_l0.requires_grad_(False)
+    seen = []
+    model.head.register_forward_hook(lambda *_: seen.append(1))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    flags = {name: p.requires_grad for name, p in model.named_parameters()}
+    hooks = [len(module._forward_hooks) for module in model.modules()]
+    unrolled.account(model, ids(3, 5), target=1)
+    with pytest.raises(UsageError):
+        unrolled.account(model, ids(3, 5), target=1, of="rnn")
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert {name: p.requires_grad for name, p in model.named_parameters()} == flags
+    assert [len(module._forward_hooks) for module in model.modules()] == hooks
+    assert all(module.training for module in model.modules())
+    assert all(p.grad is None for p in model.parameters())
+    assert model.last is None
+    assert not any("forward" in vars(module) for module in model.modules())
+    assert seen  # a hook of the user's own is part of the model
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_it_is_the_same_where_gradients_are_off(mode):
+    torch.manual_seed(0)
+    model, tokens = Classifier(nn.LSTM, 2, True).double(), ids(3, 5)
+    expected = unrolled.account(model, tokens, target=1)
+    with mode():
+        found = unrolled.account(model, tokens.clone(), target=1)
+        assert not torch.is_grad_enabled()
+    assert torch.equal(found.tokens, expected.tokens)
+    assert not found.tokens.requires_grad
+
+
+def test_a_model_made_in_inference_mode_is_refused():
+    with torch.inference_mode():
+        model = Classifier()
+    with pytest.raises(UsageError, match=r"embed.weight was made in inference mode"):
+        unrolled.account(model, ids(1, 3), target=1)
+
+
+def test_autocast_of_the_caller_is_off():
+    torch.manual_seed(0)
+    model, tokens = Classifier(nn.GRU), ids(2, 5)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = unrolled.account(model, tokens, target=1)
+    assert found.output.dtype == torch.float32
+    assert found.closes
+
+
+def test_arguments_that_the_model_changes_are_left_alone():
+    class InPlace(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.head(x.mul_(2).relu_())
+
+    x = torch.randn(3, 4).double()
+    before, model = x.clone(), InPlace().double()
+    found = unrolled.account(model, x, target=1)
+    assert torch.equal(x, before)
+    torch.testing.assert_close(found.features["0"], 2 * before.relu() * model.head.weight[1].detach())
+
+
+def test_compare():
+    torch.manual_seed(0)
+    model, tokens = Classifier(nn.LSTM).double(), ids(2, 5)
+    secant, path = (unrolled.account(model, tokens, target=1, expansion=name) for name in ("secant", "path"))
+    found = secant.compare(path)
+    assert found["correlation"] > 0.99
+    assert 0 < found["largest"] < 1e-2
+    with pytest.raises(UsageError, match="accounts are of different outputs"):
+        secant.compare(unrolled.account(model, tokens[:1], target=1))

@@ -1,0 +1,157 @@
+"""An account shows itself: terminal, page, notebook and figure; tokens are untrusted text."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import NonFiniteError, UsageError
+from unrolled.report.account_page import render_page
+from unrolled.report.account_terminal import to_text
+from unrolled.report.account_view import AccountView, Group
+from whole_model_zoo import Classifier, Siamese, Tagger, ids
+
+WORDS = ["not", "<b>bad</b>", "\u202eevil\x1b[31m", ""]
+
+
+@pytest.fixture
+def account():
+    torch.manual_seed(0)
+    model = Classifier(nn.GRU, 2, True).double()
+    return unrolled.account(model, ids(2, 4), target=1, tokens=[WORDS, list("abcd")])
+
+
+def view(**changes):
+    given = {
+        "target": "output 1",
+        "expansion": "secant",
+        "groups": (Group("tokens", ("a", "b"), (1.5, -0.5)),),
+        "biases": {"head.bias": 0.25},
+        "constants": {},
+        "initial": 0.0,
+        "remainder": 0.0,
+        "output": 1.25,
+        "cancellation": 1.8,
+        "closes": True,
+        "notes": (),
+    }
+    return AccountView(**(given | changes))
+
+
+def test_the_terminal_shows_tokens_ledger_biases_and_verdict(account):
+    text = str(account)
+    for part in (
+        "output 1",
+        "by secant",
+        "not",
+        "<b>bad</b>",
+        "tokens",
+        "biases",
+        "remainder",
+        "= output",
+        "head.0.bias",
+    ):
+        assert part in text
+    assert "closes: the remainder is rounding; contributions are" in text
+    assert "example 0 of a batch of 2" in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert all(len(line) <= 60 for line in account.render(width=60).splitlines())
+    assert "\x1b[" in account.render(colour=True)
+    assert account.render(example=1) != account.render()
+    with pytest.raises(IndexError):
+        account.render(example=2)
+
+
+def test_the_summands_are_those_of_the_ledger(account):
+    shown = account.view(1)
+    parts = [value for _, value in shown.entries]
+    assert sum(parts) == pytest.approx(shown.output, abs=1e-12)
+    assert shown.output == pytest.approx(account.ledger(1)["output"])
+    assert sum(shown.groups[0].values) == pytest.approx(account.ledger(1)["inputs"], abs=1e-12)
+    assert list(shown.groups[0].labels) == list("abcd")
+
+
+def test_texts_and_features_have_their_own_groups():
+    torch.manual_seed(0)
+    found = unrolled.account(Siamese().double(), ids(2, 3), ids(2, 2), target=1)
+    assert [group.name for group in found.view().groups] == ["tokens of 0", "tokens of 1"]
+    assert [len(group.labels) for group in found.view().groups] == [3, 2]
+    assert "tokens of 1" in str(found)
+    x = torch.randn(2, 5, 3).double()
+    tagged = unrolled.account(Tagger().double(), x, target=lambda out: out[:, 0, 0])
+    (group,) = tagged.view(1).groups
+    assert group.labels == ("x1", "x2", "x3", "x4", "x5")
+    torch.testing.assert_close(torch.tensor(group.values).double(), tagged.features["0"][1].sum(-1))
+
+
+def test_the_page_is_self_contained_and_escapes_tokens(account, tmp_path):
+    path = account.save_html(tmp_path / "account.html")
+    page = path.read_text(encoding="utf-8")
+    assert "<b>bad</b>" not in page
+    assert "&lt;b&gt;bad&lt;/b&gt;" in page
+    assert "\u202e" not in page
+    assert "<script" not in page
+    assert not re.search(r"(src|href)\s*=", page)
+    assert re.search(r"default-src (&#39;|')none(&#39;|'); style-src (&#39;|')sha256-", page)
+    assert "prefers-color-scheme: dark" in page
+    assert "head.0.bias" in page
+    assert 'class="word s' in page
+
+
+def test_a_notebook_shows_one_div(account):
+    fragment = account._repr_html_()
+    assert fragment.startswith("<div")
+    assert "<style" not in fragment
+    assert "&lt;b&gt;bad&lt;/b&gt;" in fragment
+
+
+def test_the_figure_has_a_bar_for_each_token(account):
+    pytest.importorskip("matplotlib")
+    figure = account.figure()
+    assert len(figure.axes[0].patches) == 4
+    assert [bar.get_width() for bar in figure.axes[0].patches] == pytest.approx(account[0].tokens[0].tolist())
+    assert "matplotlib.pyplot" not in sys.modules
+    with pytest.raises(UsageError, match="colour limit is 0"):
+        account.figure(limit=0)
+
+
+def test_a_text_of_many_tokens_and_one_of_zeros():
+    pytest.importorskip("matplotlib")
+    from unrolled.report.account_figure import account_figure
+
+    many = view(groups=(Group("tokens", tuple(map(str, range(300))), tuple(float(k % 7 - 3) for k in range(300))),))
+    assert account_figure(many).get_size_inches()[1] < 20
+    zeros = view(groups=(Group("tokens", ("a", "$b$"), (0.0, 0.0)),))
+    account_figure(zeros)
+    assert "sentence dense" in render_page(many)
+    for shown in (many, zeros):
+        assert "= output" in to_text(shown)
+
+
+def test_many_biases_are_summed_up():
+    named = {f"layer.{k}.bias": float(k) for k in range(40)}
+    shown = view(biases=named)
+    assert len(shown.named) == 13
+    assert shown.named[0] == ("layer.39.bias", 39.0)
+    assert shown.named[-1] == ("28 more", sum(range(28)))
+
+
+def test_numbers_that_are_not_finite_are_refused():
+    bad = view(groups=(Group("tokens", ("a",), (float("nan"),)),))
+    for shown in (to_text, render_page):
+        with pytest.raises(NonFiniteError, match="the account holds NaN or infinity"):
+            shown(bad)
+
+
+def test_the_root_package_offers_it():
+    assert unrolled.account.__module__ == "unrolled.whole_model.account"
+    assert unrolled.Account.__name__ == "Account"
+    assert repr(unrolled.account(nn.Linear(2, 2), torch.ones(1, 2), target=0)).startswith(
+        "Account(output 0, 1 examples"
+    )
