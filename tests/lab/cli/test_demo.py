@@ -49,7 +49,7 @@ def test_it_leaves_the_page_the_figure_and_two_runs(outcome: tuple[Path, str]) -
 def test_negation_flips_the_sign_and_double_negation_flips_it_back(outcome: tuple[Path, str]) -> None:
     for name in ("gru", "lstm"):
         run = load_run(outcome[0] / name)
-        for expansion in ("activation", "zero", "path"):
+        for expansion in ("activation", "zero", "secant"):
             counts = [flips(phrase_scores(run, words, expansion)) for words in (POSITIVE, NEGATIVE)]
             once, twice = (sum(pair) for pair in zip(*counts, strict=True))
             assert min(once, twice) >= 18, (name, expansion, once, twice)
@@ -58,7 +58,7 @@ def test_negation_flips_the_sign_and_double_negation_flips_it_back(outcome: tupl
 def test_the_table_shows_what_was_measured(outcome: tuple[Path, str]) -> None:
     out, printed = outcome
     for name in ("gru", "lstm"):
-        scores = phrase_scores(load_run(out / name), POSITIVE, "path")
+        scores = phrase_scores(load_run(out / name), POSITIVE, "secant")
         assert f"{scores[:, 2].mean():.2f} ± {scores[:, 2].std():.2f}" in printed
 
 
@@ -68,7 +68,7 @@ def test_only_the_exact_expansion_accounts_for_the_whole_state(outcome: tuple[Pa
     def error(expansion: str) -> float:
         return float(open_phrases(run, [f"not not {word}" for word in POSITIVE], expansion).residual()[:, -1].mean())
 
-    assert error("path") < 1e-5
+    assert error("secant") < 1e-5
     assert error("zero") > 0.1
     assert error("activation") > 0.1
 
