@@ -35,7 +35,7 @@ def test_the_summary_has_a_row_for_every_item_and_the_rules(folder):
     link = "[arithmetic/squares](arithmetic-squares.md): Squares"
     assert f"| {link} | cpu | 8 | 1 | n=1, square | 4.00 | 1.00 | 1 of 8 | not reproduced |" in text
     assert "| arithmetic/cubes: Cubes | – | – | – | – | – | – | – | not run |" in text
-    assert "## How a verdict is found\n\n1. An item that lists claims" in text
+    assert "## How a verdict is found\n\n1. If an item lists claims" in text
     assert "within 1.5 percentage points" in text
     assert "within\n   8 %" in text
     not_run = text.partition("## What has not been run")[2]

@@ -21,8 +21,9 @@ __all__ = ["gallery_page", "single_page", "write_pages"]
 
 _REPORTED: tuple[Scale, ...] = ("cpu", "day", "paper")
 _READING = """\
-Our number stands first, the published one in brackets. ± is the standard deviation over seeds; a number without it is
-of one seed, unless its table says otherwise. Epochs and settings were chosen on dev; test data was measured once."""
+In an item's tables our number stands first, the published one in brackets. ± is the standard deviation over seeds; a
+number without it is of one seed, unless its table says otherwise. Epochs and settings were chosen on dev; test data was
+measured once."""
 _COLUMNS = ("item", "scale", "trials", "seeds", "number", "published", "ours", "agree", "verdict")
 
 
@@ -143,7 +144,7 @@ def _not_run(experiments: Sequence[Experiment], runs: Sequence[_Run]) -> Iterato
         if missing or partial:
             rows.append([f"`{experiment.name}`", ", ".join(missing) or MISSING, ", ".join(partial) or MISSING])
     yield "## What has not been run"
-    yield markdown_table(("item", "no trial at scale", "not all trials at scale"), rows)
+    yield markdown_table(("item", "scales without a trial", "scales with some trials missing"), rows)
 
 
 def _item(runs: Sequence[_Run], store: ResultStore, links: Sequence[Mapping[str, str]]) -> Iterator[str]:

@@ -15,8 +15,8 @@ from unrolled.lab.papers.framework.table import POINTS, SHARE, Number
 __all__ = ["RULES", "Comparison", "compare", "headline", "verdict"]
 
 RULES = f"""\
-1. An item that lists claims of its source is compared by these claims. Any other item is compared by the published
-   numbers of its first table, or of the columns of it that the item names.
+1. If an item lists claims of its source, we check these claims. Any other item is compared by the published
+   numbers of its first table, or of those of its columns that the item's file names.
 2. A number agrees if it is within {POINTS:g} percentage points of the published one (numbers in percent) or within
    {100 * SHARE:g} % of it (all other numbers). Means over seeds are compared. A training that diverged does not agree.
 3. *reproduced*: everything that was compared agrees; *partly*: at least half of it; *not reproduced*: less than half.
@@ -25,7 +25,7 @@ RULES = f"""\
 5. *nothing to compare*: the question is our own, or the source gives neither numbers nor claims.
 
 A verdict holds for its scale only. At scale cpu trainings are much shorter than the papers', so published numbers are
-rarely reached there; orders of models and signs of scores can be."""
+rarely reached there; but rankings of models and signs of scores can agree."""
 """The rules, in words; a reader can apply them by hand."""
 
 
