@@ -21,7 +21,7 @@ from unrolled.cells.base import Cell, checked_size
 from unrolled.cells.capabilities import Point
 from unrolled.cells.closed_run import ClosedRun
 from unrolled.errors import ShapeError, UsageError
-from unrolled.held_forward.increments import Increments, Secant, Shares
+from unrolled.held_forward.increments import Increments, SecantIncrements, ShareIncrements
 from unrolled.held_forward.step_operator import diagonals_by_increments
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term, diagonals_by_forward_mode
@@ -140,11 +140,11 @@ class ClosedCell(Cell):
         An activation has the slope (φ(z) - φ(z₀))/(z - z₀); a factor of a product is the mean of its value with and
         without the state. The default runs φ on increments. A cell may override it with formulas, which are faster.
         """
-        return self._by_increments(Secant(), origin, end)
+        return self._by_increments(SecantIncrements(), origin, end)
 
     def share_slopes(self, end: Point, share: float) -> Named:
         """Compute the diagonals of the operator whose lines begin at zero, by name, each (…, d)."""
-        return self._by_increments(Shares(share), Point(*(torch.zeros_like(value) for value in end)), end)
+        return self._by_increments(ShareIncrements(share), Point(*(torch.zeros_like(value) for value in end)), end)
 
     def _by_increments(self, mode: Increments, origin: Point, end: Point) -> Named:
         terms = (self.input_terms, self.recurrent_terms, self.carry)

@@ -3,10 +3,10 @@ r"""Increments: one step of any cell as a linear map of what moves, every other 
 Along a run of the step each tensor v has an end, the value that it took, a base, and a block of increments Δv, which
 is linear in the increments that the run began with. Two rules differ in where a non-linearity's line begins:
 
-- :class:`Secant`: the base is the value where the state is empty. An activation has Δφ = S Δz with the secant slope
+- :class:`SecantIncrements`: the base is the value where the state is empty. An activation has Δφ = S Δz with the slope
   S = (φ(z) - φ(z₀)) / (z - z₀), and a product Δ(ab) = ½ (a₀ + a) Δb + ½ (b₀ + b) Δa.
-- :class:`Shares`: every line begins at zero, S = (φ(z) - φ(0)) / z. Of a gate γ times a content c, whose value at zero
-  is γ₀ c, the rest (γ - γ₀) c goes to the content by a share p and to the gate by 1 - p.
+- :class:`ShareIncrements`: lines begin at zero, S = (φ(z) - φ(0)) / z. Of a gate γ times a content c, whose value
+  at zero is γ₀ c, the rest (γ - γ₀) c goes to the content by a share p and to the gate by 1 - p.
 
 Source:
     Ours. The product rule is the Shapley value of two players.
@@ -28,7 +28,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import operands
 from unrolled.held_forward.operation_names import name_of
 
-__all__ = ["IncrementCall", "Increments", "Secant", "Shares", "increment_rule"]
+__all__ = ["IncrementCall", "Increments", "SecantIncrements", "ShareIncrements", "increment_rule"]
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Increments(TorchFunctionMode):
         return RULES[name](IncrementCall(self, func, name, args, options))
 
 
-class Secant(Increments):
+class SecantIncrements(Increments):
     """Lines begin where the state is empty."""
 
     def line_start(self, base: Tensor, end: Tensor) -> Tensor:
@@ -154,7 +154,7 @@ class Secant(Increments):
         return value
 
 
-class Shares(Increments):
+class ShareIncrements(Increments):
     """Lines begin at zero; of a gated product the share p is the content's."""
 
     held = frozenset({"softmax", "exp", "reciprocal", "rsqrt", "log", "cos"})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.increments import Increments, Secant, Shares
+from unrolled.held_forward.increments import Increments, SecantIncrements, ShareIncrements
 from unrolled.linalg.operators import Operator, Workspace
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term, block
@@ -91,7 +91,7 @@ class HeldStep(Operator):
 
     def _run(self, state: Tensor, inputs: Tensor) -> Tensor:
         """Run the step on blocks of increments."""
-        mode = Secant() if self.share is None else Shares(self.share)
+        mode = SecantIncrements() if self.share is None else ShareIncrements(self.share)
         lead = state.shape[:-1]
         begin = self.origin if self.share is None else torch.zeros_like(self.origin)
         s = mode.follow(state * 1, *(v.expand(*lead, v.shape[-1]) for v in (torch.zeros_like(self.state), self.state)))
