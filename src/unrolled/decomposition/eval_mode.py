@@ -7,6 +7,7 @@ network is opened in evaluation mode, and its cells are read through copies that
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -34,17 +35,22 @@ M = TypeVar("M", bound=nn.Module)
 DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 
+ONE_THREAD = threading.RLock()
+"""Held while a model's modes, attributes or flags are changed: another thread would restore the changed ones."""
+
+
 @contextmanager
 def eval_mode(module: nn.Module) -> Iterator[None]:
     """Put a module and its submodules into evaluation mode, and restore each one's own mode at the end."""
-    modes = {each: each.training for each in module.modules()}
-    try:
-        for each in modes:
-            each.training = False  # not each.train(): a user's own may do more than set the mode
-        yield
-    finally:
-        for each, mode in modes.items():
-            each.training = mode
+    with ONE_THREAD:
+        modes = {each: each.training for each in module.modules()}
+        try:
+            for each in modes:
+                each.training = False  # not each.train(): a user's own may do more than set the mode
+            yield
+        finally:
+            for each, mode in modes.items():
+                each.training = mode
 
 
 def autocast_enabled() -> bool:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.decomposition.eval_mode import eval_mode
+from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
 
 __all__ = ["copy_tensors", "preserved", "without_gradients"]
 
@@ -21,21 +21,22 @@ def preserved(model: nn.Module) -> Iterator[None]:
 
     A model may store its last state, to go on from there; such a state is restored as well.
     """
-    spaces = [space for module in model.modules() for space in (vars(module), module._buffers)]
-    kept = [(space, dict(space)) for space in spaces if type(space) is dict]  # a scripted module has its own kind
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    try:
-        with eval_mode(model):
-            yield
-    finally:
-        with torch.no_grad():
-            for buffer, was in buffers:
-                if not torch.equal(buffer, was):
-                    buffer.copy_(was)
-        for space, before in kept:
-            for name in [name for name in space if name not in before]:
-                del space[name]
-            space.update(before)
+    with ONE_THREAD:
+        spaces = [space for module in model.modules() for space in (vars(module), module._buffers)]
+        kept = [(space, dict(space)) for space in spaces if type(space) is dict]  # a scripted module has its own kind
+        buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+        try:
+            with eval_mode(model):
+                yield
+        finally:
+            with torch.no_grad():
+                for buffer, was in buffers:
+                    if not torch.equal(buffer, was):
+                        buffer.copy_(was)
+            for space, before in kept:
+                for name in [name for name in space if name not in before]:
+                    del space[name]
+                space.update(before)
 
 
 @contextmanager
