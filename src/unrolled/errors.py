@@ -18,6 +18,7 @@ __all__ = [
     "FileError",
     "NonFiniteError",
     "ParityError",
+    "RandomOperationError",
     "ShapeError",
     "StoppedError",
     "UnknownNameError",
@@ -59,6 +60,10 @@ class ConvergenceError(UnrolledError):
 
 class UnsupportedOperationError(UsageError):
     """An operation of which an account does not know what its operands contribute."""
+
+
+class RandomOperationError(UnsupportedOperationError):
+    """An operation that draws random numbers: no account, and no average over several runs, speaks of one output."""
 
 
 class ShapeError(UsageError):

@@ -11,7 +11,7 @@ from torch import nn
 from unrolled.decomposition.affine_sequence import expand_layers
 from unrolled.decomposition.attribution import Ledger, Triangle
 from unrolled.decomposition.score_ngrams import score_ngrams
-from unrolled.errors import UnknownNameError, UnsupportedOperationError, UsageError
+from unrolled.errors import RandomOperationError, UnknownNameError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.explanation import Explanation
@@ -148,6 +148,8 @@ def _read(recorded: RecordedForward, target: Target, kind: str) -> Readout:
         return ray_readout(recorded, target)
     try:
         return held_readout(recorded, target)
+    except RandomOperationError:  # every run of a ray would draw other numbers
+        raise
     except UnsupportedOperationError as error:
         found = ray_readout(recorded, target)
         note = f"the readout is a ray from states of zero, since a held run is not possible: {error}"

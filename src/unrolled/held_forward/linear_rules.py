@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unrolled.errors import UnsupportedOperationError
+from unrolled.errors import RandomOperationError
 from unrolled.held_forward.mode import GATE_MOVES, Held, carries, rule
 
 __all__: list[str] = []
@@ -52,7 +52,7 @@ def dropout(call: Held) -> Tensor:
     _, share, training = call.bind("input", "p", "train")
     training = call.kwargs.get("training", training)
     if training and share:
-        raise UnsupportedOperationError(
+        raise RandomOperationError(
             f"dropout of {share:g} is on while the model is explained, so that its answers are drawn at random; "
             "call dropout with training=self.training"
         )
