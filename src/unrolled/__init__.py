@@ -21,6 +21,7 @@ __all__ = [
     "Ledger",
     "NonFiniteError",
     "ParityError",
+    "RandomOperationError",
     "ShapeError",
     "StoppedError",
     "UnknownNameError",
