@@ -48,6 +48,7 @@ if _typing.TYPE_CHECKING:
         FileError,
         NonFiniteError,
         ParityError,
+        RandomOperationError,
         ShapeError,
         StoppedError,
         UnknownNameError,
