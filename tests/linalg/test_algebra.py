@@ -42,6 +42,26 @@ def test_mean_slope_reproduces_the_rise(activation, start, width):
     assert -1e-9 <= float(slope) <= 1 + 1e-9
 
 
+@pytest.mark.parametrize("activation", [TANH, SIGMOID, RELU], ids=lambda a: a.name)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_mean_slope_has_no_jump_between_series_and_quotient(activation, dtype):
+    """Against float64, for steps from nothing to the largest numbers, where tanh and the sigmoid are flat."""
+    widths = torch.cat((torch.zeros(1), torch.logspace(-12, 2, 400), torch.tensor([1e12, 1e30]))).to(dtype)
+    start = torch.tensor([[-3.0], [-0.2], [0.0], [1.5]], dtype=dtype)
+    stop = start + widths
+    slope = mean_slope(activation, start, stop)
+    step = stop.double() - start.double()
+    middle = start.double() + 0.5 * step
+    exact = (activation(stop.double()) - activation(start.double())) / step
+    local = activation.slope(middle, activation(middle))
+    expected = torch.where(step.abs() < 1e-5, local, exact)
+    assert bool(torch.isfinite(slope).all())
+    allowed = 1e-9 if dtype == torch.float64 else 1e-5
+    assert float((slope.double() - expected).abs().max()) < allowed
+    naive = (activation(stop) - activation(start)) / (stop - start)  # the control: a quotient loses its digits
+    assert activation is RELU or not bool(((naive.double() - expected).abs() < allowed).all())
+
+
 def test_first_order():
     x = torch.linspace(-1, 1, 5)
     torch.testing.assert_close(SIGMOID.first_order()(x), 0.5 + x / 4)

@@ -93,17 +93,20 @@ class GRU(ClosedCell, GatedCell, FirstOrderCell):
         """
         two = 2 * self.hidden_size
         pre0, pre = (point.from_input[..., :two] + point.from_hidden[..., :two] for point in (origin, end))
-        (r0, z0), (r, z) = (self.gate(value).chunk(2, dim=-1) for value in (pre0, pre))
-        slope_r, slope_z = mean_slope(self.gate, pre0, pre).chunk(2, dim=-1)
+        gates0, gates = self.gate(pre0), self.gate(pre)
+        slope_r, slope_z = mean_slope(self.gate, pre0, pre, gates0, gates).chunk(2, dim=-1)
+        (r0, z0), (r, z) = gates0.chunk(2, dim=-1), gates.chunk(2, dim=-1)
         m0, m = origin.from_hidden[..., two:], end.from_hidden[..., two:]
-        a0, a = origin.from_input[..., two:] + r0 * m0, end.from_input[..., two:] + r * m
-        keep = 0.5 * (z0 + z)
-        by_candidate = (1 - keep) * mean_slope(self.candidate, a0, a)
+        a0, a = (torch.addcmul(p.from_input[..., two:], *each) for p, each in ((origin, (r0, m0)), (end, (r, m))))
+        n0, n = self.candidate(a0), self.candidate(a)
+        keep = (z0 + z).mul_(0.5)
+        by_candidate = (1 - keep).mul_(mean_slope(self.candidate, a0, a, n0, n))
+        half = 0.5 * by_candidate
         return {
             "keep": keep,
-            "reset": 0.5 * by_candidate * slope_r * (m0 + m),
-            "update": 0.5 * slope_z * (end.carried - self.candidate(a0) - self.candidate(a)),
-            "candidate": 0.5 * by_candidate * (r0 + r),
+            "reset": (m0 + m).mul_(slope_r).mul_(half),
+            "update": (end.carried - n0).sub_(n).mul_(slope_z).mul_(0.5),
+            "candidate": (r0 + r).mul_(half),
             "candidate_input": by_candidate,
         }
 

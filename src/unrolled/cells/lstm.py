@@ -97,18 +97,26 @@ class LSTM(ClosedCell, GatedCell, FirstOrderCell):
             + \tfrac12 (g_0 + g) S_i ⊙ U_i h, \quad
             Δh' = \tfrac12 (o_0 + o) S_c ⊙ Δc' + \tfrac12 (\tanh c'_0 + \tanh c') S_o ⊙ U_o h
         """
+        two, three = 2 * self.hidden_size, 3 * self.hidden_size
         pre0, pre = (point.from_input + point.from_hidden for point in (origin, end))
-        (zi0, zf0, zg0, zo0), (zi, zf, zg, zo) = pre0.chunk(4, dim=-1), pre.chunk(4, dim=-1)
-        i0, f0, g0, o0 = self.gate(zi0), self.gate(zf0), self.candidate(zg0), self.gate(zo0)
-        i, f, g, o = self.gate(zi), self.gate(zf), self.candidate(zg), self.gate(zo)
-        cell0, cell = f0 * origin.carried + i0 * g0, f * end.carried + i * g
+        # i and f stand side by side: one call for both
+        (if0, g0, o0), (if1, g, o) = (
+            (self.gate(z[..., :two]), self.candidate(z[..., two:three]), self.gate(z[..., three:])) for z in (pre0, pre)
+        )
+        slope_i, slope_f = mean_slope(self.gate, pre0[..., :two], pre[..., :two], if0, if1).chunk(2, dim=-1)
+        slope_g = mean_slope(self.candidate, pre0[..., two:three], pre[..., two:three], g0, g)
+        slope_o = mean_slope(self.gate, pre0[..., three:], pre[..., three:], o0, o)
+        (i0, f0), (i, f) = if0.chunk(2, dim=-1), if1.chunk(2, dim=-1)
+        cell0, cell = (i0 * g0).addcmul_(f0, origin.carried), (i * g).addcmul_(f, end.carried)
+        squashed0, squashed = self.squash(cell0), self.squash(cell)
+        slope_c = mean_slope(self.squash, cell0, cell, squashed0, squashed)
         return {
-            "keep": 0.5 * (f0 + f),
-            "input": 0.5 * (g0 + g) * mean_slope(self.gate, zi0, zi),
-            "forget": 0.5 * (origin.carried + end.carried) * mean_slope(self.gate, zf0, zf),
-            "candidate": 0.5 * (i0 + i) * mean_slope(self.candidate, zg0, zg),
-            "hidden_from_cell": 0.5 * (o0 + o) * mean_slope(self.squash, cell0, cell),
-            "output": 0.5 * (self.squash(cell0) + self.squash(cell)) * mean_slope(self.gate, zo0, zo),
+            "keep": (f0 + f).mul_(0.5),
+            "input": (g0 + g).mul_(slope_i).mul_(0.5),
+            "forget": (origin.carried + end.carried).mul_(slope_f).mul_(0.5),
+            "candidate": (i0 + i).mul_(slope_g).mul_(0.5),
+            "hidden_from_cell": (o0 + o).mul_(slope_c).mul_(0.5),
+            "output": (squashed0 + squashed).mul_(slope_o).mul_(0.5),
         }
 
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
