@@ -79,8 +79,8 @@ def test_what_is_public_explains_itself(name: str) -> None:
 
 def test_the_package_lists_what_it_offers_and_nothing_else() -> None:
     mistakes = {name for name, value in vars(errors).items() if inspect.isclass(value) and name in errors.__all__}
-    offered = {"__version__", "cells", "account", "decompose", "explain", "load"}
-    offered |= {"Account", "Decomposition", "Explanation", "Ledger"}
+    offered = {"__version__", "cells", "account", "decompose", "explain", "explain_batch", "load"}
+    offered |= {"Account", "Decomposition", "Explanation", "Explanations", "Ledger"}
     assert set(dir(unrolled)) == set(unrolled.__all__) == offered | mistakes
     completed = rlcompleter.Completer({"unrolled": unrolled})
     assert {name for k in range(99) if (name := completed.complete("unrolled.l", k))} == {"unrolled.load("}
@@ -94,7 +94,8 @@ def test_the_package_lists_what_it_offers_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Account", "Decomposition", "Explanation", "Ledger", "account", "decompose", "explain"]
+    "name",
+    ["Account", "Decomposition", "Explanation", "Ledger", "account", "decompose", "explain", "explain_batch"],
 )
 def test_the_example_of_a_public_name_runs(name: str) -> None:
     (found,) = doctest.DocTestFinder(recurse=False).find(getattr(unrolled, name), name)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,24 @@ def test_the_python_blocks_run_in_order(tmp_path: Path, monkeypatch: pytest.Monk
     names: dict[str, object] = {"__name__": "readme"}
     for number, text in enumerate(found, start=1):
         exec(compile(text, f"README.md, Python block {number}", "exec"), names)
+
+
+@pytest.mark.slow
+def test_the_python_blocks_pass_mypy_strict(tmp_path: Path) -> None:
+    """Without this project's own settings, as one who installs it would run it."""
+    pytest.importorskip("mypy")
+    path = tmp_path / "quick_start.py"
+    path.write_text("\n".join(blocks("python")))
+    sources = str(README.parent / "src")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", path.name],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": sources},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_command_lines_exist() -> None:

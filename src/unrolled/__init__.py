@@ -17,6 +17,7 @@ __all__ = [
     "Decomposition",
     "DivergedError",
     "Explanation",
+    "Explanations",
     "FileError",
     "Ledger",
     "NonFiniteError",
@@ -33,6 +34,7 @@ __all__ = [
     "cells",
     "decompose",
     "explain",
+    "explain_batch",
     "load",
 ]
 
@@ -56,8 +58,9 @@ if _typing.TYPE_CHECKING:
         UnsupportedOperationError,
         UsageError,
     )
-    from unrolled.explanation.api import explain
+    from unrolled.explanation.api import explain, explain_batch
     from unrolled.explanation.explanation import Explanation
+    from unrolled.explanation.explanations import Explanations
     from unrolled.laboratory import load
     from unrolled.whole_model.account import account
     from unrolled.whole_model.result import Account
@@ -67,10 +70,12 @@ else:
         "Account": "unrolled.whole_model.result",
         "Decomposition": "unrolled.decomposition.decomposition",
         "Explanation": "unrolled.explanation.explanation",
+        "Explanations": "unrolled.explanation.explanations",
         "Ledger": "unrolled.decomposition.attribution",
         "account": "unrolled.whole_model.account",
         "decompose": "unrolled.decomposition.decomposition",
         "explain": "unrolled.explanation.api",
+        "explain_batch": "unrolled.explanation.api",
         "load": "unrolled.laboratory",
     }
 

@@ -31,7 +31,7 @@ NETWORKS = [
 
 def batch(model, expansion="operating", **kwargs):
     lengths = LENGTHS if model.packed else None
-    return unrolled.explain(model, TOKENS, lengths, target=1, expansion=expansion, **kwargs)
+    return unrolled.explain_batch(model, TOKENS, lengths, target=1, expansion=expansion, **kwargs)
 
 
 def closes(explanation):
@@ -76,7 +76,7 @@ def test_heads_of_several_layers(pool, head):
 def test_initial_state_has_its_own_entry():
     model = Model(nn.LSTM, "mean", num_layers=2).double()
     state = tuple(torch.randn(2, B, D).double() for _ in range(2))
-    with_state = unrolled.explain(model, TOKENS, state=state, target=0, expansion="operating")
+    with_state = unrolled.explain_batch(model, TOKENS, state=state, target=0, expansion="operating")
     assert all(abs(e.ledger["initial"]) > 1e-3 for e in with_state)
     assert all(abs(e.ledger["remainder"]) < 1e-12 for e in with_state)
     assert all(e.ledger["initial"] == 0 for e in batch(model))
@@ -88,7 +88,7 @@ def test_the_final_cell_of_an_lstm_can_be_read():
             return self.head(self.net(self.embedding(tokens))[1][1][-1])
 
     for expansion in ("operating", "gates", "path"):
-        found = unrolled.explain(ReadsCells(nn.LSTM).double(), TOKENS, target=2, expansion=expansion)
+        found = unrolled.explain_batch(ReadsCells(nn.LSTM).double(), TOKENS, target=2, expansion=expansion)
         assert max(abs(e.ledger["remainder"]) for e in found) < (1e-12 if expansion != "path" else 1e-6)
 
 
@@ -98,7 +98,7 @@ def test_lower_layers_of_a_stack_can_be_read_and_those_of_a_bidirectional_one_ar
             h = self.net(self.embedding(tokens))[1]
             return self.head(h.sum(0))
 
-    found = unrolled.explain(ReadsAll(nn.GRU, num_layers=3).double(), TOKENS, target=0, expansion="operating")
+    found = unrolled.explain_batch(ReadsAll(nn.GRU, num_layers=3).double(), TOKENS, target=0, expansion="operating")
     assert max(abs(e.ledger["remainder"]) for e in found) < 1e-12
     both = Model(nn.GRU, num_layers=2, bidirectional=True).double()
     e = batch(both)[0]
@@ -183,7 +183,7 @@ def test_it_is_left_as_it_was_after_an_error_too():
     model = Model(nn.GRU)
     model.train()
     with pytest.raises(UsageError, match="target is 9; expected 0 to 2"):
-        unrolled.explain(model, TOKENS, target=9)
+        unrolled.explain_batch(model, TOKENS, target=9)
     assert model.training
     assert not model.net._forward_hooks
     assert "forward" not in model.net.__dict__
@@ -201,7 +201,7 @@ def test_a_forward_that_was_wrapped_on_the_network_stays_wrapped():
     batch(model)
     assert model.net.__dict__["forward"] is wrapper
     with pytest.raises(RuntimeError, match="the target's own"):
-        unrolled.explain(model, TOKENS, target=fails_when_replayed)
+        unrolled.explain_batch(model, TOKENS, target=fails_when_replayed)
     assert model.net.__dict__["forward"] is wrapper
     assert calls
 
@@ -264,7 +264,7 @@ def broken():
         (broken, {}, NonFiniteError, "the logit is"),
         (lambda: Model(nn.GRU), {"target": -4}, UsageError, "target is -4"),
         (lambda: Model(nn.GRU), {"target": "positive"}, UsageError, "the target is a str; expected an index"),
-        (lambda: Model(nn.GRU), {"target": None}, UsageError, "the target is a NoneType; expected an index"),
+        (lambda: Model(nn.GRU), {"target": 1.5}, UsageError, "the target is a float; expected an index"),
         (lambda: Model(nn.GRU), {"target": lambda out: out}, ShapeError, r"the target gave \(3, 3\)"),
         (lambda: Model(nn.GRU), {"tokens": ["a"]}, ShapeError, "tokens are those of 1 examples; expected 3"),
         (lambda: Model(nn.GRU), {"tokens": [["a"] * 9] * 3}, ShapeError, "9 tokens for a sequence of 6"),
@@ -274,7 +274,7 @@ def broken():
 )
 def test_bad_input_is_named_in_one_line(make, kwargs, error, message):
     with pytest.raises(error, match=message) as caught:
-        unrolled.explain(make(), TOKENS, **kwargs)
+        unrolled.explain_batch(make(), TOKENS, **kwargs)
     assert "\n" not in str(caught.value)
 
 
@@ -290,7 +290,7 @@ def test_an_empty_sentence_is_named_in_one_line(packed):
 
 
 def test_a_named_network_among_several():
-    e = unrolled.explain(two_networks(), TOKENS, rnn="encoder.net", expansion="operating")
+    e = unrolled.explain_batch(two_networks(), TOKENS, rnn="encoder.net", expansion="operating")
     assert max(abs(x.ledger["remainder"]) for x in e) < 1e-5
 
 
@@ -312,7 +312,7 @@ def test_padding_that_the_model_reads_is_shown_as_such():
 @pytest.mark.parametrize("pool", POOLS)
 def test_on_a_gpu(pool):
     model = Model(nn.LSTM, pool, packed=True, num_layers=2).double().cuda()
-    found = unrolled.explain(model, TOKENS.cuda(), LENGTHS, target=1)
+    found = unrolled.explain_batch(model, TOKENS.cuda(), LENGTHS, target=1)
     for e, logit in zip(found, model.eval()(TOKENS.cuda(), LENGTHS)[:, 1].tolist(), strict=True):
         assert e.ledger["logit"] == pytest.approx(logit, abs=1e-12)
         assert abs(e.ledger["remainder"]) < 1e-6

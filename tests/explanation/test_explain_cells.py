@@ -53,7 +53,7 @@ def shapes(name):
 def test_the_ledger_closes(name, way):
     for layers, both in shapes(name):
         model = Model(name, way, layers, both).double()
-        found = unrolled.explain(model, TOKENS, LENGTHS, target=1, expansion="operating")
+        found = unrolled.explain_batch(model, TOKENS, LENGTHS, target=1, expansion="operating")
         logits = model(TOKENS, LENGTHS)[:, 1].detach()
         for b, e in enumerate(found):
             assert e.ledger.logit == pytest.approx(float(logits[b]), abs=1e-12)
@@ -67,14 +67,14 @@ def test_the_ledger_closes(name, way):
 @pytest.mark.parametrize("name", ["mlstm", "mmlstm", "mi_gru"])
 def test_a_batch_is_its_examples_and_a_state_has_its_own_entry(name):
     model = Model(name, "lengths", 2).double()
-    together = unrolled.explain(model, TOKENS, LENGTHS, target=0, expansion="operating")
+    together = unrolled.explain_batch(model, TOKENS, LENGTHS, target=0, expansion="operating")
     for b, n in enumerate(LENGTHS.tolist()):
         alone = unrolled.explain(model, TOKENS[b : b + 1, :n], LENGTHS[b : b + 1], target=0, expansion="operating")
         torch.testing.assert_close(alone.triangle.scores, together[b].triangle.scores, rtol=1e-6, atol=1e-9)
     cell = model.rnn.cell(0, 0)
     h, rest = torch.randn(2, B, D).double(), torch.rand(2, B, cell.state_size - D).double()
     state = (h, rest) if rest.shape[-1] else h
-    for e in unrolled.explain(model, TOKENS, LENGTHS, state, target=0, expansion="operating"):
+    for e in unrolled.explain_batch(model, TOKENS, LENGTHS, state, target=0, expansion="operating"):
         assert abs(e.ledger.initial) > 1e-3
         assert abs(e.ledger.remainder) < 1e-8
 
@@ -84,14 +84,14 @@ def test_zero_leaves_a_remainder():
     with torch.no_grad():
         for parameter in model.rnn.parameters():
             parameter.mul_(2.5)
-    found = unrolled.explain(model, TOKENS, LENGTHS, target=1, expansion="zero")
+    found = unrolled.explain_batch(model, TOKENS, LENGTHS, target=1, expansion="zero")
     assert max(abs(e.ledger.remainder) for e in found) > 1e-3
 
 
 def test_the_classifier_takes_any_of_them():
     encoder = recurrent("mmlstm", E, D, bidirectional=True, batch_first=True)
     model = Classifier(nn.Embedding(V, E), encoder, LastState(2), nn.Linear(encoder.output_size, C)).double()
-    found = unrolled.explain(model, TOKENS, LENGTHS, target=2)
+    found = unrolled.explain_batch(model, TOKENS, LENGTHS, target=2)
     assert max(abs(e.ledger.remainder) for e in found) < 1e-5
     assert [len(e) for e in found] == LENGTHS.tolist()
 

@@ -33,7 +33,7 @@ def account(model, made):
     with made():
         tokens, mask = TOKENS.clone(), torch.ones(B, T, dtype=torch.bool)
         options = {"weights": [torch.linspace(1, 2, D)]}
-        return unrolled.explain(model, tokens, mask=mask, options=options, target=1, expansion="operating")
+        return unrolled.explain_batch(model, tokens, mask=mask, options=options, target=1, expansion="operating")
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
@@ -97,7 +97,7 @@ class Severed(Model):
 @pytest.mark.parametrize("way", ["all in no_grad", "all in inference_mode", "detached states", "pooled in no_grad"])
 def test_a_readout_without_a_gradient_is_refused(way, count):
     with pytest.raises(UsageError, match=r"no gradient flows .*no_grad.*inference_mode.*detach") as caught:
-        unrolled.explain(Severed(way), TOKENS[:count], target=1, readout="ray")
+        unrolled.explain_batch(Severed(way), TOKENS[:count], target=1, readout="ray")
     assert "\n" not in str(caught.value)
 
 
@@ -108,7 +108,7 @@ def test_a_held_readout_needs_no_gradient_of_the_model(way):
     )
     model = Severed(way)
     for found, expected in zip(
-        unrolled.explain(model, TOKENS, target=1), unrolled.explain(plain, TOKENS, target=1), strict=True
+        unrolled.explain_batch(model, TOKENS, target=1), unrolled.explain_batch(plain, TOKENS, target=1), strict=True
     ):
         assert found.ledger == pytest.approx(expected.ledger, abs=1e-6)
         assert abs(found.ledger.ngrams) > 1e-3
@@ -118,14 +118,14 @@ def test_a_held_readout_needs_no_gradient_of_the_model(way):
 
 def test_inference_mode_behind_the_network_is_refused():
     with pytest.raises(UsageError, match="no gradient flows"):
-        unrolled.explain(Severed("all in inference_mode"), TOKENS, target=1)
+        unrolled.explain_batch(Severed("all in inference_mode"), TOKENS, target=1)
 
 
 def test_a_target_that_leaves_torch_is_refused_and_one_that_detaches_is_refused_by_the_ray():
     with pytest.raises(UsageError, match="no gradient flows"):
-        unrolled.explain(Model(nn.GRU), TOKENS, target=lambda out: torch.tensor(out[:, 1].tolist()))
+        unrolled.explain_batch(Model(nn.GRU), TOKENS, target=lambda out: torch.tensor(out[:, 1].tolist()))
     with pytest.raises(UsageError, match="no gradient flows"):
-        unrolled.explain(Model(nn.GRU), TOKENS, target=lambda out: out.detach()[:, 1], readout="ray")
+        unrolled.explain_batch(Model(nn.GRU), TOKENS, target=lambda out: out.detach()[:, 1], readout="ray")
 
 
 def test_a_direction_that_is_not_read_contributes_nothing():
@@ -134,7 +134,7 @@ def test_a_direction_that_is_not_read_contributes_nothing():
             h = self.net(self.embedding(tokens))[1]
             return self.head(torch.cat((h[0], torch.ones_like(h[1])), dim=-1))
 
-    for found in unrolled.explain(OneWay(nn.GRU, bidirectional=True), TOKENS, expansion="operating"):
+    for found in unrolled.explain_batch(OneWay(nn.GRU, bidirectional=True), TOKENS, expansion="operating"):
         assert abs(found.ledger.remainder) < 1e-5
         assert abs(found.ledger.ngrams) > 1e-3
         assert not found.triangle.scores[1].any()
@@ -143,8 +143,8 @@ def test_a_direction_that_is_not_read_contributes_nothing():
 @pytest.mark.parametrize("way", ["network in no_grad", "network in inference_mode"])
 def test_a_network_that_runs_without_gradients_is_explained(way):
     for found, plain in zip(
-        unrolled.explain(Severed(way), TOKENS, target=1),
-        unrolled.explain(Model(nn.GRU), TOKENS, target=1),
+        unrolled.explain_batch(Severed(way), TOKENS, target=1),
+        unrolled.explain_batch(Model(nn.GRU), TOKENS, target=1),
         strict=True,
     ):
         assert found.ledger == pytest.approx(plain.ledger, abs=1e-6)
@@ -152,7 +152,7 @@ def test_a_network_that_runs_without_gradients_is_explained(way):
 
 
 def test_a_readout_that_does_not_depend_on_the_states_is_all_bias():
-    for found in unrolled.explain(Severed("constant"), TOKENS, target=1):
+    for found in unrolled.explain_batch(Severed("constant"), TOKENS, target=1):
         assert found.ledger.ngrams == found.ledger.remainder == 0
         assert found.ledger.bias == found.ledger.logit != 0
 
@@ -161,4 +161,4 @@ def test_a_model_made_in_inference_mode_is_refused():
     with torch.inference_mode():
         model = Model(nn.GRU)
         with pytest.raises(UsageError, match=r"embedding.weight was made in inference mode; expected a model made"):
-            unrolled.explain(model, TOKENS)
+            unrolled.explain_batch(model, TOKENS)

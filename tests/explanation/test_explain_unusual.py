@@ -57,7 +57,9 @@ def stateful(model, tokens):
 @pytest.mark.parametrize("act", [residual, activated])
 def test_what_a_model_changes_in_place_afterwards_is_opened_as_it_was(act):
     model = Own(act, nn.GRU(D if act is residual else E, D, batch_first=True)).double()
-    for explanation, logit in zip(unrolled.explain(model, TOKENS, target=1), model(TOKENS)[:, 1].tolist(), strict=True):
+    for explanation, logit in zip(
+        unrolled.explain_batch(model, TOKENS, target=1), model(TOKENS)[:, 1].tolist(), strict=True
+    ):
         assert explanation.ledger.logit == pytest.approx(logit, abs=1e-12)
         assert abs(explanation.ledger.remainder) < 1e-6
         assert abs(explanation.ledger.ngrams) > 1e-2
@@ -67,7 +69,7 @@ def test_arguments_that_a_model_changes_are_left_alone():
     vectors = torch.randn(2, T, E).double()
     model = Own(lambda m, x: m.head(m.net(x.mul_(2))[0][:, -1])).double()
     before = vectors.clone()
-    found = unrolled.explain(model, vectors, target=1)
+    found = unrolled.explain_batch(model, vectors, target=1)
     assert torch.equal(vectors, before)
     for explanation, logit in zip(found, model(vectors)[:, 1].tolist(), strict=True):
         assert explanation.ledger.logit == pytest.approx(logit, abs=1e-12)
@@ -76,13 +78,13 @@ def test_arguments_that_a_model_changes_are_left_alone():
 
 def test_a_model_that_keeps_its_state_has_the_one_that_it_had():
     model = Own(stateful).double()
-    unrolled.explain(model, TOKENS)
+    unrolled.explain_batch(model, TOKENS)
     assert not hasattr(model, "h")
     model(TOKENS)
     kept = model.h
-    first = unrolled.explain(model, TOKENS)
+    first = unrolled.explain_batch(model, TOKENS)
     assert model.h is kept
-    assert [e.ledger for e in first] == [e.ledger for e in unrolled.explain(model, TOKENS)]
+    assert [e.ledger for e in first] == [e.ledger for e in unrolled.explain_batch(model, TOKENS)]
     assert abs(first[0].ledger.initial) > 1e-6  # it went on from there
 
 
@@ -91,7 +93,7 @@ def test_a_buffer_that_is_written_over_is_what_it_was():
     model.register_buffer("h", torch.rand(1, 2, D))
     model.double()
     before = model.h.clone()
-    found = unrolled.explain(model, TOKENS, target=1)
+    found = unrolled.explain_batch(model, TOKENS, target=1)
     assert torch.equal(model.h, before)
     logits = model(TOKENS)[:, 1].tolist()
     assert not torch.equal(model.h, before)  # the control: a call does write it
@@ -107,10 +109,12 @@ def test_a_scripted_head_is_read_as_any_other_and_keeps_its_mode():
     plain = nn.Sequential(nn.Linear(D, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, C))
     model.head = torch.jit.script(plain)
     model.train()
-    found = unrolled.explain(model, TOKENS, target=1)
+    found = unrolled.explain_batch(model, TOKENS, target=1)
     assert all(module.training for module in model.modules())
     model.head = plain
-    for explanation, expected in zip(found, unrolled.explain(model, TOKENS, target=1, readout="ray"), strict=True):
+    for explanation, expected in zip(
+        found, unrolled.explain_batch(model, TOKENS, target=1, readout="ray"), strict=True
+    ):
         assert explanation.ledger == pytest.approx(expected.ledger, abs=1e-6)
         assert abs(explanation.ledger.remainder) < 1e-6
         assert "the readout is a ray" in explanation.notes[-1]  # no rule meets the operations of a script
@@ -121,7 +125,7 @@ def test_a_network_in_training_with_a_normalised_spectrum_is_left_as_it_was(name
     model = Own(lambda m, t: m.head(m.net(m.embedding(t))[0][:, -1]), recurrent(name, E, D, 2, batch_first=True))
     model = normalise_spectrum(model.double()).train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    found = unrolled.explain(model, TOKENS, target=1)
+    found = unrolled.explain_batch(model, TOKENS, target=1)
     assert all(module.training for module in model.modules())
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     for explanation, logit in zip(found, model.eval()(TOKENS)[:, 1].tolist(), strict=True):
@@ -137,13 +141,13 @@ def test_a_model_that_says_nothing_of_zero_states_is_refused(read):
     with pytest.raises(
         NonFiniteError, match=r"logit of zero states, which is the bias, is .*; expected finite"
     ) as caught:
-        unrolled.explain(model, TOKENS, readout="ray")
+        unrolled.explain_batch(model, TOKENS, readout="ray")
     assert "\n" not in str(caught.value)
 
 
 def test_a_held_readout_needs_no_states_of_zero():
     model = Own(lambda m, t: m.head(F.normalize(m.net(m.embedding(t))[0][:, -1], dim=-1))).double()
-    for found, logit in zip(unrolled.explain(model, TOKENS, target=1), model(TOKENS)[:, 1].tolist(), strict=True):
+    for found, logit in zip(unrolled.explain_batch(model, TOKENS, target=1), model(TOKENS)[:, 1].tolist(), strict=True):
         bias = model.head.bias[1].item()
         assert found.ledger.logit == pytest.approx(logit, abs=1e-12)
         assert abs(found.ledger.remainder) < 1e-12
@@ -177,17 +181,17 @@ def calls_forward(model, tokens):
 )
 def test_what_cannot_be_watched_is_named(make, message):
     with pytest.raises(UsageError, match=message):
-        unrolled.explain(make(), TOKENS)
+        unrolled.explain_batch(make(), TOKENS)
 
 
 def test_a_sentence_of_no_tokens_among_others_is_named():
     with pytest.raises(ShapeError, match="a sentence of the batch has no tokens; expected at least one"):
-        unrolled.explain(Model(packed=True), TOKENS, torch.tensor([3, 0]))
+        unrolled.explain_batch(Model(packed=True), TOKENS, torch.tensor([3, 0]))
 
 
 def test_a_network_is_named_by_its_path_or_itself():
     with pytest.raises(UsageError, match="rnn is a int; expected the network's path"):
-        unrolled.explain(Model(), TOKENS, rnn=3)
+        unrolled.explain_batch(Model(), TOKENS, rnn=3)
 
 
 def test_an_exact_expansion_that_drowns_in_rounding_says_so():

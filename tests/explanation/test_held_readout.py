@@ -28,7 +28,7 @@ class Own(Model):
 
 def explained(model, readout, **options):
     lengths = (LENGTHS,) if model.packed else ()
-    return unrolled.explain(model, TOKENS, *lengths, target=1, readout=readout, **options)
+    return unrolled.explain_batch(model, TOKENS, *lengths, target=1, readout=readout, **options)
 
 
 @pytest.mark.parametrize("readout", ["held", "ray"])

@@ -94,8 +94,7 @@ class ChosenTarget:
             expansion=expansion,
             rnn=self.prepared.rnn,
         )
-        one = cast("Explanation", found)  # a batch of one
-        return replace(one, target=self.name, notes=(*one.notes, *self.prepared.notes))
+        return replace(found, target=self.name, notes=(*found.notes, *self.prepared.notes))
 
     def explain_by_others(self, shown: str) -> tuple[list[Explanation], list[str]]:
         """Explain it by every expansion except ``shown``; also say which expansions do not suit the network."""

@@ -1,4 +1,4 @@
-"""The function :func:`unrolled.explain`."""
+"""The functions :func:`unrolled.explain` and :func:`unrolled.explain_batch`."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from unrolled.errors import RandomOperationError, UnknownNameError, UnsupportedO
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.find_network import find_network
 from unrolled.explanation.growth import growth_notes
 from unrolled.explanation.held_readout import held_readout
 from unrolled.explanation.preserve_model import preserved
-from unrolled.explanation.readout import Readout, Target, ray_readout
+from unrolled.explanation.readout import Readout, Target, class_outputs, ray_readout
 from unrolled.explanation.record_forward import RecordedForward, record_forward
 from unrolled.explanation.token_names import Tokens, token_names
 
-__all__ = ["explain"]
+__all__ = ["explain", "explain_batch"]
 
 TOLERANCE = 1e-6
 NOTED_RESIDUAL = 1e-3  # above this, the residual of an exact expansion is more than ordinary rounding
 
 
-@torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
 def explain(
     model: nn.Module,
     *args: object,
-    target: Target = 0,
+    target: Target | None = None,
     tokens: Tokens = None,
     expansion: str | Expansion = "secant",
     readout: Literal["held", "ray"] = "held",
     rnn: str | nn.Module | None = None,
     **kwargs: object,
-) -> Explanation | list[Explanation]:
-    r"""Explain one logit of any model that contains a recurrent network.
+) -> Explanation:
+    r"""Explain one logit of any model that contains a recurrent network, for one example.
 
     .. math:: F(H) = \sum_t \sum_i w_t^\top v_{i:t} + \text{initial state} + \text{bias} + \text{remainder}
 
@@ -48,16 +48,16 @@ def explain(
     decomposed into n-gram terms v. The model around it runs once more with the factors of its operations held, so that
     the target is linear in H: that gives w, and the bias is what the model's own biases and constants add. The model
     is run in evaluation mode and left as it was. No backward pass goes through the recurrent network, so this also
-    works under ``torch.no_grad()`` and with cuDNN in evaluation mode. A model may sort its batch by length and restore
-    the order: every example gets its own n-grams.
+    works under ``torch.no_grad()`` and with cuDNN in evaluation mode. For several examples at once there is
+    :func:`unrolled.explain_batch`.
 
     Args:
         model: Any module that calls one recurrent network exactly once: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a
             network of :func:`unrolled.cells.recurrent`.
-        *args: The model's own positional arguments.
-        target: An index of the last dimension of an output of shape (batch, classes), or a function from the model's
-            output to one number for each example: ``lambda out: out[:, 3, 7]``.
-        tokens: The words of the sentence, or of each sentence of the batch, for display only.
+        *args: The model's own positional arguments, for a batch of one example.
+        target: An index of the last dimension of an output of shape (batch, classes), None for the predicted class, or
+            a function from the model's output to one number for each example: ``lambda out: out[:, 3, 7]``.
+        tokens: The words of the sentence, for display only.
         expansion: How the states are decomposed; see :func:`unrolled.decompose`.
         readout: ``"held"``, or ``"ray"``: w is then the gradient averaged along the line from 0 to H, and the bias is
             F(0). Where an operation behind the network has no rule, the ray is taken, and a note says so.
@@ -65,12 +65,9 @@ def explain(
             several.
         **kwargs: The model's own keyword arguments.
 
-    Returns:
-        The explanation; for a batch of several examples, a list of them.
-
     Raises:
-        UsageError: If there is no recurrent network, or several and ``rnn`` names none; if the target is out of range
-            or no gradient flows from it to the states; if one example's output depends on another example.
+        UsageError: If the batch holds several examples; if there is no recurrent network, or several and ``rnn`` names
+            none; if the target is out of range or no gradient flows from it to the states.
         UnknownNameError: If there is no such expansion or readout, or no recurrent network at the path ``rnn``.
         ShapeError: If the output, the target or the tokens do not fit.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
@@ -95,6 +92,74 @@ def explain(
         Decomposition: see :func:`unrolled.decompose`. Held readout: ours. Averaged gradients: Sundararajan et al. 2017
         (arXiv:1703.01365), there taken over the inputs.
     """
+    found = _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, several=False)
+    return found[0]
+
+
+def explain_batch(
+    model: nn.Module,
+    *args: object,
+    target: Target | None = None,
+    tokens: Tokens = None,
+    expansion: str | Expansion = "secant",
+    readout: Literal["held", "ray"] = "held",
+    rnn: str | nn.Module | None = None,
+    **kwargs: object,
+) -> Explanations:
+    """Explain one logit of every example of a batch; otherwise as :func:`explain`.
+
+    The model is called once with the whole batch, padded or packed. It may sort its batch by length and restore the
+    order: every example gets its own n-grams.
+
+    Args:
+        model: As in :func:`explain`.
+        *args: The model's own positional arguments, for a batch of any size.
+        target: As in :func:`explain`; None is the predicted class of each example.
+        tokens: The words of each sentence, without its padding, for display only.
+        expansion: As in :func:`explain`.
+        readout: As in :func:`explain`.
+        rnn: As in :func:`explain`.
+        **kwargs: The model's own keyword arguments.
+
+    Returns:
+        One explanation for each example, in the order of the model's output.
+
+    Raises:
+        UsageError: As in :func:`explain`, or if one example's output depends on another example.
+        UnknownNameError: As in :func:`explain`.
+        ShapeError: As in :func:`explain`.
+        ParityError: As in :func:`explain`.
+        NonFiniteError: As in :func:`explain`.
+
+    Example:
+        >>> import torch, unrolled
+        >>> class Classifier(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.embed, self.rnn = torch.nn.Embedding(9, 4), torch.nn.GRU(4, 6, batch_first=True)
+        ...         self.head = torch.nn.Linear(6, 3)
+        ...     def forward(self, tokens):
+        ...         return self.head(self.rnn(self.embed(tokens))[1][0])
+        >>> found = unrolled.explain_batch(Classifier(), torch.tensor([[1, 2], [3, 4]]))
+        >>> [len(each) for each in found]
+        [2, 2]
+    """
+    return _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, several=True)
+
+
+@torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
+def _explanations(
+    model: nn.Module,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    target: Target | None,
+    tokens: Tokens,
+    expansion: str | Expansion,
+    readout: str,
+    rnn: str | nn.Module | None,
+    several: bool,
+) -> Explanations:
+    """Explain every example; refuse more than one unless ``several``."""
     if not isinstance(model, nn.Module):
         raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module")
     chosen = resolve(expansion)
@@ -103,8 +168,12 @@ def explain(
         raise UnknownNameError("readout", readout, ("held", "ray"))
     with preserved(model):
         recorded = record_forward(model, network, args, kwargs)
-        read = _read(recorded, target, readout)
         opened = recorded.opened
+        batch = opened.lengths.shape[0]
+        if batch != 1 and not several:
+            raise UsageError(f"the batch has {batch} examples; expected one: use unrolled.explain_batch")
+        chosen_target, target_names = _choose(target, recorded.output, batch)
+        read = _read(recorded, chosen_target, readout)
         with torch.no_grad():
             sequences = tuple(
                 tuple(expand_layers(layers, member, TOLERANCE) for member in chosen.members())
@@ -127,7 +196,7 @@ def explain(
             directions=("forward", "backward")[: len(sequences)],
             triangle=triangle,
             ledger=Ledger(ngrams, initial, bias, logit - ngrams - initial - bias, logit),
-            target=_target_name(target),
+            target=target_names[b],
             expansion=str(chosen),
             exact=exact,
             local=chosen.local,
@@ -139,7 +208,18 @@ def explain(
         )
         notes = (*read.notes, *failures, *growth_notes(explanation.cancellation, chosen))
         explanations.append(replace(explanation, notes=(*notes, *_residual_notes(chosen, residual))))
-    return explanations[0] if len(explanations) == 1 else explanations
+    return Explanations(tuple(explanations))
+
+
+def _choose(target: Target | None, output: object, batch: int) -> tuple[Target, list[str]]:
+    """Return the target, and its name for each example; None becomes the predicted class of each."""
+    if target is not None:
+        return target, [_target_name(target)] * batch
+    predicted = class_outputs(output, 0, batch).argmax(dim=1)
+    names = [f"output {k}" for k in predicted.tolist()]
+    if len(set(names)) == 1:
+        return int(predicted[0]), names
+    return lambda found: class_outputs(found, 0, batch).gather(1, predicted[:, None])[:, 0], names
 
 
 def _read(recorded: RecordedForward, target: Target, kind: str) -> Readout:

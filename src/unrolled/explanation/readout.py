@@ -28,6 +28,7 @@ __all__ = [
     "Readout",
     "Target",
     "ambiguous_order",
+    "class_outputs",
     "example_of_sequence",
     "notes_on_bias",
     "ray_readout",
@@ -78,6 +79,14 @@ def select_target(output: object, target: Target, batch: int) -> Tensor:
     except TypeError as error:
         kind = type(target).__name__
         raise UsageError(f"the target is a {kind}; expected an index of the output, or a callable") from error
+    classes = class_outputs(output, index, batch)
+    if not -classes.shape[1] <= index < classes.shape[1]:
+        raise UsageError(f"target is {index}; expected 0 to {classes.shape[1] - 1}, an index of the output")
+    return classes[:, index]
+
+
+def class_outputs(output: object, index: int, batch: int) -> Tensor:
+    """Return a model's output with shape (batch, classes); ``index`` is the class that an error suggests."""
     if not isinstance(output, Tensor):
         raise ShapeError(
             f"the model returned a {type(output).__name__}; expected a tensor, or a callable target that picks from it"
@@ -91,9 +100,7 @@ def select_target(output: object, target: Target, batch: int) -> Tensor:
             f"the output has shape {tuple(output.shape)}; expected ({batch}, classes), or a callable target such as "
             f"lambda out: out[:, -1, {index}]"
         )
-    if not -output.shape[1] <= index < output.shape[1]:
-        raise UsageError(f"target is {index}; expected 0 to {output.shape[1] - 1}, an index of the output")
-    return output[:, index]
+    return output
 
 
 def ray_readout(recorded: RecordedForward, target: Target) -> Readout:

@@ -232,7 +232,7 @@ def test_an_expansion_that_is_not_exact_leaves_a_remainder():
 
 def test_a_padded_batch_is_opened_sentence_by_sentence():
     model = strong("gru", bidirectional=True)
-    together = unrolled.explain(model, SOURCES, PREVIOUS, LENGTHS, target=word(1, 7), rnn="encoder")
+    together = unrolled.explain_batch(model, SOURCES, PREVIOUS, LENGTHS, target=word(1, 7), rnn="encoder")
     for row, n in enumerate(LENGTHS.tolist()):
         alone = unrolled.explain(
             model, SOURCES[row : row + 1, :n], PREVIOUS[row : row + 1], target=word(1, 7), rnn="encoder"

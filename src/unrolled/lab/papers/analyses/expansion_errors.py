@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from unrolled.decomposition.decomposition import Decomposition, decompose
 from unrolled.decomposition.open_network import Network
 from unrolled.errors import UsageError
-from unrolled.explanation.api import explain
+from unrolled.explanation.api import explain_batch
 from unrolled.lab.data.batches.base import EncodedTexts
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.training.run_folder import Run
@@ -98,6 +98,6 @@ def largest_remainder(run: Run, texts: Sequence[Any]) -> float:
     split, shares = run.task.encode(texts), list[float]()
     for which in split.plan(len(texts)):
         batch = split.select(which)
-        found = explain(run.model, batch.tokens, batch.lengths, target=1, expansion="path", readout="ray")
-        shares += [abs(e.ledger.remainder / e.ledger.logit) for e in (found if isinstance(found, list) else [found])]
+        found = explain_batch(run.model, batch.tokens, batch.lengths, target=1, expansion="path", readout="ray")
+        shares += [abs(e.ledger.remainder / e.ledger.logit) for e in found]
     return max(shares)
