@@ -248,8 +248,8 @@ def main(place, extent):
     )
 
     class Uncarried(trainer.Trainer):
-        def restore(self):
-            super().restore()
+        def restore(self, lock):
+            super().restore(lock)
             self.hidden_state = ()
 
     report["forgetful"]["carried"] = forgetful(

@@ -10,7 +10,8 @@ from safetensors.torch import load_file, save_file
 from toy_tasks import DATA
 from unrolled.errors import DataError, FileError, UsageError
 from unrolled.lab.training.engine import train
-from unrolled.lab.training.run_folder import check_destination, load_config, load_run
+from unrolled.lab.training.run_creation import check_destination
+from unrolled.lab.training.run_folder import load_config, load_run
 
 FILES = {
     "README.md",

@@ -157,7 +157,7 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
     from unrolled.lab.training.engine import train
     from unrolled.lab.training.initial_vectors import find_vectors
     from unrolled.lab.training.progress import TrainingProgress
-    from unrolled.lab.training.run_folder import check_destination
+    from unrolled.lab.training.run_creation import check_destination
 
     force, data_dir = bool(given.pop("force", False)), given.pop("data_dir", None)
     choices = _combine(task, given)

@@ -7,7 +7,7 @@ each batch. The main process, rank 0, evaluates, writes the files and takes deci
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,12 +17,13 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, distributed
 
-from unrolled.errors import UsageError
+from unrolled.errors import UnrolledError, UsageError
 from unrolled.lab.data.batches.base import Batch
 
 __all__ = ["ProcessGroup", "cpu_copy", "process_group"]
 
 B = TypeVar("B", bound=Batch)
+R = TypeVar("R")
 _TIMEOUT = timedelta(days=1)  # the others wait while the main process evaluates; a process that dies is noticed at once
 
 
@@ -83,6 +84,21 @@ class ProcessGroup:
         rows = [torch.empty_like(padded) for _ in lengths]
         distributed.all_gather(rows, padded)
         return [load(row[:length].cpu().numpy().tobytes()) for row, length in zip(rows, lengths, strict=True)]
+
+    def in_main(self, action: Callable[[], R]) -> R | None:
+        """Do something in the main process; what it refuses stops all processes. The others return None."""
+        found, error = None, None
+        if self.is_main:
+            try:
+                found = action()
+            except UnrolledError as refused:
+                error = refused
+        (failed,) = self.broadcast([float(error is not None)])
+        if error is not None:
+            raise error
+        if failed:
+            raise UsageError("the main process has refused to go on; its message says why")
+        return found
 
     def barrier(self) -> None:
         """Wait until all processes have come here."""

@@ -6,6 +6,8 @@ that resumes from a checkpoint makes the same steps as one that was never stoppe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.distributed import process_group
 from unrolled.lab.training.initial_vectors import set_initial_vectors
-from unrolled.lab.training.run_folder import Run, RunConfig, check_destination, is_finished, load_config, load_run
+from unrolled.lab.training.run_creation import check_destination, put_back_replaced
+from unrolled.lab.training.run_folder import Run, RunConfig, is_finished, load_config, load_run
+from unrolled.lab.training.run_lock import RunLock
 from unrolled.lab.training.settings import DataSettings, TrainingSettings, fingerprint
 from unrolled.lab.training.task import Split, Task
 from unrolled.lab.training.trainer import Trainer
@@ -54,7 +58,7 @@ def train(
 
     Raises:
         UsageError: If the settings do not fit the task or the machine, a package that a metric needs is not
-            installed, or ``folder`` holds an earlier run.
+            installed, or ``folder`` holds an earlier run or is being written by another process.
         DataError: If a split is empty, or the task cannot train on it.
         FileError: If the folder cannot be written, or the disk is full. The last checkpoint stays whole.
         DivergedError: If a loss, a gradient or a weight is not finite. The last checkpoint is from before that.
@@ -63,8 +67,7 @@ def train(
     callback = callback or Callback()
     _check_installed(task)
     with process_group(settings.device) as group, seeded(settings.seed):
-        if group.is_main:
-            check_destination(folder, force)
+        group.in_main(lambda: check_destination(folder, force))
         splits = _encode(task, corpus)
         sizes = {name: len(splits[name]) for name in _SPLITS}
         digest = fingerprint(settings.batch, splits["train"], splits["dev"])
@@ -75,8 +78,8 @@ def train(
         trainer = Trainer(config, model, splits, folder, group, callback)
         if group.rank:
             seed_all(settings.seed + group.rank)  # so that the rows of one batch have dropout of their own
-        trainer.begin()
-        return trainer.run()
+        with _held(trainer.begin(force)):
+            return trainer.run()
 
 
 def resume(
@@ -103,11 +106,13 @@ def resume(
     Raises:
         FileError: If the folder does not exist, or cannot be read or written.
         DataError: If it is not a run folder, every checkpoint is damaged, or the corpus is another one.
-        UsageError: If the number of processes differs, or a package that a metric needs is not installed.
+        UsageError: If another process writes the run, the number of processes differs, or a package that a metric
+            needs is not installed.
         DivergedError: As in :func:`train`.
         StoppedError: As in :func:`train`.
     """
     callback = callback or Callback()
+    put_back_replaced(folder)
     if is_finished(folder):
         return load_run(folder, task_class)
     config = load_config(folder, task_class)
@@ -119,16 +124,30 @@ def resume(
                 f"{folder} was started with {config.processes} processes, but this is a group of {group.world_size}; "
                 f"resume it with {config.processes}"
             )
-        splits = _encode(config.task, corpus)
-        if fingerprint(settings.batch, splits["train"], splits["dev"]) != config.fingerprint:
-            sizes = ", ".join(f"{size:,} {name}" for name, size in config.sizes.items())
-            raise DataError(
-                f"{folder} was started with another corpus than {corpus.name!r}; give the one it was started with "
-                f"({sizes} examples)"
-            )
-        trainer = Trainer(config, config.task.build(), splits, folder, group, callback)
-        trainer.restore()
-        return trainer.run()
+        lock = group.in_main(lambda: RunLock.acquire(folder.resolve()))
+        with _held(lock):
+            if is_finished(folder):  # by the process that held the lock before
+                return load_run(folder, task_class)
+            splits = _encode(config.task, corpus)
+            if fingerprint(settings.batch, splits["train"], splits["dev"]) != config.fingerprint:
+                sizes = ", ".join(f"{size:,} {name}" for name, size in config.sizes.items())
+                raise DataError(
+                    f"{folder} was started with another corpus than {corpus.name!r}; give the one it was started with "
+                    f"({sizes} examples)"
+                )
+            trainer = Trainer(config, config.task.build(), splits, folder, group, callback)
+            trainer.restore(lock)
+            return trainer.run()
+
+
+@contextmanager
+def _held(lock: RunLock | None) -> Iterator[None]:
+    """Release the lock at the end."""
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 def _check_installed(task: Task[Any, Any]) -> None:

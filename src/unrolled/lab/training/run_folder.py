@@ -8,61 +8,62 @@
 - and after its end ``weights.safetensors``, those of the best epoch; ``README.md``, the model card; and
   ``metrics.json``.
 
-A folder is written beside its place under another name and then renamed, so it never exists without its first
-checkpoint.
+Readers take no lock: they read again when the training has written on, or has ended, while they read.
 """
 
 from __future__ import annotations
 
-import os
 import platform
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
-from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-from unrolled.atomic_write import atomic_write, sync_folder
 from unrolled.errors import DataError, FileError, UnrolledError, UsageError
 from unrolled.lab.models.factory import EncoderSettings
 from unrolled.lab.settings import Settings
 from unrolled.lab.training.callbacks import Epoch
 from unrolled.lab.training.checkpoints import Checkpoints, load_tensors
 from unrolled.lab.training.logs import LOG, read_history
-from unrolled.lab.training.run_files import read_json, read_metrics, read_text, read_weights, required_file, to_json
+from unrolled.lab.training.run_files import read_json, read_metrics, read_text, read_weights, required_file
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.training_state import TrainingState, seeded
 from unrolled.registry import Registry
 
 __all__ = [
+    "CARD",
     "CHECKPOINTS",
+    "CONFIG",
+    "METRICS",
+    "TASK",
+    "WEIGHTS",
     "Run",
     "RunConfig",
-    "check_destination",
-    "create_run_folder",
-    "finish_run_folder",
     "is_finished",
+    "is_run",
     "load_config",
     "load_run",
+    "replaced_name",
 ]
 
 CHECKPOINTS = "checkpoints"
 _FORMAT = "unrolled-run"
 _VERSION = 2
-_CONFIG = "config.json"
-_TASK = "task.json"
-_WEIGHTS = "weights.safetensors"
-_METRICS = "metrics.json"
-_CARD = "README.md"
+CONFIG = "config.json"
+TASK = "task.json"
+WEIGHTS = "weights.safetensors"
+METRICS = "metrics.json"
+CARD = "README.md"
 _TASKS: Registry[Task[Any, Any]] = Registry("unrolled.lab.tasks", Task, "task")  # type: ignore[type-abstract]  # members are concrete
 C = TypeVar("C", bound=Settings)
+
+_MOST_READS = 100  # of a folder that changes while it is read
+_PAUSE = 0.02  # seconds
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,24 @@ class RunConfig:
     """Digest of the data; a resumed training checks that they have not changed."""
     processes: int = 1
     """Size of the process group."""
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the content of ``config.json``."""
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "task": self.task.name,
+            "data": self.data.model_dump(mode="json"),
+            "examples": dict(self.sizes),
+            "fingerprint": self.fingerprint,
+            "processes": self.processes,
+            "architecture": self.task.architecture.model_dump(mode="json"),
+            "training": self.settings.model_dump(mode="json"),
+            "versions": {
+                **{name: version(name) for name in ("unrolled", "torch", "numpy", "safetensors")},
+                "python": platform.python_version(),
+            },
+        }
 
 
 @dataclass(frozen=True)
@@ -97,79 +116,21 @@ class Run:
     folder: Path
 
 
-def check_destination(folder: Path, force: bool = False) -> None:
-    """Check, before hours of training, that a run can be written to ``folder``."""
-    if folder.exists():
-        if not _is_run(folder):
-            raise FileError(f"{folder} already exists and is not a run folder: choose another name")
-        if not force:
-            raise UsageError(f"{folder} already exists: choose another --out, or pass --force to overwrite it")
-    parent = next(place for place in folder.absolute().parents if place.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise FileError(f"{folder} cannot be written: {parent} is not a folder with write permission")
-
-
-@contextmanager
-def create_run_folder(folder: Path, config: RunConfig) -> Iterator[Path]:
-    """Create a run folder; an earlier one is replaced only once the new one is complete.
-
-    Yields a folder beside ``folder``, with the configuration in it, that is renamed to ``folder`` at the end.
-    """
-    folder = folder.resolve()
-    partial, replaced = (folder.with_name(f".{folder.name}.{state}") for state in ("partial", "replaced"))
-    record = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "task": config.task.name,
-        "data": config.data.model_dump(mode="json"),
-        "examples": dict(config.sizes),
-        "fingerprint": config.fingerprint,
-        "processes": config.processes,
-        "architecture": config.task.architecture.model_dump(mode="json"),
-        "training": config.settings.model_dump(mode="json"),
-        "versions": {
-            **{name: version(name) for name in ("unrolled", "torch", "numpy", "safetensors")},
-            "python": platform.python_version(),
-        },
-    }
-    try:
-        shutil.rmtree(partial, ignore_errors=True)  # left by a training that was killed
-        (partial / CHECKPOINTS).mkdir(parents=True)
-        atomic_write(partial / _CONFIG, to_json(record), durable=True)
-        atomic_write(partial / _TASK, to_json(config.task.to_record()), durable=True)
-        yield partial
-        if folder.exists():
-            folder.rename(replaced)
-        partial.rename(folder)
-        sync_folder(folder.parent)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be written: {error.strerror or error}") from None
-    finally:
-        if replaced.exists() and not folder.exists():
-            replaced.rename(folder)
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
-
-
-def finish_run_folder(folder: Path, weights: Mapping[str, Tensor], card: str, metrics: Mapping[str, float]) -> None:
-    """Write the results of a training; the metrics are last, since their file marks the end of the training."""
-    atomic_write(folder / _WEIGHTS, to_bytes(dict(weights)), durable=True)
-    atomic_write(folder / _CARD, card.encode(), durable=True)
-    finite = {name: value if isfinite(value) else None for name, value in metrics.items()}
-    atomic_write(folder / _METRICS, to_json(finite), durable=True)
-
-
 def is_finished(folder: Path) -> bool:
     """Tell whether the training of a run has ended: whether its metrics are written."""
-    return (folder / _METRICS).is_file()
+    return (folder / METRICS).is_file()
 
 
 def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> RunConfig:
     """Read the configuration of a run folder; see :func:`load_run` for the arguments and errors."""
     if not folder.exists():
+        if replaced_name(folder.resolve()).is_dir():
+            raise FileError(
+                f"no run folder {folder}: its replacement was interrupted; `unrolled resume` puts the earlier run back"
+            )
         raise FileError(f"no run folder {folder}; give a folder that `unrolled train` wrote")
     config = _read_config(folder)
-    path = folder / _CONFIG
+    path = folder / CONFIG
     try:
         task_class = task_class or _TASKS.get(str(config["task"]))
         architecture: EncoderSettings = task_class.Architecture(**config["architecture"])
@@ -183,11 +144,11 @@ def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) ->
         raise DataError(
             f"{path}: task, data, examples, architecture or training is missing or wrong; {error!r}"
         ) from None
-    fields = read_json(folder, _TASK)
+    fields = read_json(folder, TASK)
     try:
         task = task_class.from_record(fields, architecture)
     except UnrolledError as error:
-        raise DataError(f"{folder / _TASK}: {error}") from None
+        raise DataError(f"{folder / TASK}: {error}") from None
     return RunConfig(task, settings, data, sizes, fingerprint, processes)
 
 
@@ -206,16 +167,31 @@ def load_run(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> Ru
         DataError: If it is not a run folder, no epoch has ended, or a file is missing, damaged, or does not fit the
             other files.
     """
+    for _ in range(_MOST_READS):
+        before = _state_of(folder)
+        try:
+            run = _load(folder, task_class)
+        except (DataError, FileError, FileNotFoundError):
+            if _state_of(folder) == before and not replaced_name(folder.resolve()).is_dir():
+                raise
+        else:
+            if _state_of(folder)[0] == before[0]:  # it is one training, and not one that was replaced in between
+                return run
+        time.sleep(_PAUSE)
+    return _load(folder, task_class)
+
+
+def _load(folder: Path, task_class: type[Task[Any, Any]] | None) -> Run:
     config = load_config(folder, task_class)
     with seeded(0):  # the random weights are overwritten; the caller's generators keep their states
         model = config.task.build()
     if is_finished(folder):
-        metrics = read_metrics(folder, _METRICS)
+        metrics = read_metrics(folder, METRICS)
         log = required_file(folder, LOG)
         history = read_history(log, read_text(log))
         if len(history) != metrics["epochs"]:
-            raise DataError(f"{log}: has {len(history)} epochs; expected {metrics['epochs']}, as {_METRICS} says")
-        path = required_file(folder, _WEIGHTS)
+            raise DataError(f"{log}: has {len(history)} epochs; expected {metrics['epochs']}, as {METRICS} says")
+        path = required_file(folder, WEIGHTS)
         weights = read_weights(path)
     else:
         state, path, weights = _best_so_far(folder)
@@ -226,10 +202,24 @@ def load_run(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> Ru
     return Run(config.task, model, config.settings, config.data, metrics, history, folder)
 
 
+_State = tuple[tuple[int, int, int] | None, tuple[str, ...]]
+
+
+def _state_of(folder: Path) -> _State:
+    """Return which folder this is, and what a training changes in it: the names of checkpoints, and its end."""
+    try:
+        status = (folder / CONFIG).stat()
+        identity = (status.st_dev, status.st_ino, status.st_mtime_ns)
+    except OSError:
+        return None, ()
+    names = (path.name for place in (folder / CHECKPOINTS, folder) if place.is_dir() for path in place.iterdir())
+    return identity, tuple(sorted(names))
+
+
 def _best_so_far(folder: Path) -> tuple[TrainingState, Path, dict[str, Tensor]]:
     """Read the state and the best weights of an unfinished training from its newest checkpoint."""
     if not (folder / CHECKPOINTS).is_dir():
-        raise DataError(f"{folder}: the run folder lacks both {_METRICS} and {CHECKPOINTS}: it is incomplete")
+        raise DataError(f"{folder}: the run folder lacks both {METRICS} and {CHECKPOINTS}: it is incomplete")
     checkpoints = Checkpoints(folder / CHECKPOINTS)
     state = TrainingState.from_record(checkpoints.newest(lambda _: None)[1])
     if state.best is None:
@@ -237,19 +227,25 @@ def _best_so_far(folder: Path) -> tuple[TrainingState, Path, dict[str, Tensor]]:
     return state, checkpoints.folder / state.best, checkpoints.load_best(state.best)
 
 
-def _is_run(folder: Path) -> bool:
+def replaced_name(folder: Path) -> Path:
+    """Return where an earlier run is for the moment in which it is replaced."""
+    return folder.with_name(f".{folder.name}.replaced")
+
+
+def is_run(folder: Path) -> bool:
+    """Tell whether a folder has the configuration of a run."""
     try:
-        found = read_json(folder, _CONFIG)
+        found = read_json(folder, CONFIG)
     except (DataError, FileError):
         return False
     return found.get("format") == _FORMAT
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    path = folder / _CONFIG
+    path = folder / CONFIG
     if not path.is_file():
-        raise DataError(f"{folder} is not a run folder: it has no {_CONFIG}")
-    config = read_json(folder, _CONFIG)
+        raise DataError(f"{folder} is not a run folder: it has no {CONFIG}")
+    config = read_json(folder, CONFIG)
     if config.get("format") != _FORMAT:
         raise DataError(f'{path} is not the configuration of a run: "format" is not "{_FORMAT}"')
     if config.get("version") != _VERSION:

@@ -20,7 +20,9 @@ from unrolled.lab.training.interruption import Interruption
 from unrolled.lab.training.logs import Logs
 from unrolled.lab.training.model_card import model_card
 from unrolled.lab.training.optimisation import learning_rate
-from unrolled.lab.training.run_folder import CHECKPOINTS, Run, RunConfig, create_run_folder, finish_run_folder
+from unrolled.lab.training.run_creation import create_run_folder, finish_run_folder
+from unrolled.lab.training.run_folder import CHECKPOINTS, Run, RunConfig
+from unrolled.lab.training.run_lock import RunLock
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 from unrolled.lab.training.stepper import Stepper, StepResult, check_finite
 from unrolled.lab.training.task import HiddenState, Split
@@ -62,20 +64,27 @@ class Trainer:
         self.order_state = self.order.get_state()
         """State of the generator of the order before it drew the order of this epoch."""
         self.checkpoints = Checkpoints(self.folder / CHECKPOINTS)
+        self.lock: RunLock | None = None
+        """In the main process, once there is a run folder."""
 
-    def begin(self) -> None:
-        """Create the run folder with a first checkpoint; an earlier run is replaced."""
+    def begin(self, force: bool) -> RunLock | None:
+        """Create the run folder with a first checkpoint, and return its lock; an earlier run is replaced on request."""
         tensors = self._tensors()
-        if self.group.is_main:
-            with create_run_folder(self.folder, self.config) as folder:
-                logs = Logs(folder, self.config.task.metrics)
-                self.state.logs = logs.sync()
-                logs.close()
-                Checkpoints(folder / CHECKPOINTS).save(0, tensors, self.state.to_record())
-        self.group.barrier()
 
-    def restore(self) -> None:
-        """Restore the newest checkpoint that is not damaged."""
+        def fill(folder: Path) -> None:
+            logs = Logs(folder, self.config.task.metrics)
+            try:
+                self.state.logs = logs.sync()
+            finally:
+                logs.close()
+            Checkpoints(folder / CHECKPOINTS).save(0, tensors, self.state.to_record())
+
+        self.lock = self.group.in_main(lambda: create_run_folder(self.folder, self.config, force, fill))
+        return self.lock
+
+    def restore(self, lock: RunLock | None) -> None:
+        """Restore the newest checkpoint that is not damaged; the main process has the lock."""
+        self.lock = lock
         tensors, record = self.checkpoints.newest(self.callback.on_message if self.group.is_main else lambda _: None)
         self.group.barrier()
         if self.group.is_main:
@@ -165,7 +174,8 @@ class Trainer:
         seconds = time.perf_counter() - began
         best = not state.history or ranking_key(task.metrics, dev) > ranking_key(task.metrics, state.best_epoch.dev)
         epoch = Epoch(state.epoch, state.step, *state.whole.means, lr, dev, best)
-        if best and self.group.is_main:
+        if best and self.lock:
+            self.lock.check()
             state.best = self.checkpoints.save_best(self._best_weights())
         if self.logs:
             self.logs.log_epoch(epoch, state.whole.seconds, seconds, state.whole.predictions)
@@ -206,7 +216,8 @@ class Trainer:
         """Write a checkpoint; all processes call this together."""
         self._refuse_non_finite()
         tensors = self._tensors()
-        if self.logs:
+        if self.logs and self.lock:
+            self.lock.check()
             self.state.logs = self.logs.sync()
             self.checkpoints.save(self.state.step, tensors, self.state.to_record())
 
@@ -257,7 +268,8 @@ class Trainer:
         if test is None:
             self._stop()
         metrics = self._metrics(state.best_epoch, test)
-        if self.group.is_main:
+        if self.lock:
+            self.lock.check()
             finish_run_folder(self.folder, best, model_card(config, metrics, len(state.history)), metrics)
             self.checkpoints.keep_last()
         self.group.barrier()

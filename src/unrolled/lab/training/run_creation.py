@@ -1,0 +1,144 @@
+"""Create a run folder, replace an earlier one, and write the results at the end.
+
+A folder is written beside its place under another name, ``.NAME.partial``, and then renamed, so it never exists without
+its first checkpoint. Whoever holds the lock of that hidden folder may rename or replace; it stays the run's lock.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from math import isfinite
+from pathlib import Path
+
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from unrolled.atomic_write import atomic_write, sync_folder
+from unrolled.errors import FileError, UsageError
+from unrolled.lab.training.run_files import to_json
+from unrolled.lab.training.run_folder import (
+    CARD,
+    CHECKPOINTS,
+    CONFIG,
+    METRICS,
+    TASK,
+    WEIGHTS,
+    RunConfig,
+    is_run,
+    replaced_name,
+)
+from unrolled.lab.training.run_lock import LOCK, RunLock
+
+__all__ = ["check_destination", "create_run_folder", "finish_run_folder", "put_back_replaced"]
+
+
+def check_destination(folder: Path, force: bool = False) -> None:
+    """Check, before hours of training, that a run can be written to ``folder``."""
+    if folder.exists() or folder.is_symlink():
+        if not is_run(folder):
+            raise FileError(f"{folder} already exists and is not a run folder: choose another name")
+        if not force:
+            raise UsageError(f"{folder} already exists: choose another --out, or pass --force to overwrite it")
+    parent = next(place for place in folder.absolute().parents if place.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise FileError(f"{folder} cannot be written: {parent} is not a folder with write permission")
+
+
+def create_run_folder(folder: Path, config: RunConfig, force: bool, fill: Callable[[Path], None]) -> RunLock:
+    """Create a run folder, and return its lock; an earlier run is replaced only once the new one is complete.
+
+    Args:
+        folder: The run folder, without symbolic links.
+        config: What it holds from the beginning.
+        force: Whether to replace an earlier run.
+        fill: Writes the first checkpoint into the folder that it is given.
+    """
+    partial, replaced = folder.with_name(f".{folder.name}.partial"), replaced_name(folder)
+    try:
+        lock = _acquire_new(partial)
+        try:
+            _remove_rest(partial)
+            _put_back(folder, replaced)
+            check_destination(folder, force)
+            (partial / CHECKPOINTS).mkdir()
+            atomic_write(partial / CONFIG, to_json(config.to_record()), durable=True)
+            atomic_write(partial / TASK, to_json(config.task.to_record()), durable=True)
+            fill(partial)
+            _move_to_place(partial, folder, replaced)
+        except BaseException:
+            _put_back(folder, replaced)
+            shutil.rmtree(partial, ignore_errors=True)
+            lock.release()
+            raise
+        lock.renamed(folder)
+        sync_folder(folder.parent)
+        shutil.rmtree(replaced, ignore_errors=True)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    return lock
+
+
+def finish_run_folder(folder: Path, weights: Mapping[str, Tensor], card: str, metrics: Mapping[str, float]) -> None:
+    """Write the results of a training; the metrics are last, since their file marks the end of the training."""
+    atomic_write(folder / WEIGHTS, to_bytes(dict(weights)), durable=True)
+    atomic_write(folder / CARD, card.encode(), durable=True)
+    finite = {name: value if isfinite(value) else None for name, value in metrics.items()}
+    atomic_write(folder / METRICS, to_json(finite), durable=True)
+
+
+def put_back_replaced(folder: Path) -> None:
+    """Put an earlier run back that was being replaced when the training was killed, if there is one."""
+    folder = folder.resolve()
+    replaced = replaced_name(folder)
+    if folder.exists() or not replaced.is_dir():
+        return
+    partial = folder.with_name(f".{folder.name}.partial")
+    try:
+        lock = _acquire_new(partial)
+        try:
+            _put_back(folder, replaced)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+            lock.release()
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be put back from {replaced}: {error.strerror or error}") from None
+
+
+def _acquire_new(partial: Path) -> RunLock:
+    """Make the hidden folder, or take the one that a killed training left, and lock it."""
+    while True:
+        partial.mkdir(parents=True, exist_ok=True)
+        try:
+            return RunLock.acquire(partial)
+        except FileNotFoundError:  # another process has renamed or removed it in between
+            time.sleep(0.01)
+
+
+def _remove_rest(partial: Path) -> None:
+    """Remove what a killed training left, but not the lock."""
+    for path in partial.iterdir():
+        if path.name == LOCK:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _put_back(folder: Path, replaced: Path) -> None:
+    if replaced.exists() and not folder.exists():
+        replaced.rename(folder)
+
+
+def _move_to_place(partial: Path, folder: Path, replaced: Path) -> None:
+    if folder.exists():
+        earlier = RunLock.acquire(folder)
+        try:
+            shutil.rmtree(replaced, ignore_errors=True)
+            folder.rename(replaced)
+        finally:
+            earlier.release()
+    partial.rename(folder)

@@ -1,0 +1,292 @@
+"""One writer a run: whoever comes second is told who writes, and readers never see half a state."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from toy_tasks import DATA, classify, settings, told
+from unrolled.errors import FileError, UnrolledError, UsageError
+from unrolled.lab.training.callbacks import Callback
+from unrolled.lab.training.engine import resume, train
+from unrolled.lab.training.run_folder import load_run
+from unrolled.lab.training.run_lock import LOCK, RunLock
+
+CORPUS = told()
+SHORT = settings(epochs=2, checkpoint_every=3)
+WRITER = rf"is being written by process {os.getpid()} on {socket.gethostname()}: wait until it has ended, or stop it"
+
+
+class At(Callback):
+    """Does something after a step, once."""
+
+    def __init__(self, action, step=3):
+        self.action, self.step = action, step
+
+    def on_step(self, step):
+        if step.number == self.step:
+            self.action()
+
+
+def learn(folder, callback=None, force=False, **changes):
+    chosen = SHORT.model_copy(update=changes)
+    return train(classify(CORPUS), CORPUS, chosen, folder, data=DATA, callback=callback, force=force)
+
+
+def stopped(folder):
+    """A run that was interrupted after its fourth step."""
+
+    def stop():
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        learn(folder, At(stop, 4))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return learn(tmp_path_factory.mktemp("whole") / "run")
+
+
+def files(folder):
+    return {name: (folder / name).read_bytes() for name in ("weights.safetensors", "log.jsonl", "log.csv")}
+
+
+@pytest.mark.parametrize("second", ["resume", "train", "force"])
+def test_the_second_writer_is_refused_and_the_first_ends_as_if_alone(tmp_path, whole, second):
+    refused = []
+
+    def come_second():
+        again = {
+            "resume": lambda: resume(tmp_path / "run", CORPUS),
+            "train": lambda: learn(tmp_path / "run"),
+            "force": lambda: learn(tmp_path / "run", force=True),
+        }
+        with pytest.raises(UsageError) as caught:
+            again[second]()
+        refused.append(str(caught.value))
+
+    learn(tmp_path / "run", At(come_second))
+    (message,) = refused
+    assert re.search("already exists" if second == "train" else WRITER, message)
+    assert files(tmp_path / "run") == files(whole.folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert not (tmp_path / "run" / LOCK).exists()
+
+
+def test_two_trainings_into_one_folder_at_once(tmp_path):
+    """Two threads create the same run at the same moment: one trains, the other is refused, whoever is first."""
+    for attempt in range(5):
+        ends, gate = [], threading.Barrier(2)
+
+        def begin(folder=tmp_path / str(attempt), ends=ends, gate=gate):
+            gate.wait()
+            lock = None
+            try:
+                folder.mkdir(exist_ok=True)
+                lock = RunLock.acquire(folder)
+                ends.append("writes")
+            except UsageError as error:
+                ends.append(str(error))
+            gate.wait()
+            if lock:
+                lock.release()
+
+        threads = [threading.Thread(target=begin) for _ in range(2)]
+        [each.start() for each in threads]
+        [each.join() for each in threads]
+        assert sorted(end == "writes" for end in ends) == [False, True]
+        assert re.search(WRITER, next(end for end in ends if end != "writes"))
+
+
+def forked(work):
+    child = os.fork()
+    if child:
+        return child
+    try:
+        os._exit(work() or 0)
+    except UnrolledError:
+        os._exit(3)
+    except BaseException:
+        os._exit(4)
+
+
+def code(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_two_processes_that_resume_one_run_at_once(tmp_path, whole):
+    stopped(tmp_path / "run")
+    children = [forked(lambda: resume(tmp_path / "run", CORPUS) and 0) for _ in range(3)]
+    codes = sorted(map(code, children))
+    assert codes[0] == 0
+    assert set(codes) <= {0, 3}  # who comes after the end finds the run finished
+    assert files(tmp_path / "run") == files(whole.folder)
+
+
+def test_the_lock_dies_with_its_process_and_a_stale_file_locks_nothing(tmp_path, whole):
+    stopped(tmp_path / "run")
+
+    def die():
+        RunLock.acquire(tmp_path / "run")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert code(forked(die)) == -signal.SIGKILL
+    assert (tmp_path / "run" / LOCK).exists()
+    resume(tmp_path / "run", CORPUS)
+    assert files(tmp_path / "run") == files(whole.folder)
+
+
+def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path):
+    lock = RunLock.acquire(tmp_path)
+    reading, writing = os.pipe()
+    child = forked(lambda: os.read(reading, 1) and 0)  # lives on while the parent gives the lock back
+    with pytest.raises(UsageError):
+        RunLock.acquire(tmp_path)
+    os.close(lock._descriptor)  # as the kernel does for a parent that is killed
+    lock._descriptor = -1
+    RunLock.acquire(tmp_path).release()
+    os.write(writing, b".")
+    assert code(child) == 0
+
+
+def test_the_lock_is_released_however_a_training_ends(tmp_path):
+    stopped(tmp_path / "run")
+    RunLock.acquire(tmp_path / "run").release()
+    resume(tmp_path / "run", CORPUS)
+    RunLock.acquire(tmp_path / "run").release()
+
+
+def test_a_copy_of_a_run_that_is_being_written_is_a_run_of_its_own(tmp_path, whole):
+    copies = []
+    learn(tmp_path / "run", At(lambda: copies.append(shutil.copytree(tmp_path / "run", tmp_path / "copy"))))
+    resume(tmp_path / "copy", CORPUS)
+    assert files(tmp_path / "copy") == files(whole.folder)
+
+
+@pytest.mark.parametrize("how", ["moved", "deleted", "replaced"])
+def test_a_folder_that_goes_away_while_it_is_trained_stops_the_training(tmp_path, whole, how):
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+
+    def act():
+        run.rename(elsewhere) if how == "moved" else shutil.rmtree(run)
+        if how == "replaced":
+            stopped(run)
+
+    with pytest.raises(FileError, match="was replaced by another" if how == "replaced" else "was moved or deleted"):
+        learn(run, At(act, 4))
+    if how != "deleted":
+        place = elsewhere if how == "moved" else run
+        resume(place, CORPUS)
+        assert files(place) == files(whole.folder)
+
+
+def test_a_symbolic_link_is_the_folder_that_it_names(tmp_path):
+    stopped(tmp_path / "run")
+    (tmp_path / "link").symlink_to("run")
+    lock = RunLock.acquire(tmp_path / "run")
+    with pytest.raises(UsageError, match="is being written by"):
+        resume(tmp_path / "link", CORPUS)
+    lock.release()
+
+
+def test_a_dangling_link_is_no_place_for_a_run(tmp_path):
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(FileError, match="already exists and is not a run folder"):
+        learn(tmp_path / "link")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_write_permission_is_refused_and_read(tmp_path):
+    stopped(tmp_path / "run")
+    (tmp_path / "run").chmod(0o555)
+    with pytest.raises(FileError, match="cannot be written"):
+        resume(tmp_path / "run", CORPUS)
+
+
+class TestWithoutLocks:
+    """A file system that has no locks: the note decides."""
+
+    @pytest.fixture(autouse=True)
+    def no_locks(self, monkeypatch):
+        def missing(*_):
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+        monkeypatch.setattr(fcntl, "flock", missing)
+
+    def test_a_process_that_runs_is_the_writer(self, tmp_path):
+        lock = RunLock.acquire(tmp_path)
+        with pytest.raises(UsageError, match=WRITER + "; if it does not, remove .*lock"):
+            RunLock.acquire(tmp_path)
+        lock.release()
+        RunLock.acquire(tmp_path).release()
+
+    def test_a_process_that_was_killed_is_not(self, tmp_path):
+        assert code(forked(lambda: RunLock.acquire(tmp_path) and os.kill(os.getpid(), signal.SIGKILL))) < 0
+        assert (tmp_path / LOCK).exists()
+        RunLock.acquire(tmp_path).release()
+
+    def test_a_process_on_another_machine_counts_as_running(self, tmp_path):
+        (tmp_path / LOCK).write_text('{"host": "elsewhere\\u001b[2J", "process": 1, "started": 5}')
+        with pytest.raises(UsageError, match=r"process 1 on elsewhere\[2J: wait"):
+            RunLock.acquire(tmp_path)
+
+    def test_a_later_process_with_the_same_number_is_another(self, tmp_path):
+        (tmp_path / LOCK).write_text(f'{{"host": "{socket.gethostname()}", "process": {os.getpid()}, "started": 1}}')
+        RunLock.acquire(tmp_path).release()
+
+
+def test_a_note_of_nonsense_is_not_believed(tmp_path):
+    with (tmp_path / LOCK).open("w") as file:
+        file.write("[" * 5000)
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="is being written by another process: wait"):
+            RunLock.acquire(tmp_path)
+
+
+def test_readers_see_one_state_while_a_run_is_trained_and_replaced_again_and_again(tmp_path):
+    """A child trains run after run into one folder; every reading is of one whole training."""
+    run = tmp_path / "run"
+    learn(run, epochs=1)
+    last = time.monotonic() + 3.0
+
+    def write():
+        seed = 1
+        while time.monotonic() < last:
+            learn(run, force=True, seed=seed, checkpoint_every=1)
+            seed += 1
+        return 0
+
+    child, seen, refused = forked(write), set(), []
+    while time.monotonic() < last:
+        try:
+            found = load_run(run)
+        except UnrolledError as error:
+            refused.append(str(error))
+            continue
+        assert len(found.history) == max(epoch.number for epoch in found.history)
+        seen.add((found.settings.seed, len(found.history)))
+    assert code(child) == 0
+    assert len(seen) > 1
+    assert all("no epoch has ended yet" in message for message in refused)
+
+
+def test_an_earlier_run_that_was_being_replaced_is_put_back(tmp_path, whole):
+    stopped(tmp_path / "run")
+    (tmp_path / "run").rename(tmp_path / ".run.replaced")  # what a kill between two renames leaves
+    with pytest.raises(FileError, match=r"its replacement was interrupted; `unrolled resume` puts the earlier"):
+        load_run(tmp_path / "run")
+    resume(tmp_path / "run", CORPUS)
+    assert files(tmp_path / "run") == files(whole.folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
