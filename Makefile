@@ -3,6 +3,8 @@
 #   make test    what guards a change         make check   format, lint, types, import contracts
 #   make test-all   the slow tests as well: long interruptions, exhaustive grids, every experiment
 #   make bench   the benchmarks, printed      make wheel   build the wheel and try it on its own
+#   make docs    the documentation site, in build/docs; runs its notebooks
+#   make dist    build the sdist and the wheel twice, compare and check them
 #   make reproduce-smoke   every experiment on made-up data
 #   make clean   remove all that these made
 
@@ -12,7 +14,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-all check format bench wheel reproduce-smoke clean
+.PHONY: help setup demo test test-slow test-all check format bench docs dist wheel reproduce-smoke clean
 
 help:
 	@sed -n 's/^#  *make/make/p; s/^#   make/make/p' Makefile
@@ -56,6 +58,18 @@ bench: $(STAMP)
 
 reproduce-smoke: $(STAMP)
 	$(BIN)/unrolled reproduce --all --scale smoke --results build/smoke --figures build/smoke/figures
+
+# OMP_NUM_THREADS: the networks of the notebooks are small; more threads slow them down.
+docs: $(VENV)/.installed-docs
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs build/docs
+	@echo "documentation: build/docs/index.html"
+
+dist: $(VENV)/.installed-release
+	.ci/dist $(PYTHON)
+
+$(VENV)/.installed-%: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	@touch $@
 
 wheel: $(STAMP)
 	.ci/wheel $(PYTHON)
