@@ -1,0 +1,179 @@
+"""Attributions of a prediction to the words of a text: the expansions, and the methods that they compete with.
+
+Every method gives each word one number, in the unit of the logit. An expansion gives a word the sum of the terms of all
+n-grams that begin with it; ``account, EXPANSION`` gives it what :func:`unrolled.account` does, where the biases of the
+network are rows of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import UsageError
+from unrolled.explanation.api import explain_batch
+from unrolled.lab.papers.analyses.backward_rules import deep_lift, relevance
+from unrolled.lab.papers.analyses.contextual_decomposition import contextual_decomposition
+from unrolled.lab.papers.analyses.explained_texts import Explained
+from unrolled.lab.papers.analyses.phrase_scores import gradient_times_input, integrated_gradients
+from unrolled.lab.papers.analyses.sampled_attributions import kernel_shap, lime, shapley_sampling
+from unrolled.whole_model.account import account
+
+__all__ = ["METHODS_WITH_A_NUMBER", "Attribution", "attribute", "attributor"]
+
+_AT_ONCE = 512
+"""Interpolated texts in a batch of integrated gradients."""
+_COPIES_AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """What a method says of a batch."""
+
+    values: Tensor
+    """Shape (batch, time), float64; 0 at padding."""
+    rest: Tensor | None = None
+    """What the method says is not of the words, shape (batch,): words and rest sum to the margin if the method is
+    complete. None where a method states no sum."""
+
+
+Attributor = Callable[[Explained], Attribution]
+
+
+def attribute(method: str, explained: Explained) -> Attribution:
+    """Attribute the margins to the words by a method; see :func:`attributor`."""
+    return attributor(method)(explained)
+
+
+def attributor(method: str) -> Attributor:
+    """Find the function of a method by its name; any name that is no other method's is that of an expansion.
+
+    Raises:
+        UsageError: when a method needs a library that is missing. The function raises it where the method does not
+            exist for a network; ``account, path`` raises a ``ConvergenceError`` where its quadrature does not converge.
+    """
+    name, _, number = method.partition(", ")
+    if name in _PLAIN:
+        return _masked(_PLAIN[name])
+    if name in METHODS_WITH_A_NUMBER:
+        return _masked(METHODS_WITH_A_NUMBER[name](int(number)))
+    if name == "account":
+        return _masked(partial(_account, expansion=number))
+    return _masked(partial(_ngrams, expansion=method))
+
+
+def _masked(found: Attributor) -> Attributor:
+    """Set padding to zero, in float64."""
+
+    def attribute(explained: Explained) -> Attribution:
+        attribution = found(explained)
+        values = torch.where(explained.inside, attribution.values.detach().double(), 0.0)
+        return Attribution(values, None if attribution.rest is None else attribution.rest.detach().double())
+
+    return attribute
+
+
+def _ngrams(explained: Explained, expansion: str) -> Attribution:
+    """Sum the contributions of all n-grams that begin with a word, over all places where the model reads."""
+    found = explain_batch(
+        explained.model, explained.tokens, explained.lengths, target=explained.target, expansion=expansion
+    )
+    if found[0].scope != "tokens":
+        raise UsageError("the n-grams of this network are not of tokens, but of the inputs of its top layer")
+    for each in found:
+        if any("quadrature" in note for note in each.notes):
+            raise UsageError(f"{expansion}: its quadrature has not converged")
+    values = torch.zeros(explained.tokens.shape, dtype=torch.float64)
+    for row, each in zip(values, found, strict=True):
+        row[: len(each.tokens)] = each.triangle.contributions.sum(dim=(0, 1))
+    return Attribution(values, torch.tensor([each.ledger.bias + each.ledger.initial for each in found]))
+
+
+def _account(explained: Explained, expansion: str) -> Attribution:
+    found = account(
+        explained.model, explained.tokens, explained.lengths, target=explained.target, expansion=expansion or "secant"
+    )
+    assert found.tokens is not None
+    return Attribution(found.tokens, found.output - found.movement + found.initial)
+
+
+def _gradient(explained: Explained) -> Attribution:
+    values = gradient_times_input(explained.target_of_vectors, explained.vectors, explained.lengths)
+    return Attribution(values, torch.zeros(len(values)))
+
+
+def _integrated_gradients(points: int) -> Attributor:
+    attribution, size = integrated_gradients(points), max(1, _AT_ONCE // points)
+
+    def attribute(explained: Explained) -> Attribution:
+        values = torch.zeros(explained.tokens.shape)
+        for start in range(0, len(values), size):
+            which = torch.arange(start, min(start + size, len(values)))
+            few = explained.copies(explained.tokens[which], explained.lengths[which], which)
+            values[which] = attribution(few.target_of_vectors, few.vectors, few.lengths).to(values)
+        with torch.no_grad():
+            zeros = torch.zeros_like(explained.vectors)
+            return Attribution(values, explained.target_of_vectors(zeros, explained.lengths))
+
+    return attribute
+
+
+@torch.no_grad()
+def _occlusion(explained: Explained, *, blank: bool) -> Attribution:
+    """Take each word away, or replace it by the blank token: what the margin loses."""
+    batch, time = explained.tokens.shape
+    text, place = explained.inside.nonzero().unbind(dim=1)
+    values, before = torch.zeros(batch, time, dtype=torch.float64), explained.margins().double()
+    for start in range(0, len(text), _COPIES_AT_ONCE):
+        rows, places = text[start : start + _COPIES_AT_ONCE], place[start : start + _COPIES_AT_ONCE]
+        copies = explained.copies(explained.tokens[rows], explained.lengths[rows], rows)
+        removed = torch.arange(time) == places[:, None]
+        changed = copies.blanked(removed) if blank else copies.without(removed)
+        values[rows, places] = before[rows] - changed.margins().double()
+    return Attribution(values)
+
+
+def _random(explained: Explained) -> Attribution:
+    generator = torch.Generator().manual_seed(int(explained.tokens.sum()))
+    return Attribution(torch.randn(explained.tokens.shape, generator=generator))
+
+
+@torch.no_grad()
+def _decomposition(explained: Explained) -> Attribution:
+    """Contextual decomposition with each word as the phrase."""
+    model = explained.model
+    if type(model.encoder) is not torch.nn.LSTM or model.encoder.num_layers > 1 or model.encoder.bidirectional:
+        raise UsageError("contextual decomposition needs an LSTM of one layer and one direction")
+    text, place = explained.inside.nonzero().unbind(dim=1)
+    values = torch.zeros(explained.tokens.shape, dtype=torch.float64)
+    vectors = explained.vectors
+    for start in range(0, len(text), _COPIES_AT_ONCE):
+        rows, places = text[start : start + _COPIES_AT_ONCE], place[start : start + _COPIES_AT_ONCE]
+        of_word, _ = contextual_decomposition(model.encoder, vectors[rows].transpose(0, 1), places, places + 1)
+        few = explained.copies(explained.tokens[rows], explained.lengths[rows], rows)
+        pooled = model.pooling(of_word.transpose(0, 1), few.lengths)
+        bias = few.target(model.head(torch.zeros_like(pooled)))
+        values[rows, places] = (few.target(model.head(pooled)) - bias).double()
+    return Attribution(values)
+
+
+_PLAIN: dict[str, Attributor] = {
+    "gradient x input": _gradient,
+    "occlusion": partial(_occlusion, blank=False),
+    "occlusion by <unk>": partial(_occlusion, blank=True),
+    "random": _random,
+    "contextual decomposition": _decomposition,
+    "LRP": lambda explained: Attribution(relevance(explained), torch.zeros(len(explained.tokens))),
+    "DeepLift": lambda explained: Attribution(*deep_lift(explained)),
+}
+METHODS_WITH_A_NUMBER: dict[str, Callable[[int], Attributor]] = {
+    "integrated gradients": _integrated_gradients,
+    "Shapley sampling": lambda samples: lambda explained: Attribution(*shapley_sampling(explained, samples)),
+    "kernel SHAP": lambda samples: lambda explained: Attribution(*kernel_shap(explained, samples)),
+    "LIME": lambda samples: lambda explained: Attribution(lime(explained, samples)),
+}
+"""Methods whose name is followed by a number, as in ``"integrated gradients, 32"``: points, or samples."""

@@ -1,0 +1,223 @@
+"""Which method finds the words that decide an answer, where those words are known?
+
+The tasks are functions of a text whose reason, the smallest set of words that fixes the answer, is unique. Some
+networks have weights written by hand, so how they compute the answer is known as well; others are LSTMs and GRUs of 32
+units that learned a task from random texts, three seeds each. A network with fewer than 99% right answers is left out.
+Methods rank words by their attribution to the right answer. All methods explain the same texts, which the network
+answers right.
+
+Source:
+    Our own question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from unrolled.lab.papers.analyses.compiled_networks import COMPILED
+from unrolled.lab.papers.analyses.truth_agreement import (
+    LEARNED,
+    accuracy,
+    explained_cases,
+    find_reasons,
+    learn_task,
+)
+from unrolled.lab.papers.analyses.truth_tasks import TASKS
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.figure_style import COLOURS, grid, legend_below
+from unrolled.lab.papers.framework.table import MISSING, Number, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["KnownTruth"]
+
+_METHODS = (
+    "secant", "path", "shares", "shares(0.5)", "operating", "gates", "mean(operating, path)", "zero", "activation",
+    "account", "account, shares", "integrated gradients, 32", "gradient x input", "DeepLift", "LRP",
+    "contextual decomposition", "occlusion by <unk>", "random",
+)  # fmt: skip
+"""A frozen list."""
+_SHOWN = ("secant", "shares", "operating", "gates", "account", "integrated gradients, 32", "DeepLift",
+          "occlusion by <unk>", "random")  # fmt: skip
+_LEARNED_TASKS = (
+    "keyword", "two words in any order", "bigram", "two words in order", "negation", "first word of 12",
+    "first word of 40", "last write", "word after a mark", "associative recall", "at least three", "parity",
+    "first equals last",
+)  # fmt: skip
+_CELLS = {"lstm": "LSTM", "gru": "GRU"}
+_SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {"hidden": 8, "steps": 200, "cases": 20, "seeds": 1},
+    "cpu": {"hidden": 32, "steps": 4000, "cases": 300, "seeds": 3},
+    "paper": {"hidden": 128, "steps": 20_000, "cases": 2000, "seeds": 10},
+}
+_SMOKE = ("keyword",)
+_SMOKE_COMPILED = ("counter, relu", "automaton of parity", "memory, LSTM", "stack, Dyck-RNN")
+
+
+class KnownTruth(Experiment):
+    """A trial is one network with all methods."""
+
+    name = "ours/known-truth"
+    title = "Which method finds the words that decide, where they are known"
+    source = "our own question"
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the networks written by hand, then those that learn, seed by seed."""
+        sizes = dict(_SIZES[scale])
+        seeds, cases, smoke = sizes.pop("seeds"), sizes.pop("cases"), scale == "smoke"
+        common = {"methods": list(_METHODS), "cases": cases}
+        trials = [
+            Trial(name, {"network": name, "task": COMPILED[name][0], **common})
+            for name in (_SMOKE_COMPILED if smoke else _COMPILED_NAMES)
+        ]
+        for seed, task, cell in product(range(seeds), _SMOKE if smoke else _LEARNED_TASKS, _CELLS):
+            settings = {"network": cell, "task": task, **sizes, **common, "seed": seed}
+            trials.append(Trial(f"{_CELLS[cell]}, {task}, seed {seed}", settings))
+        return trials
+
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
+        """Build or train the network, and let every method look for the reasons."""
+        chosen = trial.settings
+        task, seed = TASKS[chosen["task"]], chosen.get("seed", 0)
+        if chosen["network"] in COMPILED:
+            model = COMPILED[chosen["network"]][1]()
+            right = accuracy(model, task, seed, reasons_only=True)
+        else:
+            model = learn_task(task, chosen["network"], chosen["hidden"], chosen["steps"], seed)
+            right = accuracy(model, task, seed)
+        setup.log(f"{trial.label}: {100 * right:.1f}% right answers")
+        if right < LEARNED:
+            return {"accuracy": right, "learned": False}
+        explained, reasons = explained_cases(model, task, chosen["cases"], seed)
+        found = {method: find_reasons(method, explained, reasons) for method in chosen["methods"]}
+        measured = {method: values for method, values in found.items() if not isinstance(values, str)}
+        missing = {method: why for method, why in found.items() if isinstance(why, str)}
+        return {
+            "accuracy": right,
+            "learned": True,
+            "cases": len(reasons),
+            "reason": round(float(reasons.sum(dim=1).double().mean()), 3),
+            "methods": measured,
+            "missing": missing,
+        }
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Tabulate the shares of cases by method, and by task."""
+        return Report(list(_tables(results)), {"ours-known-truth": partial(_draw, results)})
+
+
+_COMPILED_NAMES = (
+    "counter, relu", "counter, LSTM", "automaton of parity", "automaton of a bigram", "automaton of an order",
+    "automaton of the last write", "automaton of the first word", "automaton of a mark", "memory, LSTM", "memory, GRU",
+    "latch, GRU", "stack, Dyck-RNN", "shift register, memorising RNN",
+)  # fmt: skip
+"""A frozen list."""
+
+
+def _is_compiled(result: Result) -> bool:
+    return result.trial.settings["network"] in _COMPILED_NAMES
+
+
+def _learned(results: Sequence[Result], compiled: bool) -> list[Result]:
+    return [result for result in results if result["learned"] and _is_compiled(result) is compiled]
+
+
+def _groups(results: Sequence[Result], compiled: bool) -> dict[str, list[Result]]:
+    """Group the networks of which each counts once: those written by hand alone, those that learned by task."""
+    name = "network" if compiled else "task"
+    found: dict[str, list[Result]] = {}
+    for result in _learned(results, compiled):
+        found.setdefault(result.trial.settings[name], []).append(result)
+    return found
+
+
+def _mean(results: Sequence[Result], method: str, measure: str) -> float | None:
+    values = [result["methods"][method][measure] for result in results if method in result["methods"]]
+    return fmean(values) if values else None
+
+
+def _over_groups(groups: Mapping[str, Sequence[Result]], method: str, measure: str) -> float | None:
+    """Average over groups, each with the same weight; None where a group has no network with this method."""
+    means = [_mean(group, method, measure) for group in groups.values()]
+    known = [value for value in means if value is not None]
+    return fmean(known) if known and len(known) == len(means) else None
+
+
+def _show(value: float | None) -> str | Number:
+    return MISSING if value is None else Number([value])
+
+
+def _tables(results: Sequence[Result]) -> Iterator[Table]:
+    measures = ("first", "set", "first by size", "set by size")
+    by_hand, learned = _groups(results, True), _groups(results, False)
+    columns = ["method"]
+    parts = []
+    for title, groups in (("written by hand", by_hand), ("learned", learned)):
+        if groups:
+            columns += [f"{title}: {measure}" for measure in measures]
+            parts.append(groups)
+    if parts:
+        rows: list[Sequence[str | Number]] = []
+        for method in _METHODS:
+            cells = [_show(_over_groups(groups, method, measure)) for groups in parts for measure in measures]
+            if any(cell != MISSING for cell in cells):
+                rows.append((method, *cells))
+        count = sum(len(group) for group in learned.values())
+        yield Table(
+            "Share of cases whose highest word is in the reason (first), and whose k highest words are the reason of k "
+            f"words (set); means over {len(by_hand)} networks written by hand, and over {len(learned)} tasks, "
+            f"{count} networks; a dash where a method does not exist for all of them",
+            columns,
+            rows,
+        )
+    for title, groups in (("Networks written by hand", by_hand), ("Networks that learned, by task", learned)):
+        for measure, said in (("set", "the k highest words are the reason"), ("first", "the highest word is in it")):
+            if groups:
+                name = "network" if groups is by_hand else "task"
+                shown = [[_show(_mean(group, method, measure)) for method in _SHOWN] for group in groups.values()]
+                lines = [(each, *cells) for each, cells in zip(groups, shown, strict=True)]
+                yield Table(f"{title}: share of cases in which {said}", (name, *_SHOWN), lines)
+    yield _accuracies(results)
+
+
+def _accuracies(results: Sequence[Result]) -> Table:
+    rows: list[Sequence[str | Number]] = []
+    for task in dict.fromkeys(result.trial.settings["task"] for result in results if not _is_compiled(result)):
+        mine = [r for r in results if r.trial.settings["task"] == task and not _is_compiled(r)]
+        for cell, name in _CELLS.items():
+            some = [result for result in mine if result.trial.settings["network"] == cell]
+            if some:
+                lowest = 100 * min(result["accuracy"] for result in some)
+                rows.append((f"{task}, {name}", f"{sum(r['learned'] for r in some)} of {len(some)}", f"{lowest:.1f}"))
+    for result in filter(_is_compiled, results):
+        rows.append((result.trial.label, "by hand", f"{100 * result['accuracy']:.1f}"))
+    return Table(
+        f"Networks that learned their task (at least {100 * LEARNED:g}% right answers; the others are left out above)",
+        ("network", "learned", "lowest accuracy, %"),
+        rows,
+    )
+
+
+def _draw(results: Sequence[Result]) -> Figure:
+    figure, panels = grid(1, 2, width=4.6, height=4.6)
+    for panel, compiled in zip(panels, (True, False), strict=True):
+        groups = _groups(results, compiled)
+        lines = {
+            measure: {method: _over_groups(groups, method, measure) for method in _METHODS}
+            for measure in ("set", "first")
+        }
+        kept = [method for method in _METHODS if all(line[method] is not None for line in lines.values())]
+        heights = list(range(len(kept)))
+        for colour, marker, (measure, line) in zip(COLOURS, "os", lines.items(), strict=False):
+            shares = [float(line[method] or 0) for method in kept]
+            panel.plot(shares, heights, marker, color=colour, label=f"the {measure}")
+        panel.set_yticks(heights, kept)
+        panel.invert_yaxis()
+        panel.set(xlim=(-0.03, 1.03), xlabel="share of cases", title="by hand" if compiled else "learned")
+    legend_below(figure, panels[0], 2)
+    return figure
