@@ -17,6 +17,7 @@ FILES = {
     "README.md",
     "checkpoints",
     "config.json",
+    "data.json",
     "log.csv",
     "log.jsonl",
     "metrics.json",

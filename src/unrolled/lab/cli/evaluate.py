@@ -84,6 +84,7 @@ def evaluate(
     import torch
 
     from unrolled.lab.data.formats import read_split
+    from unrolled.lab.training.data_check import data_warnings
     from unrolled.lab.training.evaluation import details
     from unrolled.lab.training.evaluation import evaluate as compute_metrics
     from unrolled.lab.training.run_folder import load_run
@@ -96,6 +97,8 @@ def evaluate(
         examples = read_split(loaded.task.kind, files, loaded.task.classes, format_name)
     else:
         corpus = loaded.data.reload_corpus(loaded.task.kind, data_dir, loaded.settings.seed)
+        for line in data_warnings(run, corpus, loaded.data.files(data_dir), split):
+            typer.echo(f"warning: {line}", err=True)
         examples, title = getattr(corpus, split), f"{loaded.data.title}, {split}"
     encoded = loaded.task.encode(examples)
     cpu = torch.device("cpu")

@@ -16,6 +16,10 @@ __all__ = ["resume"]
 
 def resume(
     run: Annotated[Path, typer.Argument(help="The run folder of an interrupted training.")],
+    accept_changed_data: Annotated[
+        bool,
+        typer.Option("--accept-changed-data", help="Go on although the data have changed; the run records it."),
+    ] = False,
     data_dir: DataFolder = None,
 ) -> None:
     """Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit."""
@@ -29,6 +33,12 @@ def resume(
     corpus = stopped.data.reload_corpus(stopped.task.kind, data_dir, stopped.settings.seed)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
-        finished = resume_training(run, corpus, callback=progress)
+        finished = resume_training(
+            run,
+            corpus,
+            files=stopped.data.files(data_dir),
+            callback=progress,
+            accept_changed_data=accept_changed_data,
+        )
     if first:
         print_run(finished)

@@ -170,6 +170,7 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
     learned = task.from_corpus(corpus, choices.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
-        run = train(learned, corpus, settings, folder, data=choices.data, force=force, callback=progress)
+        files = choices.data.files(data_dir)
+        run = train(learned, corpus, settings, folder, data=choices.data, files=files, force=force, callback=progress)
     if first:
         print_run(run)

@@ -12,11 +12,13 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from unrolled.errors import UnknownNameError, UsageError
+from unrolled.lab.data.collection.manifest import read_manifest
 from unrolled.lab.data.corpus import Corpus, Dataset
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.formats import read_files
+from unrolled.lab.data.text_files import find_file
 
-__all__ = ["dataset_names", "is_dataset", "load_dataset"]
+__all__ = ["dataset_files", "dataset_names", "is_dataset", "load_dataset"]
 
 C = TypeVar("C", bound=Corpus[Any])
 
@@ -66,6 +68,12 @@ def load_dataset(
 def is_dataset(data: str) -> bool:
     """Tell whether ``data`` is a dataset's name, alone or with settings: ``sst2``, ``dyck(2,8)``."""
     return _split_settings(data)[0] in DATASETS.members
+
+
+def dataset_files(data: str, folder: Path | None = None) -> dict[str, Path]:
+    """Return the files of a dataset in the data folder, by their names in it; none for one that is generated."""
+    name = _split_settings(data)[0]
+    return {path: find_file(path, folder) for path in read_manifest().source(name).files}
 
 
 def dataset_names(kind: type[Corpus[Any]]) -> list[str]:

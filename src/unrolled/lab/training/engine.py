@@ -6,20 +6,22 @@ that resumes from a checkpoint makes the same steps as one that was never stoppe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from unrolled.errors import DataError, UsageError
+from unrolled.lab.data.checksums import CorpusChecksums
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.training.callbacks import Callback
+from unrolled.lab.training.data_check import check_data, check_sample, write_checksums
 from unrolled.lab.training.distributed import process_group
 from unrolled.lab.training.initial_vectors import set_initial_vectors
 from unrolled.lab.training.run_creation import check_destination, put_back_replaced
 from unrolled.lab.training.run_folder import Run, RunConfig, is_finished, load_config, load_run
 from unrolled.lab.training.run_lock import RunLock
-from unrolled.lab.training.settings import DataSettings, TrainingSettings, fingerprint
+from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Split, Task
 from unrolled.lab.training.trainer import Trainer
 from unrolled.lab.training.training_state import seed_all, seeded
@@ -36,6 +38,7 @@ def train(
     folder: Path,
     *,
     data: DataSettings,
+    files: Mapping[str, Path] | None = None,
     force: bool = False,
     callback: Callback | None = None,
 ) -> Run:
@@ -50,6 +53,7 @@ def train(
         settings: How to train.
         folder: The run folder to write; missing parents are created.
         data: The names that load the corpus again, to resume or evaluate the run.
+        files: The files that the corpus was read from; the run keeps their checksums.
         force: Whether to replace an earlier run in ``folder``.
         callback: Receives the events of the training.
 
@@ -70,15 +74,14 @@ def train(
         group.in_main(lambda: check_destination(folder, force))
         splits = _encode(task, corpus)
         sizes = {name: len(splits[name]) for name in _SPLITS}
-        digest = fingerprint(settings.batch, splits["train"], splits["dev"])
-        config = RunConfig(task, settings, data.with_absolute_paths(), sizes, digest, group.world_size)
+        config = RunConfig(task, settings, data.with_absolute_paths(), sizes, group.world_size)
         model = task.build()
         if settings.vectors is not None:
             callback.on_message(set_initial_vectors(settings.vectors, task, model))
         trainer = Trainer(config, model, splits, folder, group, callback)
         if group.rank:
             seed_all(settings.seed + group.rank)  # so that the rows of one batch have dropout of their own
-        with _held(trainer.begin(force)):
+        with _held(trainer.begin(force, lambda place: write_checksums(place, CorpusChecksums.of(corpus, files or {})))):
             return trainer.run()
 
 
@@ -86,8 +89,10 @@ def resume(
     folder: Path,
     corpus: Corpus[Any],
     *,
+    files: Mapping[str, Path] | None = None,
     task_class: type[Task[Any, Any]] | None = None,
     callback: Callback | None = None,
+    accept_changed_data: bool = False,
 ) -> Run:
     """Resume an interrupted training from its last checkpoint.
 
@@ -97,8 +102,10 @@ def resume(
     Args:
         folder: The run folder.
         corpus: The corpus with which the training was started.
+        files: The files that the corpus was read from.
         task_class: The class of its task; by default the member of ``unrolled.lab.tasks`` with its name.
         callback: Receives the events of the training.
+        accept_changed_data: Whether to go on with a corpus whose examples have changed; the run records it.
 
     Returns:
         The run. If its training has ended, nothing is trained.
@@ -128,13 +135,9 @@ def resume(
         with _held(lock):
             if is_finished(folder):  # by the process that held the lock before
                 return load_run(folder, task_class)
+            group.in_main(lambda: check_data(folder, corpus, files or {}, accept_changed_data, callback.on_message))
             splits = _encode(config.task, corpus)
-            if fingerprint(settings.batch, splits["train"], splits["dev"]) != config.fingerprint:
-                sizes = ", ".join(f"{size:,} {name}" for name, size in config.sizes.items())
-                raise DataError(
-                    f"{folder} was started with another corpus than {corpus.name!r}; give the one it was started with "
-                    f"({sizes} examples)"
-                )
+            check_sample(folder, config, corpus, splits)
             trainer = Trainer(config, config.task.build(), splits, folder, group, callback)
             trainer.restore(lock)
             return trainer.run()

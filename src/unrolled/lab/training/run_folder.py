@@ -3,6 +3,7 @@
 - ``config.json``: format and version, the task, the architecture, the training settings, the data, and the versions of
   the libraries;
 - ``task.json``: the vocabulary and the labels;
+- ``data.json``: the checksums of the data;
 - ``checkpoints``: the state of the training, optimiser and random number generators included;
 - ``log.jsonl``, ``log.csv``, ``times.jsonl``: the course of the training;
 - and after its end ``weights.safetensors``, those of the best epoch; ``README.md``, the model card; and
@@ -75,10 +76,10 @@ class RunConfig:
     data: DataSettings
     sizes: Mapping[str, int]
     """Number of examples of each split."""
-    fingerprint: str
-    """Digest of the data; a resumed training checks that they have not changed."""
     processes: int = 1
     """Size of the process group."""
+    fingerprint: str = ""
+    """Of a run of an earlier version: the digest of a sample of its data."""
 
     def to_record(self) -> dict[str, Any]:
         """Return the content of ``config.json``."""
@@ -88,7 +89,6 @@ class RunConfig:
             "task": self.task.name,
             "data": self.data.model_dump(mode="json"),
             "examples": dict(self.sizes),
-            "fingerprint": self.fingerprint,
             "processes": self.processes,
             "architecture": self.task.architecture.model_dump(mode="json"),
             "training": self.settings.model_dump(mode="json"),
@@ -137,7 +137,7 @@ def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) ->
         settings = TrainingSettings(**config["training"])
         sizes = {str(name): int(size) for name, size in config["examples"].items()}
         data = DataSettings(**config["data"])
-        fingerprint, processes = str(config["fingerprint"]), int(config["processes"])
+        fingerprint, processes = str(config.get("fingerprint", "")), int(config["processes"])
     except UsageError as error:
         raise DataError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -149,7 +149,7 @@ def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) ->
         task = task_class.from_record(fields, architecture)
     except UnrolledError as error:
         raise DataError(f"{folder / TASK}: {error}") from None
-    return RunConfig(task, settings, data, sizes, fingerprint, processes)
+    return RunConfig(task, settings, data, sizes, processes, fingerprint)
 
 
 def load_run(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> Run:

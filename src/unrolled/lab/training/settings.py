@@ -1,25 +1,20 @@
-"""The settings of a run: how it is trained, and which data it loads, with a fingerprint of the data."""
+"""The settings of a run: how it is trained, and which data it loads."""
 
 from __future__ import annotations
 
-import hashlib
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
-from torch import Tensor
 
 from unrolled.errors import FileError, UsageError
-from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.corpus import Corpus, Examples
-from unrolled.lab.data.load import is_dataset, load_dataset
+from unrolled.lab.data.load import dataset_files, is_dataset, load_dataset
 from unrolled.lab.data.text_files import without_compression
 from unrolled.lab.settings import Settings
-from unrolled.lab.training.task import Split
 
-__all__ = ["DataSettings", "TrainingSettings", "fingerprint"]
+__all__ = ["DataSettings", "TrainingSettings"]
 
 
 class TrainingSettings(Settings):
@@ -95,8 +90,6 @@ class TrainingSettings(Settings):
         return self
 
 
-_SAMPLES = 16  # batches of a split that enter its fingerprint
-
 C = TypeVar("C", bound=Corpus[Any])
 
 
@@ -138,6 +131,13 @@ class DataSettings(Settings):
             raise UsageError(f"limit is {self.limit}; but running text has no examples to draw; leave limit out")
         return cast("C", corpus.sample(self.limit, seed))
 
+    def files(self, folder: Path | None = None) -> dict[str, Path]:
+        """Return the files that are read: a dataset's by their names in the data folder, others by their paths."""
+        if is_dataset(self.data[0]):
+            return dataset_files(self.data[0], folder)
+        named = self.with_absolute_paths()
+        return {name: Path(name) for name in (*named.data, *named.dev, *named.test)}
+
     def reload_corpus(self, kind: type[C], folder: Path | None = None, seed: int = 0) -> C:
         """Load the corpus of an earlier run; see :meth:`load_corpus`."""
         files = () if is_dataset(self.data[0]) else (*self.data, *self.dev, *self.test)
@@ -155,18 +155,3 @@ def _absolute(name: str) -> str:
     """Make the path of an existing file absolute; a link is not followed, since its suffix tells the format."""
     path = Path(name)
     return str(path.parent.resolve() / path.name) if path.is_file() else name
-
-
-def fingerprint(size: int, *splits: Split[Batch]) -> str:
-    """Compute a digest of some splits: their sizes, and 16 batches of each, from its beginning to its end."""
-    digest = hashlib.sha256()
-    for split in splits:
-        plan = split.plan(size)
-        digest.update(f"{len(split)} {len(plan)}".encode())
-        for sample in range(_SAMPLES):
-            batch = split.select(plan[sample * (len(plan) - 1) // (_SAMPLES - 1)])
-            for field in fields(batch):
-                value = getattr(batch, field.name)
-                if isinstance(value, Tensor):
-                    digest.update(value.numpy(force=True).tobytes())
-    return digest.hexdigest()[:16]

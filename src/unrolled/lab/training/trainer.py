@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -67,8 +67,13 @@ class Trainer:
         self.lock: RunLock | None = None
         """In the main process, once there is a run folder."""
 
-    def begin(self, force: bool) -> RunLock | None:
-        """Create the run folder with a first checkpoint, and return its lock; an earlier run is replaced on request."""
+    def begin(self, force: bool, also_write: Callable[[Path], None]) -> RunLock | None:
+        """Create the run folder with a first checkpoint, and return its lock.
+
+        Args:
+            force: Whether to replace an earlier run.
+            also_write: Writes what else belongs in the folder from the beginning.
+        """
         tensors = self._tensors()
 
         def fill(folder: Path) -> None:
@@ -77,6 +82,7 @@ class Trainer:
                 self.state.logs = logs.sync()
             finally:
                 logs.close()
+            also_write(folder)
             Checkpoints(folder / CHECKPOINTS).save(0, tensors, self.state.to_record())
 
         self.lock = self.group.in_main(lambda: create_run_folder(self.folder, self.config, force, fill))

@@ -1,0 +1,142 @@
+"""Whether the data of a run are still those that it was trained on.
+
+The checksums stand in ``data.json``: see :mod:`unrolled.lab.data.checksums`. A run of an earlier version has a digest
+of a sample of its examples instead, in ``config.json``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from unrolled.atomic_write import atomic_write
+from unrolled.errors import DataError
+from unrolled.lab.data.batches.base import Batch
+from unrolled.lab.data.checksums import CorpusChanges, CorpusChecksums
+from unrolled.lab.data.corpus import Corpus
+from unrolled.lab.training.run_files import read_json, to_json
+from unrolled.lab.training.run_folder import RunConfig
+from unrolled.lab.training.task import Split
+
+__all__ = ["check_data", "check_sample", "data_warnings", "write_checksums"]
+
+_FILE = "data.json"
+_SAMPLES = 16  # batches of a split that enter the digest of an earlier version
+
+
+def write_checksums(folder: Path, checksums: CorpusChecksums, accepted: tuple[Mapping[str, Any], ...] = ()) -> None:
+    """Write the checksums of the data into a run folder; ``accepted`` are the changes that were accepted so far."""
+    record = {**checksums.to_record(), "accepted": list(accepted)}
+    atomic_write(folder / _FILE, to_json(record), durable=True)
+
+
+def check_data(
+    folder: Path,
+    corpus: Corpus[Any],
+    files: Mapping[str, Path],
+    accept: bool,
+    say: Callable[[str], None],
+) -> None:
+    """Check that a corpus is the one of a run with checksums, before its training goes on.
+
+    Args:
+        folder: The run folder, which this process may write.
+        corpus: The corpus as it is now.
+        files: The files that it was read from.
+        accept: Whether to go on with other examples; that is recorded in the run folder.
+        say: Receives a line about what changed and does not matter, or was accepted.
+
+    Raises:
+        DataError: If examples have changed and are not accepted, or the labels have changed.
+    """
+    if not (folder / _FILE).is_file():
+        return
+    before, accepted = _read(folder)
+    now = CorpusChecksums.of(corpus, files)
+    changes = before.changes(now)
+    if changes.fields:
+        raise DataError(f"{folder} was trained on other data: {'; '.join(changes.fields)}; train a new run on them")
+    said = "; ".join(changes.lines)
+    if changes.examples and not accept:
+        raise DataError(
+            f"{folder} was started with other data: {said}. Put the data back, or pass --accept-changed-data to go on "
+            "with them, which is recorded in the run"
+        )
+    if changes.examples:
+        say(f"the data have changed, and are accepted: {said}")
+        write_checksums(folder, now, (*accepted, {"changes": list(changes.lines)}))
+    elif changes.files:
+        say(f"{said}; but the examples are the same")
+
+
+def check_sample(folder: Path, config: RunConfig, corpus: Corpus[Any], splits: Mapping[str, Split[Any]]) -> None:
+    """Compare the digest of a sample, which runs of earlier versions have instead of checksums.
+
+    Raises:
+        DataError: If the sample is another one.
+    """
+    if (folder / _FILE).is_file():
+        return
+    if _sample_digest(config.settings.batch, splits["train"], splits["dev"]) != config.fingerprint:
+        sizes = ", ".join(f"{size:,} {name}" for name, size in config.sizes.items())
+        raise DataError(
+            f"{folder} was started with another corpus than {corpus.name!r}; give the one it was started with "
+            f"({sizes} examples)"
+        )
+
+
+def data_warnings(folder: Path, corpus: Corpus[Any], files: Mapping[str, Path], split: str) -> tuple[str, ...]:
+    """Return lines on how a corpus differs from the one of a run, for its evaluation on a split.
+
+    Raises:
+        DataError: If its labels are others, so that an evaluation would be wrong.
+    """
+    if not (folder / _FILE).is_file():
+        return (f"{folder} is of an earlier version, which kept no checksums: the data were not compared",)
+    before, accepted = _read(folder)
+    now = CorpusChecksums.of(corpus, files)
+    changes = before.changes(now)
+    if changes.fields:
+        raise DataError(f"{folder} was trained on other data: {'; '.join(changes.fields)}; pass --data FILE")
+    lines = [f"accepted when the training went on: {line}" for each in accepted for line in each["changes"]]
+    lines += _changed_lines(changes)
+    if not now.text and changes.examples and split != "train":
+        learned, count = before.learned(now, split)
+        if learned:
+            lines.append(f"{learned:,} of the {count:,} examples of {split} are ones that the model was trained on")
+    return tuple(lines)
+
+
+def _changed_lines(changes: CorpusChanges) -> list[str]:
+    if changes.files and not changes.examples:
+        return [f"{line}; but the examples are the same" for line in changes.files]
+    return [f"the data have changed since the training: {line}" for line in changes.lines]
+
+
+def _read(folder: Path) -> tuple[CorpusChecksums, tuple[Mapping[str, Any], ...]]:
+    record = read_json(folder, _FILE)
+    try:
+        accepted = tuple({"changes": [str(line) for line in each["changes"]]} for each in record["accepted"])
+        return CorpusChecksums.from_record(record), accepted
+    except (DataError, KeyError, TypeError) as error:
+        raise DataError(f"{folder / _FILE}: not the checksums of a run's data; {error}") from None
+
+
+def _sample_digest(size: int, *splits: Split[Batch]) -> str:
+    """Compute a digest of some splits: their sizes, and 16 batches of each, from its beginning to its end."""
+    digest = hashlib.sha256()
+    for split in splits:
+        plan = split.plan(size)
+        digest.update(f"{len(split)} {len(plan)}".encode())
+        for sample in range(_SAMPLES):
+            batch = split.select(plan[sample * (len(plan) - 1) // (_SAMPLES - 1)])
+            for field in fields(batch):
+                value = getattr(batch, field.name)
+                if isinstance(value, Tensor):
+                    digest.update(value.numpy(force=True).tobytes())
+    return digest.hexdigest()[:16]

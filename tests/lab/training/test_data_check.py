@@ -1,0 +1,166 @@
+"""A run knows the data that it was trained on: resume refuses others, and evaluate says what has changed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from toy_tasks import classify, settings
+from unrolled.errors import DataError
+from unrolled.lab.data.corpus import Classification
+from unrolled.lab.training.callbacks import Callback
+from unrolled.lab.training.data_check import _sample_digest
+from unrolled.lab.training.engine import resume, train
+from unrolled.lab.training.run_folder import load_config, load_run
+from unrolled.lab.training.settings import DataSettings
+
+LINES = [f"text {i} is {('bad', 'good')[i % 2]}\t{('neg', 'pos')[i % 2]}" for i in range(60)]
+
+
+class Stop(Callback):
+    def __init__(self, at=4):
+        self.at = at
+
+    def on_step(self, step):
+        if step.number == self.at:
+            raise InterruptedError
+
+
+class Heard(Callback):
+    def __init__(self):
+        self.lines = []
+
+    def on_message(self, text):
+        self.lines.append(text)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Three files, of which only train is given; the others are given as well where a test says so."""
+    paths = {name: tmp_path / f"{name}.tsv" for name in ("train", "dev", "test")}
+    for number, path in enumerate(paths.values()):
+        path.write_text("\n".join(LINES[number * 15 : number * 15 + 30]) + "\n")
+    return paths
+
+
+def begin(files, folder, separate, callback=None):
+    others = {name: (str(files[name]),) for name in ("dev", "test")} if separate else {}
+    data = DataSettings(data=(str(files["train"]),), **others)
+    corpus = data.load_corpus(Classification)
+    chosen = settings(epochs=2, batch=4)
+    return train(classify(corpus), corpus, chosen, folder, data=data, files=data.files(), callback=callback)
+
+
+@pytest.fixture
+def stopped(files, tmp_path):
+    with pytest.raises(InterruptedError):
+        begin(files, tmp_path / "run", separate=True, callback=Stop())
+    return tmp_path / "run"
+
+
+def flip(path, line):
+    rows = path.read_text().splitlines()
+    rows[line] = rows[line].replace("\tneg", "\t?").replace("\tpos", "\tneg").replace("\t?", "\tpos")
+    path.write_text("\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize("name", ["train", "dev", "test"])
+@pytest.mark.parametrize("line", [0, 7, 29])
+def test_one_flipped_label_anywhere_stops_a_resume(unrolled, stopped, files, name, line):
+    flip(files[name], line)
+    found = unrolled("resume", stopped)
+    found.assert_refused(
+        65,
+        f"{name}: 1 of 30 examples are new, the first is number {line + 1}",
+        f"the file {files[name]} has other content",
+        "--accept-changed-data",
+    )
+
+
+def test_changed_data_are_accepted_on_request_and_the_run_keeps_that(unrolled, stopped, files):
+    flip(files["train"], 3)
+    found = unrolled("resume", stopped, "--accept-changed-data")
+    assert found.status == 0
+    assert "the data have changed, and are accepted: train: 1 of 30 examples" in " ".join(found.err.split())
+    (accepted,) = json.loads((stopped / "data.json").read_text())["accepted"]
+    assert accepted["changes"][0].startswith("train: 1 of 30 examples are new")
+    said = unrolled("evaluate", stopped)
+    assert "warning: accepted when the training went on: train: 1 of 30 examples are new" in said.err
+    assert "have changed since" not in said.err
+
+
+def test_once_accepted_they_are_the_data_of_the_run(stopped, files):
+    def again():
+        return DataSettings(**json.loads((stopped / "config.json").read_text())["data"])
+
+    flip(files["train"], 3)
+    changed = again().load_corpus(Classification)
+    with pytest.raises(InterruptedError):
+        resume(stopped, changed, files=again().files(), callback=Stop(5), accept_changed_data=True)
+    heard = Heard()
+    resume(stopped, changed, files=again().files(), callback=heard)
+    assert heard.lines == []
+
+
+def test_a_change_that_leaves_the_examples_is_told_and_not_refused(unrolled, stopped, files):
+    files["dev"].write_bytes(files["dev"].read_bytes().replace(b"\n", b"\r\n"))
+    found = unrolled("resume", stopped)
+    assert found.status == 0
+    assert "has other content; but the examples are the same" in " ".join(found.err.split())
+
+
+def test_other_labels_stop_even_who_accepts_changes(unrolled, stopped, files):
+    files["train"].write_text(files["train"].read_text() + "a\tanother\nb\tanother\n")
+    found = unrolled("resume", stopped, "--accept-changed-data")
+    found.assert_refused(
+        65, "the labels of the corpus were ('neg', 'pos'), and are ('another', 'neg'", "train a new run"
+    )
+
+
+def test_evaluate_says_what_changed_and_that_it_was_learned_from(unrolled, files, tmp_path):
+    run = begin(files, tmp_path / "run", separate=False).folder
+    clean = unrolled("evaluate", run)
+    assert (clean.status, clean.err) == (0, "")
+    files["train"].write_text("\n".join(LINES) + "\n")  # thirty more: the tenth that is held out is another one
+    found = unrolled("evaluate", run)
+    assert found.status == 0
+    assert "warning: the data have changed since the training: test: " in found.err
+    assert f"the file {files['train']} has other content" in found.err
+    assert " examples of test are ones that the model was trained on" in found.err
+
+
+def test_a_replaced_test_file_is_noticed(unrolled, files, tmp_path):
+    run = begin(files, tmp_path / "run", separate=True).folder
+    files["test"].write_text("\n".join(LINES[:10]) + "\n")
+    said = unrolled("evaluate", run).err
+    assert "test: 10 of 10 examples are new" in said
+    assert "10 of the 10 examples of test are ones that the model was trained on" in said
+
+
+def test_evaluate_refuses_data_whose_labels_are_others(unrolled, files, tmp_path):
+    run = begin(files, tmp_path / "run", separate=False).folder
+    files["train"].write_text("".join(f"text {i}\t{'abc'[i % 3]}\n" for i in range(40)))
+    unrolled("evaluate", run).assert_refused(65, "the labels of the corpus were ('neg', 'pos')", "--data FILE")
+
+
+def test_a_run_of_an_earlier_version_is_resumed_by_its_sample_and_evaluated_with_a_note(unrolled, stopped):
+    """What an earlier version wrote: no data.json, and a fingerprint in the configuration."""
+    task = load_config(stopped).task
+    corpus = DataSettings(**json.loads((stopped / "config.json").read_text())["data"]).load_corpus(Classification)
+    digest = _sample_digest(4, task.encode(corpus.train), task.encode(corpus.dev))
+    (stopped / "data.json").unlink()
+    path = stopped / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "fingerprint": "0" * 16}))
+    with pytest.raises(DataError, match="was started with another corpus than"):
+        resume(stopped, corpus)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "fingerprint": digest}))
+    resume(stopped, corpus)
+    assert load_run(stopped).metrics["epochs"] == 2
+    assert "which kept no checksums: the data were not compared" in unrolled("evaluate", stopped).err
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"accepted": [3]}', '{"accepted": [], "splits": []}'])
+def test_checksums_of_nonsense_are_refused_in_one_line(unrolled, stopped, content):
+    (stopped / "data.json").write_text(content)
+    unrolled("resume", stopped).assert_refused(65, "data.json")
