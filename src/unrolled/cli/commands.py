@@ -52,6 +52,7 @@ COMMANDS = {
         "lab.cli.generate",
         "Generate text with a trained language model, word by word or character by character.",
     ),
+    "score": Command("lab.cli.score", "Score texts by a trained language model, and rank them: the likeliest first."),
     "translate": Command(
         "lab.cli.translate", "Translate a sentence, or each line of standard input, with a trained model."
     ),

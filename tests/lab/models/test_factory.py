@@ -18,6 +18,7 @@ from unrolled.lab.models.factory import (
     make_embedding_and_encoder,
     make_encoder,
     make_optimiser,
+    make_pooling,
 )
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 
@@ -51,6 +52,45 @@ def test_every_encoder_is_called_alike_and_gives_the_features_it_says(name, bidi
         found = states.data if given is packed else states
         assert found.shape[-1] == feature_count(encoding) == (32 if bidirectional else 16)
         assert found.shape[:-1] == ((10,) if given is packed else (3, 5))
+
+
+@pytest.mark.parametrize("pooling", ["last", "ends", "mean", "max", "attention"])
+@pytest.mark.parametrize("bidirectional", [False, True], ids=["one-way", "both-ways"])
+def test_a_classifier_of_every_pooling_ignores_padding(pooling, bidirectional):
+    settings = PooledSettings(hidden=6, embedding=5, pooling=pooling, bidirectional=bidirectional)
+    model = make_classifier(settings, words=30, outputs=4).eval()
+    alone = model(torch.tensor([[3, 4, 5]]))
+    padded = model(torch.tensor([[3, 4, 5, 0, 0], [6, 7, 8, 9, 10]]), torch.tensor([3, 5]))
+    torch.testing.assert_close(padded[:1], alone)
+
+
+def test_the_two_ends_are_the_states_of_the_first_and_of_the_last_token():
+    states = torch.arange(24.0).reshape(2, 4, 3)
+    found = make_pooling(PooledSettings(pooling="ends"))(states, torch.tensor([2, 4]))
+    torch.testing.assert_close(
+        found, torch.stack([torch.cat([states[0, 0], states[0, 1]]), states[1, [0, 3]].flatten()])
+    )
+
+
+@pytest.mark.parametrize("name", ["rnn", "elman"])
+def test_an_identity_start_keeps_a_state_when_nothing_is_read(name):
+    settings = EncoderSettings(encoder=name, hidden=5, identity=True, layers=2, options={"nonlinearity": "relu"})
+    encoder = make_encoder(settings, 3)
+    state = torch.rand(2, 1, 5)
+    for start, kept in ((settings, True), (settings.model_copy(update={"identity": False}), False)):
+        encoder = make_encoder(start, 3)
+        with torch.no_grad():
+            for key, weight in encoder.named_parameters():
+                if "weight_ih" in key:
+                    weight.zero_()
+        _, final = encoder(torch.zeros(1, 7, 3), state)
+        assert torch.equal(final, state) == kept
+
+
+def test_only_a_network_without_gates_can_start_at_the_identity():
+    for name in sorted({*ENCODER_NAMES} - {"rnn", "elman"}):
+        with pytest.raises(UsageError, match=f"identity is True, but the encoder is {name}; expected rnn or elman"):
+            make_encoder(EncoderSettings(encoder=name, hidden=16, identity=True), 16)
 
 
 def test_a_cell_that_is_also_an_encoder_is_the_cell_which_can_be_stacked():
@@ -128,7 +168,7 @@ def test_the_same_generator_state_builds_the_same_weights():
         (
             PooledSettings,
             {"pooling": "sum"},
-            "unknown pooling 'sum'; expected one of: attention, last, max, mean",
+            "unknown pooling 'sum'; expected one of: attention, ends, last, max, mean",
         ),
         (PooledSettings, {"hidden": 0}, "hidden is 0; expected greater than or equal to 1"),
         (PooledSettings, {"dropout": 1.0}, "dropout is 1.0; expected less than 1"),

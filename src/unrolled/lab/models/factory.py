@@ -16,7 +16,8 @@ from unrolled.composition.base import BidirectionalEncoder, Encoder
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.models.pooling import AttentionPooling, LastState, MaxPooling, MeanPooling
+from unrolled.lab.models.identity_start import start_at_identity
+from unrolled.lab.models.pooling import AttentionPooling, EndStates, LastState, MaxPooling, MeanPooling
 from unrolled.lab.settings import Settings
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "make_encoder",
     "make_optimiser",
     "make_pooling",
+    "pooled_feature_count",
 ]
 
 _TORCH: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
@@ -39,6 +41,7 @@ ENCODER_NAMES = tuple(sorted({*_TORCH, *CELLS.names(), *ENCODERS.names()}))
 """The names of all encoders."""
 _POOLINGS: dict[str, Callable[[int, int], nn.Module]] = {
     "last": lambda directions, _: LastState(directions),
+    "ends": lambda *_: EndStates(),
     "mean": lambda *_: MeanPooling(),
     "max": lambda *_: MaxPooling(),
     "attention": lambda _, features: AttentionPooling(features),
@@ -67,6 +70,8 @@ class EncoderSettings(Settings):
     """Read in both directions."""
     dropout: float = Field(0.5, ge=0.0, lt=1.0)
     """Dropout probability of features in training."""
+    identity: bool = False
+    """Start recurrent weights at the identity and biases at zero; for rnn and elman, usually with nonlinearity=relu."""
     options: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """Options of the encoder, such as choices=4 for mmlstm."""
 
@@ -82,7 +87,7 @@ class PooledSettings(EncoderSettings):
     """An encoder and the pooling of its states to one vector for a whole text."""
 
     pooling: str = "last"
-    """How states become one vector: the last state, or the mean, max or attention over all states."""
+    """How states become one vector: the last state, the two ends, or the mean, max or attention over all states."""
     word_dropout: float = Field(0.1, ge=0.0, lt=1.0)
     """Probability that training replaces a word by <unk>, so that the network learns that token."""
 
@@ -114,8 +119,16 @@ def make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
         features for each token.
 
     Raises:
-        UsageError: The encoder does not have an option, or not that value of it, or cannot be stacked.
+        UsageError: The encoder does not have an option, or not that value of it, cannot be stacked, or cannot start at
+            the identity.
     """
+    encoder = _make_encoder(settings, input_size)
+    if settings.identity:
+        start_at_identity(encoder, settings.encoder)
+    return encoder
+
+
+def _make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
     name, hidden, layers = settings.encoder, settings.hidden, settings.layers
     between = settings.dropout if layers > 1 else 0.0  # torch warns about dropout between layers of one layer
     if name in _TORCH:
@@ -188,6 +201,11 @@ def feature_count(settings: EncoderSettings) -> int:
     return settings.hidden * (2 if settings.bidirectional else 1)
 
 
+def pooled_feature_count(settings: PooledSettings) -> int:
+    """Return the number of features of the vector of a whole text."""
+    return feature_count(settings) * (2 if settings.pooling == "ends" else 1)
+
+
 def make_pooling(settings: PooledSettings) -> nn.Module:
     """Build a pooling of :mod:`unrolled.lab.models.pooling`."""
     return _POOLINGS[settings.pooling](2 if settings.bidirectional else 1, feature_count(settings))
@@ -204,13 +222,12 @@ def make_classifier(settings: PooledSettings, words: int, outputs: int) -> Class
     Returns:
         The model, in training mode.
     """
-    size = feature_count(settings)
     embedding, encoder = make_embedding_and_encoder(settings, words)
     return Classifier(
         embedding=embedding,
         encoder=encoder,
         pooling=make_pooling(settings),
-        head=nn.Linear(size, outputs),
+        head=nn.Linear(pooled_feature_count(settings), outputs),
         dropout=settings.dropout,
         word_dropout=settings.word_dropout,
     )

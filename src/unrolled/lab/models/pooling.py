@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unrolled.errors import ShapeError
 
-__all__ = ["AttentionPooling", "LastState", "MaxPooling", "MeanPooling"]
+__all__ = ["AttentionPooling", "EndStates", "LastState", "MaxPooling", "MeanPooling"]
 
 
 def _is_padding(states: Tensor, lengths: Tensor) -> Tensor:
@@ -43,6 +43,22 @@ class LastState(nn.Module):
         else:
             last = forward[torch.arange(len(forward)), lengths.to(states.device) - 1]
         return torch.cat([last, *(states[:, 0] for states in backward)], dim=-1)
+
+
+class EndStates(nn.Module):
+    """The states of the first and of the last token, one after the other: (batch, 2 · features).
+
+    Source:
+        Luan et al. (2019), arXiv:1904.03296, for spans; Implicit n-grams, footnote 10, for the Transformer.
+    """
+
+    def forward(self, states: Tensor, lengths: Tensor | None) -> Tensor:
+        """Join the two states."""
+        if lengths is None:
+            last = states[:, -1]
+        else:
+            last = states[torch.arange(len(states)), lengths.to(states.device) - 1]
+        return torch.cat([states[:, 0], last], dim=-1)
 
 
 class MeanPooling(nn.Module):

@@ -16,7 +16,7 @@ from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_features import WordOverlap
 from unrolled.lab.metrics.ranking import ranking_scores
-from unrolled.lab.models.factory import PooledSettings, feature_count, make_embedding, make_encoder, make_pooling
+from unrolled.lab.models.factory import PooledSettings, make_embedding, make_encoder, make_pooling, pooled_feature_count
 from unrolled.lab.models.ranker import FixedQuestionScorer, Ranker, make_comparison
 from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
 
@@ -94,7 +94,7 @@ class Rank(Task[Selection, QuestionBatch]):
             embedding=make_embedding(len(self.vocabulary), chosen.embedding),
             encoder=make_encoder(chosen, chosen.embedding),
             pooling=make_pooling(chosen),
-            match=make_comparison(feature_count(chosen), chosen.dropout),
+            match=make_comparison(pooled_feature_count(chosen), chosen.dropout),
             counts=WordOverlap.feature_count if chosen.overlap else 0,
             dropout=chosen.dropout,
             word_dropout=chosen.word_dropout,

@@ -1,0 +1,62 @@
+"""``unrolled score``: how likely a trained language model finds texts, word by word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unrolled.errors import UsageError
+
+__all__ = ["score"]
+
+
+def score(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a task lm or chars.")],
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="One text, or several to rank.")],
+    tokens: Annotated[bool, typer.Option("--tokens", help="Show the surprisal of every token.")] = False,
+) -> None:
+    """Score texts by a trained language model, and rank them: the likeliest first.
+
+    The surprisal of a token is -log2 of its probability after the tokens before it, in bits. A text is scored after the
+    end of a line. Texts of different lengths are best compared by the mean surprisal of a token.
+    """
+    from typing import cast
+
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from unrolled.lab.models.language_model import LanguageModel
+    from unrolled.lab.models.surprisal import surprisals
+    from unrolled.lab.training.language_modelling import LanguageTask
+    from unrolled.lab.training.run_folder import load_run
+
+    loaded = load_run(run)
+    task = loaded.task
+    if not isinstance(task, LanguageTask):
+        raise UsageError(f"{run} was trained for {task.name}; give a run of lm or chars, which score text")
+    model, vocabulary = cast("LanguageModel", loaded.model), task.vocabulary
+    found: list[tuple[float, float, str, tuple[str, ...], list[float]]] = []
+    for text in texts:
+        words = task.tokenise(text)
+        if not words:
+            raise UsageError("a text is empty; give at least one token")
+        if unknown := vocabulary.unknown(words):
+            typer.echo(f"not in the vocabulary, read as <unk>: {' '.join(unknown)}", err=True)
+        bits = surprisals(model, task.line_end, vocabulary.encode(words), task.architecture.bptt)
+        found.append((sum(bits), sum(bits) / len(bits), text, words, bits))
+    found.sort(key=lambda row: row[0])
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False)
+    for title in ("bits", "bits a token", "tokens", "text"):
+        table.add_column(title, justify="left" if title == "text" else "right", no_wrap=title != "text")
+    for total, mean, text, words, _ in found:
+        table.add_row(f"{total:.2f}", f"{mean:.3f}", f"{len(words)}", escape(text))
+    console.print(table)
+    if tokens:
+        for _, _, _, words, bits in found:
+            console.print()
+            for word, each in zip(words, bits, strict=True):
+                console.print(f"{each:7.2f}  {escape(word)}")

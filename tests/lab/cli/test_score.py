@@ -1,0 +1,64 @@
+"""``unrolled score``: texts ranked by a language model."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from unrolled.lab.data.corpus import Classification, Example, Stream, Words
+from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.tasks.lm import LanguageModelling, WordModelSettings
+from unrolled.lab.training.engine import train
+from unrolled.lab.training.settings import DataSettings, TrainingSettings
+
+LINES = [[colour, "is", colour, "<eos>"] for colour in random.Random(0).choices(("red", "blue"), k=400)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "echoes"
+    text = Stream(lambda: iter(LINES))
+    corpus = Words(name="echoes", train=text, dev=text, test=text)
+    architecture = WordModelSettings(hidden=16, embedding=8, dropout=0.0, bptt=8, tied=False)
+    settings = TrainingSettings(epochs=8, batch=4, lr=0.03, device="cpu", patience=8)
+    task = LanguageModelling.from_corpus(corpus, architecture)
+    train(task, corpus, settings, folder, data=DataSettings(data=("echoes.txt",)))
+    return folder
+
+
+def test_what_the_network_learned_is_likelier_and_stands_first(run, unrolled):
+    found = unrolled("score", run, "red is blue", "red is red")
+    assert found.status == 0
+    _, first, second = (line.rstrip() for line in found.out.splitlines())
+    assert first.endswith("red is red")
+    assert second.endswith("red is blue")
+    assert float(first.split()[0]) < 2 < 4 < float(second.split()[0])  # 1 bit: red or blue
+
+
+def test_the_surprise_stands_at_the_token_that_surprises(run, unrolled):
+    found = unrolled("score", run, "red is blue", "--tokens")
+    bits = {line.split()[1]: float(line.split()[0]) for line in found.out.splitlines()[-3:]}
+    assert bits["blue"] > 3 > bits["red"] > bits["is"]
+
+
+def test_words_it_never_saw_are_named(run, unrolled):
+    found = unrolled("score", run, "green is red")
+    assert found.status == 0
+    assert "not in the vocabulary, read as <unk>: green" in found.err
+
+
+def test_a_text_of_markup_is_shown_as_it_is(run, unrolled):
+    assert unrolled("score", run, "[bold]red[/bold] is red").out.rstrip().endswith("[bold]red[/bold] is red")
+
+
+def test_refusals(run, unrolled, tmp_path):
+    unrolled("score", run).assert_refused(2, "TEXT")
+    unrolled("score", run, " ").assert_refused(2, "a text is empty; give at least one token")
+    unrolled("score", tmp_path / "none", "a").assert_refused(74, "no run folder")
+    examples = tuple(Example(("good" if label else "bad", "film"), label) for label in (0, 1) * 4)
+    corpus = Classification(name="films", train=examples, dev=examples, test=examples, labels=("no", "yes"))
+    settings = TrainingSettings(epochs=1, device="cpu")
+    task = Classify.from_corpus(corpus, Classify.Architecture(hidden=4, embedding=4))
+    train(task, corpus, settings, tmp_path / "run", data=DataSettings(data=("two.tsv",)))
+    unrolled("score", tmp_path / "run", "a").assert_refused(2, "trained for classify")
