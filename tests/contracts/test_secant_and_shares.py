@@ -66,6 +66,18 @@ def test_written_formulas_equal_the_generic_increments(name):
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("name", ["elman", "gru", "lstm"])
+def test_written_lines_from_zero_equal_the_generic_increments(name, share):
+    cell, x = made(name), torch.randn(5, 3, 2, dtype=torch.float64)
+    ray = cell.run(x).ray(x + 0.4)
+    generic = ray.operator_of(lambda t: ClosedCell.share_slopes(cell, ray.point(1.0, t), share))
+    state, inputs = torch.randn(4, 3, cell.state_size).double(), torch.randn(4, 3, 2).double()
+    for t in range(5):
+        found, expected = (operator.at(t).apply(state, inputs) for operator in (ray.shares(share), generic))
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
+
+
 @pytest.mark.parametrize("share", [None, 0.75])
 @pytest.mark.parametrize("name", ["gru", "lstm", "gru_before", "mmlstm"])
 def test_an_operator_made_of_a_step_equals_the_structured_one_and_has_its_transpose(name, share):

@@ -12,7 +12,9 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Self
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -21,11 +23,20 @@ from unrolled.linalg.activations import Activation
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term
 
-__all__ = ["FirstOrderCell", "GatedCell", "MeanSlopesCell", "Point", "repeated_diagonals", "repeated_terms"]
+__all__ = [
+    "FirstOrderCell",
+    "GatedCell",
+    "MeanSlopesCell",
+    "Point",
+    "ShareSlopesCell",
+    "repeated_diagonals",
+    "repeated_terms",
+]
 
 
-class Point(NamedTuple):
-    """The arguments of a closed cell's element-wise function."""
+@dataclass(frozen=True)
+class Point:
+    """The arguments of a closed cell's element-wise function; it unpacks into the first three."""
 
     from_input: Tensor
     """z^x = W x + b, shape (…, K'·d)."""
@@ -33,10 +44,43 @@ class Point(NamedTuple):
     """z^h = U h + b', shape (…, K·d)."""
     carried: Tensor
     """The first part of the previous state, shape (…, d)."""
+    values: Named = field(default_factory=dict)
+    """What the cell's activations take at this point, where that is known; see :class:`ActivatedCell`."""
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter((self.from_input, self.from_hidden, self.carried))
+
+    def __getitem__(self, steps: slice) -> Point:
+        values = {name: value[steps] for name, value in self.values.items()}
+        return Point(self.from_input[steps], self.from_hidden[steps], self.carried[steps], values)
 
     def towards(self, end: Point, alpha: float | Tensor) -> Point:
         """Return the point at ``alpha`` on the line from this point to ``end``."""
-        return Point(*(torch.lerp(start, stop, alpha) for start, stop in zip(self, end, strict=True)))
+        x, h, carried = (torch.lerp(start, stop, alpha) for start, stop in zip(self, end, strict=True))
+        return Point(x, h, carried)
+
+
+class ActivatedCell(ABC):
+    """A cell that computes its activations apart, so that all formulas at one point share them.
+
+    ``elementwise`` is then ``parts(activations(…), …)``.
+    """
+
+    @abstractmethod
+    def activations(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        """Return the values of all activations at a point, by name."""
+
+    @abstractmethod
+    def parts_of(self, values: Named, carried: Tensor) -> tuple[Tensor, ...]:
+        """Return the parts of the new state before any projection, made of the activations."""
+
+    def elementwise(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
+        """Compute φ."""
+        return self.parts_of(self.activations(from_input, from_hidden, carried), carried)
+
+    def values_at(self, point: Point) -> Named:
+        """Return the activations at a point: as they are known, or computed."""
+        return point.values or self.activations(*point)
 
 
 class GatedCell(ABC):
@@ -56,6 +100,20 @@ class MeanSlopesCell(ABC):
     @abstractmethod
     def mean_slopes(self, origin: Point, end: Point) -> Named:
         """Return every diagonal of the Jacobian, averaged over the line from ``origin`` to ``end``."""
+
+
+class ShareSlopesCell(ABC):
+    """A cell whose φ holds no parameters, and whose lines from zero have a closed form.
+
+    What a token alone makes, f(x, 0), then goes back to x and to both biases by named diagonals.
+    """
+
+    @abstractmethod
+    def alone_slopes(self, end: Point, share: float) -> Named:
+        """Return the diagonals of the operator whose lines begin at zero and end at a point with nothing carried.
+
+        Those that multiply what is carried are left out.
+        """
 
 
 class FirstOrderCell:

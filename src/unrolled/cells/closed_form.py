@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unrolled.cells.base import Cell, checked_size
-from unrolled.cells.capabilities import Point
+from unrolled.cells.capabilities import ActivatedCell, Point
 from unrolled.cells.closed_run import ClosedRun
 from unrolled.errors import ShapeError, UsageError
 from unrolled.held_forward.increments import Increments, SecantIncrements, ShareIncrements
@@ -144,11 +144,14 @@ class ClosedCell(Cell):
 
     def share_slopes(self, end: Point, share: float) -> Named:
         """Compute the diagonals of the operator whose lines begin at zero, by name, each (…, d)."""
-        return self._by_increments(ShareIncrements(share), Point(*(torch.zeros_like(value) for value in end)), end)
+        x, h, carried = map(torch.zeros_like, end)
+        return self._by_increments(ShareIncrements(share), Point(x, h, carried), end)
 
     def _by_increments(self, mode: Increments, origin: Point, end: Point) -> Named:
         terms = (self.input_terms, self.recurrent_terms, self.carry)
-        return diagonals_by_increments(mode, self.elementwise, origin, end, terms, self.parts, self.hidden_size)
+        return diagonals_by_increments(
+            mode, self.elementwise, tuple(origin), tuple(end), terms, self.parts, self.hidden_size
+        )
 
     def factored_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Compute the Jacobian at one point with fewer diagonals, where ``mix`` saves some of them.
@@ -200,13 +203,28 @@ class ClosedCell(Cell):
         from_input = F.linear(inputs, self.weight_ih, self.bias_ih)
         from_hidden = F.linear(before, self.recurrent_weight, self.recurrent_bias)
         if len(self.parts) == 1:
-            image = self.join_parts(self.elementwise(from_input, from_hidden, before))
-            return ClosedRun(self, inputs, first, image, from_input, from_hidden, before)
-        cells, hidden = [first[:, : self.hidden_size]], []
-        for x, h in zip(from_input, from_hidden, strict=True):
-            cell, squashed = self.elementwise(x, h, cells[-1])
-            cells.append(cell)
-            hidden.append(squashed)
-        carried = torch.stack(cells)
-        image = self.join_parts((carried[1:], torch.stack(hidden)))
-        return ClosedRun(self, inputs, first, image, from_input, from_hidden, carried[:-1])
+            carried, values = before, self._values(from_input, from_hidden, before)
+        else:
+            carried, values = self.carry_through(from_input, from_hidden, first[:, : self.hidden_size])
+        if isinstance(self, ActivatedCell):
+            image = self.join_parts(self.parts_of(values, carried))
+        else:
+            image = self.join_parts(self.elementwise(from_input, from_hidden, carried))
+        return ClosedRun(self, inputs, first, image, from_input, from_hidden, carried, values)
+
+    def _values(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        return self.activations(from_input, from_hidden, carried) if isinstance(self, ActivatedCell) else {}
+
+    def carry_through(self, from_input: Tensor, from_hidden: Tensor, first: Tensor) -> tuple[Tensor, Named]:
+        """Return the carried part of s_0 … s_{T-1}, and the activations of all steps where the cell has them apart.
+
+        Args:
+            from_input: W x_t + b, shape (time, batch, K'·d).
+            from_hidden: U h_{t-1} + b', shape (time, batch, K·d).
+            first: The carried part of s_0, shape (batch, d).
+        """
+        carried = [first]
+        for x, h in zip(from_input[:-1], from_hidden[:-1], strict=True):
+            carried.append(self.elementwise(x, h, carried[-1])[0])
+        whole = torch.stack(carried)
+        return whole, self._values(from_input, from_hidden, whole)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unrolled.cells.base import LayerRun
-from unrolled.cells.capabilities import FirstOrderCell, GatedCell, MeanSlopesCell, Point
+from unrolled.cells.capabilities import ActivatedCell, FirstOrderCell, GatedCell, MeanSlopesCell, Point, ShareSlopesCell
 from unrolled.cells.ray import Ray
 from unrolled.linalg.quadrature import Named, Rule
 from unrolled.linalg.structured import Structured
@@ -24,7 +24,7 @@ __all__ = ["ClosedRay", "ClosedRun"]
 
 ALL = slice(None)
 # How many numbers of one diagonal are computed together: about a dozen such arrays fit a core's own cache.
-CACHED = 24_576
+CACHED = 65_536
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class ClosedRun(LayerRun):
     """U h_{t-1} + b', shape (time, batch, K·d)."""
     carried: Tensor
     """The first part of s_{t-1}, shape (time, batch, d)."""
+    values: Named = field(default_factory=dict)
+    """The activations, where the cell computes them apart."""
 
     def ray(self, origin: Tensor) -> ClosedRay:
         """Return the line from (origin, 0) to (x_t, s_{t-1}) for every step."""
@@ -59,6 +61,9 @@ class ClosedRay(Ray[Structured]):
         start, x, h, carried = (v[steps] for v in (self.start, run.from_input, run.from_hidden, run.carried))
         if isinstance(alpha, float) and alpha == 1.0:
             return Point(x, h, carried)
+        if isinstance(alpha, float) and alpha == 0.0:
+            nothing = h.new_zeros(())
+            return Point(start, (nothing if bias is None else bias).expand_as(h), nothing.expand_as(carried))
         return Point(
             torch.lerp(start, x, alpha) if self.moves else start,
             alpha * h if bias is None else torch.lerp(bias, h, alpha),
@@ -68,7 +73,24 @@ class ClosedRay(Ray[Structured]):
     @cached_property
     def origin(self) -> Tensor:
         """f(x⁰_t, 0), shape (time, batch, state)."""
-        return self.cell.join_parts(self.cell.elementwise(*self.point(0.0)))
+        point, cell = self._begin, self.cell
+        if isinstance(cell, ActivatedCell):
+            return cell.join_parts(cell.parts_of(point.values, point.carried))
+        return cell.join_parts(cell.elementwise(*point))
+
+    @cached_property
+    def _begin(self) -> Point:
+        """The point at α = 0, with its activations."""
+        point = self.point(0.0)
+        return replace(point, values=self.cell.activations(*point)) if isinstance(self.cell, ActivatedCell) else point
+
+    @cached_property
+    def _end(self) -> Point:
+        """The point at α = 1, with its activations."""
+        point, values = self.point(1.0), self.run.values
+        if isinstance(self.cell, ActivatedCell):
+            values = values or self.cell.activations(*point)
+        return replace(point, values=values)
 
     def operator_of(self, slopes: Callable[[slice], Named]) -> Structured:
         """Build the operator whose diagonals are given by name: every expansion of a closed cell ends here.
@@ -120,13 +142,19 @@ class ClosedRay(Ray[Structured]):
     def secant(self) -> Structured:
         """Return the secant of each step."""
         cell = self.cell
-        return self.operator_of(lambda steps: cell.secant_slopes(self.point(0.0, steps), self.point(1.0, steps)))
+        return self.operator_of(lambda steps: cell.secant_slopes(self._begin[steps], self._end[steps]))
 
     def shares(self, share: float) -> Structured:
         """Return the operator of lines from zero; a step that is affine in all that moves is its own."""
         if self.cell.linear and not self.moves:
             return self.at(0.5)
-        return self.operator_of(lambda steps: self.cell.share_slopes(self.point(1.0, steps), share))
+        return self.operator_of(lambda steps: self.cell.share_slopes(self._end[steps], share))
+
+    def alone_by_shares(self, share: float) -> Structured:
+        """Return the operator by which f(x⁰, 0) - f(0, 0) is linear in W x⁰ + b and b', lines beginning at zero."""
+        cell = self.cell
+        assert isinstance(cell, ShareSlopesCell)
+        return self.operator_of(lambda steps: cell.alone_slopes(self._begin[steps], share))
 
     def mean_jacobian(self) -> Structured | None:
         """Return the mean Jacobian: declared by the cell, or at the midpoint if f is affine in all that moves."""

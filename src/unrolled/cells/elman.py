@@ -13,14 +13,14 @@ from typing import Self
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.cells.capabilities import FirstOrderCell, GatedCell, MeanSlopesCell, Point
+from unrolled.cells.capabilities import FirstOrderCell, GatedCell, MeanSlopesCell, Point, ShareSlopesCell
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.errors import UnknownNameError
 from unrolled.kernels.base import run_kernel
 from unrolled.kernels.elementwise import ActivationUpdate
 from unrolled.kernels.gated import GatedKernel
 from unrolled.kernels.products import MatrixProduct
-from unrolled.linalg.activations import RELU, SIGMOID, TANH, Activation, mean_slope
+from unrolled.linalg.activations import RELU, SIGMOID, TANH, Activation, mean_slope, slope_from_zero
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term
 
@@ -29,7 +29,7 @@ __all__ = ["Elman"]
 ACTIVATIONS = {"tanh": TANH, "relu": RELU, "sigmoid": SIGMOID}
 
 
-class Elman(ClosedCell, GatedCell, FirstOrderCell, MeanSlopesCell):
+class Elman(ClosedCell, GatedCell, FirstOrderCell, MeanSlopesCell, ShareSlopesCell):
     """One activation φ of one affine map.
 
     Args:
@@ -94,6 +94,15 @@ class Elman(ClosedCell, GatedCell, FirstOrderCell, MeanSlopesCell):
     def secant_slopes(self, origin: Point, end: Point) -> Named:
         """Compute the same: an activation of a sum has the mean slope as its secant."""
         return self.mean_slopes(origin, end)
+
+    def alone_slopes(self, end: Point, share: float) -> Named:
+        """Compute (φ(z) - φ(0))/z; no product is shared."""
+        z = end.from_input + end.from_hidden
+        return {"slope": slope_from_zero(self.activation, z, self.activation(z))}
+
+    def share_slopes(self, end: Point, share: float) -> Named:
+        """Compute the same: nothing is carried."""
+        return self.alone_slopes(end, share)
 
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Return the ratio (φ(z) - φ(0))/z: the cell has no gate, and this gain replaces one."""

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 
 from unrolled.cells.base import Cell
-from unrolled.cells.capabilities import FirstOrderCell, GatedCell, Point
+from unrolled.cells.capabilities import ActivatedCell, FirstOrderCell, GatedCell, Point, ShareSlopesCell
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.kernels.base import run_kernel
 from unrolled.kernels.elementwise import GRUUpdate
 from unrolled.kernels.gated import GatedKernel, ResetBeforeKernel
 from unrolled.kernels.products import MatrixProduct
-from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope
+from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope, slope_from_zero
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term
 
@@ -26,7 +26,7 @@ __all__ = ["GRU", "GRUBefore"]
 R, Z, N = range(3)  # the products, in PyTorch's order
 
 
-class GRU(ClosedCell, GatedCell, FirstOrderCell):
+class GRU(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell):
     r"""The GRU in PyTorch's form: the reset gate after the product.
 
     .. math::
@@ -57,12 +57,17 @@ class GRU(ClosedCell, GatedCell, FirstOrderCell):
     gate: Activation = SIGMOID
     candidate: Activation = TANH
 
-    def elementwise(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
-        """Compute (1 - z) ⊙ n + z ⊙ h."""
+    def activations(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        """Compute [r; z] and n."""
         two = 2 * self.hidden_size
-        r, z = self.gate(from_input[..., :two] + from_hidden[..., :two]).chunk(2, dim=-1)
-        n = self.candidate(torch.addcmul(from_input[..., two:], r, from_hidden[..., two:]))
-        return (n + z * (carried - n),)
+        gates = self.gate(from_input[..., :two] + from_hidden[..., :two])
+        r = gates[..., : self.hidden_size]
+        return {"gates": gates, "n": self.candidate(torch.addcmul(from_input[..., two:], r, from_hidden[..., two:]))}
+
+    def parts_of(self, values: Named, carried: Tensor) -> tuple[Tensor, ...]:
+        """Compute (1 - z) ⊙ n + z ⊙ h."""
+        n = values["n"]
+        return (n + values["gates"][..., self.hidden_size :] * (carried - n),)
 
     def slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Compute the diagonals of I, U_r, U_z, U_n and W_n."""
@@ -93,12 +98,12 @@ class GRU(ClosedCell, GatedCell, FirstOrderCell):
         """
         two = 2 * self.hidden_size
         pre0, pre = (point.from_input[..., :two] + point.from_hidden[..., :two] for point in (origin, end))
-        gates0, gates = self.gate(pre0), self.gate(pre)
+        at_origin, at_end = self.values_at(origin), self.values_at(end)
+        gates0, gates, n0, n = at_origin["gates"], at_end["gates"], at_origin["n"], at_end["n"]
         slope_r, slope_z = mean_slope(self.gate, pre0, pre, gates0, gates).chunk(2, dim=-1)
         (r0, z0), (r, z) = gates0.chunk(2, dim=-1), gates.chunk(2, dim=-1)
         m0, m = origin.from_hidden[..., two:], end.from_hidden[..., two:]
         a0, a = (torch.addcmul(p.from_input[..., two:], *each) for p, each in ((origin, (r0, m0)), (end, (r, m))))
-        n0, n = self.candidate(a0), self.candidate(a)
         keep = (z0 + z).mul_(0.5)
         by_candidate = (1 - keep).mul_(mean_slope(self.candidate, a0, a, n0, n))
         half = 0.5 * by_candidate
@@ -109,6 +114,34 @@ class GRU(ClosedCell, GatedCell, FirstOrderCell):
             "candidate": (r0 + r).mul_(half),
             "candidate_input": by_candidate,
         }
+
+    def alone_slopes(self, end: Point, share: float) -> Named:
+        """Compute the same diagonals but for "keep", for lines from zero, gates being ½ without value.
+
+        The step is h' = n + z ⊙ (h - n).
+        """
+        two = 2 * self.hidden_size
+        pre, m = end.from_input[..., :two] + end.from_hidden[..., :two], end.from_hidden[..., two:]
+        gates, n = self.values_at(end).values()
+        by_r, by_z = slope_from_zero(self.gate, pre, gates).mul_(1 - share).chunk(2, dim=-1)
+        kept_r, kept_z = self._kept(gates, share).chunk(2, dim=-1)
+        a = torch.addcmul(end.from_input[..., two:], gates[..., : self.hidden_size], m)
+        by_candidate = (1 - kept_z).mul_(slope_from_zero(self.candidate, a, n))
+        return {
+            "reset": (m * by_r).mul_(by_candidate),
+            "update": (end.carried - n).mul_(by_z),
+            "candidate": by_candidate * kept_r,
+            "candidate_input": by_candidate,
+        }
+
+    def _kept(self, gates: Tensor, share: float) -> Tensor:
+        """Compute γ₀ + p (γ - γ₀), the part of a gate that multiplies its content."""
+        return torch.lerp(self.gate(gates.new_zeros(())), gates, share)
+
+    def share_slopes(self, end: Point, share: float) -> Named:
+        """Compute the same diagonals for lines from zero."""
+        z = self.values_at(end)["gates"][..., self.hidden_size :]
+        return {"keep": self._kept(z, share), **self.alone_slopes(end, share)}
 
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Keep z: h' = z ⊙ h + (1 - z) ⊙ n."""

@@ -22,13 +22,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from unrolled.cells.capabilities import FirstOrderCell, GatedCell, Point, repeated_diagonals, repeated_terms
+from unrolled.cells.capabilities import (
+    ActivatedCell,
+    FirstOrderCell,
+    GatedCell,
+    Point,
+    ShareSlopesCell,
+    repeated_diagonals,
+    repeated_terms,
+)
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.kernels.base import run_fused, run_kernel
 from unrolled.kernels.elementwise import LSTMUpdate
 from unrolled.kernels.gated import GatedKernel
 from unrolled.kernels.products import MatrixProduct
-from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope
+from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope, slope_from_zero
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term
 
@@ -37,7 +45,7 @@ __all__ = ["LSTM"]
 I, F, G, O = range(4)  # noqa: E741  # the products, in PyTorch's order
 
 
-class LSTM(ClosedCell, GatedCell, FirstOrderCell):
+class LSTM(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell):
     """Three gates and a carried cell.
 
     Args:
@@ -62,11 +70,35 @@ class LSTM(ClosedCell, GatedCell, FirstOrderCell):
     candidate: Activation = TANH
     squash: Activation = TANH
 
-    def elementwise(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
-        """Compute c' and o ⊙ tanh(c')."""
-        i, f, g, o = (from_input + from_hidden).chunk(4, dim=-1)
-        cell = self.gate(f) * carried + self.gate(i) * self.candidate(g)
-        return cell, self.gate(o) * self.squash(cell)
+    def activations(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        """Compute [i; f], g, o, c' and tanh(c')."""
+        values = self._gates(from_input, from_hidden)
+        i, f = values["if"].chunk(2, dim=-1)
+        values["cell"] = cell = torch.addcmul(i * values["g"], f, carried)
+        return values | {"squashed": self.squash(cell)}
+
+    def _gates(self, from_input: Tensor, from_hidden: Tensor) -> Named:
+        z, d = from_input + from_hidden, self.hidden_size
+        # i and f stand side by side: one call for both
+        return {
+            "if": self.gate(z[..., : 2 * d]),
+            "g": self.candidate(z[..., 2 * d : 3 * d]),
+            "o": self.gate(z[..., 3 * d :]),
+        }
+
+    def parts_of(self, values: Named, carried: Tensor) -> tuple[Tensor, ...]:
+        """Return c' and o ⊙ tanh(c')."""
+        return values["cell"], values["o"] * values["squashed"]
+
+    def carry_through(self, from_input: Tensor, from_hidden: Tensor, first: Tensor) -> tuple[Tensor, Named]:
+        """Compute all gates at once; only c' = f ⊙ c + i ⊙ g is left for each step."""
+        values = self._gates(from_input, from_hidden)
+        i, f = values["if"].chunk(2, dim=-1)
+        cells = [first]
+        for f_t, new in zip(f, i * values["g"], strict=True):
+            cells.append(torch.addcmul(new, f_t, cells[-1]))
+        whole = torch.stack(cells)
+        return whole[:-1], values | {"cell": whole[1:], "squashed": self.squash(whole[1:])}
 
     def slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Compute the diagonals of c, U_i, U_f and U_g for c', the same for h', and that of U_o."""
@@ -99,16 +131,13 @@ class LSTM(ClosedCell, GatedCell, FirstOrderCell):
         """
         two, three = 2 * self.hidden_size, 3 * self.hidden_size
         pre0, pre = (point.from_input + point.from_hidden for point in (origin, end))
-        # i and f stand side by side: one call for both
-        (if0, g0, o0), (if1, g, o) = (
-            (self.gate(z[..., :two]), self.candidate(z[..., two:three]), self.gate(z[..., three:])) for z in (pre0, pre)
+        (if0, g0, o0, cell0, squashed0), (if1, g, o, cell, squashed) = (
+            self.values_at(point).values() for point in (origin, end)
         )
         slope_i, slope_f = mean_slope(self.gate, pre0[..., :two], pre[..., :two], if0, if1).chunk(2, dim=-1)
         slope_g = mean_slope(self.candidate, pre0[..., two:three], pre[..., two:three], g0, g)
         slope_o = mean_slope(self.gate, pre0[..., three:], pre[..., three:], o0, o)
         (i0, f0), (i, f) = if0.chunk(2, dim=-1), if1.chunk(2, dim=-1)
-        cell0, cell = (i0 * g0).addcmul_(f0, origin.carried), (i * g).addcmul_(f, end.carried)
-        squashed0, squashed = self.squash(cell0), self.squash(cell)
         slope_c = mean_slope(self.squash, cell0, cell, squashed0, squashed)
         return {
             "keep": (f0 + f).mul_(0.5),
@@ -118,6 +147,30 @@ class LSTM(ClosedCell, GatedCell, FirstOrderCell):
             "hidden_from_cell": (o0 + o).mul_(slope_c).mul_(0.5),
             "output": (squashed0 + squashed).mul_(slope_o).mul_(0.5),
         }
+
+    def alone_slopes(self, end: Point, share: float) -> Named:
+        """Compute the same diagonals but for "keep" and "forget", for lines from zero, gates being ½ without value."""
+        d, point = self.hidden_size, slice(3 * self.hidden_size, None)
+        zi, zg, zo = (end.from_input[..., k] + end.from_hidden[..., k] for k in (slice(d), slice(2 * d, 3 * d), point))
+        both, g, o, cell, squashed = self.values_at(end).values()
+        i = both[..., :d]
+        return {
+            "input": slope_from_zero(self.gate, zi, i).mul_(g).mul_(1 - share),
+            "candidate": slope_from_zero(self.candidate, zg, g).mul_(self._kept(i, share)),
+            "hidden_from_cell": slope_from_zero(self.squash, cell, squashed).mul_(self._kept(o, share)),
+            "output": slope_from_zero(self.gate, zo, o).mul_(squashed).mul_(1 - share),
+        }
+
+    def _kept(self, gate: Tensor, share: float) -> Tensor:
+        """Compute γ₀ + p (γ - γ₀), the part of a gate that multiplies its content."""
+        return torch.lerp(self.gate(gate.new_zeros(())), gate, share)
+
+    def share_slopes(self, end: Point, share: float) -> Named:
+        """Compute the same diagonals for lines from zero."""
+        f = slice(self.hidden_size, 2 * self.hidden_size)
+        value, z = self.values_at(end)["if"][..., f], end.from_input[..., f] + end.from_hidden[..., f]
+        forget = slope_from_zero(self.gate, z, value).mul_(end.carried).mul_(1 - share)
+        return {"keep": self._kept(value, share), "forget": forget, **self.alone_slopes(end, share)}
 
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Keep i, f, o and the ratio tanh(c')/c': c' = f ⊙ c + i ⊙ g, h' = o ⊙ (tanh(c')/c') ⊙ c'.

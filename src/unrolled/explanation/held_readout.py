@@ -16,7 +16,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.recurrent_rules import HeldModel, LayerSweep, networks_as_operations
+from unrolled.decomposition.held_model import HeldModel
+from unrolled.decomposition.layer_nodes import NODES
+from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, UnsupportedOperationError
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.preserve_model import without_gradients
@@ -58,7 +60,7 @@ def held_readout(recorded: RecordedForward, target: Target) -> Readout:
         with mode:
             output = select_target(recorded.replay(given), target, batch)
         output = mode.with_gate_rows(output)
-    check_linear(output, (LayerSweep,))
+    check_linear(output, NODES)
     linear = LinearOutput(output, [row.leaf for row in rows.rows])
     if all(gradient is None for gradient in linear.gradients[: len(states)]):
         raise UnsupportedOperationError("the target depends on the states by held results only, if at all")

@@ -44,7 +44,7 @@ def add(call: Held) -> Tensor:
         if not bool(wide.count_nonzero()):
             return 0.0
         kind, name = call.rows.origin(each) if isinstance(each, Tensor) else ("constant", "constants")
-        return call.rows.open(kind, name, wide.expand(shape))
+        return call.rows.summand(kind, name, wide, shape)
 
     first, second = term(a), scale * term(b)
     result = first - second if minus else first + second

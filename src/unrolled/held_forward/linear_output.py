@@ -21,6 +21,7 @@ class LinearOutput:
 
     def __init__(self, output: Tensor, leaves: Sequence[Tensor]) -> None:
         self.output, self.leaves, self.batch = output, leaves, len(output)
+        self._contributions: dict[int, Tensor] = {}
         self.gradients = self._differentiate(output.sum())
         """By each row; None where the output does not depend on it."""
 
@@ -31,9 +32,11 @@ class LinearOutput:
 
     def contributions(self, place: int) -> Tensor:
         """Return gradient times value of one row, in the row's shape."""
-        gradient = self.gradients[place]
-        assert gradient is not None
-        return _product(gradient, self.leaves[place])
+        if place not in self._contributions:
+            gradient = self.gradients[place]
+            assert gradient is not None
+            self._contributions[place] = _product(gradient, self.leaves[place])
+        return self._contributions[place]
 
     @cached_property
     def _weighed(self) -> tuple[Tensor | None, ...]:
@@ -108,13 +111,23 @@ class LinearOutput:
 
     def _sum_by_axis(self, place: int) -> Tensor | None:
         """Sum a row over all axes but the one that counts examples; None if that is none or several."""
-        if self.gradients[place] is None:
+        gradient, leaf = self.gradients[place], self.leaves[place].detach()
+        if gradient is None:
             return None
-        values = self.contributions(place)
+        axes = [axis for axis, size in enumerate(leaf.shape) if size == self.batch]
         if self.batch == 1:
-            return values.sum().reshape(1)
-        axes = [axis for axis, size in enumerate(values.shape) if size == self.batch]
-        return values.movedim(axes[0], 0).reshape(self.batch, -1).sum(dim=1) if len(axes) == 1 else None
+            return self.contributions(place).sum().reshape(1)
+        if len(axes) != 1:
+            return None
+        repeated = [axis for axis, stride in enumerate(leaf.stride()) if stride == 0 and axis != axes[0]]
+        if not repeated or not bool(torch.isfinite(leaf.sum())):
+            values = self.contributions(place)
+        else:  # of a repeated value the gradients are summed first
+            once = leaf
+            for axis in repeated:
+                once = once.narrow(axis, 0, 1)
+            values = gradient.sum(dim=repeated, keepdim=True) * once
+        return values.movedim(axes[0], 0).reshape(self.batch, -1).sum(dim=1)
 
     def _by_examples(self, place: int) -> Tensor:
         """Sum a row by the example that each entry serves."""
@@ -127,4 +140,6 @@ class LinearOutput:
 
 def _product(gradient: Tensor, leaf: Tensor) -> Tensor:
     """Multiply; what is not used contributes nothing, though it be infinite (a masked score)."""
-    return torch.where(gradient == 0, torch.zeros_like(gradient), gradient * leaf.detach())
+    product = gradient * leaf.detach()
+    # a sum is finite only if all its terms are
+    return product if bool(torch.isfinite(product.sum())) else product.masked_fill_(gradient == 0, 0.0)

@@ -87,7 +87,7 @@ def _with_bias(call: Held, result: Tensor, bias: Any, shape: tuple[int, ...] | N
         return result + wide
     if not bool(bias.count_nonzero()):
         return result
-    return result + call.rows.open(*call.rows.origin(bias), wide.expand_as(result))
+    return result + call.rows.summand(*call.rows.origin(bias), wide, result.shape)
 
 
 @rule("linear")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,6 +47,18 @@ class Rows:
         leaf = value.detach().clone().requires_grad_()
         self.rows.append(Row(kind, name, leaf, positions))
         return leaf.clone()
+
+    def summand(self, kind: Kind, name: str, value: Tensor, shape: Sequence[int]) -> Tensor:
+        """Make a row of a value that is repeated along leading axes, without repeating it in memory.
+
+        What is returned may be added to value, and must not be changed in place.
+        """
+        once = value.detach()
+        for axis, stride in enumerate(value.stride()):
+            once = once.narrow(axis, 0, min(1, once.shape[axis])) if stride == 0 else once
+        leaf = once.clone().expand(shape).requires_grad_()
+        self.rows.append(Row(kind, name, leaf))
+        return leaf
 
     def constant(self, value: Tensor) -> Tensor:
         """Make a row of a constant that is added to value; zeros need none."""

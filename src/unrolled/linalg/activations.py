@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unrolled.errors import UsageError
 
-__all__ = ["RELU", "SIGMOID", "TANH", "Activation", "mean_slope"]
+__all__ = ["RELU", "SIGMOID", "TANH", "Activation", "mean_slope", "slope_from_zero"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Activation:
     at_zero: tuple[float, float] | None
     """(φ(0), φ'(0)), or None where φ has no slope at zero."""
     short_mean: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
-    """(b - a, φ(a), φ(b)) -> the mean of φ' between a and b, which nearly coincide; None for a piecewise linear φ."""
+    """((b - a)², φ(a), φ(b)) -> the mean of φ' from a to b, which nearly coincide; None if φ is piecewise linear."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Apply φ element-wise."""
@@ -53,24 +53,18 @@ class Activation:
             lambda x: constant + factor * x,
             lambda x, _: torch.full_like(x, factor),
             self.at_zero,
-            lambda step, _, __: torch.full_like(step, factor),
+            lambda square, _, __: torch.full_like(square, factor),
         )
 
 
-def _tanh_over(h: Tensor) -> Tensor:
-    """Compute tanh(h)/h of a small h; the next term of the series is 17h⁶/315."""
-    square = h * h
-    return square.mul(2 / 15).sub_(1 / 3).mul_(square).add_(1)
+def _short_sigmoid(square: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    """σ(b) - σ(a) = (σ(a)(1 - σ(b)) + σ(b)(1 - σ(a))) tanh(h), h = (b - a)/2, where tanh(h)/h = 1 - h²/3 + ..."""
+    return (first + last).addcmul_(first, last, value=-2).mul_(torch.rsub(square, 0.5, alpha=1 / 24))
 
 
-def _short_sigmoid(step: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """σ(b) - σ(a) = (σ(a)(1 - σ(b)) + σ(b)(1 - σ(a))) tanh((b - a)/2)."""
-    return (first + last).addcmul_(first, last, value=-2).mul_(0.5).mul_(_tanh_over(0.5 * step))
-
-
-def _short_tanh(step: Tensor, first: Tensor, last: Tensor) -> Tensor:
+def _short_tanh(square: Tensor, first: Tensor, last: Tensor) -> Tensor:
     """tanh(b) - tanh(a) = (1 - tanh(a) tanh(b)) tanh(b - a)."""
-    return (first * last).neg_().add_(1).mul_(_tanh_over(step))
+    return torch.rsub(first * last, 1).mul_(torch.rsub(square, 1, alpha=1 / 3))
 
 
 SIGMOID = Activation(
@@ -99,8 +93,30 @@ def mean_slope(
         near = (step == 0).to(step.dtype)
         short = activation.slope(stop, last)
     else:
-        near = step.abs().lt_(torch.finfo(step.dtype).eps ** 0.2)
-        # beyond the bounds the series is not used, and must be finite
-        short = activation.short_mean(step.clamp(-1, 1), first, last)
-    # a weight of 0 or 1: torch.where takes three times as long
+        near, square = _near(step)
+        short = activation.short_mean(square, first, last)
+    # a weight of 0 or 1: torch.where takes four times as long
     return torch.lerp((last - first).div_(step.add_(near)), short, near)
+
+
+def _near(step: Tensor) -> tuple[Tensor, Tensor]:
+    """Return 1 where a step is so short that a quotient loses digits and 0 elsewhere, and its square, at most 1.
+
+    The next term of a series in the square is then of the size of what the quotient loses.
+    """
+    square = step * step
+    near = torch.lt(square, torch.finfo(step.dtype).eps ** 0.4, out=torch.empty_like(square))
+    return near, square.clamp_max_(1)  # beyond 1 the series is not used, and must be finite
+
+
+def slope_from_zero(activation: Activation, stop: Tensor, at_stop: Tensor) -> Tensor:
+    """Compute (φ(z) - φ(0)) / z from z and φ(z), element-wise."""
+    if activation is TANH:  # tanh keeps its digits near zero; at zero itself the quotient is 1
+        least = torch.finfo(stop.dtype).tiny
+        return (at_stop + least).div_(stop + least)
+    if activation is SIGMOID:
+        near, square = _near(stop)
+        rise = (at_stop - 0.5).div_(stop + near)
+        return torch.lerp(rise, square.mul_(-1 / 48).add_(0.25), near)
+    zero = stop.new_zeros(())
+    return mean_slope(activation, zero, stop, activation(zero), at_stop)

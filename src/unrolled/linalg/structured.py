@@ -95,6 +95,11 @@ class Structured(Operator):
         """Return the operator of one step."""
         return replace(self, diagonals={name: values[time] for name, values in self.diagonals.items()})
 
+    def steps(self) -> list[Operator]:
+        """Return the operators of all steps."""
+        each = zip(*(values.unbind() for values in self.diagonals.values()), strict=True)
+        return [replace(self, diagonals=dict(zip(self.diagonals, values, strict=True))) for values in each]
+
     def _sizes(self) -> tuple[Tensor, int]:
         example = next(iter(self.diagonals.values()))
         last = self.units if self.projection is None else len(self.projection)
@@ -168,15 +173,11 @@ class Structured(Operator):
         """Compute (Aᵀ·state, Cᵀ·state): the weighted sums first, then one product."""
         workspace = workspace or Workspace()
         d, two = self.units, len(self.parts) == 2
-        parts = {"cell": state[..., :d], "hidden": state[..., d:]} if two else {"hidden": state}
-        if self.projection is not None:
-            parts["hidden"] = parts["hidden"] @ self.projection
-        if self.mix is not None:
-            mixed = workspace.take("mixed", tuple(parts["cell"].shape), state)
-            parts["cell"] = torch.addcmul(parts["cell"], parts["hidden"], self.diagonals[self.mix], out=mixed)
+        parts = self._split(state, workspace)
         if out is None:
             out = torch.empty_like(state)
-        gathered = self._gather(parts, self.recurrent_terms, self.recurrent, workspace)
+        stacked = self._stack(parts, self.recurrent_terms, self.recurrent, "stacked", workspace)
+        gathered = None if stacked is None else _product(stacked, self.recurrent, "gathered", workspace)
         if two or self.carry:
             weighted_sum(((parts[c.part], self.diagonals[c.diagonal]) for c in self.carry), out=out[..., :d])
         if two or not self.carry:
@@ -184,19 +185,51 @@ class Structured(Operator):
             hidden.copy_(gathered) if gathered is not None else hidden.zero_()
         elif gathered is not None:
             out.add_(gathered)
-        return out, self._gather(parts, self.input_terms, self.inputs, workspace) if with_inputs else None
+        if not with_inputs:
+            return out, None
+        if stacked is None or self.input_terms != self.recurrent_terms:
+            stacked = self._stack(parts, self.input_terms, self.inputs, "stacked", workspace)
+        return out, None if stacked is None else _product(stacked, self.inputs, "gathered inputs", workspace)
 
-    def _gather(
-        self, parts: Mapping[str, Tensor], terms: tuple[Term, ...], weight: Tensor, workspace: Workspace
+    def product_covectors(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Take covectors of the state back to the products W_k x and U_k h.
+
+        Returns:
+            Shapes (…, batch, K'·d) and (…, batch, K·d): the same tensor, where both have the same diagonals.
+        """
+        workspace = Workspace()
+        parts = self._split(state, workspace)
+        of_inputs = self._stack(parts, self.input_terms, self.inputs, "of inputs", workspace)
+        same = self.input_terms == self.recurrent_terms
+        recurrent = of_inputs if same else self._stack(parts, self.recurrent_terms, self.recurrent, "other", workspace)
+        assert of_inputs is not None
+        assert recurrent is not None
+        return of_inputs, recurrent
+
+    def _split(self, state: Tensor, workspace: Workspace) -> dict[str, Tensor]:
+        """Split covectors of the state into those of its parts before projection and mixing."""
+        d = self.units
+        if len(self.parts) == 1:
+            return {"hidden": state}
+        parts = {"cell": state[..., :d], "hidden": state[..., d:]}
+        if self.projection is not None:
+            parts["hidden"] = parts["hidden"] @ self.projection
+        if self.mix is not None:
+            mixed = workspace.take("mixed", tuple(parts["cell"].shape), state)
+            parts["cell"] = torch.addcmul(parts["cell"], parts["hidden"], self.diagonals[self.mix], out=mixed)
+        return parts
+
+    def _stack(
+        self, parts: Mapping[str, Tensor], terms: tuple[Term, ...], weight: Tensor, name: str, workspace: Workspace
     ) -> Tensor | None:
-        """Compute Σ_k W_kᵀ (Σ_j b_jk ⊙ u_j) as one product, or None where there is no term."""
+        """Compute Σ_j b_jk ⊙ u_j for every product k, side by side, or None where there is no term."""
         if not terms:
             return None
-        stacked = workspace.take("stacked", (*parts["hidden"].shape[:-1], weight.shape[0]), parts["hidden"])
+        stacked = workspace.take(name, (*parts["hidden"].shape[:-1], weight.shape[0]), parts["hidden"])
         for k in range(weight.shape[0] // self.units):
             summands = ((parts[t.part], self.diagonals[t.diagonal]) for t in terms if t.product == k)
             weighted_sum(summands, out=block(stacked, k, self.units))
-        return _product(stacked, weight, "gathered" if weight is self.recurrent else "gathered inputs", workspace)
+        return stacked
 
 
 def _product(vectors: Tensor, matrix: Tensor, name: str, workspace: Workspace) -> Tensor:

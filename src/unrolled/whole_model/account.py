@@ -10,7 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.recurrent_rules import HeldModel, LayerSweep, networks_as_operations
+from unrolled.decomposition.held_model import HeldModel
+from unrolled.decomposition.layer_nodes import NODES
+from unrolled.decomposition.recorded_networks import RecordedNetworks
+from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, ParityError, ShapeError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
@@ -99,7 +102,8 @@ def account(
     chosen = resolve(expansion)
     _refuse_unusual(model)
     with preserved(model), without_autocast(), without_gradients(model):
-        with torch.no_grad():
+        recorded = RecordedNetworks()
+        with torch.no_grad(), recorded:
             plain = model(*copy_tensors(args), **copy_tensors(kwargs))
         select, name = _target(plain, target)
         expected = select(plain).detach()
@@ -109,11 +113,12 @@ def account(
             raise NonFiniteError(f"the output is {expected.tolist()}; expected finite numbers")
         found = []
         for member in chosen.members():
-            mode = HeldModel(Rows(model), member, share)
+            recorded.begin()
+            mode = HeldModel(Rows(model), member, share, recorded=recorded)
             sources = Sources(mode, opens=of is None)
             output = _held_output(model, args, kwargs, select, mode, sources, of)
             _check_parity(model, args, kwargs, select, output, expected)
-            check_linear(output, (LayerSweep,))
+            check_linear(output, NODES)
             found.append(collect(output, mode.rows.rows, sources))
     means = _mean(found)
     result = Account(

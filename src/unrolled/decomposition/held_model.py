@@ -1,0 +1,204 @@
+r"""A held forward that knows recurrent networks: their states by an expansion, their inputs by shares.
+
+One layer's states follow s_t = G_t + A_t s_{t-1} + C_t Δu_t. Its input is u⁰ + Δu, where u⁰ is what the layers below
+make of each token alone. G_t = f(u⁰_t, 0) goes back to u⁰ and the biases by shares; A_t and C_t are those of the
+expansion. The state less G_t is the Δu of the layer above. Backward, one sweep a layer and direction carries a
+readout from the states to G, Δu and the initial state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.cells.base import Cell, LayerRun
+from unrolled.cells.batch_layout import Layout
+from unrolled.cells.capabilities import ShareSlopesCell
+from unrolled.cells.closed_form import ClosedCell
+from unrolled.cells.closed_run import ClosedRay
+from unrolled.cells.ray import Ray
+from unrolled.decomposition.layer_nodes import AloneNode, LayerSweep
+from unrolled.decomposition.recorded_networks import RecordedNetworks
+from unrolled.expansions.base import Linearisation
+from unrolled.expansions.shares import Shares
+from unrolled.held_forward.mode import HeldForward, carries
+from unrolled.held_forward.rows import Rows
+
+__all__ = ["HeldModel"]
+
+# How far a recorded output may be from the state that follows from the one before it.
+PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
+
+
+class HeldModel(HeldForward):
+    """A held forward that knows recurrent networks.
+
+    Args:
+        rows: Collects the sources of value.
+        expansion: How the networks' states are rewritten.
+        share: p, see :class:`HeldForward`.
+        tolerance: Of an expansion that integrates.
+        recorded: What the networks gave in a plain run of the same model, if there was one.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        expansion: Linearisation,
+        share: float = 0.75,
+        tolerance: float = 1e-6,
+        recorded: RecordedNetworks | None = None,
+    ) -> None:
+        super().__init__(rows, share)
+        self.expansion, self.tolerance, self.recorded = expansion, tolerance, recorded
+
+    def run_layers(
+        self,
+        cells: Sequence[Sequence[Cell]],
+        inputs: Tensor,
+        layout: Layout,
+        initial: Sequence[Tensor | None],
+        own: Tensor | None = None,
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Run the layers of a network.
+
+        Args:
+            cells: Of each layer, lowest first: forward and, if bidirectional, backward.
+            inputs: Shape (time, batch, input).
+            layout: The lengths of the sequences.
+            initial: The flat initial state of each layer and direction; None for the cell's own.
+            own: What the network gave in a plain run, in the shape of the result; None if that is not known.
+
+        Returns:
+            The hidden outputs, shape (time, batch, directions · output), and every layer's and direction's final state.
+        """
+        alone, output = inputs, inputs
+        moved: Tensor | None = None
+        finals = []
+        for level, ways in enumerate(cells):
+            top = level == len(cells) - 1
+            given = own.chunk(len(ways), dim=-1) if top and own is not None else [None] * len(ways)
+            outputs, bases = [], []
+            for way, cell in enumerate(ways):
+                start = initial[level * len(ways) + way]
+                reads = layout.reverse if way else _as_it_is
+                known = given[way]
+                with torch.no_grad():
+                    total = reads(alone.detach() if moved is None else output.detach())
+                    first = (cell.initial_state(total.shape[1]) if start is None else start.detach()).to(total)
+                    run = _run(cell, total, first, None if known is None else reads(known), layout)
+                states, base = self._layer(cell, reads(alone), None if moved is None else reads(moved), start, run)
+                finals.append(layout.last(states))
+                outputs.append(reads(cell.hidden(states)))
+                if not top:
+                    bases.append(reads(cell.hidden(base)))
+            output = outputs[0] if len(ways) == 1 else torch.cat(outputs, dim=-1)
+            if not top:
+                alone = bases[0] if len(ways) == 1 else torch.cat(bases, dim=-1)
+                moved = output - alone
+        return output, finals
+
+    def _layer(
+        self, cell: Cell, alone: Tensor, moved: Tensor | None, start: Tensor | None, run: LayerRun
+    ) -> tuple[Tensor, Tensor]:
+        """Return the states of one layer in one direction, and what each token alone makes of them."""
+        rows, first = self.rows, run.initial
+        with torch.no_grad():
+            ray = run.ray(run.inputs if moved is None else alone.detach())
+            base, operator = self.expansion.expand(ray, self.tolerance)
+        if start is None or not carries(start):
+            start = rows.open("initial", "initial state", first) if bool(first.count_nonzero()) else first
+        if not carries(alone):
+            held = rows.constant(base)
+        else:
+            held = self._alone(cell, alone, moved, run.states[:-1], ray, base)
+        return LayerSweep.apply(held, moved, start, run.image, operator), held
+
+    def _alone(
+        self, cell: Cell, alone: Tensor, moved: Tensor | None, before: Tensor, ray: Ray[Any], base: Tensor
+    ) -> Tensor:
+        """Make g, what each step adds to the state, linear in the step's own input and the biases.
+
+        By ``secant`` and ``path`` g is f(u⁰, 0), and by ``shares`` the part of f(u⁰ + Δu, s) that is not that of Δu
+        and s; both follow shares. What other expansions add to f(u⁰, 0) depends on the state and is credited to u⁰.
+        """
+        if isinstance(self.expansion, Shares):
+            state = before.detach().requires_grad_()  # a part of its own, which is no row
+            whole = alone if moved is None else alone + moved.detach().requires_grad_()
+            of_others, self.share = self.share, self.expansion.share
+            found = self._step(cell, whole, state)
+            self.share = of_others
+            return found - (found.detach() - base)
+        if isinstance(ray, ClosedRay) and isinstance(cell, ShareSlopesCell):
+            found = self._from_zero(ray, alone)
+        else:
+            found = self._step(cell, alone, None)
+        if base is ray.origin:
+            return found
+        rest = base - found.detach()
+        if float(rest.abs().max()) <= 100 * torch.finfo(rest.dtype).eps * max(1.0, float(base.abs().max())):
+            return found
+        size = alone.detach().square().sum(dim=-1, keepdim=True)
+        share = (alone * alone.detach()).sum(dim=-1, keepdim=True) / torch.where(size > 0, size, torch.ones_like(size))
+        return found + rest * share + self.rows.constant(torch.where(size > 0, torch.zeros_like(rest), rest))
+
+    def _from_zero(self, ray: ClosedRay, alone: Tensor) -> Tensor:
+        """Make f(u⁰, 0) linear in u⁰ and the biases by the cell's own formula."""
+        cell, batch = ray.cell, alone.shape[1]
+        with torch.no_grad():
+            value, operator = ray.origin, ray.alone_by_shares(self.share)
+            input_rows, hidden_rows = (count * cell.hidden_size for count in cell.products)
+            nothing = (value.new_zeros(1, size) for size in (input_rows, hidden_rows, cell.hidden_size))
+            at_zero = cell.join_parts(cell.elementwise(*nothing))
+            shifted = bool(at_zero.count_nonzero())  # a sigmoid is ½ where nothing comes in
+            value = value - at_zero if shifted else value
+        biases = [None if b is None else self._bias(b, batch) for b in (cell.bias_ih, cell.recurrent_bias)]
+        found: Tensor = AloneNode.apply(alone, *biases, value, operator)
+        return found + self.rows.constant(at_zero.expand_as(value)) if shifted else found
+
+    def _bias(self, bias: Tensor, batch: int) -> Tensor | None:
+        """Make a row of a bias, the same for every example; None if it is zero."""
+        if not bool(bias.count_nonzero()):
+            return None
+        return self.rows.summand(*self.rows.origin(bias), bias, (batch, len(bias)))
+
+    def _step(self, cell: Cell, inputs: Tensor, state: Tensor | None) -> Tensor:
+        """Compute f, linear in the inputs, the state if there is one, and the biases."""
+        with self:
+            if not isinstance(cell, ClosedCell):
+                empty = inputs.new_zeros(*inputs.shape[:-1], cell.state_size)
+                return cell.step(inputs, empty if state is None else state)
+            from_input = nn.functional.linear(inputs, cell.weight_ih, cell.bias_ih)
+            lead = inputs.shape[:-1]
+            if state is None:
+                from_hidden = inputs.new_zeros(*lead, len(cell.recurrent_weight))
+                carried = inputs.new_zeros(*lead, cell.hidden_size)
+            else:
+                from_hidden = nn.functional.linear(cell.hidden(state), cell.recurrent_weight)
+                carried = state[..., : cell.hidden_size]
+            if cell.recurrent_bias is not None:
+                kind, name = self.rows.origin(cell.recurrent_bias)
+                from_hidden = from_hidden + self.rows.open(kind, name, cell.recurrent_bias.expand(from_hidden.shape))
+            return cell.join_parts(cell.elementwise(from_input, from_hidden, carried))
+
+
+def _as_it_is(values: Tensor) -> Tensor:
+    return values
+
+
+def _run(cell: Cell, inputs: Tensor, first: Tensor, own: Tensor | None, layout: Layout) -> LayerRun:
+    """Run one layer; the states follow its own outputs, where they are known and follow from each other."""
+    if not isinstance(cell, ClosedCell):
+        return cell.run(inputs, first)
+    if len(inputs) == 1:  # the outputs before the only step are those of the initial state
+        return cell.run_from_outputs(inputs, inputs.new_empty(1, inputs.shape[1], cell.output_size), first)
+    if own is not None:
+        run = cell.run_from_outputs(inputs, own, first)
+        gap = layout.blank(cell.hidden(run.image) - own).abs()
+        if float(gap.max()) <= PARITY.get(own.dtype, 0.0) * max(1.0, float(own.abs().max())):
+            return run
+    # torch's own kernel is the fastest, where there is one
+    return cell.run_from_outputs(inputs, cell.outputs(inputs, first)[0], first)

@@ -1,0 +1,85 @@
+r"""One layer of a recurrent network as two linear nodes of a graph.
+
+The states follow s_t = G_t + A_t s_{t-1} + C_t Δu_t, and G_t = f(u⁰_t, 0) goes back to u⁰ and the biases by shares.
+Both are known when the graph is made, so the nodes only take covectors back: :class:`LayerSweep` by one adjoint sweep
+over the steps, :class:`AloneNode` by element-wise work and one product for all steps together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.linalg.operators import Operator, Workspace
+from unrolled.linalg.structured import Structured
+
+__all__ = ["NODES", "AloneNode", "LayerSweep"]
+
+
+class LayerSweep(torch.autograd.Function):
+    """The states of one layer, linear in G, Δu and s_0; backward is one adjoint sweep."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        alone: Tensor,  # noqa: ARG004  # backward differentiates by it
+        moved: Tensor | None,
+        initial: Tensor,  # noqa: ARG004  # as above
+        states: Tensor,
+        operator: Operator,
+    ) -> Tensor:
+        """Return the states that the network went through, shape (time, batch, state)."""
+        ctx.operator, ctx.moves = operator, moved is not None
+        return states.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Sweep from the last step to the first."""
+        covectors = gradients[0].clone()
+        image, workspace = torch.empty_like(covectors[:1]), Workspace()
+        blocks, operators, last = covectors.split(1), ctx.operator.steps(), 0 if ctx.needs_input_grad[2] else 1
+        for t in range(len(covectors) - 1, last - 1, -1):
+            operators[t].apply_transpose(blocks[t], with_inputs=False, out=image, workspace=workspace)
+            if t:
+                blocks[t - 1].add_(image)
+        first = image[0] if ctx.needs_input_grad[2] else None
+        moved = None
+        if ctx.moves:
+            by_input = ctx.operator.apply_transpose(covectors[None], with_inputs=True)[1]
+            moved = None if by_input is None else by_input[0]
+        return covectors, moved, first, None, None
+
+
+class AloneNode(torch.autograd.Function):
+    """What each token alone makes of the state, linear in the layer's input and in both biases."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        inputs: Tensor,  # noqa: ARG004  # backward differentiates by it
+        input_bias: Tensor | None,  # noqa: ARG004  # as above
+        recurrent_bias: Tensor | None,  # noqa: ARG004  # as above
+        value: Tensor,
+        operator: Structured,
+    ) -> Tensor:
+        """Return the value, shape (time, batch, state); the biases have shape (batch, K·d)."""
+        ctx.operator = operator
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Take covectors back to the products of all steps, then to what they were made of."""
+        of_input, of_recurrent = ctx.operator.product_covectors(gradients[0])
+        needs_inputs, needs_bias, needs_recurrent_bias = ctx.needs_input_grad[:3]
+        inputs = of_input @ ctx.operator.inputs if needs_inputs else None
+        bias = of_input.sum(dim=0) if needs_bias else None
+        if not needs_recurrent_bias:
+            return inputs, bias, None, None, None
+        same = of_recurrent is of_input and bias is not None
+        return inputs, bias, bias if same else of_recurrent.sum(dim=0), None, None
+
+
+NODES = (LayerSweep, AloneNode)
+"""The custom functions of a held forward that are linear."""
