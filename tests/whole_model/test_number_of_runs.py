@@ -65,7 +65,7 @@ def test_a_head_of_many_words_runs_twice(kind, monkeypatch):
     with torch.no_grad():
         model.head.bias[7] -= model(tokens)[2, 7]
         assert float(model(tokens)[2, 7].abs()) < 1e-6
-    for call in (unrolled.account, unrolled.explain):
+    for call in (unrolled.account, unrolled.explain_batch):
         with counted(model, monkeypatch) as calls:
             call(model, tokens, target=7)
         assert calls["head"] == calls["model"] == 2
