@@ -41,7 +41,8 @@ __all__ = [
 if _typing.TYPE_CHECKING:
     from unrolled import cells
     from unrolled.decomposition.attribution import Ledger
-    from unrolled.decomposition.decomposition import Decomposition, decompose
+    from unrolled.decomposition.decomposition import decompose
+    from unrolled.decomposition.result import Decomposition
     from unrolled.errors import (
         ConfigError,
         ConvergenceError,
@@ -68,7 +69,7 @@ else:
     # Imported on first use: `import unrolled` and `unrolled --help` do not load torch.
     _MODULES = {
         "Account": "unrolled.whole_model.result",
-        "Decomposition": "unrolled.decomposition.decomposition",
+        "Decomposition": "unrolled.decomposition.result",
         "Explanation": "unrolled.explanation.explanation",
         "Explanations": "unrolled.explanation.explanations",
         "Ledger": "unrolled.decomposition.attribution",

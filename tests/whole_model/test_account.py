@@ -9,6 +9,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import unrolled
 from reference import layer_weights
+from reference_paths import secant_parts
 from unrolled.cells import CELLS, recurrent
 from whole_model_zoo import (
     Bag,
@@ -105,7 +106,7 @@ def loop_account(model, tokens):
             hidden, base = [None] * time, [None] * time
             for t in order:
                 u0, du = alone[t].sum(0), moved[t].sum(0)
-                g, A, C, new = step_parts(w, u0, du, state, lstm)
+                g, A, C, new = secant_parts(w, u0, du, state, lstm)
                 # by shares, what the token alone makes goes back to u0 and to the biases
                 held = share_of_input(w, alone[t], lstm)
                 parts = held + parts @ A.T + moved[t] @ C.T
@@ -117,62 +118,6 @@ def loop_account(model, tokens):
         alone = [torch.cat([bases[0][t], bases[1][t]], 1) for t in range(time)]
         moved = [torch.cat([outs[0][t], outs[1][t]], 1) - alone[t] for t in range(time)]
     return [a + m for a, m in zip(alone, moved, strict=True)]
-
-
-def secant_slope(phi, a, b):
-    return torch.where(
-        (b - a).abs() > 1e-9,
-        (phi(b) - phi(a)) / (b - a),
-        1 - torch.tanh(a) ** 2 if phi is torch.tanh else phi(a) * (1 - phi(a)),
-    )
-
-
-def step_parts(w, u0, du, s, lstm):
-    """g, A, C and the next state of one step whose input moves from u0 to u0 + du."""
-    d = w["weight_hh"].shape[1]
-    sig, tanh = torch.sigmoid, torch.tanh
-    a = w["weight_ih"] @ u0 + w["bias_ih"]
-    z = a + w["weight_ih"] @ du
-    h = s[-d:]
-    bh = w["bias_hh"]
-    v = w["weight_hh"] @ h + bh
-    W, U = w["weight_ih"].split(d), w["weight_hh"].split(d)
-    if lstm:
-        c = s[:d]
-        phi = (sig, sig, tanh, sig)
-        low, high = (a + bh).split(d), (z + v).split(d)
-        (i0, f0, g0, o0), (i, f, g, o) = ([p(q) for p, q in zip(phi, each, strict=True)] for each in (low, high))
-        S = [secant_slope(p, q, r) for p, q, r in zip(phi, low, high, strict=True)]
-        c0, c1 = i0 * g0, f * c + i * g
-        by = [(g0 + g) / 2 * S[0], c / 2 * S[1], (i0 + i) / 2 * S[2]]
-        q = (o0 + o) / 2 * secant_slope(tanh, c0, c1)
-        last = (tanh(c0) + tanh(c1)) / 2 * S[3]
-
-        def rows(M):
-            top = sum(k[:, None] * m for k, m in zip(by, M, strict=False))
-            return top, q[:, None] * top + last[:, None] * M[3]
-
-        top_h, bottom_h = rows(U)
-        top_x, bottom_x = rows(W)
-        keep = torch.diag((f0 + f) / 2)
-        A = torch.cat([torch.cat([keep, top_h], 1), torch.cat([q[:, None] * keep, bottom_h], 1)])
-        return torch.cat([c0, o0 * tanh(c0)]), A, torch.cat([top_x, bottom_x]), torch.cat([c1, o * tanh(c1)])
-    (ar, az, an), (zr, zz, zn) = a.split(d), z.split(d)
-    (br, bz, bn), (vr, vz, vn) = bh.split(d), v.split(d)
-    r0, z0, r, zed = sig(ar + br), sig(az + bz), sig(zr + vr), sig(zz + vz)
-    Sr, Sz = secant_slope(sig, ar + br, zr + vr), secant_slope(sig, az + bz, zz + vz)
-    start, end = an + r0 * bn, zn + r * vn
-    n0, n = tanh(start), tanh(end)
-    by_n = (1 - (z0 + zed) / 2) * secant_slope(tanh, start, end)
-    by_z, by_r = Sz * (h - n0 - n) / 2, by_n * Sr * (bn + vn) / 2
-    A = (
-        torch.diag((z0 + zed) / 2)
-        + by_n[:, None] * ((r0 + r) / 2)[:, None] * U[2]
-        + by_r[:, None] * U[0]
-        + by_z[:, None] * U[1]
-    )
-    C = by_n[:, None] * W[2] + by_r[:, None] * W[0] + by_z[:, None] * W[1]
-    return (1 - z0) * n0, A, C, (1 - zed) * n + zed * h
 
 
 def share_of_input(w, parts, lstm, p=0.75):

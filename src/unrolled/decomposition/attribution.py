@@ -11,6 +11,10 @@ of the logit:
   If the model reads only its last state, only n-grams that end there contribute.
 - its **score** rᵀ v_{i:t} with r = Σ_t w_t: what it would contribute if the model read the position where it ends.
   For a linear readout of the last or of the mean state, r is the class weight, and this is the papers' polarity score.
+
+In a bidirectional network of several layers a path from a token to the state can turn: its n-gram is the span from the
+leftmost to the rightmost token that it has seen. ``forward`` and ``backward`` are the directions of the layer that the
+model reads.
 """
 
 from __future__ import annotations
@@ -101,7 +105,8 @@ class Attribution:
 
     An n-gram or phrase is named by ``start`` and ``stop``, the indices of its first token and after its last one. The
     methods that take them add up the directions, unless ``direction`` is ``"forward"`` or ``"backward"``. They raise a
-    ``UsageError`` if the span is empty or outside the sentence, or the network does not have the direction.
+    ``UsageError`` if the span is empty, outside the sentence or longer than ``max_order``, or the network does not have
+    the direction.
     """
 
     tokens: tuple[str, ...]
@@ -121,10 +126,16 @@ class Attribution:
     parity: float
     """Largest difference between the recomputed states and the network's own."""
     scope: str = "tokens"
-    """What the n-grams consist of: the tokens, or the inputs of the top layer of a bidirectional stack."""
+    """What the n-grams consist of."""
     notes: tuple[str, ...] = field(default=())
     biases: Mapping[str, float] = field(default_factory=dict)
     """The parts of the bias by name, where the readout knows them."""
+    max_order: int | None = None
+    """Length of the longest n-grams in the triangle; None for all."""
+    by_token: Tensor | None = None
+    """Contributions of all n-grams that enter at each token, shape (time,); None where the triangle tells.
+
+    It does not where ``max_order`` limits it, nor in a bidirectional network of several layers."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -155,13 +166,21 @@ class Attribution:
 
         They add up to ``ledger["ngrams"]``.
         """
+        if self.by_token is not None:
+            return self.by_token
         return self.triangle.contributions.sum(dim=(0, 1))
 
+    @property
+    def longer(self) -> float:
+        """Contribution of the n-grams longer than ``max_order``; 0 where the triangle holds all."""
+        return 0.0 if self.max_order is None else self.ledger.ngrams - float(self.triangle.contributions.sum())
+
     def ngrams(self) -> Iterator[NGram]:
-        """Iterate over the n-grams of every direction, by start and length."""
+        """Iterate over the n-grams of every direction, by start and length, up to ``max_order``."""
+        longest = len(self) if self.max_order is None else self.max_order
         for d in range(len(self.directions)):
             for start in range(len(self)):
-                for stop in range(start + 1, len(self) + 1):
+                for stop in range(start + 1, min(start + longest, len(self)) + 1):
                     yield self._ngram(d, start, stop)
 
     def top(self, k: int = 10) -> list[NGram]:
@@ -190,8 +209,11 @@ class Attribution:
 
     @property
     def cancellation(self) -> float:
-        """Σ|c| / |Σc| over the contributions of all n-grams and of the initial state; 1 if all have one sign."""
-        sizes = float(self.triangle.contributions.abs().sum()) + abs(self.ledger.initial)
+        """Σ|c| / |Σc| over the contributions of all n-grams and of the initial state; 1 if all have one sign.
+
+        N-grams longer than ``max_order`` count as one.
+        """
+        sizes = float(self.triangle.contributions.abs().sum()) + abs(self.longer) + abs(self.ledger.initial)
         net = abs(self.ledger.ngrams + self.ledger.initial)
         return 1.0 if not sizes else sizes / net if net else math.inf
 
@@ -205,6 +227,11 @@ class Attribution:
         if not 0 <= start < stop <= len(self):
             raise UsageError(
                 f"no tokens in [{start}, {stop}); expected 0 <= start < stop <= {len(self)}, the sentence's length"
+            )
+        if self.max_order is not None and stop - start > self.max_order:
+            raise UsageError(
+                f"[{start}, {stop}) has {stop - start} tokens, and n-grams of more than {self.max_order} were not told "
+                f"apart; expected at most {self.max_order} tokens: pass a larger max_order to explain"
             )
 
     def _direction_indices(self, direction: str | None) -> list[int]:

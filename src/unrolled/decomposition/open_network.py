@@ -36,15 +36,18 @@ class OpenedNetwork:
     """The run of a network on one batch."""
 
     directions: tuple[tuple[LayerRun, ...], ...]
-    """The layers that are decomposed, forward and, if bidirectional, backward (in the order in which it reads)."""
+    """The layers, lowest first: forward and, if bidirectional, backward (in the order in which it reads)."""
     outputs: tuple[Tensor, ...]
     """The network's own hidden output in each direction, in token order, shape (time, batch, hidden)."""
     layout: Layout
     """The batch's form, with its lengths."""
     parity: float
     """The largest difference between the recomputed states and the network's own."""
-    scope: str
-    """What the n-grams consist of: ``"tokens"``, or the inputs of a layer."""
+
+    @property
+    def coupled(self) -> bool:
+        """Whether layers read both directions of the layers below: a deep bidirectional network."""
+        return len(self.directions) > 1 and len(self.directions[0]) > 1
 
     @property
     def lengths(self) -> Tensor:
@@ -175,13 +178,11 @@ def _open_layers(
             f"our states differ from the {type(rnn).__name__}'s own by {parity:.3g}; expected at most "
             f"{allowed:g} in {x.dtype}: is its forward the one of {home}?"
         )
-    nested = rnn.bidirectional and rnn.num_layers > 1
     return OpenedNetwork(
-        directions=tuple(tuple(stack[-1:] if rnn.bidirectional else stack) for stack in layers),
+        directions=tuple(map(tuple, layers)),
         outputs=tops,
         layout=layout,
         parity=parity,
-        scope=f"inputs of layer {rnn.num_layers}" if nested else "tokens",
     )
 
 
@@ -212,5 +213,4 @@ def _open_cell(
         outputs=(cell.hidden(run.image),),
         layout=layout,
         parity=0.0,
-        scope="tokens",
     )

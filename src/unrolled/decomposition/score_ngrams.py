@@ -11,7 +11,7 @@ from unrolled.cells.batch_layout import reversal
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
-from unrolled.decomposition.sweeps import forward_sweep
+from unrolled.decomposition.sweeps import adjoint_sweep, forward_sweep
 from unrolled.linalg.quadrature import relative_error
 
 __all__ = ["NGramScores", "score_ngrams"]
@@ -25,27 +25,39 @@ class NGramScores:
     """rᵀ v with r = Σ_t w_t, shape (batch, directions, time read, time entered)."""
     contributions: Tensor
     """w_tᵀ v, the same shape."""
+    tokens: Tensor
+    """Contributions of all n-grams that enter at each token, of any length, shape (batch, time)."""
     initial: Tensor
     """Contribution of the initial state, Σ_t w_tᵀ A_t … A_1 s_0, shape (batch,)."""
     residual: Tensor
     """Largest relative error of the sum against the network's own state, shape (batch,)."""
+    longest: int | None = None
+    """Length of the longest n-gram that was scored; None for no limit."""
 
 
 @without_grad_and_autocast()
 def score_ngrams(
-    opened: OpenedNetwork, sequences: tuple[tuple[AffineSequence, ...], ...], weights: tuple[Tensor, ...]
+    opened: OpenedNetwork,
+    sequences: tuple[tuple[AffineSequence, ...], ...],
+    weights: tuple[Tensor, ...],
+    longest: int | None = None,
 ) -> NGramScores:
     """Score every n-gram of every direction.
 
-    ``sequences`` holds for each direction the recurrences whose terms are averaged; ``weights`` holds for each
-    direction w_t in token order, shape (time, batch, state).
+    Args:
+        opened: The network's run.
+        sequences: For each direction the recurrences whose terms are averaged.
+        weights: For each direction w_t in token order, shape (time, batch, state).
+        longest: Length of the longest n-gram to score; None for no limit. By token all are counted.
     """
     lengths = opened.lengths
     time, batch = opened.outputs[0].shape[:2]
+    windowed = longest is not None and longest < time
     index = reversal(lengths, time)
     inside = torch.arange(time, device=lengths.device)[:, None] < lengths
     scores = torch.zeros(batch, len(sequences), time, time, dtype=torch.float64, device=lengths.device)
     contributions = torch.zeros_like(scores)
+    tokens = scores.new_zeros(batch, time)
     initial = torch.zeros(batch, dtype=torch.float64, device=lengths.device)
     residual = torch.zeros_like(initial)
     for d, (members, given) in enumerate(zip(sequences, weights, strict=True)):
@@ -58,14 +70,17 @@ def score_ngrams(
         error = torch.zeros_like(own)
         share = 1 / len(members)
         for sequence in members:
-            for block in forward_sweep(sequence):
+            if windowed:
+                entering = adjoint_sweep(sequence, weight[:, None])[0][:, 0]
+                tokens += share * (entering.gather(0, index) if d == 1 else entering).T.double()
+            for block in forward_sweep(sequence, longest):
                 t = block.time
                 both = torch.stack((total_weight, weight[t])).transpose(0, 1)  # (batch, 2, state)
                 values = torch.einsum("mbs,bks->kbm", block.terms, both).double()
                 scores[:, d, t, block.first : t + 1] += share * values[0]
                 contributions[:, d, t, block.first : t + 1] += share * values[1]
                 initial += share * (weight[t] * block.initial).sum(dim=-1).double()
-                total = block.terms.sum(dim=0) + block.initial
+                total = block.terms.sum(dim=0) + block.initial + block.older
                 error[t] += share * (total[..., sequence.hidden] - own[t])
         relative = relative_error(error, own)
         residual = torch.maximum(residual, torch.where(inside, relative, 0.0).amax(dim=0).double())
@@ -76,4 +91,5 @@ def score_ngrams(
                 matrix[:, 1].gather(1, rows.expand(batch, time, time)).gather(2, columns.expand(batch, time, time))
             )
         matrix.mul_(inside.T[:, None, :, None] & inside.T[:, None, None, :])
-    return NGramScores(scores.cpu(), contributions.cpu(), initial.cpu(), residual.cpu())
+    tokens = torch.where(inside.T, tokens, 0.0) if windowed else contributions.sum(dim=(1, 2))
+    return NGramScores(scores.cpu(), contributions.cpu(), tokens.cpu(), initial.cpu(), residual.cpu(), longest)

@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.affine_sequence import AffineSequence
-from unrolled.linalg.operators import Workspace
+from unrolled.linalg.operators import Operator, Workspace
 
-__all__ = ["TermBlock", "adjoint_sweep", "forward_sweep", "running_sum", "scores"]
+__all__ = ["TermBlock", "adjoint_states", "adjoint_sweep", "forward_sweep", "running_sum", "scores"]
 
 # Steps between two checks for negligible terms.
 CHECK_EVERY = 16
@@ -127,6 +127,25 @@ def adjoint_sweep(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Te
         sequence.apply_transpose(t, u, spare, workspace)
         u, spare = spare, u
     return contributions, (u * sequence.initial).sum(dim=-1)
+
+
+def adjoint_states(operator: Operator, covectors: Tensor) -> Tensor:
+    """Carry covectors of the states of one layer backward, in place: λ_t += A_{t+1}ᵀ λ_{t+1}.
+
+    Args:
+        operator: The operators of all steps.
+        covectors: Shape (columns, time, batch, state).
+
+    Returns:
+        A_1ᵀ λ_1, the covector of the initial state, shape (columns, batch, state).
+    """
+    workspace, carried = Workspace(), torch.empty_like(covectors[:, 0])
+    for t in reversed(range(covectors.shape[1])):
+        here = covectors[:, t].contiguous()
+        carried, _ = operator.at(t).apply_transpose(here, with_inputs=False, out=carried, workspace=workspace)
+        if t:
+            covectors[:, t - 1] += carried
+    return carried
 
 
 def scores(sequence: AffineSequence, weight: Tensor) -> Tensor:

@@ -9,8 +9,12 @@ import torch
 from torch import nn
 
 from unrolled.decomposition.affine_sequence import expand_layers
+from unrolled.decomposition.arguments import checked_order
 from unrolled.decomposition.attribution import Ledger, Triangle
-from unrolled.decomposition.score_ngrams import score_ngrams
+from unrolled.decomposition.bidirectional_stack import expand_stack
+from unrolled.decomposition.open_network import OpenedNetwork
+from unrolled.decomposition.score_ngrams import NGramScores, score_ngrams
+from unrolled.decomposition.score_spans import score_spans
 from unrolled.errors import RandomOperationError, UnknownNameError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
@@ -27,6 +31,7 @@ from unrolled.explanation.token_names import Tokens, token_names
 __all__ = ["explain", "explain_batch"]
 
 TOLERANCE = 1e-6
+DEEP_ORDER = 16  # of the n-grams of a deep bidirectional network, which cost a factor of the length more
 NOTED_RESIDUAL = 1e-3  # above this, the residual of an exact expansion is more than ordinary rounding
 
 
@@ -38,6 +43,7 @@ def explain(
     expansion: str | Expansion = "secant",
     readout: Literal["held", "ray"] = "held",
     rnn: str | nn.Module | None = None,
+    max_order: int | None = None,
     **kwargs: object,
 ) -> Explanation:
     r"""Explain one logit of any model that contains a recurrent network, for one example.
@@ -63,6 +69,9 @@ def explain(
             F(0). Where an operation behind the network has no rule, the ray is taken, and a note says so.
         rnn: The recurrent network's path inside the model (``"encoder.rnn"``), or the module; needed if there are
             several.
+        max_order: Length of the longest n-gram to tell apart. None tells all apart, and in a bidirectional network of
+            several layers, where that takes the cube of the text's length, those of up to 16 tokens. The contributions
+            by token and the ledger count all.
         **kwargs: The model's own keyword arguments.
 
     Raises:
@@ -92,7 +101,7 @@ def explain(
         Decomposition: see :func:`unrolled.decompose`. Held readout: ours. Averaged gradients: Sundararajan et al. 2017
         (arXiv:1703.01365), there taken over the inputs.
     """
-    found = _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, several=False)
+    found = _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, max_order, several=False)
     return found[0]
 
 
@@ -104,6 +113,7 @@ def explain_batch(
     expansion: str | Expansion = "secant",
     readout: Literal["held", "ray"] = "held",
     rnn: str | nn.Module | None = None,
+    max_order: int | None = None,
     **kwargs: object,
 ) -> Explanations:
     """Explain one logit of every example of a batch; otherwise as :func:`explain`.
@@ -119,6 +129,7 @@ def explain_batch(
         expansion: As in :func:`explain`.
         readout: As in :func:`explain`.
         rnn: As in :func:`explain`.
+        max_order: As in :func:`explain`.
         **kwargs: The model's own keyword arguments.
 
     Returns:
@@ -144,7 +155,7 @@ def explain_batch(
         >>> [len(each) for each in found]
         [2, 2]
     """
-    return _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, several=True)
+    return _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, max_order, several=True)
 
 
 @torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
@@ -157,13 +168,14 @@ def _explanations(
     expansion: str | Expansion,
     readout: str,
     rnn: str | nn.Module | None,
+    max_order: int | None,
     several: bool,
 ) -> Explanations:
     """Explain every example; refuse more than one unless ``several``."""
     if not isinstance(model, nn.Module):
         raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module")
     chosen = resolve(expansion)
-    network = find_network(model, rnn)
+    network, order = find_network(model, rnn), checked_order(max_order)
     if readout not in ("held", "ray"):
         raise UnknownNameError("readout", readout, ("held", "ray"))
     with preserved(model):
@@ -175,25 +187,21 @@ def _explanations(
         chosen_target, target_names = _choose(target, recorded.output, batch)
         read = _read(recorded, chosen_target, readout)
         with torch.no_grad():
-            sequences = tuple(
-                tuple(expand_layers(layers, member, TOLERANCE) for member in chosen.members())
-                for layers in opened.directions
-            )
-            found = score_ngrams(opened, sequences, read.weights)
+            found, failures = _score(opened, chosen, read, order)
     lengths, time = opened.lengths[read.order].tolist(), opened.outputs[0].shape[0]
     names = token_names(tokens, lengths, time, (*args, *kwargs.values()), network.batch_first)
-    failures = dict.fromkeys(str(s.failure) for members in sequences for s in members if s.failure is not None)
     explanations = []
     for b, (words, row) in enumerate(zip(names, read.order.tolist(), strict=True)):
         n = len(words)
         triangle = Triangle(found.scores[row, :, :n, :n], found.contributions[row, :, :n, :n])
         logit, bias = float(read.logit[b]), float(read.bias[b])
         residual = float(found.residual[row])
-        ngrams, initial = float(triangle.contributions.sum()), float(found.initial[row])
+        ngrams, initial = float(found.tokens[row].sum()), float(found.initial[row])
+        limited = found.longest is not None and found.longest < n
         exact = chosen.exact and residual <= NOTED_RESIDUAL
         explanation = Explanation(
             tokens=words,
-            directions=("forward", "backward")[: len(sequences)],
+            directions=("forward", "backward")[: len(opened.directions)],
             triangle=triangle,
             ledger=Ledger(ngrams, initial, bias, logit - ngrams - initial - bias, logit),
             target=target_names[b],
@@ -202,9 +210,10 @@ def _explanations(
             local=chosen.local,
             residual=residual,
             parity=opened.parity,
-            scope=opened.scope,
             biases={name: float(part[b]) for name, part in read.biases.items()},
             notes=read.notes,
+            max_order=found.longest if limited else None,
+            by_token=found.tokens[row, :n] if limited or opened.coupled else None,
         )
         notes = (*read.notes, *failures, *growth_notes(explanation.cancellation, chosen))
         explanations.append(replace(explanation, notes=(*notes, *_residual_notes(chosen, residual))))
@@ -234,6 +243,24 @@ def _read(recorded: RecordedForward, target: Target, kind: str) -> Readout:
         found = ray_readout(recorded, target)
         note = f"the readout is a ray from states of zero, since a held run is not possible: {error}"
         return replace(found, notes=(*found.notes, note))
+
+
+def _score(
+    opened: OpenedNetwork, expansion: Expansion, read: Readout, order: int | None
+) -> tuple[NGramScores, dict[str, None]]:
+    """Expand the network and score its n-grams; return why a quadrature is not to be trusted as well."""
+    if opened.coupled:
+        stacks = [expand_stack(opened.directions, opened.layout, each, TOLERANCE) for each in expansion.members()]
+        failures = [stack.failure for stack in stacks]
+        found = score_spans(opened, stacks, read.weights, DEEP_ORDER if order is None else order)
+    else:
+        sequences = tuple(
+            tuple(expand_layers(layers, each, TOLERANCE) for each in expansion.members())
+            for layers in opened.directions
+        )
+        failures = [sequence.failure for members in sequences for sequence in members]
+        found = score_ngrams(opened, sequences, read.weights, order)
+    return found, dict.fromkeys(str(failure) for failure in failures if failure is not None)
 
 
 def _target_name(target: Target) -> str:

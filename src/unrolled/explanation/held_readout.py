@@ -27,7 +27,6 @@ from unrolled.explanation.readout import (
     Target,
     ambiguous_order,
     example_of_sequence,
-    notes_on_bias,
     select_target,
 )
 from unrolled.explanation.record_forward import RecordedForward
@@ -82,8 +81,7 @@ def held_readout(recorded: RecordedForward, target: Target) -> Readout:
         logit,
         logit - from_states,
         _order(linear, recorded, target, states, batch),
-        notes_on_bias(recorded),
-        biases,
+        biases=biases,
     )
 
 

@@ -30,7 +30,6 @@ __all__ = [
     "ambiguous_order",
     "class_outputs",
     "example_of_sequence",
-    "notes_on_bias",
     "ray_readout",
     "select_target",
 ]
@@ -61,7 +60,7 @@ class Readout:
     """What the states do not contribute, shape (batch,): F(0), or the biases and constants of a held run."""
     order: Tensor
     """Index of the network's sequence that each example of the output reads, shape (batch,)."""
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     biases: Mapping[str, Tensor] = field(default_factory=dict)
     """The parts of the bias by name, each (batch,), where they are known."""
 
@@ -145,7 +144,7 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
         raise NonFiniteError(
             "a gradient between zero states and the network's own is NaN or infinite; expected finite gradients"
         )
-    return Readout(tuple(weights), logit, bias, order, notes_on_bias(recorded))
+    return Readout(tuple(weights), logit, bias, order)
 
 
 def _runner(recorded: RecordedForward, target: Target, batch: int) -> Run:
@@ -234,14 +233,3 @@ def _probes(states: tuple[Tensor, ...]) -> Iterator[tuple[Tensor, ...]]:
     generator = torch.Generator().manual_seed(0)
     for _ in range(RANDOM_PROBES):
         yield tuple(torch.randn(s.shape, generator=generator).to(s) * s.abs().amax() for s in states)
-
-
-def notes_on_bias(recorded: RecordedForward) -> tuple[str, ...]:
-    """Note what the bias contains beside the model's own constants."""
-    rnn = recorded.rnn
-    if rnn.bidirectional and rnn.num_layers > 1:
-        return (
-            f"bidirectional with {rnn.num_layers} layers: n-grams are those of the inputs of the top layer; what the "
-            "model reads from the final states of lower layers is part of the bias",
-        )
-    return ()

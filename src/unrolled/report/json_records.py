@@ -7,6 +7,7 @@
         "exact": true or false,                 "local": true or false,
         "residual": a number,                   "parity": a number,
         "scope": what the n-grams consist of,       "notes": [text, ...],
+        "max_order": length of the longest n-grams below, or null for all,
         "tokens": [text, ...],                  "directions": ["forward"] or ["forward", "backward"],
         "ledger": {"ngrams", "initial", "bias", "remainder", "logit"},  the first four sum to the fifth,
         "token_scores": [a number a token],     they sum to ledger.ngrams
@@ -39,6 +40,7 @@ def _record(attribution: Attribution) -> dict[str, object]:
         "parity": attribution.parity,
         "scope": attribution.scope,
         "notes": list(attribution.notes),
+        "max_order": attribution.max_order,
         "tokens": list(attribution.tokens),
         "directions": list(attribution.directions),
         "ledger": dict(attribution.ledger),

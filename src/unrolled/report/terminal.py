@@ -86,7 +86,8 @@ class _Pyramid:
             yield Text(f"{name}: omitted, the triangle needs {count * _CELL} columns", style=_FAINT)
             return
         yield Text(name, style=_FAINT)
-        for k, row in reversed(list(enumerate(rows_by_order(attribution.triangle.scores[self.d], direction, count)))):
+        longest = count if attribution.max_order is None else attribution.max_order
+        for k, row in reversed(list(enumerate(rows_by_order(attribution.triangle.scores[self.d], direction, longest)))):
             line = Text(" " * (k * _CELL // 2))
             for value in row:
                 line.append(_fit(brief(value, self.limit), _CELL - 1), _tint(value, self.limit)).append(" ")
@@ -132,6 +133,8 @@ def _details(attribution: Attribution) -> Text:
     ]
     if attribution.scope != "tokens":
         lines.append(f"the n-grams consist of {visible(attribution.scope)}")
+    if attribution.max_order is not None:
+        lines.append(f"n-grams of more than {attribution.max_order} tokens contribute {signed(attribution.longer)}")
     lines.extend(visible(note) for note in attribution.notes)
     return Text("\n".join(lines), style=_FAINT)
 

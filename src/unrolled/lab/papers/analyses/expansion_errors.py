@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.decomposition import Decomposition, decompose
+from unrolled.decomposition.decomposition import decompose
 from unrolled.decomposition.open_network import Network
+from unrolled.decomposition.result import Decomposition
 from unrolled.errors import UsageError
 from unrolled.explanation.api import explain_batch
 from unrolled.lab.data.batches.base import EncodedTexts

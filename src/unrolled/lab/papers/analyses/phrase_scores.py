@@ -14,8 +14,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.decomposition import Decomposition, decompose
+from unrolled.decomposition.decomposition import decompose
 from unrolled.decomposition.open_network import Network
+from unrolled.decomposition.result import Decomposition
 from unrolled.errors import UsageError
 from unrolled.lab.data.batches.base import EncodedTexts
 from unrolled.lab.data.vocabulary import Vocabulary

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from unrolled.composition.base import CompositionEncoder
-from unrolled.decomposition.decomposition import Decomposition, decompose
+from unrolled.decomposition.decomposition import decompose
 from unrolled.decomposition.open_network import Network
+from unrolled.decomposition.result import Decomposition
 from unrolled.errors import UsageError
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.run_encoder import run_encoder

@@ -1,0 +1,128 @@
+r"""A deep bidirectional network, linear in what each token alone makes of every layer.
+
+One layer's states in one direction follow s_t = g_t + A_t s_{t-1} + C_t Δu_t. Its input is u⁰ + Δu, where u⁰ is what
+the token alone makes of the layer below, in both directions: the hidden parts of g there. So token t enters every
+layer and direction as g_t, and what the layer below makes of it together with other tokens enters as Δu.
+
+Backward, a readout's covector sweeps a layer; Cᵀλ goes to both directions of the layer below, which spend it on s - g
+only. That takes one sweep for each layer and direction, the cost of a backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from unrolled.cells.base import LayerRun
+from unrolled.cells.batch_layout import Layout, reversal
+from unrolled.decomposition.affine_sequence import AffineSequence
+from unrolled.decomposition.eval_mode import without_grad_and_autocast
+from unrolled.decomposition.sweeps import adjoint_states
+from unrolled.errors import ConvergenceError
+from unrolled.expansions.base import Linearisation
+from unrolled.linalg.operators import Operator
+
+__all__ = ["BidirectionalStack", "expand_stack", "reverse_blocks", "token_contributions"]
+
+
+@dataclass(frozen=True)
+class BidirectionalStack:
+    """g_t, A_t and C_t of every layer and direction."""
+
+    levels: tuple[tuple[AffineSequence, AffineSequence], ...]
+    """Lowest layer first: forward and backward, each of one layer, in the order in which it reads."""
+    layout: Layout
+
+    @property
+    def failure(self) -> ConvergenceError | None:
+        """Why a layer's quadrature is not to be trusted; None if it is."""
+        return next((layer.failure for ways in self.levels for layer in ways if layer.failure is not None), None)
+
+
+@without_grad_and_autocast()
+def expand_stack(
+    directions: Sequence[Sequence[LayerRun]], layout: Layout, linearisation: Linearisation, tolerance: float
+) -> BidirectionalStack:
+    """Linearise a run of a deep bidirectional network, lowest layer first.
+
+    Args:
+        directions: The layers of the forward direction and those of the backward one, in the order in which they read.
+        layout: The lengths of the sequences.
+        linearisation: How a layer is expanded along the line from (u⁰, 0) to its input and state.
+        tolerance: The relative error over the whole sequence; each step gets an equal share.
+    """
+    per_step = tolerance / max(1, layout.time)
+    levels = []
+    alone: Tensor | None = None
+    for ways in zip(*directions, strict=True):
+        found, bases = [], []
+        for way, run in enumerate(ways):
+            origin = run.inputs if alone is None else layout.reverse(alone) if way else alone
+            failure = None
+            try:
+                g, operator = linearisation.expand(run.ray(origin), per_step)
+            except ConvergenceError as error:
+                failure, (g, operator) = error, cast("tuple[Tensor, Operator]", error.expanded)
+            found.append(AffineSequence(g, (operator,), (run,), failure))
+            base = run.cell.hidden(g)
+            bases.append(layout.reverse(base) if way else base)
+        levels.append((found[0], found[1]))
+        alone = torch.cat(bases, dim=-1)
+    return BidirectionalStack(tuple(levels), layout)
+
+
+def reverse_blocks(layout: Layout, blocks: Tensor) -> Tensor:
+    """Reverse each sequence within its own length, shape (columns, time, batch, features)."""
+    if not layout.ragged:
+        return blocks.flip(1)
+    index = reversal(layout.lengths, layout.time)
+    return blocks.gather(1, index[None, ..., None].expand(blocks.shape))
+
+
+@without_grad_and_autocast()
+def token_contributions(stack: BidirectionalStack, readout: Sequence[Sequence[Tensor | None]]) -> tuple[Tensor, Tensor]:
+    """Compute what every token and the initial states contribute to Σ w_tᵀ s_t over all layers and directions.
+
+    Args:
+        stack: The network.
+        readout: w_t of each layer and direction, shape (classes, time, batch, state), in token order, zero in padding;
+            None for a layer that is not read.
+
+    Returns:
+        The contributions of the tokens, shape (classes, time, batch), and of the initial states, (classes, batch).
+    """
+    tokens = initial = torch.zeros(())
+    handed: Sequence[Tensor] | None = None  # Cᵀλ of the layer above, for each direction
+    for level in reversed(range(len(stack.levels))):
+        below = torch.zeros(())
+        for way, layer in enumerate(stack.levels[level]):
+            read, spent = readout[level][way], None if handed is None else handed[way]
+            if read is None and spent is None:
+                continue
+            if way:
+                read, spent = (None if each is None else reverse_blocks(stack.layout, each) for each in (read, spent))
+            (operator,), cell = layer.operators, layer.layers[0].cell
+            if read is None:
+                assert spent is not None
+                covectors = spent.new_zeros(*spent.shape[:-1], cell.state_size)
+            else:
+                covectors = read.clone()
+            if spent is not None:
+                cell.hidden(covectors).add_(spent)
+            first = adjoint_states(operator, covectors)
+            entering = (covectors * layer.g).sum(dim=-1)
+            if spent is not None:  # all but g of this layer went up
+                entering -= (spent * cell.hidden(layer.g)).sum(dim=-1)
+            entering = entering[..., None]
+            tokens = tokens + (reverse_blocks(stack.layout, entering) if way else entering)[..., 0]
+            initial = initial + (first * layer.initial).sum(dim=-1)
+            if level:
+                by_input = operator.apply_transpose(covectors)[1]
+                if by_input is not None:
+                    below = below + (reverse_blocks(stack.layout, by_input) if way else by_input)
+        handed = below.chunk(2, dim=-1) if below.dim() else None
+    return tokens, initial
