@@ -4,10 +4,12 @@ import io
 import re
 
 import pytest
+import torch
 from rich.cells import cell_len
 from rich.console import Console
 
 from unrolled.report.formatting import signed, visible
+from unrolled.report.page_view import panel_data
 from unrolled.report.terminal import render, to_text
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -92,3 +94,16 @@ def test_numbers_are_never_cut_to_make_room_for_words(build):
     text = to_text(attribution, width=80, top=5)
     for ngram in attribution.top(5):
         assert re.search(rf"{re.escape(signed(ngram.contribution))}\s+{re.escape(signed(ngram.score))}", text)
+
+
+def test_ngrams_that_were_not_told_apart_are_left_out_and_summed_up(build):
+    whole = build(mean=True)
+    rest = sum(ngram.contribution for ngram in whole.ngrams() if ngram.order > 2)
+    part = build(mean=True, max_order=2, by_token=whole.token_scores)
+    shown = torch.ones(4, 4).triu(-1).bool()
+    for matrix in (part.triangle.scores, part.triangle.contributions):
+        matrix[0][~shown] = 0
+    text = to_text(part)
+    assert f"n-grams of more than 2 tokens contribute {signed(rest)}" in text
+    assert len(panel_data(part, "path")["directions"][0]["score"]) == 2
+    assert "n-grams of more than" not in to_text(whole)

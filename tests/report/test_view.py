@@ -45,6 +45,8 @@ def test_no_two_labels_are_alike(build):
 @pytest.mark.parametrize(("time", "longest"), [(1, 1), (109, 109), (110, 54), (2000, 3), (7000, 1)])
 def test_a_long_sentence_keeps_its_shorter_ngrams(time, longest):
     class OfLength:
+        longest = time
+
         def __len__(self) -> int:
             return time
 

@@ -171,16 +171,20 @@ class Attribution:
         return self.triangle.contributions.sum(dim=(0, 1))
 
     @property
+    def longest(self) -> int:
+        """Length of the longest n-grams that are told apart."""
+        return len(self) if self.max_order is None else min(self.max_order, len(self))
+
+    @property
     def longer(self) -> float:
         """Contribution of the n-grams longer than ``max_order``; 0 where the triangle holds all."""
         return 0.0 if self.max_order is None else self.ledger.ngrams - float(self.triangle.contributions.sum())
 
     def ngrams(self) -> Iterator[NGram]:
         """Iterate over the n-grams of every direction, by start and length, up to ``max_order``."""
-        longest = len(self) if self.max_order is None else self.max_order
         for d in range(len(self.directions)):
             for start in range(len(self)):
-                for stop in range(start + 1, min(start + longest, len(self)) + 1):
+                for stop in range(start + 1, min(start + self.longest, len(self)) + 1):
                     yield self._ngram(d, start, stop)
 
     def top(self, k: int = 10) -> list[NGram]:

@@ -98,7 +98,7 @@ def _draw_cells(axes: Axes, attribution: Attribution, d: int, quantity: Quantity
     count = len(attribution)
     matrix = attribution.triangle.scores if quantity == "score" else attribution.triangle.contributions
     corners, values = [], []
-    for k, row in enumerate(rows_by_order(matrix[d], attribution.directions[d], count)):
+    for k, row in enumerate(rows_by_order(matrix[d], attribution.directions[d], attribution.longest)):
         for start, value in enumerate(row):
             x = start + k / 2
             corners.append([(x, k), (x + 1, k), (x + 1, k + 1), (x, k + 1)])

@@ -94,10 +94,9 @@ def panel_labels(attributions: Sequence[Attribution]) -> list[str]:
 def longest_shown(attribution: Attribution) -> int:
     """Return the length of the longest n-grams that the page's triangle holds."""
     time = len(attribution)
-    known = time if attribution.max_order is None else attribution.max_order
     if time * (time + 1) // 2 <= CELLS:
-        return known
-    return min(known, max(1, CELLS // time))
+        return attribution.longest
+    return min(attribution.longest, max(1, CELLS // time))
 
 
 def rows_by_order(matrix: Tensor, direction: str, longest: int) -> list[list[float]]:

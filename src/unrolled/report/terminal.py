@@ -86,8 +86,8 @@ class _Pyramid:
             yield Text(f"{name}: omitted, the triangle needs {count * _CELL} columns", style=_FAINT)
             return
         yield Text(name, style=_FAINT)
-        longest = count if attribution.max_order is None else attribution.max_order
-        for k, row in reversed(list(enumerate(rows_by_order(attribution.triangle.scores[self.d], direction, longest)))):
+        rows = rows_by_order(attribution.triangle.scores[self.d], direction, attribution.longest)
+        for k, row in reversed(list(enumerate(rows))):
             line = Text(" " * (k * _CELL // 2))
             for value in row:
                 line.append(_fit(brief(value, self.limit), _CELL - 1), _tint(value, self.limit)).append(" ")
