@@ -5,7 +5,7 @@ The target is the margin of a class: its logit less the mean of the other logits
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,7 @@ from unrolled.lab.data.vocabulary import PADDING, UNKNOWN
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.run_encoder import run_padded_encoder
 
-__all__ = ["Explained", "encode_texts", "margin", "predict"]
+__all__ = ["Explained", "batch_texts", "margin", "predict"]
 
 _BATCH = 64
 
@@ -67,11 +67,11 @@ class Explained:
         """Compute the margin of each text, shape (batch,)."""
         return self.target(self.model(self.tokens, self.lengths))
 
-    def one(self, text: int) -> Explained:
-        """Return one text of the batch."""
-        length = int(self.lengths[text])
-        at = slice(text, text + 1)
-        return Explained(self.model, self.tokens[at, :length], self.lengths[at], self.classes[at], self.blank)
+    def some(self, start: int, stop: int) -> Explained:
+        """Return the texts from ``start`` up to, not including, ``stop``, without padding that none of them needs."""
+        lengths = self.lengths[start:stop]
+        tokens = self.tokens[start:stop, : int(lengths.max())]
+        return Explained(self.model, tokens, lengths, self.classes[start:stop], self.blank)
 
     def copies(self, tokens: Tensor, lengths: Tensor, of: Tensor) -> Explained:
         """Return changed copies of the texts numbered ``of``; their classes stay."""
@@ -98,12 +98,13 @@ def predict(model: Classifier, tokens: Tensor, lengths: Tensor, blank: int = UNK
     return Explained(model, tokens, lengths, model(tokens, lengths).argmax(dim=1), blank)
 
 
-def encode_texts(
-    model: nn.Module, texts: Sequence[Sequence[int]], size: int = _BATCH
-) -> Iterator[tuple[Tensor, Explained]]:
-    """Batch texts of similar length: the indices of the texts, and what is explained of them."""
+def batch_texts(model: nn.Module, texts: Sequence[Sequence[int]], size: int = _BATCH) -> list[tuple[Tensor, Explained]]:
+    """Batch texts, given as word indices, by length: the indices of the texts, and what is explained of them."""
     assert isinstance(model, Classifier)
+    model.eval()
     rows = EncodedSequences.from_rows([(list(text),) for text in texts])
+    found = []
     for which in rows.plan(size):
         (tokens,), lengths = rows.gather(which, (PADDING,))
-        yield which, predict(model.eval(), tokens, lengths)
+        found.append((which, predict(model, tokens, lengths)))
+    return found

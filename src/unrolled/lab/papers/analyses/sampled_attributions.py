@@ -37,7 +37,7 @@ def _of_each_text(explained: Explained, method: Callable[[Callable[[Tensor], Ten
     """Attribute each text's margin to its words; ``method`` takes a function of masks, and a mask of ones."""
     values = torch.zeros(explained.tokens.shape)
     for text in range(len(values)):
-        one = explained.one(text)
+        one = explained.some(text, text + 1)
         length = int(one.lengths)
         torch.manual_seed(text)
 

@@ -1,0 +1,317 @@
+"""Which attribution names the words that a prediction needs? Expansions and other methods, on networks of many kinds.
+
+A method ranks the words of a text by their attribution to the predicted class; its score is comprehensiveness less
+sufficiency, averaged over deletions of 5, 10, 20 and 50% of the words. A trial is one network with one family of
+methods. All methods explain the same texts; the slow ones explain the first of them only. The test part is what the
+tables show; the expansions are measured on 100 dev texts as well, where no label is used: that is what a choice of the
+expansion by the model's own behaviour would look at. Intervals come from resampling texts, after averaging over seeds;
+so they say nothing of other trainings.
+
+The default expansion, secant, and the share of ``shares`` were chosen on other networks, before this item was made.
+
+Source:
+    Our own question; the measures are those of ``analyses/deletion.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from unrolled.errors import ConvergenceError, UsageError
+from unrolled.lab.papers.analyses.explained_texts import batch_texts
+from unrolled.lab.papers.analyses.faithfulness_measures import measure_method, time_gradient
+from unrolled.lab.papers.analyses.text_classifiers import NETWORKS, SMOKE_NETWORKS, draw_texts, learn, load_texts
+from unrolled.lab.papers.framework.bootstrap import interval
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
+from unrolled.lab.papers.framework.table import MISSING, Number, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from unrolled.lab.tasks.classify import Classify
+
+__all__ = ["Faithfulness", "difference"]
+
+_IG = "integrated gradients, 32"
+_FAMILIES: dict[str, tuple[str, ...]] = {
+    "expansions": ("secant", "path", "shares", "shares(0.5)", "operating", "gates", "mean(operating, path)", "zero"),
+    "accounts": ("account", "account, shares", "account, operating", "account, gates"),
+    "others": (_IG, "gradient x input", "DeepLift", "LRP", "contextual decomposition", "occlusion",
+               "occlusion by <unk>", "random"),
+    "sampling": ("kernel SHAP, 200", "LIME, 200", "Shapley sampling, 10"),
+    "many points": ("integrated gradients, 300",),
+}  # fmt: skip
+_METHODS = tuple(method for family in _FAMILIES.values() for method in family)
+_CANDIDATES = ("secant", "shares", "operating", "gates", "mean(operating, path)", "account", "account, shares",
+               "account, operating", "account, gates")  # fmt: skip
+"""What a choice by the model's own behaviour chooses among."""
+_COMPARED = 8
+"""The first networks, on which the default is compared with path and with integrated gradients."""
+_NETWORKS = (
+    "SST-2, LSTM, last", "Yelp, GRU both ways, last", "AG News, LSTM both ways, mean", "SST-2, GRU, last",
+    "IMDB, LSTM, mean", "AG News, 2-layer GRU, last", "SST-2, 2-layer LSTM, mean", "IMDB, GRU both ways, mean",
+    "AG News, mLSTM, mean", "SST-2 sentences, LSTM trained for 20 epochs, last",
+    "AG News, 2-layer LSTM both ways, last",
+)  # fmt: skip
+"""A frozen list."""
+_SIZES: dict[Scale, dict[str, int]] = {
+    "smoke": {"texts": 8, "slow": 2, "choice": 4, "stable": 4, "seeds": 1},
+    "cpu": {"texts": 300, "slow": 100, "choice": 100, "stable": 64, "seeds": 1},
+    "day": {"texts": 500, "slow": 200, "choice": 100, "stable": 100, "seeds": 3},
+    "paper": {"texts": 1000, "slow": 500, "choice": 100, "stable": 200, "seeds": 5},
+}
+_RIVALS = ("path", _IG, "DeepLift", "LRP", "occlusion by <unk>", "kernel SHAP, 200", "shares", "operating", "account")
+_SLOW = ("sampling", "many points")
+_DRAWS = 1000
+_LONG = 100
+"""Of texts of more words half as many are explained."""
+
+
+class Faithfulness(Experiment):
+    """A trial is one network, one family of methods and one split."""
+
+    name = "ours/faithfulness"
+    title = "Faithfulness: do the words with the highest attributions carry the prediction?"
+    source = "our own question"
+    published = False
+    scales = ("smoke", "cpu", "day", "paper")
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the families network by network: first those that decide the comparison, last the slow ones."""
+        sizes = dict(_SIZES[scale])
+        seeds, slow, choice, texts = (sizes.pop(name) for name in ("seeds", "slow", "choice", "texts"))
+        networks = list(SMOKE_NETWORKS) if scale == "smoke" else list(_NETWORKS)
+        kinds = {**NETWORKS, **SMOKE_NETWORKS}
+        plan = [("expansions", "test"), ("others", "test"), ("accounts", "test"), ("expansions", "dev"),
+                ("accounts", "dev"), ("sampling", "test"), ("many points", "test")]  # fmt: skip
+        trials = []
+        parts = (networks[:_COMPARED], networks[_COMPARED:])
+        parts = (networks[:_COMPARED], networks[_COMPARED:])
+        for seed, part, (family, split) in product(range(seeds), parts, plan):
+            for network in part:
+                count = choice if split == "dev" else slow if family in _SLOW else texts
+                count = math.ceil(count / 2) if kinds[network]["words"] > _LONG else count
+                methods = [method for method in _FAMILIES[family] if split == "test" or method in _CANDIDATES]
+                settings = {
+                    "network": network, "trained": dict(kinds[network]), "family": family, "methods": methods,
+                    "split": split, "texts": count, **sizes, "seed": seed,
+                }  # fmt: skip
+                trials.append(Trial(f"{network}: {family}, {split}, seed {seed}", settings))
+        return trials
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate from measured trials at scale cpu: longer texts and slow methods take longer."""
+        words, slow = trial.settings["trained"]["words"], trial.settings["family"] in _SLOW
+        return (0.5 if slow else 0.1) * (3 if words > 100 else 1)
+
+    def worth(self, trial: Trial) -> float:
+        """Count a trial on dev as half: it serves one table only."""
+        return 0.5 if trial.settings["split"] == "dev" else 1.0
+
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
+        """Train or load the network, and measure the methods."""
+        chosen = trial.settings
+        corpus = load_texts(chosen["trained"], setup)
+        run = learn(chosen["trained"], corpus, chosen["seed"], setup)
+        texts = draw_texts(corpus.test if chosen["split"] == "test" else corpus.dev, chosen["texts"])
+        vocabulary = cast("Classify", run.task).vocabulary
+        batches = batch_texts(run.model, [vocabulary.encode(text) for text in texts])
+        gradient, found, missing = time_gradient(batches), {}, {}
+        for method in chosen["methods"]:
+            try:
+                found[method] = measure_method(method, batches, gradient, chosen["stable"])
+            except (UsageError, ConvergenceError) as error:
+                missing[method] = str(error)
+                setup.log(f"{method}: {error}")
+                continue
+            setup.log(f"{method}: {fmean(found[method]['scores']) / 1000:.3f}, cost {found[method]['cost']}")
+        return {
+            "accuracy": run.metrics["test_accuracy"],
+            "texts": len(texts),
+            "words": round(fmean(map(len, texts)), 1),
+            "methods": found,
+            "missing": missing,
+        }
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Tabulate scores by network, the comparisons of the default, the choice by behaviour, and all measures."""
+        return Report(list(_tables(results)), {"ours-faithfulness": partial(_draw, results)})
+
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The two conditions that the default was to meet before it became the default."""
+        compared = _networks(results)[:_COMPARED]
+        differences = {
+            other: [difference(results, each, "secant", other) for each in compared] for other in ("path", _IG)
+        }
+        if len(compared) < _COMPARED or any(each is None for some in differences.values() for each in some):
+            return {}
+        above = sum(each is not None and each[0] > 0 for each in differences[_IG])
+        return {
+            f"secant is not below path beyond its 95% interval on any of {_COMPARED} networks": all(
+                each is not None and each[2] >= 0 for each in differences["path"]
+            ),
+            f"secant is above integrated gradients with 32 points on at least 6 of {_COMPARED} networks": above >= 6,
+        }
+
+
+def _networks(results: Sequence[Result]) -> list[str]:
+    return list(dict.fromkeys(result.trial.settings["network"] for result in results))
+
+
+def _measured(results: Sequence[Result], network: str, method: str, split: str = "test") -> list[Mapping[str, Any]]:
+    """Give the measures of a method on a network, seed by seed."""
+    return [
+        result["methods"][method]
+        for result in results
+        if result.trial.settings["network"] == network
+        and result.trial.settings["split"] == split
+        and method in result["methods"]
+    ]
+
+
+def _scores(results: Sequence[Result], network: str, method: str, split: str = "test") -> torch.Tensor | None:
+    """Give the score of each text, averaged over seeds, shape (texts,), float64; None where there is none."""
+    rows = [each["scores"] for each in _measured(results, network, method, split)]
+    return torch.tensor(rows, dtype=torch.float64).mean(dim=0) / 1000 if rows else None
+
+
+def difference(results: Sequence[Result], network: str, one: str, other: str) -> tuple[float, float, float] | None:
+    """Compare the test scores of two methods on the texts that both explain: the mean difference and its interval."""
+    first, second = (_scores(results, network, method) for method in (one, other))
+    if first is None or second is None:
+        return None
+    count = min(len(first), len(second))
+    apart = first[:count] - second[:count]
+    generator = torch.Generator().manual_seed(0)
+    which = torch.randint(len(apart), (_DRAWS, len(apart)), generator=generator)
+    return (float(apart.mean()), *interval(apart[which].mean(dim=1).tolist()))
+
+
+def _show(found: tuple[float, float, float] | None) -> str:
+    return MISSING if found is None else f"{found[0]:+.3f} ({found[1]:+.3f} to {found[2]:+.3f})"
+
+
+def _number(values: Sequence[float], digits: int = 3) -> str | Number:
+    return Number(values, digits=digits) if values else MISSING
+
+
+def _tables(results: Sequence[Result]) -> Iterator[Table]:
+    networks = _networks(results)
+    methods = [m for m in _METHODS if any(_measured(results, network, m) for network in networks)]
+    if methods:
+        rows: list[Sequence[str | Number]] = []
+        for method in methods:
+            cells = [[fmean(e["scores"]) / 1000 for e in _measured(results, n, method)] for n in networks]
+            rows.append((method, *map(_number, cells)))
+        title = (
+            "Comprehensiveness less sufficiency, test texts; higher is better; sampling and 300 points on fewer texts"
+        )
+        yield Table(title, ("method", *networks), rows)
+    rivals = [each for each in _RIVALS if each in methods]
+    if rivals and "secant" in methods:
+        lines = [(each, *(_show(difference(results, each, "secant", rival)) for rival in rivals)) for each in networks]
+        columns = ("network", *(f"less {rival}" for rival in rivals))
+        yield Table("Score of secant less that of another method, with 95% intervals", columns, lines)
+    yield from _choice_table(results, networks)
+    if methods:
+        yield _all_measures(results, networks, methods)
+    rows = []
+    for network in networks:
+        mine = [result for result in results if result.trial.settings["network"] == network]
+        trained = {result.trial.settings["seed"]: result["accuracy"] for result in mine}
+        accuracy = Number(list(trained.values()), digits=1, percent=True)
+        tested = [result for result in mine if result.trial.settings["split"] == "test"] or mine
+        longest = max(tested, key=lambda result: result["texts"])
+        rows.append((network, accuracy, f"{longest['words']:.0f}", str(longest["texts"])))
+    yield Table("The networks", ("network", "test accuracy, %", "words in a text, mean", "texts"), rows)
+
+
+def _choice_table(results: Sequence[Result], networks: Sequence[str]) -> Iterator[Table]:
+    """Choose the candidate with the highest score on dev texts, and compare it with secant on test texts."""
+    rows: list[Sequence[str | Number]] = []
+    gains = []
+    for network in networks:
+        dev = {m: found for m in _CANDIDATES if (found := _scores(results, network, m, "dev")) is not None}
+        best = max(dev, key=lambda method: float(dev[method].mean()), default=None)
+        if best is None or "account" not in dev:
+            continue
+        base = "secant" if "secant" in dev else "account"
+        gain = difference(results, network, best, base)
+        if gain is None:
+            continue
+        gains.append(gain[0])
+        best_of_test = {m: s for m in _CANDIDATES if (s := _scores(results, network, m)) is not None}
+        top = max(best_of_test, key=lambda method: float(best_of_test[method].mean()))
+        cost = sum(fmean(each["cost"] for each in _measured(results, network, m, "dev")) for m in dev)
+        rows.append((network, best, _show(gain), top, f"{cost:.0f}"))
+    if rows:
+        rows.append(("mean", MISSING, f"{fmean(gains):+.3f}", MISSING, MISSING))
+        yield Table(
+            "Choosing the expansion by its score on dev texts without labels: what the choice gains over secant on "
+            "test texts (account where secant does not reach the tokens); cost in forward and backward passes over "
+            "these texts, deletions not counted",
+            ("network", "chosen on dev", "gain on test", "best on test", "cost"),
+            rows,
+        )
+
+
+def _all_measures(results: Sequence[Result], networks: Sequence[str], methods: Sequence[str]) -> Table:
+    names = ("score", "comprehensiveness", "sufficiency", "score by <unk>", "insertion", "stability", "remainder",
+             "cancellation", "cost")  # fmt: skip
+    keys = {"score by <unk>": "blank_score"}
+    rows: list[Sequence[str | Number]] = []
+    for method in methods:
+        found = [each for network in networks for each in _measured(results, network, method)]
+        cells: list[str | Number] = []
+        for name in names:
+            if name == "score":
+                cells.append(Number([fmean(fmean(each["scores"]) / 1000 for each in found)], digits=3))
+                continue
+            values = [each[keys.get(name, name)] for each in found]
+            known = [value for value in values if value is not None]
+            if not known:
+                cells.append(MISSING)
+            elif name == "remainder":
+                cells.append(f"{max(known):.1e}")
+            elif name in ("cancellation", "cost"):
+                cells.append(f"{fmean(known):.3g}")
+            else:
+                cells.append(Number([fmean(known)], digits=3))
+        count = sum(bool(_measured(results, network, method)) for network in networks)
+        rows.append((method, str(count), *cells))
+    return Table(
+        "All measures, means over the networks that have the method (their number; compare rows with the same number); "
+        "remainder: the largest of the networks' medians; cost in forward and backward passes",
+        ("method", "networks", *names),
+        rows,
+    )
+
+
+def _draw(results: Sequence[Result]) -> Figure:
+    networks = _networks(results)
+    figure, (panel,) = grid(1, 1, width=8.0, height=0.5 * len(networks) + 1.6)
+    for number, method in enumerate((_IG, "DeepLift", "LRP", "occlusion by <unk>", "shares", "operating", "gates")):
+        points = [
+            (place + 0.08 * (number - 3), found)
+            for place, network in enumerate(networks)
+            if (found := difference(results, network, method, "secant"))
+        ]
+        if points:
+            heights, values = [height for height, _ in points], [found[0] for _, found in points]
+            spread = [[abs(found[0] - found[end]) for _, found in points] for end in (1, 2)]
+            style = {"color": COLOURS[number], "marker": MARKERS[number], "linestyle": "none"}
+            panel.errorbar(values, heights, xerr=spread, label=method, **style)  # type: ignore[arg-type]
+    panel.axvline(0, color="#888888", linewidth=1)
+    panel.set_yticks(range(len(networks)), networks)
+    panel.invert_yaxis()
+    panel.set(xlabel="score less that of secant, 95 % intervals")
+    legend_below(figure, panel, 4)
+    return figure
