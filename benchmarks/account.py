@@ -20,7 +20,7 @@ from torch import Tensor, nn
 import unrolled
 from decompose import paired, ratio
 from readme import put
-from unrolled.lab.papers.framework.result_store import describe_machine
+from unrolled.lab.training.environment import describe_machine
 
 KINDS: dict[str, type[nn.Module]] = {"GRU": nn.GRU, "LSTM": nn.LSTM}
 

@@ -36,7 +36,7 @@ from unrolled.cells import CELLS, recurrent
 from unrolled.cells.affine import AffineCell
 from unrolled.cells.base import Cell
 from unrolled.cells.parameter_budget import count_parameters, fit_parameters
-from unrolled.lab.papers.framework.result_store import describe_processor
+from unrolled.lab.training.environment import describe_processor
 
 # weights set by hand, or as many of them as the input is long: there is no size to fit
 UNSIZED = {"dyck", "memorising"}

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 import unrolled
 from memory import peak
 from readme import put
-from unrolled.lab.papers.framework.result_store import describe_machine
+from unrolled.lab.training.environment import describe_machine
 from unrolled.linalg.operators import Workspace
 
 BATCH, TIME, HIDDEN = 64, 20, 300

@@ -33,11 +33,11 @@ from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary, encode_stream
 from unrolled.lab.papers.framework.corpora import SMALL
-from unrolled.lab.papers.framework.result_store import describe_machine
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.callbacks import Callback, Step
 from unrolled.lab.training.engine import train
+from unrolled.lab.training.environment import describe_machine
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Metric
 

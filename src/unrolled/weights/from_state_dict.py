@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import DataError, FileError, NonFiniteError, ShapeError, UsageError
+from unrolled.weights.checksum import check_tensors, read_metadata
 from unrolled.weights.recurrent_weights import RecurrentWeights, describe
 
 __all__ = ["LastStateClassifier", "LoadedClassifier", "load_classifier", "read_tensors"]
@@ -58,7 +59,7 @@ class LoadedClassifier:
 
 
 def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Read a safetensors file whose numbers are all finite.
+    """Read a safetensors file whose numbers are all finite, and compare its checksum if it carries one.
 
     All floating-point tensors become float32, or float64 if one of them is; neither changes a value.
     """
@@ -66,7 +67,8 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     from safetensors.torch import load
 
     try:
-        tensors = dict(sorted(load(Path(path).read_bytes()).items()))
+        content = Path(path).read_bytes()
+        tensors = dict(sorted(load(content).items()))
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from error
     except (SafetensorError, KeyError) as error:
@@ -74,6 +76,7 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
             f"{path} is no safetensors file, or is truncated ({error}); "
             "convert a checkpoint of torch.save with: unrolled convert model.pt model.safetensors"
         ) from error
+    check_tensors(tensors, read_metadata(content), path)
     floating = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
     dtype = torch.float64 if any(t.dtype == torch.float64 for t in floating.values()) else torch.float32
     for name, tensor in floating.items():

@@ -89,7 +89,7 @@ def test_a_run_is_gone_on_with_from_another_folder(run, there, monkeypatch):
 def test_a_run_of_before_that_names_files_as_typed_is_read_where_it_was_begun(run, there, monkeypatch):
     path = run / "config.json"
     config = json.loads(path.read_text())
-    path.write_text(json.dumps({**config, "data": {**config["data"], "data": ["mine.tsv"]}}))
+    path.write_text(json.dumps({**config, "data": {**config["data"], "data": ["mine.tsv"]}, "checksum": None}))
     assert len(load_config(run).data.reload_corpus(Classification).train) == 32
     monkeypatch.chdir(there.parent)
     with pytest.raises(FileError, match=r"^mine\.tsv: no such file.*change to the folder in which the run was"):

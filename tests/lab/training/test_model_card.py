@@ -13,7 +13,7 @@ def settings(**changes):
 
 
 def plan(data, **changes):
-    return RunConfig(classify(told()), settings(**changes), data, {"train": 3, "dev": 2, "test": 1}, "", 2)
+    return RunConfig(classify(told()), settings(**changes), data, {"train": 3, "dev": 2, "test": 1}, 2)
 
 
 def card(data):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from dataclasses import replace
@@ -116,7 +117,7 @@ def test_a_run_goes_on_only_with_its_own_corpus_and_as_many_processes(task, corp
     with pytest.raises(DataError, match="train: 1 of 120 examples are new"):  # as many examples, but others
         resume(tmp_path / "run", replace(corpus, train=(corpus.train[1], *corpus.train[1:])))
     config = tmp_path / "run" / "config.json"
-    config.write_text(config.read_text().replace('"processes": 1', '"processes": 2'))
+    config.write_text(json.dumps({**json.loads(config.read_text()), "processes": 2, "checksum": None}))
     with pytest.raises(UsageError, match=r"was started with 2 processes, but this is a group of 1"):
         resume(tmp_path / "run", corpus)
 

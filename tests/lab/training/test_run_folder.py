@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 
 import pytest
@@ -8,9 +9,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from toy_tasks import DATA
-from unrolled.errors import DataError, FileError, UsageError
+from unrolled.errors import DataError, FileError, UnrolledError, UsageError
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.run_creation import check_destination
+from unrolled.lab.training.run_files import weights_content
 from unrolled.lab.training.run_folder import load_config, load_run
 
 FILES = {
@@ -151,13 +153,13 @@ def test_bytes_that_are_no_text_are_told(folder):
 
 
 def edit(path, **changes):
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "checksum": None, **changes}))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 1}, "version 1; this release reads version 2"),
+        ({"version": 1}, "version 1; this release reads versions 2 and 3"),
         ({"task": "clasify"}, "unknown task 'clasify'; did you mean 'classify'"),
         ({"task": "os.system"}, "unknown task 'os.system'"),
         ({"architecture": {"encoder": "gruu"}}, "unknown encoder 'gruu'; did you mean 'gru'"),
@@ -182,7 +184,7 @@ def test_weights_that_do_not_fit_the_config_are_refused(folder):
         r"head\.bias contains NaN or infinity": {**whole, "head.bias": torch.tensor([0.0, float("nan")])},
     }
     for message, weights in broken.items():
-        save_file(weights, path)
+        path.write_bytes(weights_content(weights))
         with pytest.raises(DataError, match=message):
             load_run(folder)
 
@@ -201,3 +203,36 @@ def test_the_plan_says_what_was_to_be_learned_how_and_from_what(folder, settings
     versions = json.loads((folder / "config.json").read_text())["versions"]
     assert versions["torch"] == torch.__version__.split("+")[0] or versions["torch"] == torch.__version__
     assert {"unrolled", "python", "numpy", "safetensors"} < versions.keys()
+
+
+def test_weights_without_their_checksum_are_refused(folder):
+    path = folder / "weights.safetensors"
+    save_file(load_file(path), path)
+    with pytest.raises(DataError, match="it lacks its checksum"):
+        load_run(folder)
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "config.json", "task.json", "metrics.json"])
+def test_two_flipped_bits_anywhere_do_not_load(folder, name):
+    path = folder / name
+    whole, draw = path.read_bytes(), random.Random(name)
+    for _ in range(25):
+        content = bytearray(whole)
+        for place in draw.sample(range(len(whole)), 2):
+            content[place] ^= 1 << draw.randrange(8)
+        path.write_bytes(content)
+        with pytest.raises(UnrolledError) as caught:
+            load_run(folder)
+        assert "\n" not in str(caught.value)
+    path.write_bytes(whole)
+    load_run(folder)
+
+
+def test_words_that_change_places_are_noticed(folder):
+    """Every size fits; only the checksum tells."""
+    path = folder / "task.json"
+    record = json.loads(path.read_text())
+    record["vocabulary"]["words"].reverse()
+    path.write_text(json.dumps(record))
+    with pytest.raises(DataError, match=r"task\.json has changed since it was written.*set .checksum. to null"):
+        load_run(folder)

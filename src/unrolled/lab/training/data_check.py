@@ -119,7 +119,7 @@ def _changed_lines(changes: CorpusChanges) -> list[str]:
 
 
 def _read(folder: Path) -> tuple[CorpusChecksums, tuple[Mapping[str, Any], ...]]:
-    record = read_json(folder, _FILE)
+    record = read_json(folder, _FILE, checksum=True)
     try:
         accepted = tuple({"changes": [str(line) for line in each["changes"]]} for each in record["accepted"])
         return CorpusChecksums.from_record(record), accepted

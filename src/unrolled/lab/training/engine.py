@@ -7,18 +7,22 @@ that resumes from a checkpoint makes the same steps as one that was never stoppe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.checksums import CorpusChecksums
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.data_check import check_data, check_sample, write_checksums
-from unrolled.lab.training.distributed import process_group
+from unrolled.lab.training.distributed import ProcessGroup, process_group
+from unrolled.lab.training.environment import Environment, threads
 from unrolled.lab.training.initial_vectors import set_initial_vectors
-from unrolled.lab.training.run_creation import check_destination, put_back_replaced
+from unrolled.lab.training.run_creation import check_destination, put_back_replaced, record_resumption
 from unrolled.lab.training.run_folder import Run, RunConfig, is_finished, load_config, load_run
 from unrolled.lab.training.run_lock import RunLock
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
@@ -132,15 +136,33 @@ def resume(
                 f"resume it with {config.processes}"
             )
         lock = group.in_main(lambda: RunLock.acquire(folder.resolve()))
-        with _held(lock):
+        with ExitStack() as held:
+            held.enter_context(_held(lock))
             if is_finished(folder):  # by the process that held the lock before
                 return load_run(folder, task_class)
+            held.enter_context(_same_environment(folder, config, group, callback))
             group.in_main(lambda: check_data(folder, corpus, files or {}, accept_changed_data, callback.on_message))
             splits = _encode(config.task, corpus)
             check_sample(folder, config, corpus, splits)
             trainer = Trainer(config, config.task.build(), splits, folder, group, callback)
             trainer.restore(lock)
             return trainer.run()
+
+
+@contextmanager
+def _same_environment(folder: Path, config: RunConfig, group: ProcessGroup, callback: Callback) -> Iterator[None]:
+    """Compute with as many threads as before; say, and record, what else differs."""
+    before, now = config.environment, Environment.of_this_process()
+    with threads(before.threads) as same_threads:
+        different = before.differences(now)
+        if not same_threads:
+            different += (f"{before.threads} threads before, {now.threads} now",)
+        if different and group.is_main:
+            callback.on_message(f"the last bits of the weights may differ: {'; '.join(different)}")
+            record_resumption(folder, replace(now, threads=torch.get_num_threads()))
+        elif before.threads not in (None, now.threads) and group.is_main:
+            callback.on_message(f"computing with {before.threads} thread(s), as before, so that the result is the same")
+        yield
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
 from typing import Any
 
 from unrolled.lab.settings import Settings
@@ -27,7 +26,8 @@ def model_card(config: RunConfig, metrics: Mapping[str, float], epochs: int) -> 
         f"# {task.name}: {_escaped(config.data.title)}",
         "",
         f"A model for {task.description}: {metrics['parameters']:,.0f} parameters, trained by unrolled "
-        f"{version('unrolled')} on {_escaped(', '.join(config.data.data))}. The weights are those of {best}.",
+        f"{config.environment.versions['unrolled']} on {_escaped(', '.join(config.data.data))}. "
+        f"The weights are those of {best}.",
         "",
         "## Results",
         "",

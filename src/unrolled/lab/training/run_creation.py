@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from pathlib import Path
 
-from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from unrolled.atomic_write import atomic_write, sync_folder
 from unrolled.errors import FileError, UsageError
-from unrolled.lab.training.run_files import to_json
+from unrolled.lab.training.environment import Environment
+from unrolled.lab.training.run_files import read_json, to_json, weights_content
 from unrolled.lab.training.run_folder import (
     CARD,
     CHECKPOINTS,
@@ -32,7 +32,7 @@ from unrolled.lab.training.run_folder import (
 )
 from unrolled.lab.training.run_lock import LOCK, RunLock
 
-__all__ = ["check_destination", "create_run_folder", "finish_run_folder", "put_back_replaced"]
+__all__ = ["check_destination", "create_run_folder", "finish_run_folder", "put_back_replaced", "record_resumption"]
 
 
 def check_destination(folder: Path, force: bool = False) -> None:
@@ -83,10 +83,17 @@ def create_run_folder(folder: Path, config: RunConfig, force: bool, fill: Callab
 
 def finish_run_folder(folder: Path, weights: Mapping[str, Tensor], card: str, metrics: Mapping[str, float]) -> None:
     """Write the results of a training; the metrics are last, since their file marks the end of the training."""
-    atomic_write(folder / WEIGHTS, to_bytes(dict(weights)), durable=True)
+    atomic_write(folder / WEIGHTS, weights_content(weights), durable=True)
     atomic_write(folder / CARD, card.encode(), durable=True)
     finite = {name: value if isfinite(value) else None for name, value in metrics.items()}
     atomic_write(folder / METRICS, to_json(finite), durable=True)
+
+
+def record_resumption(folder: Path, environment: Environment) -> None:
+    """Add the environment of a resumed training to ``config.json``, beside that in which it was started."""
+    config = read_json(folder, CONFIG, checksum=False)
+    resumed = [*config.get("resumed", []), environment.to_record()]
+    atomic_write(folder / CONFIG, to_json({**config, "resumed": resumed}), durable=True)
 
 
 def put_back_replaced(folder: Path) -> None:

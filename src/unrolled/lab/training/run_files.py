@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 
 from unrolled.errors import DataError, FileError
+from unrolled.weights.checksum import CHECKSUM, check_tensors, tensors_checksum
 
 __all__ = [
     "read_boolean",
@@ -22,15 +24,25 @@ __all__ = [
     "read_names",
     "read_number",
     "read_text",
+    "read_unchecked_json",
     "read_weights",
     "required_file",
     "to_json",
+    "weights_content",
 ]
 
 
+_CHECKSUM = "checksum"
+
+
 def to_json(value: Mapping[str, Any]) -> bytes:
-    """Encode a JSON object as the content of a file."""
-    return (json.dumps(dict(value), indent=1, ensure_ascii=False) + "\n").encode()
+    """Encode a JSON object as the content of a file, with a checksum of its own."""
+    return (json.dumps({**value, _CHECKSUM: _checksum(value)}, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _checksum(value: Mapping[str, Any]) -> str:
+    text = json.dumps(dict(value), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def required_file(folder: Path, name: str) -> Path:
@@ -51,8 +63,34 @@ def read_text(path: Path) -> str:
         raise DataError(f"{path}: byte {error.start} is not valid UTF-8; expected a UTF-8 text file") from None
 
 
-def read_json(folder: Path, name: str) -> dict[str, Any]:
-    """Read a file that holds one JSON object."""
+def read_json(folder: Path, name: str, *, checksum: bool) -> dict[str, Any]:
+    """Read a file that holds one JSON object, and compare its checksum.
+
+    Args:
+        folder: The run folder.
+        name: The name of the file.
+        checksum: Whether it must have a checksum; runs of earlier versions have none. Null stands for none.
+
+    Returns:
+        The object without its checksum.
+    """
+    found = read_unchecked_json(folder, name)
+    path = folder / name
+    if _CHECKSUM not in found:
+        if checksum:
+            raise DataError(f"{path} is damaged or incomplete: it lacks its checksum; restore the file")
+        return found
+    expected = found.pop(_CHECKSUM)
+    if expected is not None and expected != _checksum(found):
+        raise DataError(
+            f"{path} has changed since it was written: its checksum is another one. Restore the file; if you changed "
+            'it on purpose, set "checksum" to null in it'
+        )
+    return found
+
+
+def read_unchecked_json(folder: Path, name: str) -> dict[str, Any]:
+    """Read a file that holds one JSON object, as it is."""
     path = required_file(folder, name)
     text = read_text(path)
     try:
@@ -64,18 +102,27 @@ def read_json(folder: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file by name."""
+def weights_content(tensors: Mapping[str, Tensor]) -> bytes:
+    """Encode tensors as the content of a safetensors file, with a checksum of their values."""
+    return save(dict(tensors), metadata={CHECKSUM: tensors_checksum(tensors)})
+
+
+def read_weights(path: Path, *, checksum: bool) -> dict[str, Tensor]:
+    """Read the tensors of a safetensors file by name; ``checksum`` says whether it must have one."""
     try:
-        return load_file(path)
+        with safe_open(path, framework="pt") as file:
+            tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
     except SafetensorError as error:
         raise DataError(f"{path}: not a safetensors file, or truncated; {error}") from None
+    if not check_tensors(tensors, metadata, path) and checksum:
+        raise DataError(f"{path} is damaged or of another run: it lacks its checksum")
+    return tensors
 
 
-def read_metrics(folder: Path, name: str) -> dict[str, float]:
+def read_metrics(folder: Path, name: str, *, checksum: bool) -> dict[str, float]:
     """Read the metrics of a run by name; JSON's null stands for NaN."""
     path = required_file(folder, name)
-    metrics = read_json(folder, name)
+    metrics = read_json(folder, name, checksum=checksum)
     metrics = {key: float("nan") if value is None else value for key, value in metrics.items()}
     if not all(isinstance(value, int | float) for value in metrics.values()):
         raise DataError(f"{path}: expected a number for every name")

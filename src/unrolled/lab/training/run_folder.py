@@ -1,7 +1,7 @@
 """Run folders: a training and its results on disk, as JSON and safetensors.
 
-- ``config.json``: format and version, the task, the architecture, the training settings, the data, and the versions of
-  the libraries;
+- ``config.json``: format and version, the task, the architecture, the training settings, the data; and the threads,
+  the processor and the versions of the libraries;
 - ``task.json``: the vocabulary and the labels;
 - ``data.json``: the checksums of the data;
 - ``checkpoints``: the state of the training, optimiser and random number generators included;
@@ -9,16 +9,15 @@
 - and after its end ``weights.safetensors``, those of the best epoch; ``README.md``, the model card; and
   ``metrics.json``.
 
-Readers take no lock: they read again when the training has written on, or has ended, while they read.
+JSON files and weights carry checksums. Readers take no lock: they read again when the training has written on, or has
+ended, while they read.
 """
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib.metadata import version
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,8 +28,16 @@ from unrolled.lab.models.factory import EncoderSettings
 from unrolled.lab.settings import Settings
 from unrolled.lab.training.callbacks import Epoch
 from unrolled.lab.training.checkpoints import Checkpoints, load_tensors
+from unrolled.lab.training.environment import Environment
 from unrolled.lab.training.logs import LOG, read_history
-from unrolled.lab.training.run_files import read_json, read_metrics, read_text, read_weights, required_file
+from unrolled.lab.training.run_files import (
+    read_json,
+    read_metrics,
+    read_text,
+    read_unchecked_json,
+    read_weights,
+    required_file,
+)
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.training_state import TrainingState, seeded
@@ -54,7 +61,9 @@ __all__ = [
 
 CHECKPOINTS = "checkpoints"
 _FORMAT = "unrolled-run"
-_VERSION = 2
+_VERSION = 3
+_UNCHECKED = 2
+"""The earlier version, whose files have no checksums."""
 CONFIG = "config.json"
 TASK = "task.json"
 WEIGHTS = "weights.safetensors"
@@ -78,8 +87,12 @@ class RunConfig:
     """Number of examples of each split."""
     processes: int = 1
     """Size of the process group."""
+    environment: Environment = field(default_factory=Environment.of_this_process)
+    """Where the training was started."""
     fingerprint: str = ""
     """Of a run of an earlier version: the digest of a sample of its data."""
+    checked: bool = True
+    """Whether the files of the run have checksums; those of earlier versions have none."""
 
     def to_record(self) -> dict[str, Any]:
         """Return the content of ``config.json``."""
@@ -92,10 +105,7 @@ class RunConfig:
             "processes": self.processes,
             "architecture": self.task.architecture.model_dump(mode="json"),
             "training": self.settings.model_dump(mode="json"),
-            "versions": {
-                **{name: version(name) for name in ("unrolled", "torch", "numpy", "safetensors")},
-                "python": platform.python_version(),
-            },
+            **self.environment.to_record(),
         }
 
 
@@ -138,18 +148,20 @@ def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) ->
         sizes = {str(name): int(size) for name, size in config["examples"].items()}
         data = DataSettings(**config["data"])
         fingerprint, processes = str(config.get("fingerprint", "")), int(config["processes"])
-    except UsageError as error:
+        environment = Environment.from_record(config)
+    except (UsageError, DataError) as error:
         raise DataError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
             f"{path}: task, data, examples, architecture or training is missing or wrong; {error!r}"
         ) from None
-    fields = read_json(folder, TASK)
+    checked = config["version"] == _VERSION
+    fields = read_json(folder, TASK, checksum=checked)
     try:
         task = task_class.from_record(fields, architecture)
     except UnrolledError as error:
         raise DataError(f"{folder / TASK}: {error}") from None
-    return RunConfig(task, settings, data, sizes, processes, fingerprint)
+    return RunConfig(task, settings, data, sizes, processes, environment, fingerprint, checked)
 
 
 def load_run(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> Run:
@@ -186,13 +198,13 @@ def _load(folder: Path, task_class: type[Task[Any, Any]] | None) -> Run:
     with seeded(0):  # the random weights are overwritten; the caller's generators keep their states
         model = config.task.build()
     if is_finished(folder):
-        metrics = read_metrics(folder, METRICS)
+        metrics = read_metrics(folder, METRICS, checksum=config.checked)
         log = required_file(folder, LOG)
         history = read_history(log, read_text(log))
         if len(history) != metrics["epochs"]:
             raise DataError(f"{log}: has {len(history)} epochs; expected {metrics['epochs']}, as {METRICS} says")
         path = required_file(folder, WEIGHTS)
-        weights = read_weights(path)
+        weights = read_weights(path, checksum=config.checked)
     else:
         state, path, weights = _best_so_far(folder)
         metrics = {f"dev_{name}": value for name, value in state.best_epoch.dev.items()}
@@ -235,7 +247,7 @@ def replaced_name(folder: Path) -> Path:
 def is_run(folder: Path) -> bool:
     """Tell whether a folder has the configuration of a run."""
     try:
-        found = read_json(folder, CONFIG)
+        found = read_unchecked_json(folder, CONFIG)
     except (DataError, FileError):
         return False
     return found.get("format") == _FORMAT
@@ -245,9 +257,11 @@ def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     if not path.is_file():
         raise DataError(f"{folder} is not a run folder: it has no {CONFIG}")
-    config = read_json(folder, CONFIG)
+    config = read_unchecked_json(folder, CONFIG)
     if config.get("format") != _FORMAT:
         raise DataError(f'{path} is not the configuration of a run: "format" is not "{_FORMAT}"')
-    if config.get("version") != _VERSION:
-        raise DataError(f"{path} has version {config.get('version')!r}; this release reads version {_VERSION}")
-    return config
+    if config.get("version") not in (_UNCHECKED, _VERSION):
+        raise DataError(
+            f"{path} has version {config.get('version')!r}; this release reads versions {_UNCHECKED} and {_VERSION}"
+        )
+    return read_json(folder, CONFIG, checksum=config["version"] == _VERSION)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from unrolled.lab.papers.framework.experiment import Experiment, Result, Scale, Trial, TrialSetup
-from unrolled.lab.papers.framework.result_store import ResultStore, describe_machine, versions
+from unrolled.lab.papers.framework.result_store import ResultStore, versions
+from unrolled.lab.training.environment import describe_machine
 
 __all__ = ["Progress", "collect", "run_experiment", "run_trial"]
 
