@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import torch
 
-from unrolled.report.formatting import minus, signed
-from unrolled.report.page import render_page
+from unrolled.decomposition.contrast import of_output
+from unrolled.decomposition.outputs import Features, Outputs
+from unrolled.report.colour import DARK_SCALE, SCALE, scale_index, shared_limit
+from unrolled.report.formatting import minus, signed, visible
+from unrolled.report.page import render_page, render_pages
+from unrolled.report.spans import by_span, rows_by_order, values_of
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -22,54 +28,55 @@ pytestmark = [
 
 
 class Document(HTMLParser):
-    """The elements of a dumped document with their attributes, its title, and the text of the hover box."""
+    """The elements of a dumped document with their attributes, and the text inside elements of a class or a name."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.tip, self.title = "", ""
-        self.inside: list[str] = []
+        self.within: list[tuple[str, set[str]]] = []
+        self.pieces: list[tuple[list[tuple[str, set[str]]], str]] = []
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
         given = dict(attrs)
         self.elements.append((tag, given))
-        if given.get("id") == "tip" or (tag == "title" and not self.title):
-            self.inside = [tag]
-        elif self.inside:
-            self.inside.append(tag)
+        if tag not in ("meta", "link", "br", "input", "img"):
+            self.within.append((tag, set((given.get("class") or "").split()) | {given.get("id") or ""}))
 
     def handle_endtag(self, tag):
-        if self.inside and self.inside[-1] == tag:
-            self.inside.pop()
+        if any(name == tag for name, _ in self.within):
+            while self.within.pop()[0] != tag:
+                pass
 
     def handle_data(self, data):
-        if self.inside[:1] == ["div"]:
-            self.tip += data + " "
-        elif self.inside[:1] == ["title"]:
-            self.title += data
+        self.pieces.append((list(self.within), data))
+
+    def text(self, name: str) -> str:
+        """The text inside elements that have this tag, class or id, with single blanks."""
+        found = [data for within, data in self.pieces if any(name == tag or name in names for tag, names in within)]
+        return " ".join(" ".join(found).split())
 
     def having(self, **wanted: str) -> list[dict[str, str | None]]:
         return [given for _, given in self.elements if wanted.items() <= given.items()]
 
-    def cells(self) -> list[dict[str, str | None]]:
-        return [given for _, given in self.elements if (given.get("class") or "").split()[:1] == ["cell"]]
+    def with_class(self, name: str) -> list[dict[str, str | None]]:
+        return [given for _, given in self.elements if name in (given.get("class") or "").split()]
 
 
 @pytest.fixture
-def browse(tmp_path: Path):
-    def open_page(html: str, fragment: str = "") -> Document:
+def chromium(tmp_path: Path):
+    def run(html: str, fragment: str, *options: str) -> bytes:
         path = tmp_path / "page.html"
         path.write_text(html, encoding="utf-8")
         arguments = (
-            "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-            "--disable-background-networking --disable-component-update --window-size=1200,1600 "
-            "--virtual-time-budget=2000 --dump-dom"
+            "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync --hide-scrollbars "
+            "--disable-background-networking --disable-component-update --virtual-time-budget=2000"
         )
         done = subprocess.run(
             [
                 CHROMIUM,
                 *arguments.split(),
+                *(options or ("--window-size=1200,1600", "--dump-dom")),
                 f"--user-data-dir={tmp_path / 'profile'}",
                 f"{path.as_uri()}{fragment}",
             ],
@@ -77,29 +84,67 @@ def browse(tmp_path: Path):
             check=True,
             timeout=120,
         )
-        return Document(done.stdout.decode())
+        return done.stdout
 
-    return open_page
+    return run
+
+
+@pytest.fixture
+def browse(chromium):
+    return lambda html, fragment="": Document(chromium(html, fragment).decode())
+
+
+@pytest.fixture
+def colours(chromium, tmp_path: Path):
+    """The colours of a picture of the page."""
+
+    def picture(html: str, fragment: str = "", *options: str, size: str = "1200,1600") -> set[str]:
+        image = pytest.importorskip("matplotlib.image", reason="pictures are read by the extra [figures]")
+        path = tmp_path / "page.png"
+        chromium(html, fragment, f"--window-size={size}", f"--screenshot={path}", *options)
+        pixels = (image.imread(path)[..., :3] * 255).round().astype("uint32")
+        found = set(((pixels[..., 0] << 16) | (pixels[..., 1] << 8) | pixels[..., 2]).ravel().tolist())
+        return {f"#{value:06x}" for value in found}
+
+    return picture
+
+
+def shades(attribution, quantity, scale=SCALE):
+    limit = shared_limit([attribution], quantity)
+    values = values_of(attribution, quantity)
+    rows = [
+        rows_by_order(matrix, direction, len(attribution))
+        for matrix, direction in zip(values, attribution.directions, strict=True)
+    ]
+    return {scale[scale_index(value, limit)] for direction in rows for row in direction for value in row}
+
+
+def classified(build, **fields):
+    names = ("negative", "positive", "neutral")
+    by_class = tuple(build(mean=True, scale=0.73 - k, target=name, **fields) for k, name in enumerate(names))
+    outputs = Outputs(names, tuple(each.ledger.logit for each in by_class), 1)
+    return replace(by_class[1], outputs=outputs, by_class=by_class)
 
 
 def test_hostile_tokens_are_drawn_and_none_runs(build, browse, all_hostile):
-    attribution = build(all_hostile, bidirectional=True)
-    page = browse(render_page([attribution], title="Safe"))
-    count = len(all_hostile)
-    assert len(page.cells()) == 2 * count * (count + 1) // 2
+    attribution = build(all_hostile, bidirectional=True, notes=tuple(all_hostile))
+    examples = [[replace(attribution, target=name)] for name in all_hostile]
+    page = browse(render_pages(examples, title="Safe"), f"#ngram=0-{len(all_hostile)}")
+    assert page.text("title").startswith("Safe")
     assert len([tag for tag, _ in page.elements if tag == "script"]) == 2
     assert not [tag for tag, _ in page.elements if tag in ("img", "iframe", "object")]
     assert not [name for _, given in page.elements for name in given if name.startswith("on")]
-    assert page.title == "Safe"
-    assert all(re.search(r"score (0|[+−])", cell["aria-label"]) for cell in page.cells())
+    for token in all_hostile:
+        assert " ".join(visible(token)[:40].split()) in page.text("sentence"), token
+    assert len(page.with_class("link")) > len(all_hostile)
 
 
 def test_the_policy_stops_a_script_that_is_not_ours(build, browse):
     intruder = "<script>document.title='owned'</script></body>"
     page = render_page([build()], title="Safe")
-    assert browse(page.replace("</body>", intruder)).title == "Safe"
+    assert browse(page.replace("</body>", intruder)).text("title").startswith("Safe")
     open_door = re.sub(r"<meta http-equiv[^>]*>", "", page)
-    assert browse(open_door.replace("</body>", intruder)).title == "owned"
+    assert browse(open_door.replace("</body>", intruder)).text("title").startswith("owned")
 
 
 def test_the_address_picks_expansion_quantity_and_ngram(build, browse):
@@ -107,32 +152,93 @@ def test_the_address_picks_expansion_quantity_and_ngram(build, browse):
     html = render_page([build(mean=True), zero])
     page = browse(html, "#expansion=zero&show=contribution&ngram=1-4")
     assert [tab["aria-selected"] for tab in page.having(role="tab")] == ["false", "true"]
-    first, second = page.having(role="tabpanel")
-    assert "hidden" in first
-    assert "hidden" not in second
-    assert [b["aria-pressed"] for b in page.having(**{"data-quantity": "contribution"})] == ["true", "true"]
-    told = page.tip.split()
-    assert told[:3] == ["a", "bad", "film"]
-    facts = (zero.score(1, 4), zero.contribution(1, 4), zero.phrase_score(1, 4))
-    for name, value in zip((r"score", r"contribution", r"phrase score"), facts, strict=True):
-        assert re.search(rf"(?<!phrase ){name} {re.escape(minus(signed(value)))}(?!\S)", page.tip), name
-    (here,) = [cell for cell in page.cells() if "here" in cell["class"].split()]
-    assert (here["data-start"], here["data-stop"]) == ("1", "4")
-    parts = {(c["data-start"], c["data-stop"]) for c in page.cells() if "part" in c["class"].split()}
-    assert parts == {("1", "4"), ("2", "4"), ("3", "4")}
+    assert [b["aria-pressed"] for b in page.having(**{"data-value": "contribution"})] == ["true"]
+    assert page.text("detail").startswith("a bad film tokens [1, 4)")
+    facts = (zero.phrase_score(1, 4), zero.score(1, 4), zero.contribution(1, 4))
+    for name, value in zip(("phrase score", "n-gram term", "contribution"), facts, strict=True):
+        assert f"{name} {minus(signed(value))}" in page.text("detail")
+    lit = {token["data-index"] for token in page.with_class("lit")}
+    assert lit == {"1", "2", "3"}
 
 
-def test_backward_a_phrase_ends_at_its_first_token(build, browse):
-    attribution = build(bidirectional=True)
-    page = browse(render_page([attribution]), "#ngram=1-4&direction=backward")
-    assert f"phrase score {minus(signed(attribution.phrase_score(1, 4, 'backward')))}" in page.tip
-    parts = {(c["data-start"], c["data-stop"]) for c in page.cells() if "part" in c["class"].split()}
-    assert parts == {("1", "2"), ("1", "3"), ("1", "4")}
+@pytest.mark.parametrize("way", ["backward", "both"])
+def test_a_pinned_phrase_shows_its_sum(build, browse, way):
+    attribution = build(bidirectional=True, scale=1.1)
+    page = browse(render_page([attribution]), f"#ngram=1-4&direction={way}")
+    ways = attribution.directions if way == "both" else (way,)
+    total = sum(attribution.phrase_score(1, 4, each) for each in ways)
+    assert f"phrase score {minus(signed(total))}" in page.text("detail")
+    spans = {"forward": ["film", "bad film", "a bad film"], "backward": ["a", "a bad", "a bad film"]}
+    places = {"forward": [(3, 4), (2, 4), (1, 4)], "backward": [(1, 2), (1, 3), (1, 4)]}
+    for each in ways:
+        terms = [
+            f"{text} {minus(signed(attribution.score(*span, each)))}"
+            for text, span in zip(spans[each], places[each], strict=True)
+        ]
+        value = minus(signed(attribution.phrase_score(1, 4, each)))
+        assert f"{each}: {value} = {' '.join(terms)}" in page.text("detail")
 
 
-def test_without_an_address_the_first_expansion_is_open_and_nothing_hovers(build, browse):
+def test_the_triangle_has_the_colours_of_what_it_shows(build, colours):
+    attribution = build(mean=True, scale=1.07)
+    html = render_page([attribution])
+    assert shades(attribution, "phrase") | {"#fdfdfb"} <= colours(html)
+    assert shades(attribution, "score") <= colours(html, "#show=score")
+    # the negative control: phrases of another sentence have other colours
+    assert not shades(build(mean=True, tokens=list("abcdefghijk")), "phrase") <= colours(html)
+
+
+def test_a_dark_page_is_dark(build, colours):
+    attribution = build(mean=True, scale=1.07)
+    found = colours(render_page([attribution]), "", "--blink-settings=preferredColorScheme=0")
+    assert shades(attribution, "phrase", DARK_SCALE) <= found
+    assert "#17191c" in found
+    assert "#fdfdfb" not in found
+
+
+def test_another_output_is_a_choice(build, browse, colours):
+    attribution = classified(build)
+    outputs = attribution.outputs
+    html = render_page([attribution])
+    shown = of_output(attribution, 1, outputs.rival(1))
+    total = float(by_span(shown, "phrase")[3, 0])
+    page = browse(html, "#explain=1&ngram=0-4")
+    assert page.text("verdict").startswith(f"Predicted: {outputs.names[outputs.predicted]}")
+    assert page.text("picker").startswith(f"Explain positive {shown.target}")
+    assert page.text("lede").startswith(f"{shown.target} is {minus(signed(shown.ledger.logit))}")
+    assert f"phrase score {minus(signed(total))}" in page.text("detail")
+    assert shades(shown, "phrase") <= colours(html, "#explain=1")
+
+
+def test_several_examples_are_a_list_and_the_address_picks_one(build, browse):
+    first, second = classified(build), classified(build, tokens=("it", "shines"))
+    predicted = second.outputs.predicted
+    right = replace(second, outputs=replace(second.outputs, true=(predicted + 1) % 3))
+    page = browse(render_pages([[first], [right]]), "#item=2")
+    assert "hidden" not in page.having(id="list")[0]
+    rows = [given for tag, given in page.elements if tag == "tr" and "data-item" in given]
+    assert [row.get("class") or "" for row in rows] == ["", "current"]
+    assert "2 of 2 shown" in page.text("turn")
+    assert page.text("sentence").startswith("it ")
+    assert "wrong" in page.text("outputs")
+    alone = browse(render_page([first]))
+    assert "hidden" in alone.having(id="list")[0]
+
+
+def test_numbers_are_drawn_over_time(build, browse, colours):
+    scores = torch.tensor([[0.5, 0.0], [-0.25, 0.125], [1.0, -1.0]], dtype=torch.float64)
+    features = Features(("temperature", "rain"), torch.rand(3, 2), scores)
+    html = render_page([build(["x1", "x2", "x3"], features=features)])
+    page = browse(html)
+    assert page.having(**{"aria-label": "Series"})
+    assert not page.having(**{"aria-label": "Sentence"})
+    assert "temperature +1.250" in page.text("section")
+    assert {SCALE[scale_index(value, 1.0)] for value in scores.flatten().tolist()} <= colours(html)
+
+
+def test_without_an_address_phrases_of_the_first_expansion_are_shown_and_nothing_is_pinned(build, browse):
     page = browse(render_page([build(), build(expansion="zero", exact=False)]))
     assert [tab["aria-selected"] for tab in page.having(role="tab")] == ["true", "false"]
-    assert page.tip.strip() == ""
-    assert len(page.cells()) == 10
-    assert len([cell for cell in page.cells() if cell["tabindex"] == "0"]) == 1
+    assert [b["aria-pressed"] for b in page.having(**{"data-value": "phrase"})] == ["true"]
+    assert page.text("detail").startswith("Point at a cell")
+    assert not page.having(id="static")

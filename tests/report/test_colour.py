@@ -7,7 +7,17 @@ import torch
 
 from unrolled.decomposition.attribution import Triangle
 from unrolled.errors import NonFiniteError, UsageError
-from unrolled.report.colour import SCALE, STEPS, colour, luminance, scale_index, shared_limit, text_colour
+from unrolled.report.colour import (
+    DARK_SCALE,
+    SCALE,
+    STEPS,
+    colour,
+    luminance,
+    scale_index,
+    shared_limit,
+    text_colour,
+)
+from unrolled.report.spans import values_of
 
 
 def channels(hexadecimal: str) -> list[int]:
@@ -56,8 +66,18 @@ def test_beyond_the_limit_a_value_takes_the_end():
     assert colour(1.0, 2.0) not in (SCALE[-1], SCALE[STEPS])
 
 
-def test_text_is_legible_on_every_colour():
-    assert min(contrast(c, text_colour(c)) for c in SCALE) > 4.0
+@pytest.mark.parametrize("scale", [SCALE, DARK_SCALE])
+def test_text_is_legible_on_every_colour(scale):
+    assert min(contrast(c, text_colour(c)) for c in scale) > 4.0
+
+
+def test_on_a_dark_page_zero_is_dark_and_each_arm_lightens():
+    light = [luminance(c) for c in DARK_SCALE]
+    assert light[STEPS] < 0.03
+    assert light[: STEPS + 1] == sorted(light[: STEPS + 1], reverse=True)
+    assert light[STEPS:] == sorted(light[STEPS:])
+    for k in range(STEPS + 1):
+        assert light[STEPS - k] == pytest.approx(light[STEPS + k], abs=0.04)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -72,11 +92,12 @@ def test_a_limit_must_be_a_size(limit):
         scale_index(0.0, limit)
 
 
-def test_the_limit_covers_all_that_is_shown_and_not_much_more(build):
+@pytest.mark.parametrize("quantity", ["phrase", "score", "contribution", "token"])
+def test_the_limit_covers_all_that_is_shown_and_not_much_more(build, quantity):
     attribution = build(mean=True)
-    largest = max(float(attribution.triangle.scores.abs().max()), float(attribution.token_scores.abs().max()))
-    assert largest <= shared_limit([attribution]) <= 1.34 * largest
-    assert shared_limit([attribution], "contribution") >= float(attribution.triangle.contributions.abs().max())
+    shown = attribution.token_scores if quantity == "token" else values_of(attribution, quantity)
+    largest = float(shown.abs().max())
+    assert largest <= shared_limit([attribution], quantity) <= 1.34 * largest
 
 
 def test_exact_accounts_set_the_limit(build):

@@ -37,7 +37,7 @@ def test_one_panel_a_direction_with_every_ngram(build, bidirectional):
         for path, shade in zip(polygons.get_paths(), polygons.get_facecolor(), strict=True):
             left, row = path.vertices[:, 0].min(), path.vertices[:, 1].min()
             start, stop = round(left - row / 2), round(left + row / 2) + 1
-            assert to_hex(shade) == colour(attribution.score(start, stop, direction), limit)
+            assert to_hex(shade) == colour(attribution.phrase_score(start, stop, direction), limit)
 
 
 def test_tokens_ledger_and_numbers_are_written(build):
@@ -50,7 +50,10 @@ def test_tokens_ledger_and_numbers_are_written(build):
     assert "−1.50" in written
 
 
-@pytest.mark.parametrize(("quantity", "unit"), [("score", "score"), ("contribution", "contribution to the logit")])
+@pytest.mark.parametrize(
+    ("quantity", "unit"),
+    [("phrase", "score of the phrase"), ("score", "term of the n-gram"), ("contribution", "contribution to the logit")],
+)
 def test_the_colour_bar_is_symmetric_with_zero_marked_and_a_unit(build, quantity, unit):
     bar = triangle_figure(build(mean=True), quantity).axes[-1]
     low, high = bar.get_ylim()

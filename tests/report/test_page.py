@@ -6,15 +6,18 @@ import json
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 import torch
 
 from unrolled.decomposition.attribution import Ledger, Triangle
+from unrolled.decomposition.outputs import Features, Outputs
 from unrolled.errors import FileError, NonFiniteError, UsageError
+from unrolled.report import page_data
 from unrolled.report.formatting import magnitude, minus, signed, visible
-from unrolled.report.page import render_fragment, render_page, save_page
+from unrolled.report.page import render_fragment, render_page, render_pages, save_page, save_pages
 
 
 class Reader(HTMLParser):
@@ -96,13 +99,16 @@ def test_the_data_block_is_plain_and_true(build, all_hostile):
     block = Reader(render_page([attribution])).blocks["application/json"]
     assert block.isascii()
     assert not set("<>&") & set(block)
-    (panel,) = json.loads(block)["panels"]
-    assert [t[:40] for t in panel["tokens"]] == [visible(t)[:40] for t in all_hostile]
-    for direction in panel["directions"]:
-        for name, value in (("score", attribution.score), ("contribution", attribution.contribution)):
-            for order, row in enumerate(direction[name], start=1):
+    (item,) = json.loads(block)["items"]
+    (panel,) = item["panels"]
+    assert [t[:40] for t in item["tokens"]] == [visible(t)[:40] for t in all_hostile]
+    assert panel["directions"] == ["forward", "backward"]
+    (arrays,) = panel["classes"]
+    for name, value in (("score", attribution.score), ("contribution", attribution.contribution)):
+        for direction, rows in zip(panel["directions"], arrays[name], strict=True):
+            for order, row in enumerate(rows, start=1):
                 for start, number in enumerate(row):
-                    assert number == pytest.approx(value(start, start + order, direction["name"]), rel=1e-5)
+                    assert number == pytest.approx(value(start, start + order, direction), abs=2e-6)
 
 
 def test_the_ledger_is_written_out_and_sums(build):
@@ -112,15 +118,16 @@ def test_the_ledger_is_written_out_and_sums(build):
     for value in ledger.values():
         assert minus(signed(value)) in text
     assert ledger.ngrams + ledger.initial + ledger.bias + ledger.remainder == ledger.logit
-    assert f"The remainder is {minus(magnitude(attribution.relative_remainder))} of the logit" in text
+    assert f"The remainder is {minus(magnitude(attribution.relative_remainder))} of the output" in text
 
 
 def test_expansions_stand_side_by_side_with_what_they_miss(build):
     page = render_page([build(), build(expansion="zero", exact=False)])
-    comparison = " ".join(" ".join(Reader(page[page.index('class="comparison"') :]).text).split())
-    assert re.search(r"path yes no \S+ \S+ \S+ −0.002", comparison)
-    assert re.search(r"zero no yes \S+ \S+ \S+ −0.002", comparison)
-    assert page.count('role="tab"') == 2
+    panels = json.loads(Reader(page).blocks["application/json"])["items"][0]["panels"]
+    assert [(panel["label"], panel["exact"], panel["local"]) for panel in panels] == [
+        ("path", True, False),
+        ("zero", False, True),
+    ]
     text = "".join(Reader(page).text)
     assert "exact: its n-grams sum to the state" in text
     assert "not exact: its n-grams miss the state by 1.8 of its size" in text
@@ -136,17 +143,17 @@ def test_scope_notes_and_parity_are_told(build):
     assert "The n-grams consist of" not in "".join(Reader(render_page([build()])).text)
 
 
-def test_a_long_sequence_says_what_its_triangle_leaves_out(build):
-    page = render_page([build(["w"] * 150)])
-    assert "n-grams of up to 40 tokens" in page
-    (panel,) = json.loads(Reader(page).blocks["application/json"])["panels"]
-    assert len(panel["directions"][0]["score"]) == 40
-    assert "n-grams of up to" not in render_page([build(["w"] * 100)])
+def test_a_long_sequence_leaves_out_its_longest_ngrams(build, monkeypatch):
+    monkeypatch.setattr(page_data, "NUMBERS", 12_000)
+    (panel,) = json.loads(Reader(render_page([build(["w"] * 150)])).blocks["application/json"])["items"][0]["panels"]
+    assert panel["longest"] == len(panel["classes"][0]["score"][0]) == 40
+    (panel,) = json.loads(Reader(render_page([build(["w"] * 100)])).blocks["application/json"])["items"][0]["panels"]
+    assert panel["longest"] == 100
 
 
 def test_a_logit_of_zero_is_shown(build):
     ledger = Ledger(0.0, 0.0, 0.0, 0.0, 0.0)
-    assert "of the logit" in render_page([build(scale=0.0, ledger=ledger)])
+    assert "of the output" in render_page([build(scale=0.0, ledger=ledger)])
 
 
 def test_what_cannot_be_drawn_is_refused(build):
@@ -180,3 +187,100 @@ def test_the_fragment_is_static_and_shows_the_remainder(build):
     assert not {tag for tag, *_ in reader.structure} & {"script", "style", "link", "img", "iframe"}
     assert f"remainder {minus(signed(build().ledger.remainder))}" in "".join(reader.text)
     assert "http" not in fragment
+
+
+def classified(build, tokens=("not", "a", "bad", "film"), classes=2, **outputs):
+    """An explanation that holds the account of every class, each a multiple of one."""
+    names = tuple("negative positive neutral mixed".split()[:classes])
+    by_class = tuple(build(tokens, mean=True, scale=k - 0.75, target=name) for k, name in enumerate(names))
+    given = Outputs(names, tuple(each.ledger.logit for each in by_class), **({"target": classes - 1} | outputs))
+    return replace(by_class[given.target], outputs=given, by_class=by_class)
+
+
+def items(page):
+    return json.loads(Reader(page).blocks["application/json"])["items"]
+
+
+def test_of_two_classes_the_difference_comes_first(build):
+    attribution = classified(build)
+    (item,) = items(render_page([attribution]))
+    names = ["positive rather than negative", "positive", "negative"]
+    assert [option["name"] for option in item["options"]] == names
+    for option, told in zip(item["options"], item["panels"][0]["options"], strict=True):
+        logit = attribution.outputs.values[option["plus"]]
+        if option["minus"] is not None:
+            logit -= attribution.outputs.values[option["minus"]]
+        assert told["ledger"][-1]["value"] == pytest.approx(logit)
+        assert sum(bar["value"] for bar in told["ledger"][:-1]) == pytest.approx(logit)
+        assert sum(told["tokens"]) == pytest.approx(told["ledger"][0]["value"], abs=1e-4)
+    assert "positive rather than negative" in "".join(Reader(render_page([attribution])).text)
+
+
+def test_of_several_classes_the_target_comes_first_and_then_its_contrast_with_the_runner_up(build):
+    attribution = classified(build, classes=4, target=1)
+    (item,) = items(render_page([attribution]))
+    outputs = attribution.outputs
+    rivals = sorted((k for k in range(4) if k != 1), key=lambda k: -outputs.values[k])
+    assert item["options"][0] == {"name": "positive", "plus": 1, "minus": None}
+    assert [option["minus"] for option in item["options"][1:4]] == rivals
+    assert [option["plus"] for option in item["options"][4:]] == rivals
+    asked = replace(attribution, outputs=replace(outputs, against=3))
+    assert items(render_page([asked]))[0]["options"][0]["name"] == "positive rather than mixed"
+
+
+def test_probabilities_are_those_of_the_outputs(build):
+    (item,) = items(render_page([classified(build, classes=3, true=0)]))
+    told = item["outputs"]
+    values = torch.tensor(told["values"], dtype=torch.float64)
+    assert told["probabilities"] == pytest.approx(values.softmax(0).tolist(), abs=1e-5)
+    assert told["predicted"] == int(values.argmax())
+    assert told["true"] == 0
+    given = Outputs(("a", "b"), (0.25, 0.75), 1)
+    assert given.probabilities == (0.25, 0.75)
+    assert Outputs(("a",), (2.0,), 0).probabilities == ()
+
+
+def test_where_an_expansion_has_no_account_of_each_class_there_is_no_choice(build):
+    (item,) = items(render_page([classified(build), build(expansion="zero")]))
+    assert len(item["options"]) == 1
+
+
+def test_a_colour_scale_for_each_expansion_and_one_side_by_side(build):
+    small, large = build(mean=True), build(mean=True, scale=50.0, expansion="operating")
+    (item,) = items(render_page([small, large]))
+    limits = [panel["options"][0]["limits"] for panel in item["panels"]]
+    for quantity in ("phrase", "score", "contribution", "token"):
+        assert limits[1][quantity] > 20 * limits[0][quantity]
+    assert item["shared"] == [limits[1]["token"]]
+
+
+def test_several_examples_are_one_page_with_a_list(build, tmp_path):
+    examples = [[classified(build, ("a", "b", "c")[: k + 1], true=k % 2)] for k in range(3)]
+    page = render_pages(examples, "Errors")
+    found = items(page)
+    assert [item["tokens"] for item in found] == [["a"], ["a", "b"], ["a", "b", "c"]]
+    assert [item["outputs"]["true"] for item in found] == [0, 1, 0]
+    assert "a b c" in "".join(Reader(page).text)
+    save_pages(tmp_path / "page.html", examples, "Errors")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    for wrong in ([], [[]]):
+        with pytest.raises(UsageError, match="no explanation"):
+            render_pages(wrong)
+
+
+def test_hostile_text_of_several_examples_adds_no_element(build, hostile):
+    plain = Reader(render_pages([[build(["a", "b"])], [build(["a", "b"])]]))
+    page = Reader(render_pages([[build(["a", hostile], target=hostile)], [build(["a", "b"])]]))
+    assert page.structure == plain.structure
+
+
+def test_the_numbers_that_a_model_read_are_on_the_page(build):
+    values = torch.tensor([[20.0, 1.0], [21.5, 0.0], [19.0, 1.0]])
+    scores = torch.tensor([[0.5, 0.0], [-0.25, 0.125], [1.0, -1.0]], dtype=torch.float64)
+    attribution = build(["x1", "x2", "x3"], features=Features(("temperature", "</script>"), values, scores))
+    page = render_page([attribution])
+    (item,) = items(page)
+    assert item["series"] == {"names": ["temperature", "</script>"], "values": values.T.tolist()}
+    told = item["panels"][0]["options"][0]["features"]
+    assert told == {"rows": scores.T.tolist(), "limit": 1.0}
+    assert items(render_page([build()]))[0]["series"] is None

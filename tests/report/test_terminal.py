@@ -9,7 +9,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from unrolled.report.formatting import signed, visible
-from unrolled.report.page_view import panel_data
+from unrolled.report.page_data import Example, examples_data
+from unrolled.report.spans import largest_phrases
 from unrolled.report.terminal import render, to_text
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -55,13 +56,13 @@ def test_the_triangle_stands_on_its_sentence(build):
     lines = to_text(build()).splitlines()
     foot = max(k for k, line in enumerate(lines) if line.split() == ["not", "a", "bad", "film"])
     assert lines[foot - 1].split() == ["-1.50", "+0.25", "+0.75", "-0.50"]
-    assert len(lines[foot - 4].split()) == 1
+    assert lines[foot - 4].split() == [f"{build().phrase_score(0, 4):+.2f}"]
 
 
 def test_both_directions_are_named(build):
     text = to_text(build(bidirectional=True))
-    assert "n-grams, forward" in text
-    assert "n-grams, backward" in text
+    assert "phrases, forward" in text
+    assert "phrases, backward" in text
     assert "forward" not in to_text(build())
 
 
@@ -79,8 +80,10 @@ def test_a_triangle_that_does_not_fit_is_left_out_and_said_so(build):
 def test_top_lists_as_many_as_asked_and_none_that_is_not_read(build):
     spans = re.compile(r"\[\d+, \d+\)")
     assert len(spans.findall(to_text(build(), top=2))) == 2
-    assert len(spans.findall(to_text(build(), top=99))) == 4
-    assert len(spans.findall(to_text(build(mean=True), top=99))) == 10
+    for attribution in (build(), build(mean=True)):
+        rows = largest_phrases(attribution, 99)
+        assert len(spans.findall(to_text(attribution, top=99))) == len(rows)
+        assert sum(1 + row.copies for row in rows) == int(attribution.triangle.contributions.ne(0).sum())
 
 
 def test_it_prints_through_any_console(build):
@@ -92,8 +95,8 @@ def test_it_prints_through_any_console(build):
 def test_numbers_are_never_cut_to_make_room_for_words(build):
     attribution = build([f"a-rather-long-word-{n}" for n in range(12)])
     text = to_text(attribution, width=80, top=5)
-    for ngram in attribution.top(5):
-        assert re.search(rf"{re.escape(signed(ngram.contribution))}\s+{re.escape(signed(ngram.score))}", text)
+    for row in largest_phrases(attribution, 5):
+        assert re.search(rf"{re.escape(signed(row.contribution))}\s+{re.escape(signed(row.score))}", text)
 
 
 def test_ngrams_that_were_not_told_apart_are_left_out_and_summed_up(build):
@@ -105,5 +108,7 @@ def test_ngrams_that_were_not_told_apart_are_left_out_and_summed_up(build):
         matrix[0][~shown] = 0
     text = to_text(part)
     assert f"n-grams of more than 2 tokens contribute {signed(rest)}" in text
-    assert len(panel_data(part, "path")["directions"][0]["score"]) == 2
+    (data,) = examples_data([Example((part,))])
+    assert len(data["panels"][0]["classes"][0]["score"][0]) == 2
+    assert data["panels"][0]["options"][0]["longer"] == pytest.approx(rest)
     assert "n-grams of more than" not in to_text(whole)

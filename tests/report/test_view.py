@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+from unrolled.decomposition.attribution import Triangle
 from unrolled.errors import UsageError
-from unrolled.report.page_view import CELLS, longest_shown, panel_data, panel_labels, rows_by_order, waterfall_of_ledger
+from unrolled.report.page_data import Example, examples_data, longest_shown
+from unrolled.report.page_view import panel_labels, waterfall_of_ledger
+from unrolled.report.spans import by_span, largest_phrases, rows_by_order, values_of
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
@@ -46,19 +50,57 @@ def test_no_two_labels_are_alike(build):
 def test_a_long_sentence_keeps_its_shorter_ngrams(time, longest):
     class OfLength:
         longest = time
+        directions = ("forward",)
+        by_class = ()
 
         def __len__(self) -> int:
             return time
 
-    assert longest_shown(OfLength()) == longest
-    assert time * longest <= max(2 * CELLS, time)
+    assert longest_shown(OfLength(), budget=12_000) == longest
+    assert 2 * time * longest <= max(24_000, 2 * time)
 
 
 def test_the_payload_shows_tokens_and_cuts_endless_ones(build):
-    data = panel_data(build(["\x1b", "x" * 5000]), "path")
+    (data,) = examples_data([Example((build(["\x1b", "x" * 5000]),))])
     assert data["tokens"] == ["␛", "x" * 79 + "…"]
 
 
 def test_an_empty_sentence_is_refused(build):
     with pytest.raises(UsageError, match="no tokens"):
-        panel_data(build([]), "path")
+        examples_data([Example((build([]),))])
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_the_values_of_phrases_are_their_scores(build, bidirectional):
+    attribution = build(bidirectional=bidirectional, mean=True)
+    count = len(attribution)
+    both, summed = values_of(attribution, "phrase"), by_span(attribution, "phrase")
+    for start in range(count):
+        for stop in range(start + 1, count + 1):
+            assert float(summed[stop - 1, start]) == pytest.approx(attribution.phrase_score(start, stop))
+            for d, direction in enumerate(attribution.directions):
+                rows = rows_by_order(both[d], direction, count)
+                value = attribution.phrase_score(start, stop, direction)
+                assert rows[stop - start - 1][start] == pytest.approx(value)
+
+
+def test_nested_near_copies_of_a_phrase_are_one_row(build):
+    tokens = [f"w{k}" for k in range(8)]
+    contributions = torch.zeros(1, 8, 8, dtype=torch.float64)
+    for start, value in ((3, 1.0), (2, 0.75), (1, 0.5), (0, -0.5), (6, 0.25), (7, 0.125)):
+        contributions[0, 7, start] = value
+    attribution = build(tokens, triangle=Triangle(contributions, contributions))
+    rows = [(row.start, row.stop, row.copies, row.contribution) for row in largest_phrases(attribution, 9)]
+    # [2, 8) and [1, 8) hold [3, 8); [0, 8) has the other sign; [7, 8) is half of [6, 8)
+    assert rows == [(3, 8, 2, 2.25), (0, 8, 0, -0.5), (6, 8, 0, 0.25), (7, 8, 0, 0.125)]
+    assert sum(row[3] for row in rows) == pytest.approx(float(contributions.sum()))
+    assert [row.start for row in largest_phrases(attribution, 1)] == [3]
+
+
+def test_rows_add_up_both_directions(build):
+    attribution = build(bidirectional=True, mean=True)
+    for row in largest_phrases(attribution, 20):
+        if not row.copies:
+            assert row.contribution == pytest.approx(attribution.contribution(row.start, row.stop))
+        assert row.score == pytest.approx(attribution.phrase_score(row.start, row.stop))
+    assert largest_phrases(build(scale=0.0), 5) == []

@@ -26,6 +26,7 @@ from functools import cached_property
 
 from torch import Tensor
 
+from unrolled.decomposition.outputs import Features, Outputs
 from unrolled.errors import UsageError
 
 __all__ = ["Attribution", "Ledger", "NGram", "Triangle"]
@@ -136,6 +137,12 @@ class Attribution:
     """Contributions of all n-grams that enter at each token, shape (time,); None where the triangle tells.
 
     It does not where ``max_order`` limits it, nor in a bidirectional network of several layers."""
+    outputs: Outputs | None = None
+    """All outputs of the model, if the explained one is a class or the difference of two."""
+    features: Features | None = None
+    """The numbers that the model read, where it reads numbers rather than words."""
+    by_class: tuple[Attribution, ...] = ()
+    """The attribution of each output of the model, by index; empty if they were not computed."""
 
     def __len__(self) -> int:
         return len(self.tokens)

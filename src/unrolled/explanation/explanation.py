@@ -11,7 +11,7 @@ from unrolled.decomposition.attribution import Attribution
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from unrolled.report.colour import Quantity
+    from unrolled.report.spans import Quantity
 
 __all__ = ["Explanation"]
 
@@ -43,11 +43,12 @@ class Explanation(Attribution):
         True
     """
 
-    def figure(self, quantity: Quantity = "score", limit: float | None = None) -> Figure:
+    def figure(self, quantity: Quantity = "phrase", limit: float | None = None) -> Figure:
         """Draw the triangle of n-grams; needs matplotlib.
 
         Args:
-            quantity: ``"score"`` or ``"contribution"``.
+            quantity: ``"phrase"`` for the scores of phrases, ``"score"`` for the n-grams' own terms, ``"contribution"``
+                for their parts of this logit.
             limit: Value at the ends of the colour scale, in units of the logit; None for the largest value. Set it to
                 compare figures.
 

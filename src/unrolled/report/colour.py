@@ -1,7 +1,8 @@
 """The colour scale of page, figure and terminal: blue raises the logit, orange lowers it, zero is pale.
 
 Both arms start from the same pale zero and darken equally fast in OKLab, where equal steps look equal. A value and its
-negative differ only in hue, along the blue-orange axis that most colour-blind readers can tell apart.
+negative differ only in hue, along the blue-orange axis that most colour-blind readers can tell apart. On a dark page
+zero is dark and the arms lighten.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from torch import Tensor
 
 from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import NonFiniteError, UsageError
+from unrolled.report.spans import Quantity, values_of
 
 if TYPE_CHECKING:
     from matplotlib.colors import ListedColormap
 
 __all__ = [
+    "DARK_SCALE",
     "SCALE",
     "STEPS",
-    "Quantity",
     "colour",
     "colour_map",
+    "limit_of",
     "luminance",
     "rounded_limit",
     "scale_index",
     "shared_limit",
     "text_colour",
 ]
-
-Quantity = Literal["score", "contribution"]
 
 STEPS = 64
 """Steps on each side of zero; ``SCALE[STEPS]`` is zero."""
@@ -57,17 +58,23 @@ def _srgb(lightness: float, chroma: float, hue: float) -> str:
     return "#" + "".join(f"{round(255 * min(max(c, 0.0), 1.0)):02x}" for c in channels)
 
 
-def _arm(size: float, positive: bool) -> str:
+def _arm(size: float, positive: bool, dark: bool = False) -> str:
     """Return the colour at ``size`` in [0, 1] of one arm."""
     hue = 232 + 26 * size if positive else 62 - 27 * size
-    return _srgb(lightness=0.972 - 0.50 * size, chroma=0.150 * size**0.85, hue=hue)
+    lightness = 0.265 + 0.455 * size if dark else 0.972 - 0.50 * size
+    return _srgb(lightness, chroma=0.150 * size**0.85, hue=hue)
 
 
-SCALE: tuple[str, ...] = (
-    *(_arm(k / STEPS, positive=False) for k in range(STEPS, 0, -1)),
-    *(_arm(k / STEPS, positive=True) for k in range(STEPS + 1)),
-)
+def _scale(dark: bool) -> tuple[str, ...]:
+    negative = (_arm(k / STEPS, positive=False, dark=dark) for k in range(STEPS, 0, -1))
+    return (*negative, *(_arm(k / STEPS, positive=True, dark=dark) for k in range(STEPS + 1)))
+
+
+SCALE = _scale(dark=False)
 """The colours from -limit to +limit, ``#rrggbb``; 2 * STEPS + 1 of them."""
+
+DARK_SCALE = _scale(dark=True)
+"""The same for a dark page."""
 
 
 def scale_index(value: float, limit: float) -> int:
@@ -108,29 +115,31 @@ def text_colour(background: str) -> str:
     return _DARK if on_dark >= on_light else _LIGHT
 
 
-def _shown(attribution: Attribution, quantity: Quantity) -> list[Tensor]:
-    if quantity == "score":
-        return [attribution.triangle.scores, attribution.token_scores]
-    return [attribution.triangle.contributions]
+def _shown(attribution: Attribution, quantity: Quantity | Literal["token"]) -> Tensor:
+    return attribution.token_scores if quantity == "token" else values_of(attribution, quantity)
 
 
-def shared_limit(attributions: Sequence[Attribution], quantity: Quantity = "score") -> float:
+def shared_limit(attributions: Sequence[Attribution], quantity: Quantity | Literal["token"] = "phrase") -> float:
     """Return the largest absolute value of attributions that are shown side by side, rounded up; 0 if all are zero.
 
-    Exact expansions set the limit: an inexact one can be off by any factor, and all others would look pale. Scores and
-    token totals share a limit. Contributions have their own: a model that averages over T positions makes them T times
-    smaller.
+    Exact expansions set the limit: an inexact one can be off by any factor, and all others would look pale. Phrases,
+    n-grams, contributions and tokens each have their own: a model that averages over T positions makes contributions T
+    times smaller than scores.
     """
     if not attributions:
         raise UsageError("no explanation to show; expected at least one")
     for attribution in attributions:
-        if not all(bool(torch.isfinite(t).all()) for t in _shown(attribution, quantity)):
+        if not bool(torch.isfinite(_shown(attribution, quantity)).all()):
             raise NonFiniteError(
                 f"the explanation by {attribution.expansion!r} holds NaN or infinity; expected numbers"
             )
     setting = [a for a in attributions if a.exact] or list(attributions)
-    largest = max((float(t.abs().max()) for a in setting for t in _shown(a, quantity) if t.numel()), default=0.0)
-    return rounded_limit(largest)
+    return max(limit_of(_shown(a, quantity)) for a in setting)
+
+
+def limit_of(values: Tensor) -> float:
+    """Return the largest absolute value, rounded up; 0 if there is none."""
+    return rounded_limit(float(values.abs().max())) if values.numel() else 0.0
 
 
 def rounded_limit(largest: float) -> float:

@@ -15,9 +15,10 @@ from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.extras import require_extra
-from unrolled.report.colour import Quantity, colour, colour_map, shared_limit, text_colour
+from unrolled.report.colour import colour, colour_map, shared_limit, text_colour
 from unrolled.report.formatting import brief, clip, minus, signed, visible
-from unrolled.report.page_view import ledger_parts, rows_by_order, sum_of_ngrams
+from unrolled.report.page_view import ledger_parts, sum_of_ngrams
+from unrolled.report.spans import Quantity, rows_by_order, values_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["save_figure", "triangle_figure"]
 
 _FORMATS = (".pdf", ".png", ".svg")
-_UNIT = {"score": "score (in units of the logit)", "contribution": "contribution to the logit"}
+_UNIT = {
+    "phrase": "score of the phrase (in units of the logit)",
+    "score": "term of the n-gram (in units of the logit)",
+    "contribution": "contribution to the logit",
+}
 _INK, _SOFT = "#1b1d21", "#63676f"
 # Up to this many tokens, cells show numbers and all tokens have labels.
 _NUMBERED, _LABELLED = 14, 90
@@ -35,14 +40,15 @@ _HEAD = 0.85
 """Inches above the triangles, for the heading."""
 
 
-def triangle_figure(attribution: Attribution, quantity: Quantity = "score", limit: float | None = None) -> Figure:
+def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", limit: float | None = None) -> Figure:
     """Draw the triangle of n-grams, one panel for each direction, with the ledger as a line above.
 
     A row holds the n-grams of one length, each centred over its tokens; the whole sentence is at the top.
 
     Args:
         attribution: The n-grams and the ledger.
-        quantity: ``"score"`` or ``"contribution"``.
+        quantity: ``"phrase"`` for the scores of phrases, ``"score"`` for the n-grams' own terms, ``"contribution"`` for
+            their parts of this logit.
         limit: Value at the ends of the colour scale; set it to compare figures. Default:
             :func:`~unrolled.report.colour.shared_limit`.
 
@@ -81,7 +87,7 @@ def triangle_figure(attribution: Attribution, quantity: Quantity = "score", limi
         axes.set_ylim(0, count)
         axes.set_axis_off()
         if panels > 1:
-            axes.set_title(direction, loc="left", fontsize=9, color=_SOFT, pad=4)
+            axes.set_title(f"{'ab'[d]}   {direction}", loc="left", fontsize=9, color=_SOFT, pad=4)
         _draw_cells(axes, attribution, d, quantity, ends)
         _write_tokens(axes, attribution, cell, flat)
     length = min(2.0, tall - _HEAD)
@@ -96,7 +102,7 @@ def _draw_cells(axes: Axes, attribution: Attribution, d: int, quantity: Quantity
     from matplotlib.collections import PolyCollection
 
     count = len(attribution)
-    matrix = attribution.triangle.scores if quantity == "score" else attribution.triangle.contributions
+    matrix = values_of(attribution, quantity)
     corners, values = [], []
     for k, row in enumerate(rows_by_order(matrix[d], attribution.directions[d], attribution.longest)):
         for start, value in enumerate(row):
@@ -167,7 +173,7 @@ def _write_heading(figure: Figure, attribution: Attribution, left: float, tall: 
 
 
 def save_figure(
-    path: str | os.PathLike[str], attribution: Attribution, quantity: Quantity = "score", limit: float | None = None
+    path: str | os.PathLike[str], attribution: Attribution, quantity: Quantity = "phrase", limit: float | None = None
 ) -> None:
     """Save the figure of :func:`triangle_figure`, whole or not at all.
 

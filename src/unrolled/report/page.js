@@ -1,244 +1,291 @@
-"use strict";
-// Draws the triangles, switches between expansions, and shows the values of a cell. Tokens only become text nodes
-// and attribute values. The address stores the view: #expansion=zero&show=contribution&ngram=2-5&direction=forward
-(() => {
-  const SVG = "http://www.w3.org/2000/svg";
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const tip = document.getElementById("tip");
-  const tabs = [...document.querySelectorAll("[role=tab]")];
-  const panels = [...document.querySelectorAll(".panel")];
-  let current = 0;
-  let quantity = "score";
+// The page: choice of example, expansion, output and quantity. The address stores them:
+// #item=2&expansion=zero&explain=1&show=contribution&ngram=2-5&direction=forward
+const QUANTITIES = [
+  ["phrase", "phrase scores", "The sum of an n-gram and of all n-grams inside it that end at its end"],
+  ["score", "n-gram terms", "The n-gram’s own term"],
+  ["contribution", "contributions", "The n-gram’s part of this output"],
+];
+const app = document.getElementById("app");
+const state = { item: 0, panel: 0, option: 0, quantity: "phrase", way: "both" };
+let view = null;
 
-  function element(name, attributes, ...children) {
-    const node = name.startsWith("svg:") ? document.createElementNS(SVG, name.slice(4)) : document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-    node.append(...children);
-    return node;
-  }
+const current = () => data.items[state.item];
+const currentPanel = () => current().panels[state.panel];
+const currentOption = () => currentPanel().options[state.option];
 
-  function signed(value) {
-    const size = Math.abs(value);
-    return sign(value, size === 0 ? "" : size >= 0.0005 && size < 1e5 ? size.toFixed(3) : size.toExponential(1));
-  }
+// The words of a span; of a long one the first and the last.
+function phraseOf(span, length) {
+  const words = current().tokens.slice(span.start, span.stop);
+  const shown = words.length > 10 ? [...words.slice(0, 4), "\u2026", ...words.slice(-5)] : words;
+  return short(shown.join(" "), length);
+}
 
-  // For a cell: the smaller the limit of the colour scale, the more decimals.
-  function brief(value) {
-    const size = Math.abs(value);
-    const decimals = data.limits[quantity] > 0 ? Math.max(2, 1 - Math.floor(Math.log10(data.limits[quantity]))) : 2;
-    if (size < 0.5 * 10 ** -decimals) return sign(value, "");
-    return sign(value, decimals > 4 || size >= 1e4 ? size.toExponential(0) : size.toFixed(size < 100 ? decimals : 0));
-  }
+const wordy = (span) => element("bdi", {}, phraseOf(span, 160));
 
-  function sign(value, digits) {
-    return digits ? (value < 0 ? "\u2212" : "+") + digits.replace("-", "\u2212") : "0";
-  }
+function outputs(item) {
+  const given = item.outputs;
+  if (!given) return null;
+  const { names, values, probabilities, predicted } = given;
+  const order = names.map((_, k) => k).sort((a, b) => values[b] - values[a]);
+  const shown = order.filter((k, place) => place < 8 || k === given.true);
+  const rows = shown.map((k) => element("tr", { class: k === predicted ? "predicted" : null },
+    element("th", { scope: "row" }, element("bdi", {}, names[k]), k === given.true ? element("span", { class: "tag" }, "right answer") : null),
+    probabilities.length ? element("td", { class: "share" },
+      element("svg:svg", { viewBox: "0 0 1000 12", preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" },
+        element("svg:rect", { width: Math.max(2, 1000 * probabilities[k]), height: 12 }))) : null,
+    probabilities.length ? element("td", { class: "number" }, percent(probabilities[k])) : null,
+    element("td", { class: "number quiet" }, signed(values[k]))));
+  const head = element("tr", {}, ...["class", ...(probabilities.length ? ["probability", ""] : []), "output"].map((name, k, all) =>
+    name || k === 0 ? element("th", { scope: "col", class: k === all.length - 1 ? "number" : null, colspan: name === "probability" ? "2" : null }, name) : null));
+  return element("div", { class: "outputs" },
+    element("p", { class: "verdict" }, probabilities.length ? "Predicted: " : "Output: ", element("b", {}, element("bdi", {}, names[predicted])),
+      probabilities.length ? ` ${percent(probabilities[predicted])}` : ` ${signed(values[predicted])}`,
+      given.true !== null && given.true !== predicted ? element("span", { class: "tag wrong" }, "wrong") : null),
+    names.length > 1 ? element("table", { class: "classes" }, element("thead", {}, head), element("tbody", {}, ...rows)) : null,
+    shown.length < names.length ? element("p", { class: "quiet" }, `and ${names.length - shown.length} lower`) : null);
+}
 
-  function step(value) {
-    const limit = data.limits[quantity];
-    if (limit === 0) return data.steps;
-    return data.steps + Math.round(data.steps * Math.max(-1, Math.min(1, value / limit)));
-  }
-
-  function short(text, length) {
-    const letters = Array.from(text);
-    return letters.length > length ? letters.slice(0, length - 1).join("") + "\u2026" : text;
-  }
-
-  // The n-grams of a phrase that end at its end: its last token forward, its first token backward.
-  function inside(direction, start, stop) {
-    const orders = Array.from({ length: stop - start }, (_, k) => k + 1);
-    return orders.map((order) => (direction === "forward" ? [stop - order, stop] : [start, start + order]));
-  }
-
-  function geometry(tokens, rows, directions) {
-    const count = tokens.length;
-    const longest = Math.max(...tokens.map((t) => Array.from(t).length));
-    const least = Math.max(46, Math.min(longest, 12) * 7.4 + 14);
-    // Two directions are placed side by side if their words fit.
-    const share = directions > 1 && least * count <= 486 ? 486 : 1020;
-    const room = Math.floor(share / count);
-    const upright = longest <= 12 && least <= room;
-    const width = upright ? Math.max(least, Math.min(88, room)) : Math.max(15, Math.min(64, room));
-    const numbers = width >= 44;
-    const height = numbers ? Math.min(36, Math.round(width * 0.44) + 4) : Math.max(9, Math.round(width * 0.62));
-    const left = upright ? 2 : Math.max(2, Math.min(longest, 16) * 6 - width / 2);
-    const foot = upright ? 30 : Math.min(longest, 16) * 5.6 + 24;
-    return { upright, width, height, numbers, left, foot, total: left + count * width + 2, ground: rows * height };
-  }
-
-  function cell(start, order, g, rows) {
-    const x = g.left + (start + (order - 1) / 2) * g.width;
-    const y = (rows - order) * g.height;
-    const node = element("svg:g", {
-      class: "cell", role: "img", tabindex: start === 0 && order === 1 ? "0" : "-1",
-      "data-start": start, "data-stop": start + order,
-    });
-    node.append(element("svg:rect", { x: x + 0.5, y: y + 0.5, width: g.width - 1, height: g.height - 1, rx: g.numbers ? 2 : 1 }));
-    if (g.numbers) node.append(element("svg:text", { x: x + g.width / 2, y: y + g.height / 2 + 4 }));
-    return node;
-  }
-
-  function label(token, index, g) {
-    const x = g.left + (index + 0.5) * g.width;
-    const place = g.upright
-      ? { x, y: g.ground + 20, "text-anchor": "middle" }
-      : { transform: `translate(${x + 4} ${g.ground + 14}) rotate(-45)`, "text-anchor": "end" };
-    return element("svg:text", { class: "label", "data-index": index, ...place }, short(token, 16));
-  }
-
-  function triangle(panel, direction) {
-    const tokens = panel.tokens;
-    const rows = direction.score.length;
-    const g = geometry(tokens, rows, panel.directions.length);
-    const svg = element("svg:svg", {
-      viewBox: `0 0 ${g.total} ${g.ground + g.foot}`, width: g.total, height: g.ground + g.foot,
-      role: "group", "aria-label": `N-grams, ${direction.name}; arrow keys move`, "data-direction": direction.name,
-    });
-    for (let order = 1; order <= rows; order++) {
-      for (let start = 0; start + order <= tokens.length; start++) svg.append(cell(start, order, g, rows));
-    }
-    tokens.forEach((token, index) => svg.append(label(token, index, g)));
-    const on = (type, act) => svg.addEventListener(type, (event) => {
-      const node = event.target.closest(".cell");
-      if (node) act(node, event);
-    });
-    on("pointerover", (node) => show(svg, panel, direction, node));
-    on("focusin", (node) => show(svg, panel, direction, node));
-    on("keydown", (node, event) => move(svg, node, event));
-    svg.addEventListener("pointerleave", () => hide());
-    svg.addEventListener("focusout", () => hide());
-    const figure = element("figure", {}, element("div", { class: "scroll" }, svg));
-    if (panel.directions.length > 1) {
-      const way = direction.name === "forward" ? "reads left to right, ends at the last token" : "reads right to left, ends at the first token";
-      figure.append(element("figcaption", {}, `${direction.name}: ${way}`));
-    }
-    return figure;
-  }
-
-  function at(svg, start, stop) {
-    return svg.querySelector(`.cell[data-start="${start}"][data-stop="${stop}"]`);
-  }
-
-  function move(svg, node, event) {
-    const start = Number(node.dataset.start);
-    const stop = Number(node.dataset.stop);
-    const moves = { ArrowLeft: [-1, -1], ArrowRight: [1, 1], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-    if (event.key === "Escape") return hide();
-    if (!(event.key in moves)) return undefined;
-    event.preventDefault();
-    const [a, b] = moves[event.key];
-    // At the right edge no cell lies above the same first token; take the one to the left.
-    const next = at(svg, start + a, stop + b) || (event.key === "ArrowUp" && at(svg, start - 1, stop));
-    if (!next) return undefined;
-    node.setAttribute("tabindex", "-1");
-    next.setAttribute("tabindex", "0");
-    return next.focus();
-  }
-
-  function paint() {
-    const panel = data.panels[current];
-    for (const svg of panels[current].querySelectorAll("svg[data-direction]")) {
-      const direction = panel.directions.find((d) => d.name === svg.dataset.direction);
-      for (const node of svg.querySelectorAll(".cell")) {
-        const start = Number(node.dataset.start);
-        const stop = Number(node.dataset.stop);
-        const value = direction[quantity][stop - start - 1][start];
-        node.setAttribute("class", `cell s${step(value)}`);
-        node.setAttribute("aria-label", `${short(panel.tokens.slice(start, stop).join(" "), 160)}: ${quantity} ${signed(value)}`);
-        const text = node.querySelector("text");
-        if (text) text.textContent = brief(value);
-      }
-    }
-    for (const node of document.querySelectorAll("[data-quantity]")) node.setAttribute("aria-pressed", String(node.dataset.quantity === quantity));
-    for (const node of document.querySelectorAll("[data-legend]")) node.hidden = node.dataset.legend !== quantity;
-  }
-
-  function hide() {
-    tip.hidden = true;
-    for (const node of document.querySelectorAll(".here, .part, .lit")) node.classList.remove("here", "part", "lit");
-  }
-
-  function show(svg, panel, direction, node) {
-    hide();
-    const start = Number(node.dataset.start);
-    const stop = Number(node.dataset.stop);
-    const parts = inside(direction.name, start, stop);
-    const phrase = parts.reduce((sum, [a, b]) => sum + direction.score[b - a - 1][a], 0);
-    const facts = [
-      ["tokens", `[${start}, ${stop})`],
-      ["score", signed(direction.score[stop - start - 1][start])],
-      ["contribution", signed(direction.contribution[stop - start - 1][start])],
-      ["phrase score", signed(phrase)],
-    ];
-    const list = element("dl", {});
-    for (const [name, value] of facts) list.append(element("dt", {}, name), element("dd", {}, value));
-    tip.replaceChildren(element("b", {}, element("bdi", {}, short(panel.tokens.slice(start, stop).join(" "), 160))), list);
-    tip.hidden = false;
-    for (const [a, b] of parts) at(svg, a, b).classList.add("part");
-    node.classList.add("here");
-    for (const token of panels[current].querySelectorAll("[data-index]")) {
-      const index = Number(token.dataset.index);
-      if (index >= start && index < stop) token.classList.add("lit");
-    }
-    const box = node.getBoundingClientRect();
-    const width = document.documentElement.clientWidth;
-    const x = Math.max(8, Math.min(width - tip.offsetWidth - 8, box.left + box.width / 2 - tip.offsetWidth / 2));
-    const above = box.top - tip.offsetHeight - 10;
-    tip.style.left = `${x + window.scrollX}px`;
-    tip.style.top = `${(above > 8 ? above : box.bottom + 10) + window.scrollY}px`;
-  }
-
-  function select(index) {
-    current = index;
-    hide();
-    tabs.forEach((tab, k) => {
-      tab.setAttribute("aria-selected", String(k === index));
-      tab.setAttribute("tabindex", k === index ? "0" : "-1");
-    });
-    panels.forEach((panel, k) => { panel.hidden = k !== index; });
-    for (const body of document.querySelectorAll("[data-panel]")) body.classList.toggle("current", Number(body.dataset.panel) === index);
-    const place = panels[index].querySelector(".triangles");
-    if (!place.querySelector("svg")) place.replaceChildren(...data.panels[index].directions.map((d) => triangle(data.panels[index], d)));
-    paint();
-  }
-
-  function remember() {
-    const wanted = new URLSearchParams({ expansion: data.panels[current].label, show: quantity });
-    try { history.replaceState(null, "", `#${wanted}`); } catch { /* a sandboxed frame has no address */ }
-  }
-
-  function open() {
-    const wanted = new URLSearchParams(location.hash.slice(1));
-    if (["score", "contribution"].includes(wanted.get("show"))) quantity = wanted.get("show");
-    const found = data.panels.findIndex((panel) => panel.label === wanted.get("expansion"));
-    select(Math.max(0, found));
-    const span = /^(\d+)-(\d+)$/.exec(wanted.get("ngram") || "");
-    if (!span) return;
-    for (const svg of panels[current].querySelectorAll("svg[data-direction]")) {
-      const node = at(svg, span[1], span[2]);
-      if (!node || (wanted.get("direction") || svg.dataset.direction) !== svg.dataset.direction) continue;
-      const panel = data.panels[current];
-      show(svg, panel, panel.directions.find((d) => d.name === svg.dataset.direction), node);
-      return;
-    }
-  }
-
-  document.querySelector(".tabs").hidden = tabs.length < 2;
-  tabs.forEach((tab, k) => {
-    tab.addEventListener("click", () => { select(k); remember(); });
+function build() {
+  const item = current();
+  const one = item.options.length < 2;
+  view = { explained: element("p", { class: "lede", "aria-live": "polite" }) };
+  view.select = element("select", { id: "explain" }, ...item.options.map((option, k) => element("option", { value: k }, option.name)));
+  view.select.addEventListener("change", () => { state.option = Number(view.select.value); update(); remember(); });
+  const picker = one ? null : element("p", { class: "picker" }, element("label", { for: "explain" }, "Explain "), view.select);
+  view.tabs = item.panels.map((panel, k) => {
+    const tab = element("button", { type: "button", role: "tab", id: `tab-${k}`, "aria-controls": "panel" }, panel.label);
+    tab.addEventListener("click", () => { state.panel = k; update(); remember(); });
     tab.addEventListener("keydown", (event) => {
       const turn = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!turn) return;
-      const next = (k + turn + tabs.length) % tabs.length;
-      tabs[next].focus();
-      select(next);
+      state.panel = (k + turn + view.tabs.length) % view.tabs.length;
+      update();
+      view.tabs[state.panel].focus();
       remember();
     });
+    return tab;
   });
-  for (const button of document.querySelectorAll("[data-quantity]")) {
-    button.addEventListener("click", () => { quantity = button.dataset.quantity; paint(); remember(); });
+  const tabs = view.tabs.length > 1 ? element("div", { class: "tabs", role: "tablist", "aria-label": "Expansions" }, ...view.tabs) : null;
+  for (const name of ["kind", "sentence", "triangle", "ledger", "top", "comparison", "detail", "moment"]) view[name] = element("div", { class: name });
+  view.detail.setAttribute("role", "status");
+  const series = item.series ? element("section", { "aria-label": "Series" }, view.seriesHead = element("div", { class: "head" }), view.moment, view.series = element("div", { class: item.tokens.length > 60 ? "wide" : null }), view.features = element("div", {})) : null;
+  const sentence = item.series ? null : element("section", { "aria-label": "Sentence" }, view.sentenceHead = element("div", { class: "head" }), view.sentence);
+  view.show = choice("What the cells show", QUANTITIES, state.quantity, (value) => { state.quantity = value; update(); remember(); });
+  const both = item.panels.some((panel) => panel.directions.length > 1);
+  const ways = [["both", "both directions"], ["forward", "forward"], ["backward", "backward"]];
+  view.ways = both ? choice("Direction", ways, state.way, (value) => { state.way = value; update(); remember(); }) : null;
+  view.legend = element("div", { class: "end" });
+  const zoom = element("div", { class: "choice", role: "group", "aria-label": "Zoom" },
+    ...[["\u2212", 1 / 1.4, "Smaller cells"], ["+", 1.4, "Larger cells"], ["fit", 0, "Fit the whole triangle"]].map(([text, factor, name]) => {
+      const button = element("button", { type: "button", "aria-label": name }, text);
+      button.addEventListener("click", () => view.drawn.zoom(factor));
+      return button;
+    }));
+  app.replaceChildren(...[
+    element("div", { class: "top-line" }, outputs(item), element("div", {}, picker, view.explained)), tabs,
+    element("div", tabs ? { id: "panel", role: "tabpanel" } : { id: "panel" }, view.kind, series, sentence,
+      element("section", { "aria-label": "N-grams" },
+        element("div", { class: "head" }, element("h2", {}, "N-grams"), view.show, view.ways, zoom, view.legend),
+        view.detail, element("div", { class: item.tokens.length > 24 ? "wide" : null }, view.triangle), view.left = element("p", { class: "quiet" })),
+      element("div", { class: "columns" }, element("section", { "aria-label": "Ledger" }, element("div", { class: "head" }, element("h2", {}, "Ledger")), view.ledger),
+        element("section", { "aria-label": "Largest contributions" }, element("div", { class: "head" }, element("h2", {}, "Largest contributions")), view.top))),
+    item.panels.length > 1 ? element("section", { "aria-label": "Expansions" }, view.compareHead = element("div", { class: "head" }), view.comparison) : null,
+  ].filter(Boolean));
+  view.drawn = new Triangle(view.triangle, tell);
+  if (item.series) view.line = new Series(view.series, tellMoment);
+  update();
+}
+
+function update() {
+  const item = current();
+  const panel = currentPanel();
+  const option = item.options[state.option];
+  const told = currentOption();
+  view.select.value = String(state.option);
+  const total = told.ledger[told.ledger.length - 1].value;
+  view.explained.replaceChildren(element("b", {}, element("bdi", {}, option.name)), " is ", element("b", { class: "number" }, signed(total)), ": a sum over all n-grams, with a remainder of ", element("span", { class: "number" }, told.remainder), ".");
+  view.tabs.forEach((tab, k) => {
+    tab.setAttribute("aria-selected", String(k === state.panel));
+    tab.setAttribute("tabindex", k === state.panel ? "0" : "-1");
+    if (k === state.panel && view.tabs.length > 1) document.getElementById("panel").setAttribute("aria-labelledby", tab.id);
+  });
+  view.kind.replaceChildren(element("b", {}, panel.label), element("span", {}, panel.verdict), element("span", {}, panel.local ? "local: an n-gram depends on its own tokens alone" : "not local: an n-gram also depends on what came before it"));
+  press(view.show, state.quantity);
+  const way = panel.directions.length > 1 ? state.way : panel.directions[0];
+  if (view.ways) press(view.ways, way);
+  if (item.series) drawSeries(item, told);
+  else {
+    view.sentenceHead.replaceChildren(element("h2", {}, "Sentence"), element("div", { class: "end" }, legend(told.limits.token, "a token’s contribution")));
+    view.sentence.replaceChildren(sentence(item.tokens, told.tokens, told.limits.token, item.tokens.length <= 40));
   }
-  window.addEventListener("hashchange", open);
-  open();
-})();
+  const limit = told.limits[state.quantity];
+  const unit = { phrase: "a phrase’s score", score: "an n-gram’s term", contribution: "an n-gram’s contribution" }[state.quantity];
+  view.legend.replaceChildren(legend(limit, unit));
+  view.drawn.show(item.tokens, spanValues(panel, option, state.quantity, way), limit);
+  tell(view.drawn.pinned, Boolean(view.drawn.pinned));
+  view.left.hidden = panel.longest >= item.tokens.length;
+  view.left.textContent = `This sequence has ${item.tokens.length} tokens. The triangle shows n-grams of up to ${panel.longest} tokens; the ledger counts all n-grams.${panel.limit === null ? "" : ` Those of more than ${panel.limit} contribute ${signed(told.longer)}.`}`;
+  drawLedger(panel, told);
+  drawTop(told);
+  if (item.panels.length > 1) drawComparison(item);
+}
+
+function sentence(tokens, totals, limit, numbers) {
+  return element("p", { class: numbers ? "sentence" : "sentence dense" }, ...tokens.map((token, index) => {
+    const node = element("span", { class: "token", "data-index": index, title: `${token}: ${signed(totals[index])}` },
+      element("bdi", { class: `word s${step(totals[index], limit)}` }, token), numbers ? element("small", {}, signed(totals[index])) : null);
+    node.addEventListener("click", () => { const span = { start: index, stop: index + 1 }; view.drawn.reveal(span); view.drawn.pin(span); });
+    return node;
+  }));
+}
+
+function tell(span, pinned) {
+  const item = current();
+  for (const token of app.querySelectorAll(".sentence [data-index]")) {
+    if (!token.closest(".comparison")) token.classList.toggle("lit", Boolean(span) && Number(token.dataset.index) >= span.start && Number(token.dataset.index) < span.stop);
+  }
+  view.detail.classList.toggle("pinned", Boolean(pinned));
+  if (!span) {
+    view.detail.replaceChildren(element("p", { class: "quiet" }, "Point at a cell to read it; click to pin it and see its sum. Arrow keys move."));
+    return;
+  }
+  const panel = currentPanel();
+  const option = item.options[state.option];
+  const way = panel.directions.length > 1 ? state.way : panel.directions[0];
+  const facts = QUANTITIES.map(([quantity, name]) => [name.replace(/s$/, ""), numberOf(panel, option, quantity, way, span)]);
+  const list = element("dl", {}, ...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, signed(value))]));
+  view.detail.replaceChildren(element("b", {}, wordy(span)), element("span", { class: "quiet" }, ` tokens [${span.start}, ${span.stop})${way === "both" ? "" : panel.directions.length > 1 ? `, ${way}` : ""}`), list, pinned ? sums(panel, option, way, span) : "");
+  if (pinned) remember();
+}
+
+// One span's number, without computing the whole triangle.
+function numberOf(panel, option, quantity, way, span) {
+  return panel.directions.filter((name) => way === "both" || way === name).reduce((sum, name) =>
+    sum + parts(panel, option, name, span, quantity).reduce((total, [, value]) => total + value, 0), 0);
+}
+
+// The n-grams that a span's number is the sum of, with their values, the shortest first.
+function parts(panel, option, name, span, quantity) {
+  const key = quantity === "contribution" ? "contribution" : "score";
+  const d = panel.directions.indexOf(name);
+  const read = (a, b) => panel.classes[option.plus === null ? 0 : option.plus][key][d][b - a - 1][a]
+    - (option.minus === null ? 0 : panel.classes[option.minus][key][d][b - a - 1][a]);
+  const orders = quantity === "phrase" ? Array.from({ length: span.stop - span.start }, (_, k) => k + 1) : [span.stop - span.start];
+  return orders.map((order) => {
+    const [a, b] = name === "forward" ? [span.stop - order, span.stop] : [span.start, span.start + order];
+    return [{ start: a, stop: b }, read(a, b)];
+  });
+}
+
+function sums(panel, option, way, span) {
+  const quantity = state.quantity === "contribution" ? "contribution" : "phrase";
+  const lines = panel.directions.filter((name) => way === "both" || way === name).map((name) => {
+    const all = parts(panel, option, name, span, quantity);
+    const kept = new Set([...all].sort((p, q) => Math.abs(q[1]) - Math.abs(p[1])).slice(0, 8));
+    const rest = all.filter((part) => !kept.has(part));
+    const total = all.reduce((sum, [, value]) => sum + value, 0);
+    const terms = all.filter((part) => kept.has(part)).flatMap(([part, value]) => [" ", element("span", { class: "term" }, element("bdi", {}, phraseOf(part, 40)), " ", element("span", { class: "number" }, signed(value)))]);
+    if (rest.length) terms.push(" ", element("span", { class: "term" }, `${rest.length} others `, element("span", { class: "number" }, signed(rest.reduce((sum, [, value]) => sum + value, 0)))));
+    return element("p", { class: "sum" }, panel.directions.length > 1 ? `${name}: ` : "", element("b", { class: "number" }, signed(total)), " =", ...terms);
+  });
+  return element("div", {}, ...lines);
+}
+
+function drawSeries(item, told) {
+  view.seriesHead.replaceChildren(element("h2", {}, "Series"), element("div", { class: "end" }, legend(told.features.limit, "a number’s contribution")));
+  view.line.show(item.series.names, item.series.values, told.features.rows, told.features.limit);
+  tellMoment(null);
+  const totals = told.features.rows.map((row, f) => [item.series.names[f], row.reduce((sum, value) => sum + value, 0)]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+  view.features.replaceChildren(element("details", { class: "plain" }, element("summary", {}, "Contributions by feature"),
+    element("table", {}, element("tbody", {}, ...totals.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, element("bdi", {}, name)), element("td", { class: "number" }, signed(value))))))));
+}
+
+function tellMoment(place) {
+  const { series } = current();
+  if (!place) {
+    view.moment.replaceChildren(element("p", { class: "quiet" }, "Above: the numbers that the model read. Below: what each contributed."));
+    return;
+  }
+  const rows = view.line.rows;
+  const name = view.line.names[place.row];
+  const read = place.row < series.values.length ? `, read ${series.values[place.row][place.time]}` : "";
+  view.moment.replaceChildren(element("p", {}, element("b", {}, element("bdi", {}, name)), ` at time ${place.time}${read}, contributes `, element("span", { class: "number" }, signed(rows[place.row][place.time]))));
+}
+
+function drawLedger(panel, told) {
+  const rows = told.ledger.map((bar, k) => {
+    const last = k === told.ledger.length - 1;
+    return element("tr", { class: last ? "total" : null }, element("th", { scope: "row" }, bar.name),
+      element("td", { class: "bar" }, element("svg:svg", { viewBox: "0 0 1000 20", preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" },
+        element("svg:line", { x1: bar.zero, x2: bar.zero, y1: 0, y2: 20, class: "zero" }),
+        element("svg:rect", { x: bar.left, width: bar.width, y: 4, height: 12, class: last ? "sum" : bar.value > 0 ? "up" : "down" }))),
+      element("td", { class: "number" }, signed(bar.value)));
+  });
+  view.ledger.replaceChildren(element("table", { class: "ledger" }, element("tbody", {}, ...rows)),
+    element("p", { class: "quiet" }, `The remainder is ${told.share} of the output.`),
+    panel.scope === "tokens" ? "" : element("p", { class: "quiet" }, `The n-grams consist of ${panel.scope}.`),
+    ...panel.notes.map((note) => element("p", { class: "quiet" }, note)),
+    element("details", { class: "numerics quiet" }, element("summary", {}, "Numerical details"),
+      element("p", {}, `Cancellation ${told.cancellation}: how many times as large the contributions of all n-grams are as their sum.`),
+      element("p", {}, `Residual ${panel.residual}: the largest relative error of the sum of all n-grams against the network’s own state.`),
+      element("p", {}, `Parity ${panel.parity}: the largest difference between the states that unrolled recomputes and the network’s own.`)));
+}
+
+function drawTop(told) {
+  const head = ["n-gram", "tokens", "contribution", "phrase score"].map((name, k) => element("th", { scope: "col", class: k > 1 ? "number" : null }, name));
+  const rows = told.top.map((row) => {
+    const near = row.copies ? element("span", { class: "quiet" }, ` with ${row.copies} near-cop${row.copies > 1 ? "ies" : "y"}`) : null;
+    const button = element("button", { type: "button", class: "link" }, wordy(row));
+    button.addEventListener("click", () => { if (view.drawn.has(row.start, row.stop)) { view.drawn.reveal(row); view.drawn.pin({ start: row.start, stop: row.stop }); } });
+    return element("tr", {}, element("th", { scope: "row" }, button, near), element("td", {}, `[${row.start}, ${row.stop})`),
+      element("td", { class: "number" }, element("span", { class: `chip s${step(row.contribution, told.limits.contribution)}` }), signed(row.contribution)),
+      element("td", { class: "number" }, signed(row.score)));
+  });
+  view.top.replaceChildren(element("div", { class: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows))));
+}
+
+function drawComparison(item) {
+  const shared = item.shared[state.option];
+  const names = ["expansion", "exact", "local", ...currentOption().ledger.map((bar) => bar.name)];
+  view.compareHead.replaceChildren(element("h2", {}, "Expansions side by side"), element("div", { class: "end" }, legend(shared, "one scale for all")));
+  const bodies = item.panels.map((panel, k) => element("tbody", { class: k === state.panel ? "current" : null },
+    element("tr", {}, element("th", { scope: "row" }, panel.label), element("td", {}, panel.exact ? "yes" : "no"), element("td", {}, panel.local ? "yes" : "no"),
+      ...panel.options[state.option].ledger.map((bar) => element("td", { class: "number" }, signed(bar.value)))),
+    item.tokens.length <= 60 ? element("tr", { class: "strip" }, element("td", { colspan: names.length }, sentence(item.tokens, panel.options[state.option].tokens, shared, false))) : null));
+  view.comparison.replaceChildren(element("div", { class: "scroll" }, element("table", {},
+    element("thead", {}, element("tr", {}, ...names.map((name, k) => element("th", { scope: "col", class: k > 2 ? "number" : null }, name)))), ...bodies)));
+}
+
+function remember() {
+  const wanted = new URLSearchParams({ expansion: currentPanel().label, show: state.quantity });
+  if (data.items.length > 1) wanted.set("item", state.item + 1);
+  if (state.option) wanted.set("explain", state.option);
+  if (view.ways && state.way !== "both") wanted.set("direction", state.way);
+  const span = view.drawn.pinned;
+  if (span) wanted.set("ngram", `${span.start}-${span.stop}`);
+  try { history.replaceState(null, "", `#${wanted}`); } catch { /* a sandboxed frame has no address */ }
+}
+
+function open() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  const among = (value, names, otherwise) => (names.includes(value) ? value : otherwise);
+  const item = Number(wanted.get("item")) - 1;
+  state.item = data.items[item] ? item : 0;
+  state.quantity = among(wanted.get("show"), QUANTITIES.map(([name]) => name), "phrase");
+  state.panel = Math.max(0, current().panels.findIndex((panel) => panel.label === wanted.get("expansion")));
+  state.option = current().options[Number(wanted.get("explain"))] ? Number(wanted.get("explain")) : 0;
+  state.way = among(wanted.get("direction"), ["forward", "backward"], "both");
+  build();
+  const span = /^(\d+)-(\d+)$/.exec(wanted.get("ngram") || "");
+  if (span && view.drawn.has(Number(span[1]), Number(span[2]))) {
+    const pinned = { start: Number(span[1]), stop: Number(span[2]) };
+    view.drawn.reveal(pinned);
+    view.drawn.pin(pinned);
+  }
+}
+
+function choose(item) {
+  Object.assign(state, { item, option: 0, panel: Math.min(state.panel, data.items[item].panels.length - 1) });
+  build();
+  remember();
+}

@@ -14,13 +14,14 @@ from markupsafe import Markup
 from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import UsageError
-from unrolled.report.colour import SCALE, STEPS, shared_limit, text_colour
-from unrolled.report.page_shell import environment, policy, shipped, style, trusted
-from unrolled.report.page_view import longest_shown, panel_data, panel_labels, waterfall_of_ledger
+from unrolled.report.colour import DARK_SCALE, SCALE, STEPS, shared_limit, text_colour
+from unrolled.report.page_data import TOP, Example, chosen, examples_data
+from unrolled.report.page_shell import environment, policy, script, style, trusted
+from unrolled.report.page_view import panel_labels, waterfall_of_ledger
+from unrolled.report.spans import largest_phrases
 
-__all__ = ["render_fragment", "render_page", "save_page"]
+__all__ = ["render_fragment", "render_page", "render_pages", "save_page", "save_pages"]
 
-_TOP = 12
 _TOP_FRAGMENT = 5
 
 
@@ -33,11 +34,11 @@ def _json(data: object) -> Markup:
 def render_page(attributions: Sequence[Attribution], title: str | None = None) -> str:
     """Return attributions of one output, by different expansions, as one self-contained HTML page.
 
-    The triangle holds at most :data:`~unrolled.report.page_view.CELLS` cells: for more than 109 tokens the page leaves
-    out longer n-grams and says so. The ledger always counts all of them.
+    The triangles hold at most :data:`~unrolled.report.page_data.NUMBERS` numbers. Beyond that the page leaves out
+    longer n-grams and says so. The ledger always counts all of them.
 
     Args:
-        attributions: The first is shown first. All share one colour scale.
+        attributions: The first is shown first.
         title: The page's heading; by default it contains the target's name.
 
     Raises:
@@ -46,37 +47,56 @@ def render_page(attributions: Sequence[Attribution], title: str | None = None) -
     """
     if not attributions:
         raise UsageError("no explanation to show; expected at least one")
-    limits = {
-        "score": shared_limit(attributions, "score"),
-        "contribution": shared_limit(attributions, "contribution"),
-    }
-    named = list(zip(panel_labels(attributions), attributions, strict=True))
+    example = Example(tuple(attributions))
+    shown = chosen(example.first, example.options[0])
+    return _render([example], title if title is not None else f"Where “{shown.target}” comes from")
+
+
+def render_pages(examples: Sequence[Sequence[Attribution]], title: str | None = None) -> str:
+    """Return the attributions of several sequences as one page, with a list of them and filters.
+
+    Args:
+        examples: For each sequence its attributions by one or more expansions.
+        title: The page's heading.
+
+    Raises:
+        UsageError: If there is no attribution, or a sentence is empty.
+        NonFiniteError: If an attribution holds NaN or infinity.
+    """
+    if not examples or not all(examples):
+        raise UsageError("no explanation to show; expected at least one of each example")
+    return _render([Example(tuple(each)) for each in examples], title if title is not None else "Explanations")
+
+
+def _render(examples: Sequence[Example], title: str) -> str:
     data = {
         "steps": STEPS,
-        "limits": limits,
-        "panels": [panel_data(attribution, label) for label, attribution in named],
+        "light": {"scale": SCALE, "inks": [text_colour(c) for c in SCALE]},
+        "dark": {"scale": DARK_SCALE, "inks": [text_colour(c) for c in DARK_SCALE]},
+        "items": examples_data(examples),
     }
-    sheet, script = style(), trusted(shipped("page.js"))
+    first, sheet, program = examples[0], style(), script()
+    shown = [chosen(attribution, first.options[0]) for attribution in first.attributions]
     return (
         environment()
         .get_template("page.html")
         .render(
-            title=title if title is not None else f"Where “{attributions[0].target}” comes from",
+            title=title,
+            examples=[{"shown": chosen(example.first, example.options[0])} for example in examples],
             panels=[
                 {
                     "label": label,
                     "attribution": attribution,
                     "bars": waterfall_of_ledger(attribution.ledger),
-                    "top": attribution.top(_TOP),
-                    "longest": longest_shown(attribution),
+                    "top": largest_phrases(attribution, TOP),
+                    "limit": shared_limit([attribution], "token"),
                 }
-                for label, attribution in named
+                for label, attribution in zip(panel_labels(first.attributions), shown, strict=True)
             ],
-            limits=limits,
             data=_json(data),
             style=sheet,
-            script=script,
-            policy=policy(style=sheet, script=script),
+            script=program,
+            policy=policy(style=sheet, script=program),
         )
     )
 
@@ -86,16 +106,23 @@ def save_page(path: str | os.PathLike[str], attributions: Sequence[Attribution],
     atomic_write(path, render_page(attributions, title).encode())
 
 
+def save_pages(
+    path: str | os.PathLike[str], examples: Sequence[Sequence[Attribution]], title: str | None = None
+) -> None:
+    """Write the page of :func:`render_pages` to a file, whole or not at all."""
+    atomic_write(path, render_pages(examples, title).encode())
+
+
 def render_fragment(attribution: Attribution) -> str:
     """Return an attribution as one ``<div>`` for a notebook, without script or style sheet."""
-    limit = shared_limit([attribution])
+    limit = shared_limit([attribution], "token")
     return (
         environment()
         .get_template("fragment.html")
         .render(
             attribution=attribution,
             limit=limit,
-            top=attribution.top(_TOP_FRAGMENT),
+            top=largest_phrases(attribution, _TOP_FRAGMENT),
             bars=waterfall_of_ledger(attribution.ledger),
             scale=[(c, text_colour(c)) for c in SCALE],
         )

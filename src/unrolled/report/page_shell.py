@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from unrolled.decomposition.attribution import NGram
-from unrolled.report.colour import SCALE, STEPS, scale_index, text_colour
+from unrolled.report.colour import DARK_SCALE, SCALE, STEPS, scale_index, text_colour
 from unrolled.report.formatting import clip, magnitude, minus, signed, visible
 from unrolled.report.page_view import sum_of_ngrams
+from unrolled.report.spans import Phrase
 
-__all__ = ["environment", "policy", "shipped", "style", "trusted"]
+__all__ = ["environment", "policy", "script", "style", "trusted"]
+
+_SCRIPTS = ("page_dom.js", "page_triangle.js", "page_series.js", "page.js", "page_list.js")
 
 
-def _phrase(ngram: NGram) -> str:
-    """Format an n-gram for a table."""
-    return clip(visible(ngram.text), 120)
+def _phrase(phrase: Phrase) -> str:
+    """Format a phrase for a table."""
+    return clip(visible(phrase.text), 120)
 
 
 @cache
@@ -52,13 +55,23 @@ def environment() -> Environment:
 
 @cache
 def style() -> Markup:
-    """Join the style sheet and the colour scale, one class for each step, so that no element needs its own style."""
-    scale = "".join(f".s{k}{{--c:{c};--i:{text_colour(c)}}}" for k, c in enumerate(SCALE))
-    ramp = ",".join(SCALE[:: STEPS // 8])
-    return trusted(f"{shipped('page.css')}\n.ramp{{background:linear-gradient(90deg,{ramp})}}\n{scale}")
+    """Join the style sheet and the colour scales, one class for each step, so that no element needs its own style."""
+    light, dark = _steps(SCALE), _steps(DARK_SCALE)
+    return trusted(f"{_shipped('page.css')}\n{light}\n@media screen and (prefers-color-scheme: dark) {{{dark}}}")
 
 
-def shipped(name: str) -> str:
+def _steps(scale: Sequence[str]) -> str:
+    steps = "".join(f".s{k}{{--c:{c};--i:{text_colour(c)}}}" for k, c in enumerate(scale))
+    return f".ramp{{background:linear-gradient(90deg,{','.join(scale[:: STEPS // 8])})}}{steps}"
+
+
+@cache
+def script() -> Markup:
+    """Join the scripts of a page to one, whose names nothing else can see."""
+    return trusted('"use strict";\n(() => {\n' + "\n".join(_shipped(name) for name in _SCRIPTS) + "})();\n")
+
+
+def _shipped(name: str) -> str:
     """Read a file of this package."""
     return resources.files("unrolled.report").joinpath(name).read_text(encoding="utf-8")
 

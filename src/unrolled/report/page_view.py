@@ -1,41 +1,24 @@
-"""The layout of a page: panel names, the bars of the ledger, the cells of the triangle.
-
-Cells are stored by row: row k - 1 holds the n-grams of k tokens by their first token.
-"""
+"""What page, figure and terminal say of an attribution: panel names, the bars of the ledger, whether it is exact."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
 from unrolled.decomposition.attribution import Attribution, Ledger
-from unrolled.errors import UsageError
-from unrolled.report.formatting import clip, magnitude, minus, visible
+from unrolled.report.formatting import magnitude, minus
 
 __all__ = [
-    "CELLS",
     "LedgerBar",
     "ledger_parts",
-    "longest_shown",
-    "panel_data",
     "panel_labels",
-    "rows_by_order",
     "sum_of_ngrams",
     "waterfall",
     "waterfall_of_ledger",
 ]
 
-CELLS = 6000
-"""Largest number of cells of a triangle on a page: all n-grams of 109 tokens."""
-
 LARGE_RESIDUAL = 1e-3
 """Above this, rounding of an exact expansion is worth a word."""
-
-_TOKEN = 80
-"""Largest number of characters of a token in the hover text."""
 
 
 @dataclass(frozen=True)
@@ -89,46 +72,6 @@ def panel_labels(attributions: Sequence[Attribution]) -> list[str]:
     several = len({attribution.target for attribution in attributions}) > 1
     plain = [f"{a.expansion}, {a.target}" if several else a.expansion for a in attributions]
     return [f"{name} ({k + 1})" if plain.count(name) > 1 else name for k, name in enumerate(plain)]
-
-
-def longest_shown(attribution: Attribution) -> int:
-    """Return the length of the longest n-grams that the page's triangle holds."""
-    time = len(attribution)
-    if time * (time + 1) // 2 <= CELLS:
-        return attribution.longest
-    return min(attribution.longest, max(1, CELLS // time))
-
-
-def rows_by_order(matrix: Tensor, direction: str, longest: int) -> list[list[float]]:
-    """Lay out one direction's matrix, shape (time, time), by length and first token."""
-    # The matrix is indexed by position read and position entered: forward below the diagonal, backward above it.
-    sign = -1 if direction == "forward" else 1
-    return [torch.diagonal(matrix, sign * (order - 1)).tolist() for order in range(1, longest + 1)]
-
-
-def _short(numbers: list[list[float]]) -> list[list[float]]:
-    """Round to six digits, more than the hover text shows."""
-    return [[float(f"{x:.6g}") for x in row] for row in numbers]
-
-
-def panel_data(attribution: Attribution, label: str) -> dict[str, object]:
-    """Collect the data from which the page's script draws the triangles of one attribution."""
-    if not len(attribution):
-        raise UsageError("the explanation has no tokens; expected at least one")
-    longest = longest_shown(attribution)
-    triangle = attribution.triangle
-    return {
-        "label": label,
-        "tokens": [clip(visible(token), _TOKEN) for token in attribution.tokens],
-        "directions": [
-            {
-                "name": direction,
-                "score": _short(rows_by_order(triangle.scores[d], direction, longest)),
-                "contribution": _short(rows_by_order(triangle.contributions[d], direction, longest)),
-            }
-            for d, direction in enumerate(attribution.directions)
-        ],
-    }
 
 
 def sum_of_ngrams(attribution: Attribution) -> str:

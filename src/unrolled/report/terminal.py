@@ -19,7 +19,8 @@ from rich.text import Text
 from unrolled.decomposition.attribution import Attribution
 from unrolled.report.colour import colour, shared_limit, text_colour
 from unrolled.report.formatting import brief, clip, magnitude, signed, visible
-from unrolled.report.page_view import ledger_parts, rows_by_order, sum_of_ngrams
+from unrolled.report.page_view import ledger_parts, sum_of_ngrams
+from unrolled.report.spans import largest_phrases, rows_by_order, values_of
 
 __all__ = ["Sentence", "print_to_text", "render", "spaced", "sum_table", "to_text"]
 
@@ -72,7 +73,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class _Pyramid:
-    """The triangle of scores, if the terminal is wide enough."""
+    """The triangle of phrase scores, if the terminal is wide enough."""
 
     attribution: Attribution
     d: int
@@ -81,13 +82,13 @@ class _Pyramid:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         attribution, count = self.attribution, len(self.attribution)
         direction = attribution.directions[self.d]
-        name = "scores of the n-grams" + (f", {direction}" if len(attribution.directions) > 1 else "")
+        name = "scores of the phrases" + (f", {direction}" if len(attribution.directions) > 1 else "")
         if count * _CELL > options.max_width:
             yield Text(f"{name}: omitted, the triangle needs {count * _CELL} columns", style=_FAINT)
             return
         yield Text(name, style=_FAINT)
-        rows = rows_by_order(attribution.triangle.scores[self.d], direction, attribution.longest)
-        for k, row in reversed(list(enumerate(rows))):
+        scores = values_of(attribution, "phrase")[self.d]
+        for k, row in reversed(list(enumerate(rows_by_order(scores, direction, attribution.longest)))):
             line = Text(" " * (k * _CELL // 2))
             for value in row:
                 line.append(_fit(brief(value, self.limit), _CELL - 1), _tint(value, self.limit)).append(" ")
@@ -107,20 +108,19 @@ def sum_table(entries: Sequence[tuple[str, float]], total: tuple[str, float]) ->
 
 
 def _top(attribution: Attribution, limit: float, count: int) -> Table:
-    both = len(attribution.directions) > 1
     table = Table(box=None, padding=(0, 2, 0, 0), header_style=_FAINT, pad_edge=False)
     # in a narrow terminal only the words are cut
     table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
-    table.add_column("score", justify="right", no_wrap=True, min_width=8)
-    table.add_column("tokens", no_wrap=True, min_width=17 if both else 8)
+    table.add_column("phrase score", justify="right", no_wrap=True, min_width=12)
+    table.add_column("tokens", no_wrap=True, min_width=8)
     table.add_column("n-gram", overflow="ellipsis", no_wrap=True)
-    for ngram in attribution.top(count):
-        span = f"[{ngram.start}, {ngram.stop})" + (f" {ngram.direction}" if both else "")
+    for phrase in largest_phrases(attribution, count):
+        near = f" and {phrase.copies} near-cop{'ies' if phrase.copies > 1 else 'y'}" if phrase.copies else ""
         table.add_row(
-            Text(signed(ngram.contribution), _tint(ngram.contribution, limit)),
-            Text(signed(ngram.score)),
-            Text(span, _FAINT),
-            Text(clip(visible(ngram.text), 200)),
+            Text(signed(phrase.contribution), _tint(phrase.contribution, limit)),
+            Text(signed(phrase.score)),
+            Text(f"[{phrase.start}, {phrase.stop})", _FAINT),
+            Text.assemble(clip(visible(phrase.text), 200), (near, _FAINT)),
         )
     return table
 
@@ -144,8 +144,9 @@ def render(attribution: Attribution, limit: float | None = None, top: int = _TOP
 
     ``limit`` is the value at the ends of the colour scale; ``top`` is the number of n-grams to list.
     """
-    ends = shared_limit([attribution], "score") if limit is None else limit
-    sentence = Sentence(attribution.tokens, attribution.token_scores.tolist(), ends)
+    ends = shared_limit([attribution]) if limit is None else limit
+    totals = attribution.token_scores.tolist()
+    sentence = Sentence(attribution.tokens, totals, shared_limit([attribution], "token") if limit is None else limit)
     blocks: list[RenderableType] = [_heading(attribution), sentence]
     blocks += [_Pyramid(attribution, d, ends) for d in range(len(attribution.directions))]
     blocks.append(sum_table(ledger_parts(attribution.ledger), ("logit", attribution.ledger.logit)))

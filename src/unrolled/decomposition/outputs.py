@@ -1,0 +1,64 @@
+"""What a model gave beside the explained output: all its classes, and the numbers that it read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+__all__ = ["Features", "Outputs"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """All outputs of a classifier for one example, and which of them is explained."""
+
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    target: int
+    """Index of the explained output."""
+    against: int | None = None
+    """Index of the output that is subtracted from it, if the difference of two is explained."""
+    true: int | None = None
+    """Index of the right class, where it is known."""
+
+    @property
+    def predicted(self) -> int:
+        """Index of the highest output."""
+        return max(range(len(self.values)), key=self.values.__getitem__)
+
+    def rival(self, target: int) -> int:
+        """Return the index of the highest output beside ``target``."""
+        return max((k for k in range(len(self.values)) if k != target), key=self.values.__getitem__)
+
+    @property
+    def probabilities(self) -> tuple[float, ...]:
+        """The softmax of the outputs, or the outputs if they are probabilities already; empty if there is only one."""
+        if len(self.values) < 2:
+            return ()
+        if min(self.values) >= 0 and abs(sum(self.values) - 1) < 1e-4:
+            return self.values
+        return _softmax(self.values)
+
+    def contrast_name(self, target: int, against: int | None) -> str:
+        """Return the name of an output, or of the difference of two."""
+        return self.names[target] if against is None else f"{self.names[target]} rather than {self.names[against]}"
+
+
+def _softmax(values: Sequence[float]) -> tuple[float, ...]:
+    highest = max(values)
+    powers = [math.exp(value - highest) for value in values]
+    return tuple(power / sum(powers) for power in powers)
+
+
+@dataclass(frozen=True)
+class Features:
+    """The numbers that a model read at each step, and what each contributed to the explained output."""
+
+    names: tuple[str, ...]
+    values: Tensor
+    """Shape (time, features)."""
+    scores: Tensor
+    """Contribution of each number, shape (time, features)."""

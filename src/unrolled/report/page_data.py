@@ -1,0 +1,230 @@
+"""What the script of a page draws: for each example, each expansion and each choice of outputs.
+
+The arrays hold one class each; the script subtracts them for the difference of two classes. Cells are stored by row:
+row k - 1 holds the n-grams of k tokens by their first token.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.contrast import of_output
+from unrolled.errors import NonFiniteError, UsageError
+from unrolled.report.colour import limit_of, shared_limit
+from unrolled.report.formatting import clip, magnitude, minus, signed, visible
+from unrolled.report.page_view import panel_labels, sum_of_ngrams, waterfall_of_ledger
+from unrolled.report.spans import largest_phrases, rows_by_order
+
+__all__ = ["Example", "Option", "chosen", "examples_data", "longest_shown", "options_of"]
+
+NUMBERS = 1_500_000
+"""Largest number of numbers on a page. Longer n-grams are left out of the triangles beyond it."""
+
+TOP = 12
+_TOKEN = 80
+"""Largest number of characters of a token on the page."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An output to explain, or the difference of two; ``plus`` is None for the one that the attribution is of."""
+
+    name: str
+    plus: int | None = None
+    minus: int | None = None
+
+
+@dataclass(frozen=True)
+class Example:
+    """One sequence on a page, explained by one or more expansions."""
+
+    attributions: tuple[Attribution, ...]
+
+    @property
+    def first(self) -> Attribution:
+        """The attribution that the page shows first."""
+        return self.attributions[0]
+
+    @property
+    def options(self) -> list[Option]:
+        """The outputs that a reader can choose, the first of them shown first."""
+        return options_of(self.attributions)
+
+
+def options_of(attributions: Sequence[Attribution]) -> list[Option]:
+    """List the outputs that all attributions know; of two classes the difference comes first."""
+    first = attributions[0]
+    outputs = first.outputs
+    if outputs is None or not all(len(a.by_class) == len(outputs.names) for a in attributions):
+        return [Option(first.target)]
+    target = outputs.target
+    others = sorted((k for k in range(len(outputs.names)) if k != target), key=lambda k: -outputs.values[k])
+    single = Option(outputs.names[target], target)
+    differences = [Option(outputs.contrast_name(target, k), target, k) for k in others]
+    found = [single, *differences, *(Option(outputs.names[k], k) for k in others)]
+    if outputs.against is not None:
+        shown = next(option for option in differences if option.minus == outputs.against)
+    else:
+        shown = differences[0] if len(others) == 1 else single
+    return [shown, *(option for option in found if option is not shown)]
+
+
+def chosen(attribution: Attribution, option: Option) -> Attribution:
+    """Return the attribution of an option."""
+    return attribution if option.plus is None else of_output(attribution, option.plus, option.minus)
+
+
+def longest_shown(attribution: Attribution, panels: int = 1, budget: int = NUMBERS) -> int:
+    """Return the length of the longest n-grams that a triangle holds if ``panels`` share ``budget`` numbers."""
+    time, arrays = len(attribution), max(1, len(attribution.by_class)) * max(1, len(attribution.directions)) * 2
+    share = budget // (panels * arrays)
+    if time * (time + 1) // 2 <= share:
+        return attribution.longest
+    return min(attribution.longest, max(1, share // time))
+
+
+def examples_data(examples: Sequence[Example]) -> list[dict[str, object]]:
+    """Collect the data of all examples; together they hold at most :data:`NUMBERS` numbers."""
+    panels = max(len(example.attributions) for example in examples)
+    return [_example(example, panels, NUMBERS // len(examples)) for example in examples]
+
+
+def _example(example: Example, panels: int, budget: int) -> dict[str, object]:
+    first, options = example.first, example.options
+    if not len(first):
+        raise UsageError("the explanation has no tokens; expected at least one")
+    labels = panel_labels(example.attributions)
+    return {
+        "tokens": [clip(visible(token), _TOKEN) for token in first.tokens],
+        "outputs": _outputs(first),
+        "options": [
+            {"name": clip(visible(option.name), 120), "plus": option.plus, "minus": option.minus} for option in options
+        ],
+        "shared": [
+            shared_limit([chosen(each, option) for each in example.attributions], "token") for option in options
+        ],
+        "panels": [
+            _panel(attribution, label, options, longest_shown(attribution, panels, budget))
+            for attribution, label in zip(example.attributions, labels, strict=True)
+        ],
+        "series": _series(first),
+    }
+
+
+def _outputs(attribution: Attribution) -> dict[str, object] | None:
+    outputs = attribution.outputs
+    if outputs is None:
+        return None
+    return {
+        "names": [clip(visible(name), 60) for name in outputs.names],
+        "values": [_short(value) for value in outputs.values],
+        "probabilities": [_short(value) for value in outputs.probabilities],
+        "predicted": outputs.predicted,
+        "true": outputs.true,
+    }
+
+
+def _series(attribution: Attribution) -> dict[str, object] | None:
+    """Write the numbers that the model read, one row for each feature."""
+    features = attribution.features
+    if features is None:
+        return None
+    values = features.values.double()
+    return {
+        "names": [clip(visible(name), 40) for name in features.names],
+        "values": _rounded(values.T, float(values.abs().max())),
+    }
+
+
+def _feature_scores(attribution: Attribution) -> dict[str, object] | None:
+    features = attribution.features
+    if features is None:
+        return None
+    scores = features.scores
+    return {"rows": _rounded(scores.T, float(scores.abs().max())), "limit": limit_of(scores)}
+
+
+def _panel(attribution: Attribution, label: str, options: Sequence[Option], longest: int) -> dict[str, object]:
+    classes = attribution.by_class if options[0].plus is not None else (attribution,)
+    return {
+        "label": clip(visible(label), 60),
+        "exact": attribution.exact,
+        "local": attribution.local,
+        "verdict": sum_of_ngrams(attribution),
+        "longest": longest,
+        "scope": visible(attribution.scope),
+        "limit": attribution.max_order,
+        "notes": [visible(note) for note in attribution.notes],
+        "residual": minus(magnitude(attribution.residual)),
+        "parity": minus(magnitude(attribution.parity)),
+        "directions": list(attribution.directions),
+        "classes": [_arrays(each, longest) for each in classes],
+        "options": [_of_option(chosen(attribution, option)) for option in options],
+    }
+
+
+def _arrays(attribution: Attribution, longest: int) -> dict[str, object]:
+    """Write the scores and contributions of one class, one triangle for each direction."""
+    found: dict[str, object] = {}
+    for name, matrices in (
+        ("score", attribution.triangle.scores),
+        ("contribution", attribution.triangle.contributions),
+    ):
+        size = float(matrices.abs().max())
+        rounded = torch.tensor(_rounded(matrices.flatten(1), size), dtype=torch.float64).reshape(matrices.shape)
+        found[name] = [
+            rows_by_order(matrix, direction, longest)
+            for matrix, direction in zip(rounded, attribution.directions, strict=True)
+        ]
+    return found
+
+
+def _of_option(attribution: Attribution) -> dict[str, object]:
+    limits = {
+        "phrase": shared_limit([attribution], "phrase"),
+        "score": shared_limit([attribution], "score"),
+        "contribution": shared_limit([attribution], "contribution"),
+        "token": shared_limit([attribution], "token"),
+    }
+    return {
+        "limits": limits,
+        "ledger": [
+            {"name": bar.name, "value": bar.value, "left": bar.left, "width": bar.width, "zero": bar.zero}
+            for bar in waterfall_of_ledger(attribution.ledger)
+        ],
+        "tokens": [_short(value) for value in attribution.token_scores.tolist()],
+        "top": [
+            {
+                "start": phrase.start,
+                "stop": phrase.stop,
+                "copies": phrase.copies,
+                "contribution": _short(phrase.contribution),
+                "score": _short(phrase.score),
+            }
+            for phrase in largest_phrases(attribution, TOP)
+        ],
+        "features": _feature_scores(attribution),
+        "longer": attribution.longer,
+        "remainder": minus(signed(attribution.ledger.remainder)),
+        "share": minus(magnitude(attribution.relative_remainder)),
+        "cancellation": minus(magnitude(attribution.cancellation)),
+    }
+
+
+def _short(value: float) -> float:
+    """Round to six digits, more than the page shows."""
+    return float(f"{value:.6g}")
+
+
+def _rounded(matrix: Tensor, size: float) -> list[list[float]]:
+    """Round to a millionth of the largest absolute value."""
+    if not math.isfinite(size):
+        raise NonFiniteError("an explanation holds NaN or infinity; expected numbers")
+    decimals = 7 - math.ceil(math.log10(size)) if size > 0 else 0
+    return [[round(value, decimals) for value in row] for row in matrix.tolist()]

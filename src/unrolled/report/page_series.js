@@ -1,0 +1,135 @@
+// Numeric inputs: time on the x axis, each feature's series above, its contributions as a heat strip below.
+class Series {
+  constructor(host, told) {
+    this.told = told; // called with a time and a row, or null; the row after the last feature is the total
+    this.canvas = element("canvas", {});
+    this.space = element("div", { class: "space" }, this.canvas);
+    this.scroll = element("div", { class: "scroll canvas", tabindex: "0", role: "group", "aria-label": "Input series and contributions over time" }, this.space);
+    host.replaceChildren(this.scroll);
+    this.at = null;
+    this.scroll.addEventListener("scroll", () => this.paint());
+    this.canvas.addEventListener("pointermove", (event) => this.point(this.under(event)));
+    this.canvas.addEventListener("pointerleave", () => this.point(null));
+    this.scroll.addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(() => { if (this.rows && this.scroll.clientWidth !== this.seen) this.layout(); }).observe(this.scroll);
+  }
+
+  show(names, values, rows, limit) {
+    const total = rows[0].map((_, t) => rows.reduce((sum, row) => sum + row[t], 0));
+    Object.assign(this, { names: [...names, "all features"], values, rows: [...rows, total], limit, count: total.length });
+    this.total = Math.max(...total.map(Math.abs), limit);
+    this.layout();
+  }
+
+  layout() {
+    this.seen = this.scroll.clientWidth;
+    const longest = Math.max(...this.names.map((name) => Array.from(name).length));
+    this.left = Math.min(0.3 * this.seen, Math.min(longest, 22) * 6.6 + 14);
+    this.width = Math.max(3, (this.seen - this.left - 6) / this.count);
+    this.band = this.values.length <= 6 ? 44 : this.values.length <= 16 ? 28 : 18;
+    this.strip = this.values.length <= 16 ? 20 : 14;
+    this.top = this.values.length * this.band + 14;
+    this.tall = this.top + this.rows.length * this.strip + 30;
+    const wide = this.left + this.count * this.width + 6;
+    this.space.style.width = `${wide}px`;
+    this.space.style.height = `${this.tall}px`;
+    this.scroll.style.height = `${this.tall + (wide > this.seen + 1 ? 16 : 0)}px`;
+    this.paint();
+  }
+
+  under(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const time = Math.floor((event.clientX - box.left - this.left + this.scroll.scrollLeft) / this.width);
+    const y = event.clientY - box.top;
+    const row = y < this.top ? Math.floor(y / this.band) : Math.floor((y - this.top) / this.strip);
+    return event.clientX - box.left >= this.left && time >= 0 && time < this.count && row >= 0 && row < this.rows.length ? { time, row } : null;
+  }
+
+  key(event) {
+    const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    if (!(event.key in moves) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const here = this.at || { time: -moves[event.key][0], row: -moves[event.key][1] };
+    const time = here.time + moves[event.key][0];
+    const row = here.row + moves[event.key][1];
+    if (time >= 0 && time < this.count && row >= 0 && row < this.rows.length) this.point({ time, row });
+    const x = this.left + time * this.width;
+    if (x < this.scroll.scrollLeft + this.left || x > this.scroll.scrollLeft + this.seen - 8) this.scroll.scrollLeft = x - this.seen / 2;
+  }
+
+  point(place) {
+    this.at = place;
+    this.told(place);
+    this.paint();
+  }
+
+  paint() {
+    if (!this.rows || !this.seen) return;
+    const c = sized(this.canvas, this.seen, this.tall);
+    const { scale } = shades();
+    const x0 = this.left - this.scroll.scrollLeft;
+    const first = Math.max(0, Math.floor(-(x0 - this.left) / this.width) - 1);
+    const last = Math.min(this.count - 1, Math.ceil((this.seen - x0) / this.width));
+    c.lineWidth = 1.5;
+    this.values.forEach((row, f) => this.line(c, row, f * this.band, x0, first, last));
+    this.rows.forEach((row, f) => {
+      const y = this.top + f * this.strip;
+      const limit = f === this.rows.length - 1 ? this.total : this.limit;
+      for (let t = first; t <= last; t++) {
+        c.fillStyle = scale[step(row[t], limit)];
+        c.fillRect(x0 + t * this.width, y, this.width - (this.width >= 8 ? 1 : 0), this.strip - 2);
+      }
+    });
+    this.axis(c, x0, first, last);
+    if (this.at) {
+      c.strokeStyle = ink("--ink");
+      c.lineWidth = 1;
+      c.strokeRect(x0 + this.at.time * this.width - 0.5, 0.5, this.width, this.tall - 30);
+    }
+    this.gutter(c);
+  }
+
+  line(c, row, y, x0, first, last) {
+    const low = Math.min(...row);
+    const high = Math.max(...row);
+    const place = (value) => y + this.band - 6 - (high > low ? (value - low) / (high - low) : 0.5) * (this.band - 12);
+    c.strokeStyle = ink("--line");
+    c.lineWidth = 1;
+    c.beginPath();
+    c.moveTo(x0, y + this.band - 0.5);
+    c.lineTo(x0 + this.count * this.width, y + this.band - 0.5);
+    c.stroke();
+    c.strokeStyle = ink("--ink");
+    c.lineWidth = 1.4;
+    c.beginPath();
+    for (let t = first; t <= last; t++) c.lineTo(x0 + (t + 0.5) * this.width, place(row[t]));
+    c.stroke();
+    if (last === first) { c.fillStyle = ink("--ink"); c.fillRect(x0 + (first + 0.5) * this.width - 2, place(row[first]) - 2, 4, 4); }
+  }
+
+  axis(c, x0, first, last) {
+    const every = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000].find((n) => n * this.width >= 46) || 10000;
+    c.fillStyle = ink("--soft");
+    c.font = "11px system-ui, sans-serif";
+    c.textAlign = "center";
+    c.textBaseline = "top";
+    for (let t = first; t <= last; t++) if (t % every === 0) c.fillText(String(t), x0 + (t + 0.5) * this.width, this.tall - 26);
+    c.fillText("time", this.left + (this.seen - this.left) / 2, this.tall - 13);
+  }
+
+  gutter(c) {
+    c.fillStyle = ink("--paper");
+    c.fillRect(0, 0, this.left - 6, this.tall);
+    c.textAlign = "right";
+    c.textBaseline = "middle";
+    const letters = Math.floor((this.left - 14) / 6.2);
+    const write = (name, y, bold) => {
+      c.fillStyle = ink(bold ? "--ink" : "--soft");
+      c.font = `${bold ? "600 " : ""}12px system-ui, sans-serif`;
+      c.fillText(short(name, Math.max(3, letters)), this.left - 12, y);
+    };
+    const row = this.at ? this.at.row : -1;
+    this.values.forEach((_, f) => write(this.names[f], (f + 0.5) * this.band, f === row));
+    this.rows.forEach((_, f) => write(this.names[f], this.top + (f + 0.5) * this.strip - 1, f === row));
+  }
+}

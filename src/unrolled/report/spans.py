@@ -1,0 +1,103 @@
+"""The triangle by spans: row k - 1 holds the n-grams, or the phrases, of k tokens by their first token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from unrolled.decomposition.attribution import Attribution
+
+__all__ = ["Phrase", "Quantity", "by_span", "largest_phrases", "rows_by_order", "values_of"]
+
+Quantity = Literal["phrase", "score", "contribution"]
+"""Score of the phrase; score of the n-gram's own term; contribution of the n-gram."""
+
+ALIKE = 0.6
+"""Two nested n-grams are near-copies if they share this part of their tokens."""
+
+
+def rows_by_order(matrix: Tensor, direction: str, longest: int) -> list[list[float]]:
+    """Lay out one direction's matrix, shape (time, time), by length and first token."""
+    # The matrix is indexed by position read and position entered: forward below the diagonal, backward above it.
+    sign = -1 if direction == "forward" else 1
+    return [torch.diagonal(matrix, sign * (order - 1)).tolist() for order in range(1, longest + 1)]
+
+
+def values_of(attribution: Attribution, quantity: Quantity) -> Tensor:
+    """Return one quantity of every span by direction, position read and position entered, as in a triangle."""
+    if quantity == "contribution":
+        return attribution.triangle.contributions
+    scores = attribution.triangle.scores
+    if quantity == "score":
+        return scores
+    # a phrase is the sum over the n-grams inside it that end at its end, where it is read
+    sums = [
+        matrix.flip(1).cumsum(1).flip(1) if direction == "forward" else matrix.cumsum(1)
+        for matrix, direction in zip(scores, attribution.directions, strict=True)
+    ]
+    return torch.stack(sums) if sums else scores
+
+
+def by_span(attribution: Attribution, quantity: Quantity) -> Tensor:
+    """Return the sum over directions of one quantity, shape (time, time), indexed by last token and first token."""
+    total = torch.zeros(len(attribution), len(attribution), dtype=torch.float64)
+    for matrix, direction in zip(values_of(attribution, quantity), attribution.directions, strict=True):
+        total += matrix if direction == "forward" else matrix.T
+    return total
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """An n-gram with its near-copies: nested n-grams of almost the same tokens, which contribute with the same sign."""
+
+    start: int
+    stop: int
+    text: str
+    copies: int
+    """Number of near-copies beside the n-gram itself."""
+    contribution: float
+    """Of the n-gram and its near-copies together, in all directions."""
+    score: float
+    """The phrase score of the n-gram's tokens."""
+
+
+def largest_phrases(attribution: Attribution, count: int) -> list[Phrase]:
+    """Return the n-grams with the largest contributions, with near-copies in one row."""
+    time = len(attribution)
+    contributions, scores = by_span(attribution, "contribution"), by_span(attribution, "phrase")
+    sizes = contributions.abs().flatten()
+    looked_at = sizes.topk(min(max(8 * count, 64), sizes.numel()))
+    rows: list[tuple[int, int, list[float]]] = []
+    for size, place in zip(looked_at.values.tolist(), looked_at.indices.tolist(), strict=True):
+        if size == 0:
+            break
+        start, stop = place % time, place // time + 1
+        value = float(contributions[stop - 1, start])
+        for first, last, members in rows:
+            if value * members[0] > 0 and _near_copies((start, stop), (first, last)):
+                members.append(value)
+                break
+        else:
+            rows.append((start, stop, [value]))
+    rows.sort(key=lambda row: -abs(sum(row[2])))
+    return [
+        Phrase(
+            start=start,
+            stop=stop,
+            text=" ".join(attribution.tokens[start:stop]),
+            copies=len(members) - 1,
+            contribution=sum(members),
+            score=float(scores[stop - 1, start]),
+        )
+        for start, stop, members in rows[:count]
+    ]
+
+
+def _near_copies(one: Sequence[int], other: Sequence[int]) -> bool:
+    short, long = sorted((one, other), key=lambda span: span[1] - span[0])
+    nested = long[0] <= short[0] and short[1] <= long[1]
+    return nested and (short[1] - short[0]) >= ALIKE * (long[1] - long[0])
