@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated
 
 from unrolled.errors import UnknownNameError
-from unrolled.lab.cli.options import DataFolder
+from unrolled.lab.cli.options import DataFolder, print_notes
 
 __all__ = ["evaluate", "format_metric", "format_metrics", "print_run"]
 
@@ -94,12 +94,13 @@ def evaluate(
     loaded = load_run(run)
     if data:
         files, title = [Path(name) for name in data], ", ".join(data)
-        examples = read_split(loaded.task.kind, files, loaded.task.classes, format_name)
+        examples, notes = read_split(loaded.task.kind, files, loaded.task.classes, format_name, loaded.data.reading)
     else:
         corpus = loaded.data.reload_corpus(loaded.task.kind, data_dir, loaded.settings.seed)
         for line in data_warnings(run, corpus, loaded.data.files(data_dir), split):
             typer.echo(f"warning: {line}", err=True)
-        examples, title = getattr(corpus, split), f"{loaded.data.title}, {split}"
+        examples, title, notes = getattr(corpus, split), f"{loaded.data.title}, {split}", corpus.notes
+    print_notes(notes)
     encoded = loaded.task.encode(examples)
     cpu = torch.device("cpu")
     found = compute_metrics(loaded.task, loaded.model, encoded, cpu)

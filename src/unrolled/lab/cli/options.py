@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,11 +17,18 @@ from pydantic_core import PydanticUndefined
 
 from unrolled.errors import UsageError
 
-__all__ = ["DataFolder", "MultiValueCommand", "options", "with_parameters"]
+__all__ = ["DataFolder", "MultiValueCommand", "options", "print_notes", "with_parameters"]
 
 DataFolder = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder of the datasets; by default the variable UNROLLED_DATA.")
 ]
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print what was chosen or left out while files were read, to stderr; under torchrun, in the first process."""
+    if os.environ.get("RANK", "0") == "0":
+        for note in notes:
+            typer.echo(note, err=True)
 
 
 class MultiValueCommand(typer.core.TyperCommand):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from unrolled.lab.cli.evaluate import print_run
-from unrolled.lab.cli.options import DataFolder
+from unrolled.lab.cli.options import DataFolder, print_notes
 
 __all__ = ["resume"]
 
@@ -31,6 +31,7 @@ def resume(
 
     stopped = load_config(run)
     corpus = stopped.data.reload_corpus(stopped.task.kind, data_dir, stopped.settings.seed)
+    print_notes(corpus.notes)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
         finished = resume_training(

@@ -14,7 +14,7 @@ import typer.core
 
 from unrolled.errors import UnrolledError, UsageError
 from unrolled.lab.cli.evaluate import print_run
-from unrolled.lab.cli.options import MultiValueCommand, options, read_option, with_parameters
+from unrolled.lab.cli.options import MultiValueCommand, options, print_notes, read_option, with_parameters
 from unrolled.lab.cli.settings_file import SettingsFile, read_settings
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
     folder = choices.out or Path("runs") / f"{choices.data.title}-{choices.architecture.encoder}"
     check_destination(folder, force)
     corpus = choices.data.load_corpus(task.kind, data_dir, settings.seed)
+    print_notes(corpus.notes)
     learned = task.from_corpus(corpus, choices.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:

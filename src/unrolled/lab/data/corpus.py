@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from unrolled.errors import UsageError
 
@@ -57,6 +57,8 @@ class Corpus(Generic[S_co]):
     train: S_co
     dev: S_co
     test: S_co
+    notes: tuple[Any, ...] = field(default=(), compare=False)
+    """What was chosen or left out while the corpus was read, one line of text each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,8 @@ class Example:
 
     tokens: tuple[str, ...]
     label: int
+    text: str = field(default="", compare=False)
+    """The text as its file has it, where that is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +107,8 @@ class RatedText:
 
     tokens: tuple[str, ...]
     rating: float
+    text: str = field(default="", compare=False)
+    """The text as its file has it, where that is known."""
 
 
 @dataclass(frozen=True, kw_only=True)

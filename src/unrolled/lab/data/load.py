@@ -16,6 +16,7 @@ from unrolled.lab.data.collection.manifest import read_manifest
 from unrolled.lab.data.corpus import Corpus, Dataset
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.formats import read_files
+from unrolled.lab.data.reading import PLAIN, Reading
 from unrolled.lab.data.text_files import find_file
 
 __all__ = ["dataset_files", "dataset_names", "is_dataset", "load_dataset"]
@@ -33,6 +34,7 @@ def load_dataset(
     dev: Sequence[Path] = (),
     test: Sequence[Path] = (),
     format: str | None = None,
+    reading: Reading = PLAIN,
 ) -> C:
     """Read a dataset by its name, or training files.
 
@@ -44,6 +46,7 @@ def load_dataset(
         dev: Files that choose the best epoch, beside training files; a tenth of the training examples if empty.
         test: Files to test on, beside training files; a tenth of the training examples if empty.
         format: The name of the files' format, if their suffix does not tell it.
+        reading: What else the user says about the files.
 
     Raises:
         UnknownNameError: If there is no dataset of that name.
@@ -58,11 +61,13 @@ def load_dataset(
     """
     names = [data] if isinstance(data, str) else [str(name) for name in data]
     if names and is_dataset(names[0]):
+        if given := (*reading.columns, *(("--skip-invalid",) if reading.skip_invalid else ())):
+            raise UsageError(f"{given[0]} is for your own files, and {names[0]} is a dataset; leave it out")
         return _load_by_name(names, kind, folder, (*dev, *test))
     paths = [Path(name) for name in names]
     if len(paths) == 1 and not paths[0].suffix and not paths[0].exists():
         raise UnknownNameError("dataset", _split_settings(names[0])[0], dataset_names(kind))
-    return read_files(kind, paths, dev, test, format=format)
+    return read_files(kind, paths, dev, test, format=format, reading=reading)
 
 
 def is_dataset(data: str) -> bool:

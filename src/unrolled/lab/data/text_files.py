@@ -17,9 +17,12 @@ __all__ = [
     "DECOMPRESSORS",
     "FOLDER_VARIABLE",
     "LONGEST_LINE",
+    "find_escaped",
     "find_file",
     "iter_lines",
+    "iter_lines_escaped",
     "malformed",
+    "numbered_lines",
     "without_compression",
 ]
 
@@ -31,6 +34,8 @@ DECOMPRESSORS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.op
 BROKEN_COMPRESSION = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 """What Python raises for a file that is truncated, or not compressed as its suffix says."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_ESCAPED = 0xDC00  # the error handler surrogateescape adds it to a byte
 _SHOWN = 40
 
 
@@ -86,6 +91,23 @@ def iter_lines(path: Path) -> Iterator[str]:
         DataError: If it is truncated, not compressed as its suffix says, not UTF-8, or contains a NUL or a line longer
             than ``LONGEST_LINE``.
     """
+    for number, line in enumerate(iter_lines_escaped(path), start=1):
+        if column := find_escaped(line):
+            byte = ord(line[column - 1]) - _ESCAPED
+            found = f"the byte 0x{byte:02x} at column {len(line[: column - 1].encode(errors='surrogateescape')) + 1}"
+            raise malformed(path, number, "UTF-8 text", found, "save the file with the encoding UTF-8")
+        yield line
+
+
+def find_escaped(text: str) -> int:
+    """Return the column, from 1, of the first byte of :func:`iter_lines_escaped` that was not UTF-8; 0 if none is."""
+    if text.isascii():
+        return 0
+    return next((place for place, letter in enumerate(text, start=1) if 0x80 <= ord(letter) - _ESCAPED <= 0xFF), 0)
+
+
+def iter_lines_escaped(path: Path) -> Iterator[str]:
+    """Read lines as :func:`iter_lines` does, but keep a byte that is not UTF-8 as a lone surrogate."""
     opener: Callable[..., Any] = DECOMPRESSORS.get(path.suffix, Path.open)
     number = 1
     try:
@@ -100,6 +122,18 @@ def iter_lines(path: Path) -> Iterator[str]:
         raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield each line with its number, but not the blank lines at the end of the file."""
+    blank: list[tuple[int, str]] = []
+    for number, line in enumerate(iter_lines(path), start=1):
+        if line and not line.isspace():
+            yield from blank
+            blank.clear()
+            yield number, line
+        else:
+            blank.append((number, line))
+
+
 def _read_line(file: BinaryIO, path: Path, number: int) -> bytes:
     raw = file.readline(LONGEST_LINE + 1)
     if len(raw) > LONGEST_LINE:
@@ -110,12 +144,10 @@ def _read_line(file: BinaryIO, path: Path, number: int) -> bytes:
 
 def _decode(raw: bytes, path: Path, number: int) -> str:
     if number == 1:
+        if raw.startswith(_UTF_16):
+            raise malformed(path, 1, "UTF-8 text", "UTF-16", "save the file with the encoding UTF-8")
         raw = raw.removeprefix(_BYTE_ORDER_MARK)
-    try:
-        line = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        found = f"the byte 0x{raw[error.start]:02x} at column {error.start + 1}"
-        raise malformed(path, number, "UTF-8 text", found, "save the file with the encoding UTF-8") from None
+    line = raw.decode("utf-8", errors="surrogateescape")
     if "\0" in line:
         found = f"a NUL at column {line.index(chr(0)) + 1}"
         raise malformed(path, number, "text", found, "the file is damaged, or is not a text file")

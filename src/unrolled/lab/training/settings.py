@@ -11,6 +11,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 from unrolled.errors import FileError, UsageError
 from unrolled.lab.data.corpus import Corpus, Examples
 from unrolled.lab.data.load import dataset_files, is_dataset, load_dataset
+from unrolled.lab.data.max_length import limit_length
+from unrolled.lab.data.reading import Reading
 from unrolled.lab.data.text_files import without_compression
 from unrolled.lab.settings import Settings
 
@@ -106,6 +108,40 @@ class DataSettings(Settings):
     """Format of the files, if their suffix does not tell it."""
     limit: int | None = Field(None, ge=1)
     """Train on at most this many examples."""
+    text_column: str | None = None
+    """Column of the texts in your files: its name, or its number from 1; found if the choice is plain."""
+    label_column: str | None = None
+    """Column of the labels in your files: its name, or its number from 1; found if the choice is plain."""
+    header: bool = True
+    """Read the first line of your files as a header if it looks like one; else as an example."""
+    skip_invalid: bool = False
+    """Leave out and count rows without a text or a label, and test labels that no training example has."""
+    max_length: int | None = Field(None, ge=1)
+    """Longest text in tokens; see longer."""
+    longer: Literal["cut", "skip", "refuse"] = "cut"
+    """What to do with an example with a text longer than max_length."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_as_names(cls, values: Any) -> Any:
+        """Let a settings file give a column's number as a number."""
+        if isinstance(values, dict):
+            names = ("text_column", "label_column")
+            return {key: str(value) if key in names and type(value) is int else value for key, value in values.items()}
+        return values
+
+    @model_serializer(mode="wrap")
+    def _serialise(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the later settings where they have their defaults: earlier runs lack them."""
+        record: dict[str, Any] = serialise(self)
+        fields = type(self).model_fields
+        later = ("text_column", "label_column", "header", "skip_invalid", "max_length", "longer")
+        return {key: value for key, value in record.items() if key not in later or value != fields[key].default}
+
+    @property
+    def reading(self) -> Reading:
+        """What is said about the user's own files."""
+        return Reading(self.text_column, self.label_column, self.header, self.skip_invalid)
 
     @property
     def title(self) -> str:
@@ -124,7 +160,9 @@ class DataSettings(Settings):
     def load_corpus(self, kind: type[C], folder: Path | None = None, seed: int = 0) -> C:
         """Load the corpus; ``seed`` draws the examples if there is a limit, ``folder`` replaces ``UNROLLED_DATA``."""
         dev, test = ([Path(name) for name in names] for names in (self.dev, self.test))
-        corpus = load_dataset(self.data, kind, folder, dev=dev, test=test, format=self.format)
+        corpus = load_dataset(self.data, kind, folder, dev=dev, test=test, format=self.format, reading=self.reading)
+        if self.max_length is not None:
+            corpus = limit_length(corpus, self.max_length, self.longer)
         if self.limit is None:
             return corpus
         if not isinstance(corpus, Examples):

@@ -8,7 +8,7 @@ import pytest
 
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.datasets.imdb import Imdb
-from unrolled.lab.data.formats.labelled_text import read_json_objects
+from unrolled.lab.data.json_lines import read_json_objects
 
 
 def review(number):

@@ -157,7 +157,7 @@ def test_a_text_in_a_csv_may_go_over_several_lines(tmp_path):
         ("first", ",", "``", "second", "''", str(i)) for i in range(20)
     }
     path.write_text(path.read_text() + "one column\n")
-    with pytest.raises(DataError, match=r"mine\.csv:41: expected text,label, found 'one column'"):
+    with pytest.raises(DataError, match=r"mine\.csv:41: expected 2 columns, found 1 in 'one column'"):
         read_files(Classification, [path])
 
 

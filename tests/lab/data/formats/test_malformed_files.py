@@ -22,8 +22,14 @@ AFTER = 13  # the line that follows these twelve
 
 MALFORMED = [
     # A file of any kind
-    (Classification, "a.tsv", TSV + b"caf\xe9\tgood\n", AFTER, "UTF-8 text, found the byte 0xe9 at column 4; save"),
-    (Classification, "a.tsv", TSV.decode().encode("utf-16"), 1, "UTF-8 text, found the byte 0xff at column 1; save"),
+    (Classification, "a.tsv", TSV + b"caf\xe9\tgood\n", AFTER, "UTF-8 text, found the byte 0xe9 in 'caf\ufffd'; save"),
+    (
+        Classification,
+        "a.tsv",
+        TSV.decode().encode("utf-16"),
+        1,
+        "UTF-8 text, found UTF-16; save the file with the encoding",
+    ),
     (Classification, "a.tsv", TSV + b"nu\0ll\tgood\n", AFTER, "text, found a NUL at column 3; the file is damaged"),
     (
         Classification,
@@ -44,13 +50,12 @@ MALFORMED = [
     (Classification, "a.tsv", b"", None, "at least 10 examples, found 0; a tenth of them is kept"),
     (Classification, "a.tsv", TSV[:72], None, "at least 10 examples, found 8; a tenth of them is kept"),
     # Tabs
-    (Classification, "a.tsv", TSV + b"no tab at all\n", AFTER, "text<TAB>label, found 'no tab at all'; separate"),
-    (Classification, "a.tsv", TSV + b"\n", AFTER, "text<TAB>label, found ''; separate the two by a tab"),
+    (Classification, "a.tsv", TSV + b"no tab at all\n", AFTER, "2 columns, found 1 in 'no tab at all'; separate"),
+    (Classification, "a.tsv", TSV + b"\n" + TSV, AFTER, "a text, found an empty row; every label needs a text"),
     (Classification, "a.tsv", TSV + b"no label\t \n", AFTER, "a label, found the text 'no label' alone; every text"),
     (Classification, "a.tsv", TSV + b" \tgood\n", AFTER, "a text, found the label 'good' alone; every label needs"),
-    (Classification, "a.tsv", b"text\tlabel\n" + TSV + b"one\n", 14, "2 columns, found 1 in 'one'; as the header has"),
-    (Classification, "a.tsv", b"text\tstars\n" + TSV, 1, "one column named text and one named label, found 'text, st"),
-    (Classification, "a.tsv", b"text\tsentence\tlabel\n" + TSV, 1, "one column named text and one named label, found"),
+    (Classification, "a.tsv", b"text\tlabel\n" + TSV + b"one\n", 14, "2 columns, found 1 in 'one'; separate the"),
+    (Classification, "a.tsv", b"text\tsentence\tlabel\n" + TSV, 1, "one column of texts, found text, sentence; name"),
     (
         Classification,
         "a.tsv",
@@ -64,14 +69,7 @@ MALFORMED = [
         "a.csv",
         CSV + b"text, with a comma,good\n",
         AFTER,
-        "text,label, found 'text, with a comma,good'; put a text or a",
-    ),
-    (
-        Classification,
-        "a.csv",
-        CSV.replace(b",", b";"),
-        1,
-        "text,label, found 'text 0;0'; put a text or a label that contains",
+        "2 columns, found 3 in 'text, with a comma,good'; put a",
     ),
     (
         Classification,
@@ -90,19 +88,25 @@ MALFORMED = [
     (
         Classification,
         "a.csv",
-        CSV + b"x" * 140_000 + b",good\n",
+        CSV + b'"' + b"x\n" * 2_200_000 + b'",good\n',
         AFTER,
         "fields in closed quotes, or without quotes, fou",
     ),
-    (Classification, "a.csv", b"\n" + CSV, 1, "text,label, found ''; put a text or a label that contains commas"),
+    (Classification, "a.csv", b"\n" + CSV, 1, "a text, found an empty row; every label needs a text"),
     (
         Classification,
         "a.csv",
-        b"label,id,text\n" + CSV,
-        2,
-        "3 columns, as in the header, found 'text 0,0'; put a text or a",
+        b"label,id,text\n" + CSV.replace(b",", b",1,") + b"text 0,0\n",
+        14,
+        "3 columns, found 2 in 'text 0,0'; put a text or a",
     ),
-    (Relations, "a.csv", PAIRS.replace(b"\t", b",r(e1,e2)"), 1, "text,label, found '<e1>a</e1> of <e2>b</e2> 0,r(e1,"),
+    (
+        Relations,
+        "a.csv",
+        PAIRS.replace(b"\t", b",") + b"<e1>a</e1>,r(e1,e2)\n",
+        AFTER,
+        "2 columns, found 3 in '<e1>a</e1>,r(",
+    ),
     # JSON
     (Classification, "a.jsonl", JSONL + b'{"text": "cut off", "la\n', AFTER, "an object in JSON, found '{"),
     (Classification, "a.jsonl", JSONL + b"[" * 100_000 + b"\n", AFTER, "an object in JSON, found '[[["),
@@ -147,7 +151,7 @@ MALFORMED = [
     (
         Classification,
         "a.jsonl",
-        JSONL + b'{"text": "x", "label": NaN}\n' * 3,
+        JSONL + b'{"text": "x", "label": NaN}\n',
         AFTER,
         "a finite number, found NaN; leave the example out, or",
     ),

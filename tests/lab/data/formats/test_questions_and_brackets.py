@@ -44,9 +44,9 @@ def test_lines_of_one_question_are_its_candidates(tmp_path, head):
 
 def test_a_question_without_an_answer_stays_and_a_packed_file_is_the_same(tmp_path):
     none = ASKED + b"Why?\tBecause.\t0\n"
-    plain = read_split(Selection, [write(tmp_path, "a.tsv", none)], ())
+    plain = read_split(Selection, [write(tmp_path, "a.tsv", none)], ()).examples
     assert [question.answered for question in plain] == [True] * 12 + [False]
-    assert read_split(Selection, [write(tmp_path, "b.tab.gz", gzip.compress(none))], ()) == plain
+    assert read_split(Selection, [write(tmp_path, "b.tab.gz", gzip.compress(none))], ()).examples == plain
 
 
 def test_the_suffix_alone_does_not_decide_but_what_is_learned_does(tmp_path):
@@ -74,8 +74,10 @@ def test_what_is_drawn_and_written_is_read_again(tmp_path):
     known = bracket_pairs(4)
     written = ("".join(known[each % 4][each // 4] for each in string) for string in drawn.train)
     path = write(tmp_path, "a.txt", "\n".join(written).encode())
-    assert read_split(Brackets, [path], known) == drawn.train
-    assert read_split(Brackets, [path], bracket_pairs(5)) != drawn.train  # with five kinds others are what closes
+    assert read_split(Brackets, [path], known).examples == drawn.train
+    assert (
+        read_split(Brackets, [path], bracket_pairs(5)).examples != drawn.train
+    )  # with five kinds others are what closes
 
 
 def test_of_more_kinds_than_files_can_write_all_are_counted():
@@ -96,14 +98,14 @@ def test_a_kind_never_trained_on_is_refused_where_it_stands(tmp_path):
         read_files(Brackets, [train], test=[test])
     with pytest.raises(DataError, match=said):
         read_split(Brackets, [test], bracket_pairs(1))
-    assert len(read_split(Brackets, [test], bracket_pairs(2))) == 2
+    assert len(read_split(Brackets, [test], bracket_pairs(2)).examples) == 2
 
 
 MALFORMED = [
     # (kind, file, content, line, what is said)
     (Selection, "a.tsv", ASKED + b"Why?\tBecause.\n", LINES + 1, "question<TAB>sentence<TAB>label, found 'Why?"),
     (Selection, "a.tsv", ASKED + b"Why?\tIt\tis\t1\n", LINES + 1, "question<TAB>sentence<TAB>label, found 'Why?"),
-    (Selection, "a.tsv", ASKED + b"\n", LINES + 1, "question<TAB>sentence<TAB>label, found ''; three columns"),
+    (Selection, "a.tsv", ASKED + b"\n" + ASKED, LINES + 1, "question<TAB>sentence<TAB>label, found ''; three columns"),
     (Selection, "a.tsv", ASKED + b"Why?\tBecause.\tyes\n", LINES + 1, "the label 0 or 1, found 'yes'; 1 marks a"),
     (Selection, "a.tsv", ASKED + b"Why?\t \t1\n", LINES + 1, "a sentence, found an empty column; every line has"),
     (Selection, "a.tsv", ASKED + b"\tBecause.\t1\n", LINES + 1, "a question, found an empty column; every line has"),
@@ -116,7 +118,7 @@ MALFORMED = [
     (Brackets, "a.txt", STRINGS + b"([]\n", 13, "')', found the line's end; close every bracket"),
     (Brackets, "a.txt", STRINGS + b"(a)\n", 13, "brackets of () [] {} <> only, found 'a' at 2; a line is one"),
     (Brackets, "a.txt", STRINGS + b"() ()\n", 13, "brackets of () [] {} <> only, found ' ' at 3; a line is one"),
-    (Brackets, "a.txt", STRINGS + b"\n", 13, "a string of brackets, found an empty line; remove the line"),
+    (Brackets, "a.txt", STRINGS + b"\n" + STRINGS, 13, "a string of brackets, found an empty line; remove the line"),
     (Brackets, "a.txt", STRINGS + b"\xff\n", 13, "UTF-8 text, found the byte 0xff at column 1; save the file"),
     (Brackets, "a.txt", b"", None, "at least 10 examples, found 0; a tenth of them is kept"),
 ]

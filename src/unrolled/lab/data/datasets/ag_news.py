@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from unrolled.lab.data.corpus import Classification, Dataset, Example, hold_out
-from unrolled.lab.data.formats.labelled_text import read_csv_records
+from unrolled.lab.data.tables.dialect import read_records
 from unrolled.lab.data.text_files import find_file, malformed
 from unrolled.lab.data.tokenise import tokenise
 
@@ -103,7 +103,7 @@ def _without_keys(rows: Iterable[KeyedExample]) -> tuple[Example, ...]:
 def _read(path: Path, columns: tuple[str, ...]) -> list[KeyedExample]:
     """Read the rows of a file; texts that differ only in white space have the same key."""
     rows = []
-    for number, fields in read_csv_records(path):
+    for number, fields in read_records(path):
         code, *texts = fields or [""]
         if code not in _CODES or len(texts) != len(columns):
             expected = f"a class from 1 to 4, {', '.join(columns)}"

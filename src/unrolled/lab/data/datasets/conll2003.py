@@ -12,7 +12,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from unrolled.lab.data.corpus import Dataset, Tagging
-from unrolled.lab.data.formats.conll import read_columns, to_iobes
+from unrolled.lab.data.formats.conll import ColumnSentence, read_columns, to_iobes
+from unrolled.lab.data.reading import only_valid
 from unrolled.lab.data.spans import Scheme
 from unrolled.lab.data.text_files import find_file
 
@@ -34,7 +35,11 @@ class Conll2003(Dataset):
     def read(self, folder: Path | None = None) -> Tagging:
         """Read ``conll2003/train.txt``, ``valid.txt`` and ``test.txt``."""
         train, dev, test = (
-            tuple(to_iobes(list(read_columns(find_file(f"conll2003/{split}.txt", folder))), self.scheme))
+            tuple(row.value for row in only_valid(to_iobes(_read(split, folder), self.scheme)))
             for split in ("train", "valid", "test")
         )
         return Tagging(name=self.name, train=train, dev=dev, test=test, spans=True)
+
+
+def _read(split: str, folder: Path | None) -> list[ColumnSentence]:
+    return list(only_valid(read_columns(find_file(f"conll2003/{split}.txt", folder))))

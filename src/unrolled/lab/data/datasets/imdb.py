@@ -16,7 +16,8 @@ from pathlib import Path
 
 from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Classification, Dataset, Example, hold_out
-from unrolled.lab.data.formats.labelled_text import read_json_objects
+from unrolled.lab.data.json_lines import read_json_objects
+from unrolled.lab.data.reading import only_valid
 from unrolled.lab.data.text_files import find_file, malformed
 from unrolled.lab.data.tokenise import tokenise
 
@@ -52,7 +53,7 @@ class Imdb(Dataset):
 
 def _read(path: Path, most: int | None) -> list[Example]:
     examples = []
-    for number, record in islice(read_json_objects(path), most):
+    for number, record in islice(only_valid(read_json_objects(path)), most):
         text, label = record.get("text"), record.get("label")
         if not isinstance(text, str) or label not in (0, 1):
             raise malformed(

@@ -13,6 +13,7 @@ from typing import ClassVar, Literal
 
 from unrolled.lab.data.corpus import Dataset, SentencePair, Translation
 from unrolled.lab.data.formats.parallel import read_parallel
+from unrolled.lab.data.reading import only_valid
 from unrolled.lab.data.text_files import find_file
 
 __all__ = ["Multi30k", "Multi30kFromEnglish"]
@@ -38,7 +39,7 @@ class Multi30k(Dataset):
 
     def _read(self, split: str, folder: Path | None) -> tuple[SentencePair, ...]:
         source, target = (find_file(f"multi30k/{split}.lc.norm.tok.{language}", folder) for language in self.languages)
-        return tuple(pair for _, pair in read_parallel(source, target, str.split, str.split))
+        return tuple(pair for _, pair in only_valid(read_parallel(source, target, str.split, str.split)))
 
 
 class Multi30kFromEnglish(Multi30k):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.formats.base import Files, Format
+from unrolled.lab.data.reading import PLAIN, Reading
 from unrolled.lab.data.text_files import without_compression
 from unrolled.registry import Registry
 
-__all__ = ["FORMATS", "read_files", "read_split"]
+__all__ = ["FORMATS", "ReadSplit", "read_files", "read_split"]
 
 C = TypeVar("C", bound=Corpus[Any])
 
@@ -26,6 +27,7 @@ def read_files(
     test: Sequence[Path] = (),
     *,
     format: str | None = None,
+    reading: Reading = PLAIN,
 ) -> C:
     """Read files as a corpus of one kind, in the format that their suffix tells.
 
@@ -35,6 +37,7 @@ def read_files(
         dev: Files that choose the best epoch; a tenth of the training examples, always the same, if empty.
         test: Files to test on; a tenth of the training examples, always the same, if empty.
         format: The name of the format, if the suffix does not tell it.
+        reading: What else the user says about the files. The notes of the corpus say what was chosen or left out.
 
     Raises:
         UsageError: If no file is given, or no format of that suffix can return that kind.
@@ -48,19 +51,33 @@ def read_files(
     """
     if not train:
         raise UsageError("no training file; pass at least one")
-    reader = _find_reader(kind, (*train, *dev, *test), format)
-    return cast(C, reader().read(Files(tuple(train), tuple(dev), tuple(test)), kind))
+    reader = _find_reader(kind, (*train, *dev, *test), format, reading)
+    return cast(C, reader.read(Files(tuple(train), tuple(dev), tuple(test)), kind))
 
 
-def read_split(kind: type[Corpus[Any]], paths: Sequence[Path], known: Sequence[str], format: str | None = None) -> Any:
+class ReadSplit(NamedTuple):
+    """The examples of a split, and what was chosen or left out while they were read."""
+
+    examples: Any
+    notes: tuple[str, ...]
+
+
+def read_split(
+    kind: type[Corpus[Any]],
+    paths: Sequence[Path],
+    known: Sequence[str],
+    format: str | None = None,
+    reading: Reading = PLAIN,
+) -> ReadSplit:
     """Read files as one split, for a model that was trained on another corpus of this kind.
 
     ``known`` are the classes of that corpus in their order, empty if it has none; another class is a DataError.
     """
-    return _find_reader(kind, paths, format)().split(paths, kind, known)
+    reader = _find_reader(kind, paths, format, reading)
+    return ReadSplit(reader.split(paths, kind, known), tuple(reader.notes))
 
 
-def _find_reader(kind: type[Corpus[Any]], paths: Sequence[Path], format: str | None) -> type[Format]:
+def _find_reader(kind: type[Corpus[Any]], paths: Sequence[Path], format: str | None, reading: Reading) -> Format:
     """Find the one format that reads all of these files."""
     able = {name: member for name, member in FORMATS.members.items() if kind in member.kinds}
     if format is None:
@@ -68,13 +85,16 @@ def _find_reader(kind: type[Corpus[Any]], paths: Sequence[Path], format: str | N
         if len(chosen) > 1:
             names = ", ".join(sorted(member.name for member in chosen))
             raise UsageError(f"files of several formats ({names}) for one corpus; expected one format")
-        return chosen.pop()
-    reader = FORMATS.get(format)
-    if reader.name not in able:
-        raise UsageError(
-            f"the format {format} cannot be read for {kind.__name__.lower()}; expected one of {_listed(able)}"
-        )
-    return reader
+        reader = chosen.pop()
+    else:
+        reader = FORMATS.get(format)
+        if reader.name not in able:
+            raise UsageError(
+                f"the format {format} cannot be read for {kind.__name__.lower()}; expected one of {_listed(able)}"
+            )
+    if reading.columns and not reader.has_columns:
+        raise UsageError(f"{reading.columns[0]} is given, but the format {reader.name} has fixed columns; leave it out")
+    return reader(reading)
 
 
 def _choose(path: Path, kind: type[Corpus[Any]], able: dict[str, type[Format]]) -> type[Format]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from unrolled.lab.data.corpus import Candidate, Corpus, Question, Selection
 from unrolled.lab.data.formats.base import Row, RowFormat
-from unrolled.lab.data.text_files import iter_lines, malformed
+from unrolled.lab.data.text_files import malformed, numbered_lines
 from unrolled.lab.data.tokenise import tokenise
 
 __all__ = ["Answers", "CandidateLine", "gather_questions"]
@@ -71,7 +71,7 @@ class Answers(RowFormat[Question]):
 
 
 def _candidate_lines(path: Path) -> Iterator[CandidateLine]:
-    for number, line in enumerate(iter_lines(path), start=1):
+    for number, line in numbered_lines(path):
         cells = [cell.strip() for cell in line.split("\t")]
         if number == 1 and tuple(cell.lower() for cell in cells) == _COLUMNS:
             continue

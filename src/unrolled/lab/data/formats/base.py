@@ -7,13 +7,15 @@ A format derives from :class:`RowFormat` if its files are independent examples, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Corpus, hold_out
+from unrolled.lab.data.reading import PLAIN, InvalidRow, Reading, all_invalid, left_out
 from unrolled.lab.data.text_files import malformed, without_compression
 
 __all__ = ["Files", "Format", "Row", "RowFormat"]
@@ -22,6 +24,7 @@ R = TypeVar("R")
 
 _HELD_OUT = 0.1  # for dev, and for test
 _FEWEST = 10
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,13 @@ class Format(ABC):
     """One line for a list of formats: what a line of a file looks like."""
     kinds: ClassVar[tuple[type[Corpus[object]], ...]]
     """The classes of corpora that it can return; ``kind`` in the methods is one of them."""
+    has_columns: ClassVar[bool] = False
+    """Whether its files have columns that the user may choose."""
+
+    def __init__(self, reading: Reading = PLAIN) -> None:
+        self.reading = reading
+        self.notes: list[str] = []
+        """What was chosen or left out while the files were read, one line each."""
 
     @abstractmethod
     def read(self, files: Files, kind: type[Corpus[object]]) -> Corpus[object]:
@@ -81,8 +91,8 @@ class RowFormat(Format, Generic[R]):
     """
 
     @abstractmethod
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[object]]) -> Iterator[Row[R]]:
-        """Read the examples of one split, in the order of the files."""
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[object]]) -> Iterator[Row[R] | InvalidRow]:
+        """Read the examples of one split, in the order of the files; rows that are none in their places."""
 
     def labels(self, value: R, kind: type[Corpus[object]]) -> Iterable[Hashable]:
         """Return the labels of an example that a training example must have too, for a model to predict them."""
@@ -94,58 +104,99 @@ class RowFormat(Format, Generic[R]):
         """Build the corpus from the examples of the splits, of which none is empty."""
         return kind(name=name, train=tuple(train), dev=tuple(dev), test=tuple(test))
 
-    def example(self, value: R, kind: type[Corpus[object]], known: Sequence[str]) -> object:
-        """Convert what a file contains to an example of the corpus, by default unchanged."""
+    def example(self, value: R, kind: type[Corpus[object]], known: Mapping[str, int]) -> object:
+        """Convert what a file contains to an example, by default unchanged; ``known`` numbers the classes."""
         return value
 
     def read(self, files: Files, kind: type[Corpus[object]]) -> Corpus[object]:
         """Read a corpus; also DataError for too few examples, and for a label that no training example has."""
-        train = list(self.rows(files.train, kind))
-        missing = sum(not paths for paths in (files.dev, files.test))
-        if missing and len(train) < _FEWEST:
+        invalid: list[InvalidRow] = []
+        train = self._valid(files.train, kind, invalid)
+        given = [self._valid(paths, kind, invalid) for paths in (files.dev, files.test)]
+        known = {label for row in train for label in self.labels(row.value, kind)}
+        given = [self._with_known_labels(known, split, kind, invalid) for split in given]
+        self._handle(invalid)
+        if not all((files.dev, files.test)) and len(train) < _FEWEST:
             raise DataError(
                 f"{files.train[0]}: expected at least {_FEWEST} examples, found {len(train)}; "
                 "a tenth of them is kept for dev, and for test"
             )
         count = round(_HELD_OUT * len(train))
         splits = []
-        for paths in (files.dev, files.test):
+        for paths, split in zip((files.dev, files.test), given, strict=True):
             if paths:
-                splits.append(list(self.rows(paths, kind)))
-            else:
-                train, split = hold_out(train, count, lambda row: self.labels(row.value, kind))
                 splits.append(split)
+            else:
+                train, drawn = hold_out(train, count, lambda row: self.labels(row.value, kind))
+                splits.append(drawn)
         for paths, split in zip((files.train, files.dev, files.test), (train, *splits), strict=True):
             if not split and paths:
                 raise _empty(paths)
             if not split:
                 raise DataError(
                     f"{files.train[0]}: expected labels that occur on several lines, found each on one; "
-                    "the label is the last column"
+                    "name the column of the labels with --label-column"
                 )
-        known = {label for row in train for label in self.labels(row.value, kind)}
-        self._check_labels(known, [row for split in splits for row in split], kind)
+        self._note_rare_labels(train, kind)
         values = [[row.value for row in split] for split in (train, *splits)]
         try:
-            return self.corpus(files.name, kind, *values)
+            corpus = self.corpus(files.name, kind, *values)
         except DataError as error:
             raise DataError(f"{files.train[0]}: {error}") from None
+        return replace(corpus, notes=tuple(self.notes))
 
     def split(self, paths: Sequence[Path], kind: type[Corpus[object]], known: Sequence[str]) -> tuple[object, ...]:
         """Read files as one split."""
-        rows = list(self.rows(paths, kind))
+        invalid: list[InvalidRow] = []
+        rows = self._valid(paths, kind, invalid)
+        if known:
+            rows = self._with_known_labels(set(known), rows, kind, invalid)
+        self._handle(invalid)
         if not rows:
             raise _empty(paths)
-        if known:
-            self._check_labels(set(known), rows, kind)
-        return tuple(self.example(row.value, kind, known) for row in rows)
+        numbers = {label: number for number, label in enumerate(known)}
+        return tuple(self.example(row.value, kind, numbers) for row in rows)
 
-    def _check_labels(self, known: Collection[Hashable], rows: Iterable[Row[R]], kind: type[Corpus[object]]) -> None:
+    def _valid(self, paths: Sequence[Path], kind: type[Corpus[object]], invalid: list[InvalidRow]) -> list[Row[R]]:
+        """Read the examples of some files, and put the other rows aside."""
+        valid = []
+        for row in self.rows(paths, kind) if paths else ():
+            if isinstance(row, InvalidRow):
+                invalid.append(row)
+            else:
+                valid.append(row)
+        return valid
+
+    def _with_known_labels(
+        self, known: Collection[Hashable], rows: Sequence[Row[R]], kind: type[Corpus[object]], invalid: list[InvalidRow]
+    ) -> list[Row[R]]:
+        """Put the rows aside that have a label that no training example has."""
+        valid = []
         for row in rows:
-            for label in self.labels(row.value, kind):
-                if label not in known:
-                    hint = "a model cannot predict a label that it was not trained on"
-                    raise malformed(row.path, row.line, "a label that training examples have", repr(label), hint)
+            new = next((label for label in self.labels(row.value, kind) if label not in known), None)
+            if new is None:
+                valid.append(row)
+                continue
+            hint = "a model cannot predict a label that it was not trained on"
+            error = malformed(row.path, row.line, "a label that training examples have", repr(new), hint)
+            invalid.append(InvalidRow(row.path, row.line, "with a label that no training example has", error))
+        return valid
+
+    def _handle(self, invalid: Sequence[InvalidRow]) -> None:
+        """Refuse rows that are no examples, or leave them out, as the user wants it."""
+        if invalid and not self.reading.skip_invalid:
+            raise all_invalid(invalid)
+        self.notes += left_out(invalid)
+
+    def _note_rare_labels(self, train: Sequence[Row[R]], kind: type[Corpus[object]]) -> None:
+        counts = Counter(label for row in train for label in set(self.labels(row.value, kind)))
+        once = sorted(str(label) for label, count in counts.items() if count == 1)
+        if once:
+            shown = ", ".join(once[:_SHOWN]) + (f" and {len(once) - _SHOWN:,} more" if len(once) > _SHOWN else "")
+            what = (
+                "a label has one training example" if len(once) == 1 else "some labels have one training example each"
+            )
+            self.notes.append(f"{train[0].path}: {what}, too few to be learned: {shown}")
 
 
 def _empty(paths: Sequence[Path]) -> DataError:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Brackets, Corpus
 from unrolled.lab.data.formats.base import Row, RowFormat
-from unrolled.lab.data.text_files import iter_lines, malformed
+from unrolled.lab.data.reading import InvalidRow
+from unrolled.lab.data.text_files import malformed, numbered_lines
 
 __all__ = ["BracketLines", "bracket_pairs"]
 
@@ -34,12 +36,12 @@ class BracketLines(RowFormat[str]):
     description = "well-nested brackets, ([]){}<>, one string a line"
     kinds = (Brackets,)
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[str]]:
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[str] | InvalidRow]:
         """Read each string."""
         for path in paths:
-            for number, line in enumerate(iter_lines(path), start=1):
-                _check_nesting(path, number, line)
-                yield Row(path, number, line)
+            for number, line in numbered_lines(path):
+                error = _check_nesting(path, number, line)
+                yield InvalidRow(path, number, "not well nested", error) if error else Row(path, number, line)
 
     def labels(self, value: str, kind: type[Corpus[Any]]) -> Iterable[str]:
         """Return the kinds of brackets in a string."""
@@ -51,38 +53,40 @@ class BracketLines(RowFormat[str]):
         """Build the corpus of the language that contains all strings."""
         strings = (*train, *dev, *test)
         known = bracket_pairs(max(1 + _PAIRS.index(pair) for string in strings for pair in self.labels(string, kind)))
+        numbers = {pair: number for number, pair in enumerate(known)}
         splits = {
-            key: tuple(self.example(string, kind, known) for string in split)
+            key: tuple(self.example(string, kind, numbers) for string in split)
             for key, split in {"train": train, "dev": dev, "test": test}.items()
         }
         return Brackets(name=name, **splits, kinds=len(known), depth=max(map(_depth, strings)))
 
-    def example(self, value: str, kind: type[Corpus[Any]], known: Sequence[str]) -> tuple[int, ...]:
+    def example(self, value: str, kind: type[Corpus[Any]], known: Mapping[str, int]) -> tuple[int, ...]:
         """Number the brackets of a string: 0 … k-1 open, k … 2k-1 close the same kind."""
         return tuple(
-            known.index(_OPENING[bracket]) if bracket in _OPENING else len(known) + known.index(_CLOSING[bracket])
+            known[_OPENING[bracket]] if bracket in _OPENING else len(known) + known[_CLOSING[bracket]]
             for bracket in value
         )
 
 
-def _check_nesting(path: Path, line: int, string: str) -> None:
-    """Raise an error at the first bracket that is not well nested."""
+def _check_nesting(path: Path, line: int, string: str) -> DataError | None:
+    """Return an error about the first bracket that is not well nested."""
     opened: list[str] = []
     for place, bracket in enumerate(string, start=1):
         if bracket in _OPENING:
             opened.append(_OPENING[bracket])
         elif bracket not in _CLOSING:
             expected, hint = f"brackets of {' '.join(_PAIRS)} only", "a line is one string, without spaces"
-            raise malformed(path, line, expected, f"{bracket!r} at {place}", hint)
+            return malformed(path, line, expected, f"{bracket!r} at {place}", hint)
         elif not opened or opened[-1] != _CLOSING[bracket]:
             expected = f"{opened[-1][1]!r}, or an opening bracket" if opened else "an opening bracket"
-            raise malformed(path, line, expected, f"{bracket!r} at {place}", "the last open bracket is closed first")
+            return malformed(path, line, expected, f"{bracket!r} at {place}", "the last open bracket is closed first")
         else:
             opened.pop()
     if opened:
-        raise malformed(path, line, f"{opened[-1][1]!r}", "the line's end", "close every bracket")
+        return malformed(path, line, f"{opened[-1][1]!r}", "the line's end", "close every bracket")
     if not string:
-        raise malformed(path, line, "a string of brackets", "an empty line", "remove the line")
+        return malformed(path, line, "a string of brackets", "an empty line", "remove the line")
+    return None
 
 
 def _depth(string: str) -> int:

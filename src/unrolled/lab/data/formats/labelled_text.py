@@ -1,58 +1,57 @@
-r"""Texts with one label each, in three formats: comma-separated values, tab-separated values, and JSON lines.
+"""Texts with one label each, in three formats: comma-separated values, tab-separated values, and JSON lines.
 
 The label is a class for classification, the relation between two marked entities for relations, and a number for
-regression. Two columns of a table may be named in a header; otherwise the text is first and the label is last.
+regression. A header, the user, or what the columns hold says where text and label stand.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Corpus, Example, RatedText, Regression, Relations
 from unrolled.lab.data.formats.base import Row, RowFormat
-from unrolled.lab.data.text_files import iter_lines, malformed
+from unrolled.lab.data.json_lines import find_surrogate, read_json_objects
+from unrolled.lab.data.reading import InvalidRow
+from unrolled.lab.data.tables.columns import choose_columns
+from unrolled.lab.data.tables.dialect import COMMAS, TABS, Dialect
+from unrolled.lab.data.tables.table import open_table, spread
+from unrolled.lab.data.text_files import find_escaped, malformed
 from unrolled.lab.data.tokenise import tokenise, tokenise_marked
 
-__all__ = ["Csv", "JsonLines", "LabelledFormat", "Tsv", "find_columns", "read_csv_records", "read_json_objects"]
+__all__ = ["Csv", "JsonLines", "LabelledFormat", "Tsv"]
 
-_TEXT_NAMES = frozenset({"text", "sentence"})
-_LABEL_NAMES = frozenset({"label", "class", "rating", "relation"})
+_LARGEST = 1e18
+"""Ratings are squared in float32, whose largest number is 3e38."""
 
-Labelled = tuple[tuple[str, ...], str]
+Labelled = tuple[str, tuple[str, ...], str]
+"""A text as it is written, its tokens, and its label."""
 
 
-class LabelledFormat(RowFormat[tuple[tuple[str, ...], str]]):
+class LabelledFormat(RowFormat[tuple[str, tuple[str, ...], str]]):
     """A format whose examples are a text and a label."""
 
     kinds = (Classification, Regression, Relations)
+    has_columns = True
 
     @abstractmethod
-    def fields(self, path: Path) -> Iterator[tuple[int, str, str]]:
+    def fields(self, path: Path, kind: type[Corpus[Any]]) -> Iterator[tuple[int, str, str] | InvalidRow]:
         """Yield the line at which each example of a file begins, its text and its label, as they are written."""
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[Labelled]]:
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[Labelled] | InvalidRow]:
         """Read each text as tokens, with its label."""
         for path in paths:
-            for line, text, label in self.fields(path):
-                label = label.strip()
-                if not text.strip():
-                    raise malformed(path, line, "a text", f"the label {label!r} alone", "every label needs a text")
-                if not label:
-                    raise malformed(path, line, "a label", f"the text {text!r} alone", "every text needs a label")
-                if issubclass(kind, Regression):
-                    _check_number(path, line, label)
-                yield Row(path, line, (_tokens(path, line, text, kind), label))
+            for found in self.fields(path, kind):
+                yield found if isinstance(found, InvalidRow) else _row(path, *found, kind)
 
     def labels(self, value: Labelled, kind: type[Corpus[Any]]) -> Iterable[str]:
         """Return the class; nothing for a number."""
-        return () if issubclass(kind, Regression) else (value[1],)
+        return () if issubclass(kind, Regression) else (value[2],)
 
     def corpus(
         self,
@@ -63,130 +62,122 @@ class LabelledFormat(RowFormat[tuple[tuple[str, ...], str]]):
         test: Sequence[Labelled],
     ) -> Corpus[Any]:
         """Build the corpus; its classes are in alphabetical order. DataError if there is only one class."""
-        classes = () if issubclass(kind, Regression) else tuple(sorted({label for _, label in train}))
+        classes = () if issubclass(kind, Regression) else tuple(sorted({label for _, _, label in train}))
+        numbers = {label: number for number, label in enumerate(classes)}
         splits = {
-            key: tuple(self.example(value, kind, classes) for value in split)
+            key: tuple(self.example(value, kind, numbers) for value in split)
             for key, split in {"train": train, "dev": dev, "test": test}.items()
         }
         if not issubclass(kind, Classification):
             return Regression(name=name, **splits)
         if len(classes) < 2:
             raise DataError(
-                f"expected at least two labels, found {classes[0]!r} on every example; the label is the last column"
+                f"expected at least two labels, found {classes[0]!r} on every example; name the column of the labels "
+                "with --label-column"
             )
         return kind(name=name, labels=classes, **splits)
 
-    def example(self, value: Labelled, kind: type[Corpus[Any]], known: Sequence[str]) -> Any:
-        """Return a rated text, or a text with the index of its class in ``known``."""
-        tokens, label = value
-        return RatedText(tokens, float(label)) if issubclass(kind, Regression) else Example(tokens, known.index(label))
+    def example(self, value: Labelled, kind: type[Corpus[Any]], known: Mapping[str, int]) -> Any:
+        """Return a rated text, or a text with the index of its class."""
+        text, tokens, label = value
+        return (
+            RatedText(tokens, float(label), text)
+            if issubclass(kind, Regression)
+            else Example(tokens, known[label], text)
+        )
 
 
-def _tokens(path: Path, line: int, text: str, kind: type[Corpus[Any]]) -> tuple[str, ...]:
-    if not issubclass(kind, Relations):
-        return tuple(tokenise(text))
-    try:
-        return tokenise_marked(text)
-    except DataError as error:
-        raise DataError(f"{path}:{line}: {error}; mark the two entities of the relation") from None
+def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) -> Row[Labelled] | InvalidRow:
+    """Check a text and its label."""
+    label = label.strip()
+    for field in (text, label):
+        if column := find_escaped(field):
+            found = f"the byte 0x{ord(field[column - 1]) - 0xDC00:02x} in {_shown(field)}"
+            hint = "save the file with the encoding UTF-8"
+            return InvalidRow(path, line, "not in UTF-8", malformed(path, line, "UTF-8 text", found, hint))
+    tokens = () if issubclass(kind, Relations) else tuple(tokenise(text))
+    if not text.strip() or not (tokens or issubclass(kind, Relations)):
+        found = f"the label {label!r} alone" if label else "an empty row"
+        return InvalidRow(
+            path, line, "without a text", malformed(path, line, "a text", found, "every label needs a text")
+        )
+    if not label:
+        hint = "every text needs a label"
+        return InvalidRow(
+            path, line, "without a label", malformed(path, line, "a label", f"the text {text!r} alone", hint)
+        )
+    if issubclass(kind, Regression) and (wrong := _check_number(path, line, label)):
+        return InvalidRow(path, line, "without a number as its label", wrong)
+    if issubclass(kind, Relations):
+        try:
+            tokens = tokenise_marked(text)
+        except DataError as fault:
+            error = DataError(f"{path}:{line}: {fault}; mark the two entities of the relation")
+            return InvalidRow(path, line, "without two marked entities", error)
+    return Row(path, line, (text, tokens, label))
 
 
-def _check_number(path: Path, line: int, label: str) -> None:
+def _shown(field: str) -> str:
+    return repr(field.encode(errors="surrogateescape").decode(errors="replace"))
+
+
+def _check_number(path: Path, line: int, label: str) -> DataError | None:
     try:
         value = float(label.replace("_", "?"))  # Python reads 1_000
     except ValueError:
         hint = "for labels that are names, train classify"
-        raise malformed(path, line, "a number", repr(label), hint) from None
+        return malformed(path, line, "a number", repr(label), hint)
     if not math.isfinite(value):
-        raise malformed(path, line, "a finite number", repr(label), "leave the example out")
+        return malformed(path, line, "a finite number", repr(label), "leave the example out")
+    if abs(value) > _LARGEST:
+        hint = "divide all labels by a constant"
+        return malformed(path, line, f"a number of at most {_LARGEST:g} in size", repr(label), hint)
+    return None
 
 
-def find_columns(path: Path, header: Sequence[str]) -> tuple[int, int] | None:
-    """Return the indices of the text's and the label's column; None if the line names neither and so is no header.
+class _Separated(LabelledFormat):
+    """A table with a separator between its fields."""
 
-    A text's column is named text or sentence, a label's column label, class, rating or relation, in any case. A header
-    that names one of them only, or one twice, is a DataError.
+    dialects: ClassVar[Sequence[Dialect]]
+    hint: ClassVar[str]
+    """What helps if a row has too many or too few columns."""
+
+    def fields(self, path: Path, kind: type[Corpus[Any]]) -> Iterator[tuple[int, str, str] | InvalidRow]:
+        """Read the texts and labels; every row has as many columns as the header, or as the longest row without one."""
+        table = open_table(path, self.dialects, self.reading, kind)
+        self.notes += table.note(self.dialects[0])
+        for number, cells in table.rows():
+            if len(cells) == table.width:
+                yield number, cells[table.columns.text], cells[table.columns.label]
+            elif any(cells):
+                found = f"{len(cells)} in {table.dialect.delimiter.join(cells)!r}"
+                error = malformed(path, number, f"{table.width} columns", found, self.hint)
+                yield InvalidRow(path, number, "with more or fewer columns", error)
+            else:
+                yield number, "", ""
+
+
+class Csv(_Separated):
+    """Comma-separated values as in RFC 4180: a quoted field may contain commas, quotes and line ends.
+
+    Semicolons, tabs and bars are found as well, and quotes that a backslash precedes.
     """
-    names = [field.strip().lower() for field in header]
-    texts = [index for index, name in enumerate(names) if name in _TEXT_NAMES]
-    labels = [index for index, name in enumerate(names) if name in _LABEL_NAMES]
-    if not texts and not labels:
-        return None
-    if len(texts) != 1 or len(labels) != 1:
-        hint = "or no header: the text first, then the label"
-        raise malformed(path, 1, "one column named text and one named label", repr(", ".join(names)), hint)
-    return texts[0], labels[0]
-
-
-class Csv(LabelledFormat):
-    """Comma-separated values as in RFC 4180: a quoted field may contain commas, quotes and line ends."""
 
     name = "csv"
     suffixes = (".csv",)
-    description = (
-        'text,label with quotes where needed: "fine, really",good; or a header with the columns text and label'
-    )
-
-    def fields(self, path: Path) -> Iterator[tuple[int, str, str]]:
-        """Read the texts and labels; every record has as many columns as the header, or two without a header."""
-        header: list[str] = []
-        columns = (0, 1)
-        for number, cells in read_csv_records(path):
-            if number == 1 and (named := find_columns(path, cells)):
-                header, columns = cells, named
-                continue
-            width = len(header) or 2
-            if len(cells) != width:
-                expected = f"{width} columns, as in the header" if header else "text,label"
-                hint = "put a text or a label that contains commas in quotes"
-                raise malformed(path, number, expected, repr(",".join(cells)), hint)
-            yield number, cells[columns[0]], cells[columns[1]]
+    description = 'text,label: "fine, really",good; or a header and any columns; separated by , or ; or | or tabs'
+    dialects = COMMAS
+    hint = "put a text or a label that contains the separator in quotes"
 
 
-def read_csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line at which each record of a table begins, and its fields.
-
-    DataError if a quote is not closed or misplaced, or a field is longer than 131,072 characters.
-    """
-    reader = csv.reader((line + "\n" for line in iter_lines(path)), strict=True)
-    while True:
-        begin = reader.line_num + 1
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            hint = "write a quote inside a quoted text twice"
-            raise malformed(path, begin, "fields in closed quotes, or without quotes", str(error), hint) from None
-        yield begin, fields
-
-
-class Tsv(LabelledFormat):
-    """Tab-separated values without quotes; without a header, the last tab separates the text from the label."""
+class Tsv(_Separated):
+    """Tab-separated values; without a header, the last tab separates the text from the label."""
 
     name = "tsv"
     suffixes = (".tsv", ".tab")
-    description = "text<TAB>label, one a line; or a header with the columns text and label"
-
-    def fields(self, path: Path) -> Iterator[tuple[int, str, str]]:
-        """Read the texts and labels; every line has as many columns as the header, or a tab without a header."""
-        header: list[str] = []
-        columns: tuple[int, int] | None = None
-        for number, line in enumerate(iter_lines(path), start=1):
-            if number == 1 and (columns := find_columns(path, line.split("\t"))):
-                header = line.split("\t")
-                continue
-            if columns:
-                cells = line.split("\t")
-                if len(cells) != len(header):
-                    found = f"{len(cells)} in {line!r}"
-                    raise malformed(path, number, f"{len(header)} columns", found, "as the header has")
-                yield number, cells[columns[0]], cells[columns[1]]
-            else:
-                text, tab, label = line.rpartition("\t")
-                if not tab:
-                    raise malformed(path, number, "text<TAB>label", repr(line), "separate the two by a tab")
-                yield number, text, label
+    description = "text<TAB>label, one a line; or a header and any columns"
+    dialects = TABS
+    hint = "separate the columns by one tab each"
 
 
 class JsonLines(LabelledFormat):
@@ -194,49 +185,54 @@ class JsonLines(LabelledFormat):
 
     name = "jsonl"
     suffixes = (".jsonl", ".ndjson")
-    description = '{"text": "…", "label": "…"}, one object a line; a label may be a number'
+    description = '{"text": "…", "label": "…"}, one object a line; a label may be a number, other keys may be named'
 
-    def fields(self, path: Path) -> Iterator[tuple[int, str, str]]:
+    def fields(self, path: Path, kind: type[Corpus[Any]]) -> Iterator[tuple[int, str, str] | InvalidRow]:
         """Read the texts and labels; both must be text that UTF-8 can encode, or the label a finite number."""
-        for number, record in read_json_objects(path):
-            for key in ("text", "label"):
-                if key not in record:
-                    found = f"only {', '.join(map(json.dumps, record))}" if record else "none"
-                    raise malformed(path, number, f'the key "{key}"', found, "an example has a text and a label")
-            text, label = record["text"], record["label"]
-            if not isinstance(text, str) or "\0" in text:
-                raise malformed(path, number, 'a string for "text"', json.dumps(text), "in quotes, and without NUL")
-            if not isinstance(label, str | int | float) or isinstance(label, bool):
-                hint = "write a name in quotes, or a number"
-                raise malformed(path, number, 'a string or a number for "label"', json.dumps(label), hint)
-            if isinstance(label, float) and not math.isfinite(label):
-                hint = "leave the example out, or write a name in quotes"
-                raise malformed(path, number, "a finite number", json.dumps(label), hint)
-            label = str(label)
-            for value in (text, label):
-                if surrogate := _find_surrogate(value):
-                    hint = "write a character beyond U+FFFF as two surrogates, or as itself"
-                    raise malformed(path, number, "whole characters", json.dumps(surrogate), hint)
-            yield number, text, label
+        keys = self._keys(path, kind)
+        for found in read_json_objects(path):
+            yield found if isinstance(found, InvalidRow) else _fields_of(path, *found, *keys)
+
+    def _keys(self, path: Path, kind: type[Corpus[Any]]) -> tuple[str, str]:
+        records = spread((each[1] for each in read_json_objects(path) if not isinstance(each, InvalidRow)), _SAMPLE)
+        names = tuple(dict.fromkeys(key for record in records for key in record))
+        if not self.reading.columns and (not names or {"text", "label"} <= set(names)):
+            return "text", "label"
+        rows = [["" if record.get(name) is None else str(record[name]) for name in names] for record in records]
+        chosen = choose_columns(path, names, rows, self.reading, kind)
+        keys = names[chosen.text], names[chosen.label]
+        self.notes.append(f"{path}: texts from {keys[0]!r}, labels from {keys[1]!r}")
+        return keys
 
 
-def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each object of a file of JSON lines with its line's number; DataError if a line is not one object."""
-    for number, line in enumerate(iter_lines(path), start=1):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):  # also brackets nested thousands deep, or a number of thousands of digits
-            record = None
-        if not isinstance(record, dict):
-            hint = 'one a line, as {"text": "fine", "label": "good"}'
-            raise malformed(path, number, "an object in JSON", repr(line), hint)
-        yield number, record
+_SAMPLE = 2000
 
 
-def _find_surrogate(text: str) -> str:
-    """Return a surrogate without its partner, which JSON can write and UTF-8 cannot; empty if there is none."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        return text[error.start]
-    return ""
+def _fields_of(
+    path: Path, number: int, record: Mapping[str, Any], text_key: str, label_key: str
+) -> tuple[int, str, str] | InvalidRow:
+    """Check the types of a text and a label in JSON."""
+
+    def invalid(fault: str, expected: str, found: str, hint: str) -> InvalidRow:
+        return InvalidRow(path, number, fault, malformed(path, number, expected, found, hint))
+
+    for key, fault in ((text_key, "without a text"), (label_key, "without a label")):
+        if key not in record:
+            found = f"only {', '.join(map(json.dumps, record))}" if record else "none"
+            return invalid(fault, f"the key {json.dumps(key)}", found, "an example has a text and a label")
+    text, label = record[text_key], record[label_key]
+    if not isinstance(text, str) or "\0" in text:
+        expected = f"a string for {json.dumps(text_key)}"
+        return invalid("without a text", expected, json.dumps(text), "in quotes, and without NUL")
+    if not isinstance(label, str | int | float) or isinstance(label, bool):
+        expected, hint = f"a string or a number for {json.dumps(label_key)}", "write a name in quotes, or a number"
+        return invalid("without a label", expected, json.dumps(label), hint)
+    if isinstance(label, float) and not math.isfinite(label):
+        hint = "leave the example out, or write a name in quotes"
+        return invalid("without a number as its label", "a finite number", json.dumps(label), hint)
+    label = str(label)
+    for value in (text, label):
+        if surrogate := find_surrogate(value):
+            hint = "write a character beyond U+FFFF as two surrogates, or as itself"
+            return invalid("not in UTF-8", "whole characters", json.dumps(surrogate), hint)
+    return number, text, label

@@ -10,7 +10,8 @@ from typing import Any
 from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Corpus, SentencePair, Translation
 from unrolled.lab.data.formats.base import Row, RowFormat
-from unrolled.lab.data.text_files import iter_lines, malformed
+from unrolled.lab.data.reading import InvalidRow
+from unrolled.lab.data.text_files import malformed, numbered_lines
 from unrolled.lab.data.tokenise import line_tokeniser
 
 __all__ = ["Parallel", "read_parallel"]
@@ -18,26 +19,37 @@ __all__ = ["Parallel", "read_parallel"]
 Tokeniser = Callable[[str], Sequence[str]]
 
 
-def read_parallel(source: Path, target: Path, *tokenisers: Tokeniser) -> Iterator[tuple[int, SentencePair]]:
+def read_parallel(
+    source: Path, target: Path, *tokenisers: Tokeniser
+) -> Iterator[tuple[int, SentencePair] | InvalidRow]:
     """Read two files side by side; the tokenisers are for the lines of the source and of the target.
 
     Yields:
-        Each pair, with its line's number.
+        Each pair, with its line's number; InvalidRow if a line is empty.
 
     Raises:
-        DataError: If a line is empty, or one file has fewer lines than the other.
+        DataError: If one file has fewer lines than the other.
     """
-    for number, lines in enumerate(zip_longest(iter_lines(source), iter_lines(target)), start=1):
-        tokens = []
+    for number, lines in enumerate(zip_longest(*map(_lines, (source, target))), start=1):
+        tokens: list[tuple[str, ...]] = []
         for path, line, other, split in zip((source, target), lines, (target, source), tokenisers, strict=True):
             if line is None:
                 hint = f"{other} has more lines; line i of one file is the translation of line i of the other"
                 raise malformed(path, number, "a sentence", "the file's end", hint)
             tokens.append(tuple(split(line)))
-            if not tokens[-1]:
-                hint = f"remove the line here and in {other}"
-                raise malformed(path, number, "a sentence", "an empty line", hint)
-        yield number, SentencePair(*tokens)
+        source_tokens, target_tokens = tokens
+        if source_tokens and target_tokens:
+            yield number, SentencePair(source_tokens, target_tokens)
+        else:
+            empty, other = (target, source) if source_tokens else (source, target)
+            hint = f"remove the line here and in {other}"
+            yield InvalidRow(
+                empty, number, "without a sentence", malformed(empty, number, "a sentence", "an empty line", hint)
+            )
+
+
+def _lines(path: Path) -> Iterator[str]:
+    return (line for _, line in numbered_lines(path))
 
 
 class Parallel(RowFormat[SentencePair]):
@@ -48,7 +60,7 @@ class Parallel(RowFormat[SentencePair]):
     description = "two files, a.de a.en: a sentence a line; split at spaces only if the name contains tok or bpe"
     kinds = (Translation,)
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[SentencePair]]:
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[SentencePair] | InvalidRow]:
         """Read each pair; UsageError if there are not two files."""
         if len(paths) != 2:
             named = ", ".join(map(str, paths))
@@ -57,5 +69,5 @@ class Parallel(RowFormat[SentencePair]):
                 "expected two: a.de a.en translates from the first to the second"
             )
         source, target = paths
-        for number, pair in read_parallel(source, target, line_tokeniser(source), line_tokeniser(target)):
-            yield Row(source, number, pair)
+        for found in read_parallel(source, target, line_tokeniser(source), line_tokeniser(target)):
+            yield found if isinstance(found, InvalidRow) else Row(source, *found)

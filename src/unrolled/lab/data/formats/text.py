@@ -86,7 +86,7 @@ class Text(Format):
         parts = [_stream([last], kind)]
         if missing:
             parts = list(cut_by_position(last, _SHARES[1 + len(missing)], _tokens(last, kind)))
-        splits = {"train": _chain([*(_stream([path], kind) for path in whole), parts.pop(0)])}
+        splits: dict[str, Any] = {"train": _chain([*(_stream([path], kind) for path in whole), parts.pop(0)])}
         for split, paths in given.items():
             splits[split] = _stream(paths, kind) if paths else parts.pop(0)
         assert issubclass(kind, Words | Characters)

@@ -1,0 +1,135 @@
+"""How a table separates and quotes its fields, found by reading its first lines in each way that is in use."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from unrolled.lab.data.tables.columns import is_usual_name
+from unrolled.lab.data.text_files import LONGEST_LINE, iter_lines_escaped, malformed
+
+__all__ = ["COMMAS", "TABS", "Dialect", "QuoteError", "read_records", "sniff"]
+
+_SAMPLE = 500  # lines
+_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+csv.field_size_limit(LONGEST_LINE)  # csv's own limit, 131,072 characters, is shorter than a long document
+
+
+class QuoteError(Exception):
+    """A quote that is not closed, or stands in the wrong place, in the record that begins at ``line``."""
+
+    def __init__(self, line: int, said: str) -> None:
+        super().__init__(said)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How fields are separated and quoted."""
+
+    delimiter: str = ","
+    quotes: bool = True
+    """Whether a field may stand in double quotes; else a quote is a character like any other."""
+    backslash: bool = False
+    r"""Whether a quote in a quoted field is written ``\"``, not ``""``."""
+
+    @property
+    def name(self) -> str:
+        """The delimiter in words."""
+        return _DELIMITERS[self.delimiter]
+
+    def read(self, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+        """Yield the number of the line at which each record begins, and its fields; QuoteError for a wrong quote."""
+        if not self.quotes:
+            for number, line in enumerate(lines, start=1):
+                yield number, line.split(self.delimiter)
+            return
+        options = {"escapechar": "\\", "doublequote": False} if self.backslash else {}
+        ended = (line + "\n" for line in lines)
+        reader = csv.reader(ended, delimiter=self.delimiter, strict=True, **options)  # type: ignore[arg-type]
+        begin = 1
+        try:
+            for fields in reader:
+                yield begin, fields
+                begin = reader.line_num + 1
+        except csv.Error as error:
+            raise QuoteError(begin, str(error)) from None
+
+
+COMMAS = tuple(Dialect(delimiter, True, backslash) for delimiter in _DELIMITERS for backslash in (False, True))
+"""What a file of comma-separated values may turn out to be."""
+TABS = (Dialect("\t", quotes=False), Dialect("\t"))
+"""What a file of tab-separated values may turn out to be."""
+
+
+def sniff(path: Path, dialects: Sequence[Dialect]) -> Dialect:
+    """Choose the way of reading in which the first lines have the same number of fields, two or more.
+
+    Earlier ``dialects`` win ties. A first line with a usual name of a column decides before the numbers do.
+    """
+    lines = list(islice(iter_lines_escaped(path), _SAMPLE + 1))
+    whole = len(lines) <= _SAMPLE
+    return max(dialects, key=lambda dialect: _fit(dialect, lines, whole))
+
+
+def _fit(dialect: Dialect, lines: Sequence[str], whole: bool) -> tuple[bool, bool, bool, float, bool]:
+    records: list[list[str]] = []
+    broken = False
+    if dialect.backslash and not any('\\"' in line for line in lines):
+        return False, False, False, 0.0, False
+    try:
+        records.extend(fields for _, fields in dialect.read(lines) if any(map(str.strip, fields)))
+    except QuoteError:
+        broken = True
+    if not whole and records and not broken:
+        records.pop()  # it may be cut
+    if not records:
+        return False, False, False, 0.0, False
+    width, count = Counter(map(len, records)).most_common(1)[0]
+    share = count / len(records) if width > 1 else 0.0
+    named = width > 1 and any(map(is_usual_name, records[0])) and len(records[0]) == width
+    fits = not broken and share > 0.5
+    labels = fits and _has_labels([fields for fields in records[1:] if len(fields) == width])
+    return named and fits, fits, labels, round(share, 2), _is_quoted(dialect, lines)
+
+
+def _has_labels(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether a column may be one of labels: numbers, or few different values."""
+    return any(
+        4 * len(set(column)) <= len(column)
+        or all(field.strip().lstrip("+-").replace(".", "", 1).isdecimal() for field in column)
+        for column in zip(*rows, strict=True)
+    )
+
+
+def _is_quoted(dialect: Dialect, lines: Sequence[str]) -> bool:
+    """Tell whether a reading with quotes has reason to be one: a field of a line ends a quote with a doubled one."""
+    mark = '\\"' if dialect.backslash else '""'
+    return dialect.quotes and any(
+        mark in line and any(f[:1] == f[-1:] == '"' for f in line.split(dialect.delimiter)) for line in lines
+    )
+
+
+def read_records(path: Path, dialect: Dialect = COMMAS[0]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line at which each record of a table begins, and its fields; blank lines at the end are no records.
+
+    A byte that is not UTF-8 is a lone surrogate in its field. DataError if a quote is not closed or misplaced, or a
+    field is longer than a line may be.
+    """
+    blank: list[int] = []
+    try:
+        for begin, fields in dialect.read(iter_lines_escaped(path)):
+            if not any(map(str.strip, fields)):
+                blank.append(begin)
+                continue
+            yield from ((line, [""]) for line in blank)
+            blank.clear()
+            yield begin, fields
+    except QuoteError as error:
+        hint = "write a quote inside a quoted text twice"
+        expected = "fields in closed quotes, or without quotes"
+        raise malformed(path, error.line, expected, str(error), hint) from None

@@ -1,0 +1,303 @@
+"""Files as people have them: any header, any separator, rows that are no examples, CoNLL with tabs, CoNLL-U."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+import time
+
+import pytest
+
+from unrolled.errors import DataError, UnknownNameError, UsageError
+from unrolled.lab.data.corpus import Brackets, Classification, Regression, Tagging, Translation
+from unrolled.lab.data.formats import read_files, read_split
+from unrolled.lab.data.reading import Reading
+
+WORDS = "the film was not a bad one but its plot is thin and we left early".split()
+
+
+def review(number):
+    drawn = random.Random(number)
+    return f"{' '.join(drawn.choices(WORDS, k=9))}, number {number}"
+
+
+def table(header, row, count=40, delimiter=",", **options):
+    """Write a table; ``row`` makes the fields of a number."""
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n", **options)
+    if header:
+        writer.writerow(header)
+    writer.writerows(row(number) for number in range(count))
+    return file.getvalue()
+
+
+def save(folder, name, content):
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def sentiment(number):
+    return ("positive", "negative")[number % 2]
+
+
+def texts(corpus):
+    return {example.text for split in (corpus.train, corpus.dev, corpus.test) for example in split}
+
+
+REVIEWS = {review(number) for number in range(40)}
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        (("review", "sentiment"), lambda n: (review(n), sentiment(n))),
+        (("Review Text", "Recommended"), lambda n: (review(n), sentiment(n))),
+        (("id", "text", "label", "date"), lambda n: (n, review(n), sentiment(n), f"2024-01-{n % 9 + 1:02}")),
+        (("stars", "title", "review"), lambda n: (sentiment(n), f"title {n % 7}", review(n))),
+        (("v1", "v2"), lambda n: (sentiment(n), review(n))),
+        ((), lambda n: (sentiment(n), review(n))),
+        ((), lambda n: (n, review(n), sentiment(n))),
+    ],
+)
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_columns_are_found_where_the_choice_is_plain(tmp_path, header, row, delimiter):
+    corpus = read_files(Classification, [save(tmp_path, "a.csv", table(header, row, delimiter=delimiter))])
+    assert corpus.labels == ("negative", "positive")
+    assert texts(corpus) == REVIEWS
+
+
+def test_what_was_chosen_is_noted_and_what_is_usual_is_not(tmp_path):
+    path = save(tmp_path, "a.csv", table(("review", "sentiment"), lambda n: (review(n), sentiment(n)), delimiter=";"))
+    (note,) = read_files(Classification, [path]).notes
+    assert note == f"{path}: separated by a semicolon, texts from 'review', labels from 'sentiment'"
+    path = save(tmp_path, "b.csv", table(("text", "label"), lambda n: (review(n), sentiment(n))))
+    assert read_files(Classification, [path]).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "expected"),
+    [
+        (
+            ("review", "verified", "helpful"),
+            lambda n: (review(n), n % 2, n % 3),
+            "holds the labels; found review (text, 11 words on average), verified (2 values), helpful (3 values); name",
+        ),
+        (
+            ("pros", "cons", "stars"),
+            lambda n: (review(n), review(n + 100), n % 5),
+            "holds the texts; found pros (text, 11 words on average), cons (text, 11 words on average), stars (5 v",
+        ),
+    ],
+)
+def test_columns_that_are_not_plain_are_refused_with_the_columns_found(tmp_path, header, row, expected):
+    path = save(tmp_path, "a.csv", table(header, row))
+    with pytest.raises(DataError) as caught:
+        read_files(Classification, [path])
+    assert f"cannot tell which column {expected}" in str(caught.value)
+    assert "--label-column" in str(caught.value)
+    named = Reading(text_column=header[0], label_column=header[2])
+    assert texts(read_files(Classification, [path], reading=named)) == REVIEWS
+
+
+def test_the_user_names_columns_by_name_or_number(tmp_path):
+    path = save(tmp_path, "a.csv", table(("a", "b", "c"), lambda n: (review(n), n % 2, n % 3)))
+    for text, label, labels in (("a", "b", 2), ("A", "C", 3), ("1", "3", 3), (None, "b", 2)):
+        reading = Reading(text_column=text, label_column=label)
+        assert len(read_files(Classification, [path], reading=reading).labels) == labels
+    with pytest.raises(UnknownNameError, match=r"unknown column of .*a\.csv 'd'; expected one of: a, b, c"):
+        read_files(Classification, [path], reading=Reading(label_column="d"))
+    with pytest.raises(UsageError, match=r"--label-column is 4, but .* has 3 columns; expected 1 to 3"):
+        read_files(Classification, [path], reading=Reading(label_column="4"))
+    with pytest.raises(UsageError, match="both name column 1"):
+        read_files(Classification, [path], reading=Reading(text_column="a", label_column="1"))
+    with pytest.raises(UsageError, match="--text-column is given, but the format brackets has fixed columns"):
+        read_files(Brackets, [tmp_path / "a.txt"], reading=Reading(text_column="a"))
+
+
+def test_a_foreign_header_is_not_an_example(tmp_path):
+    path = save(tmp_path, "a.tsv", table(("review", "sentiment"), lambda n: (review(n), sentiment(n)), delimiter="\t"))
+    corpus = read_files(Classification, [path])
+    assert corpus.labels == ("negative", "positive")
+    assert "review" not in texts(corpus)
+
+
+def test_a_first_line_that_may_be_a_header_or_an_example_is_asked_about(tmp_path):
+    rows = "".join(f"not {word}\t{label}\n" for word, label in [("good", "bad"), ("bad", "good")] * 10)
+    path = save(tmp_path, "a.tsv", "quite odd\tpuzzling\n" + rows)
+    with pytest.raises(DataError) as caught:
+        read_files(Classification, [path])
+    for words in ("a.tsv:1: cannot tell whether 'quite odd', 'puzzling' names", "--no-header", "--text-column"):
+        assert words in str(caught.value)
+    kept = read_files(Classification, [path], reading=Reading(header=False))
+    assert kept.labels == ("bad", "good", "puzzling")
+    assert "a label has one training example, too few to be learned: puzzling" in kept.notes[0]
+    named = read_files(Classification, [path], reading=Reading(text_column="Quite odd", label_column="puzzling"))
+    assert named.labels == ("bad", "good")
+    # the control: a first line whose label occurs again is an example
+    assert len(read_files(Classification, [save(tmp_path, "b.tsv", rows)]).train) == 16
+
+
+def test_no_header_makes_an_example_of_usual_names(tmp_path):
+    path = save(tmp_path, "a.csv", table(("text", "label"), lambda n: (review(n), ("label", "other")[n % 2])))
+    assert len(texts(read_files(Classification, [path]))) == 40
+    assert len(texts(read_files(Classification, [path], reading=Reading(header=False)))) == 41
+
+
+def test_ratings_are_the_column_of_numbers_that_does_not_count_the_rows(tmp_path):
+    path = save(tmp_path, "a.csv", table(("nr", "comment", "points"), lambda n: (n, review(n), f"{n % 7 / 2}")))
+    corpus = read_files(Regression, [path])
+    assert {example.rating for example in corpus.train} == {n / 2 for n in range(7)}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("quoted.tsv", table((), lambda n: (f'{review(n)}\n"quoted"', sentiment(n)), delimiter="\t")),
+        ("backslash.csv", "".join(f'"{review(n)}\n\\"quoted\\"",{sentiment(n)}\n' for n in range(40))),
+        ("all.csv", table((), lambda n: (f'{review(n)}\n"quoted"', sentiment(n)), quoting=csv.QUOTE_ALL)),
+    ],
+)
+def test_quotes_are_read_as_they_are_written(tmp_path, name, content):
+    corpus = read_files(Classification, [save(tmp_path, name, content)])
+    assert texts(corpus) == {f'{review(n)}\n"quoted"' for n in range(40)}
+
+
+def test_texts_with_another_separator_in_them_do_not_mislead(tmp_path):
+    path = save(tmp_path, "a.csv", table((), lambda n: (f"one; two; {review(n)}", sentiment(n))))
+    assert texts(read_files(Classification, [path])) == {f"one; two; {text}" for text in REVIEWS}
+
+
+def test_one_column_is_refused_with_the_way_to_predictions(tmp_path):
+    for name, content in (("a.csv", "review\n" + "".join(f"{w}\n" for w in WORDS)), ("a.csv", "\n".join(WORDS))):
+        with pytest.raises(
+            DataError, match=r"expected columns for a text and a label, found one.*unrolled predict RUN"
+        ):
+            read_files(Classification, [save(tmp_path, name, content)])
+
+
+BROKEN = ["", ",positive", '"no label",', "a,b,c", '"caf\udce9 noir",positive']
+
+
+def broken_file(folder):
+    lines = [f'"{review(n)}",{sentiment(n)}' for n in range(40)]
+    for place, line in zip((3, 8, 9, 20, 30), BROKEN, strict=True):
+        lines.insert(place, line)
+    return save(folder, "a.csv", "\n".join(lines).encode(errors="surrogateescape") + b"\n\n ,\n\r\n")
+
+
+def test_rows_without_a_text_or_a_label_are_all_listed(tmp_path):
+    with pytest.raises(DataError) as caught:
+        read_files(Classification, [broken_file(tmp_path)])
+    said = str(caught.value)
+    assert "\n" not in said
+    for words in (
+        "2 rows without a text (lines 4, 9), 1 row without a label (line 10)",
+        "1 row with more or fewer columns (line 21), 1 row not in UTF-8 (line 31)",
+        "leave them out with --skip-invalid",
+    ):
+        assert words in said
+
+
+def test_skip_invalid_leaves_them_out_and_counts_them(tmp_path):
+    corpus = read_files(Classification, [broken_file(tmp_path)], reading=Reading(skip_invalid=True))
+    assert texts(corpus) == REVIEWS
+    (note,) = corpus.notes
+    assert "left out: " in note
+    assert "2 rows without a text (lines 4, 9)" in note
+
+
+def test_a_test_label_never_trained_on_is_refused_or_left_out_on_request(tmp_path):
+    train = save(tmp_path, "a.tsv", "".join(f"{review(n)}\t{sentiment(n)}\n" for n in range(40)))
+    test = save(tmp_path, "b.tsv", f"{review(1)}\tnegative\n{review(2)}\tmixed\n{review(3)}\tunclear\n")
+    with pytest.raises(DataError, match=r"2 rows with a label that no training example has \(lines 2-3\)"):
+        read_files(Classification, [train], test=[test])
+    corpus = read_files(Classification, [train], test=[test], reading=Reading(skip_invalid=True))
+    assert len(corpus.test) == 1
+    assert "2 rows with a label that no training example has" in corpus.notes[0]
+    found = read_split(Classification, [test], corpus.labels, reading=Reading(skip_invalid=True))
+    assert (len(found.examples), len(found.notes)) == (1, 1)
+
+
+def test_labels_cost_linear_time(tmp_path):
+    def seconds(count):
+        path = save(tmp_path, f"{count}.tsv", "".join(f"text {n}\tlabel {n // 2}\n" for n in range(2 * count)))
+        began = time.process_time()
+        assert len(read_files(Classification, [path]).labels) == count
+        return time.process_time() - began
+
+    seconds(100)
+    ratio = min(seconds(20_000) / seconds(2_500) for _ in range(2))
+    assert ratio < 30  # linear: 8; one look along all labels for every row: 64
+
+
+def test_jsonl_keys_are_found_or_named(tmp_path):
+    path = save(tmp_path, "a.jsonl", "".join(f'{{"body": "{review(n)}", "stars": {n % 3}}}\n' for n in range(40)))
+    corpus = read_files(Classification, [path])
+    assert (texts(corpus), corpus.labels) == (REVIEWS, ("0", "1", "2"))
+    assert corpus.notes == (f"{path}: texts from 'body', labels from 'stars'",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "contents"),
+    [
+        (Classification, {"a.tsv": "x y\tl0\nz w\tl1\n" * 10}),
+        (Classification, {"a.csv": "x y,l0\nz w,l1\n" * 10}),
+        (Classification, {"a.jsonl": '{"text": "x y", "label": 0}\n{"text": "z w", "label": 1}\n' * 10}),
+        (Tagging, {"a.conll": "a DT\nb NN\n\n" * 20}),
+        (Translation, {"a.de": "ein Hund\n" * 20, "a.en": "a dog\n" * 20}),
+        (Brackets, {"a.txt": "([])\n()\n" * 10}),
+    ],
+)
+def test_blank_lines_at_the_end_byte_order_marks_and_windows_line_ends_are_no_errors(tmp_path, kind, contents):
+    plain = read_files(kind, [save(tmp_path, name, content) for name, content in contents.items()])
+    odd = [
+        save(tmp_path, name, b"\xef\xbb\xbf" + content.replace("\n", "\r\n").encode() + b"\r\n\r\n  \r\n")
+        for name, content in contents.items()
+    ]
+    assert read_files(kind, odd) == plain
+
+
+def test_tab_separated_conll_may_have_spaces_inside_a_token(tmp_path):
+    rows = "New York\tNNP\tB-LOC\nis\tVBZ\tO\n\nin Los Angeles\tNNP\tB-LOC\n\n" * 10
+    corpus = read_files(Tagging, [save(tmp_path, "a.conll", rows)])
+    assert {token for sentence in corpus.train for token in sentence.tokens} == {"New York", "is", "in Los Angeles"}
+    middle = read_files(Tagging, [tmp_path / "a.conll"], reading=Reading(label_column="2"))
+    assert {tag for sentence in middle.train for tag in sentence.tags} == {"NNP", "VBZ"}
+    with pytest.raises(UsageError, match=r"column 7 is asked for, but .* has 3 columns"):
+        read_files(Tagging, [tmp_path / "a.conll"], reading=Reading(label_column="7"))
+
+
+CONLLU = """\
+# sent_id = 1
+# text = Vámonos al mar.
+1-2\tVámonos\t_\t_\t_\t_\t_\t_\t_\t_
+1\tVamos\tir\tVERB\tV\tMood=Imp\t0\troot\t_\t_
+2\tnos\tnosotros\tPRON\tP\t_\t1\tobj\t_\t_
+2.1\tirse\t_\tVERB\t_\t_\t_\t_\t_\t_
+3\tal mar\tmar\tNOUN\tN\t_\t1\tobl\t_\tSpaceAfter=No
+
+"""
+
+
+def test_conllu_columns_have_names_and_comments_ranges_and_empty_nodes_are_no_tokens(tmp_path):
+    path = save(tmp_path, "a.conllu", CONLLU * 12)
+    corpus = read_files(Tagging, [path])
+    assert corpus.train[0].tokens == ("Vamos", "nos", "al mar")
+    assert corpus.train[0].tags == ("VERB", "PRON", "NOUN")
+    other = read_files(Tagging, [path], reading=Reading(text_column="lemma", label_column="DEPREL"))
+    assert (other.train[0].tokens[0], other.train[0].tags) == ("ir", ("root", "obj", "obl"))
+    with pytest.raises(UnknownNameError, match="did you mean 'upos'"):
+        read_files(Tagging, [path], reading=Reading(label_column="upso"))
+    with pytest.raises(DataError, match=r"12 rows without a tag on every line"):
+        read_files(Tagging, [path], reading=Reading(label_column="feats"))
+
+
+def test_conllu_plus_names_its_own_columns(tmp_path):
+    content = "# global.columns = FORM NER\n" + "Ann\tB-PER\nsings\tO\n\n" * 12
+    corpus = read_files(
+        Tagging, [save(tmp_path, "a.conllu", content)], reading=Reading(label_column="ner", text_column="form")
+    )
+    assert corpus.spans
+    assert corpus.train[0].tags == ("S-PER", "O")
