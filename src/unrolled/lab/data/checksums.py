@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cache
 from hashlib import blake2b
 from itertools import islice
@@ -67,7 +67,7 @@ class CorpusChecksums:
             files={name: _file_checksum(path) for name, path in paths.items()},
             splits={name: b"".join(_checksums(split)) for name, split in splits.items()},
             text=isinstance(corpus.train, Stream),
-            fields={each.name: repr(getattr(corpus, each.name)) for each in fields(corpus) if _counts(each.name)},
+            fields={each.name: repr(getattr(corpus, each.name)) for each in fields(corpus) if _counts(each)},
         )
 
     def to_record(self) -> dict[str, Any]:
@@ -124,8 +124,8 @@ class CorpusChecksums:
                 yield f"the {name} of the corpus were {before}, and are {after}"
 
 
-def _counts(name: str) -> bool:
-    return name not in _NO_CONTENT
+def _counts(each: Field[Any]) -> bool:
+    return each.name not in _NO_CONTENT and each.compare
 
 
 def _file_checksum(path: Path) -> str:
@@ -166,7 +166,7 @@ _JOIN = "\0".join
 
 @cache
 def _field_names(kind: Hashable) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
+    return tuple(each.name for each in fields(kind) if each.compare) if is_dataclass(kind) else ()
 
 
 def _examples(content: bytes) -> list[int]:
