@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from unrolled.extras import require_extra
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import nn
+
+    from unrolled.explanation.explanation import Explanation
 
 __all__ = ["TrainedRun", "load", "open_run"]
 
@@ -38,6 +42,18 @@ class TrainedRun(Protocol):
     def folder(self) -> Path:
         """The run folder."""
 
+    def predict(self, texts: Sequence[str]) -> NDArray[Any]:
+        """Predict the label of each text, or its rating, shape (texts,)."""
+
+    def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Predict the probability of each class, shape (texts, classes), in the order of ``task.classes``."""
+
+    def score(self, texts: Sequence[str], labels: Sequence[Any]) -> float:
+        """Return the accuracy; for a task of ratings R²."""
+
+    def explain(self, text: str, target: str | int | None = None) -> Explanation:
+        """Explain the output for a text; None for the predicted class."""
+
 
 def load(path: str | os.PathLike[str]) -> TrainedRun:
     """Load a run folder that ``unrolled train`` wrote.
@@ -48,7 +64,9 @@ def load(path: str | os.PathLike[str]) -> TrainedRun:
         path: The run folder. An unfinished run is loaded with the weights of its best epoch so far.
 
     Returns:
-        The run; ``run.model`` is an ordinary module that :func:`unrolled.explain` accepts.
+        The run. ``run.predict(texts)``, ``run.predict_proba(texts)``, ``run.score(texts, labels)`` and
+        ``run.explain(text)`` take texts as people type them; ``run.model`` is an ordinary module that
+        :func:`unrolled.explain` accepts.
 
     Raises:
         UsageError: If the extra ``lab`` is not installed.
@@ -56,10 +74,11 @@ def load(path: str | os.PathLike[str]) -> TrainedRun:
         DataError: If it is not a run folder, or a file is missing, truncated or inconsistent with the others.
 
     Example:
-        >>> import torch, unrolled
+        >>> import unrolled
         >>> run = unrolled.load("runs/sst2-gru")  # doctest: +SKIP
-        >>> tokens = run.task.vocabulary.encode("not a bad film".split())  # doctest: +SKIP
-        >>> print(unrolled.explain(run.model, torch.tensor([tokens]), target=1))  # doctest: +SKIP
+        >>> run.predict(["not a bad film", "a bore"])  # doctest: +SKIP
+        array(['positive', 'negative'], dtype=object)
+        >>> print(run.explain("not a bad film"))  # doctest: +SKIP
     """
     require_extra("lab", "unrolled.load")
     run: TrainedRun = importlib.import_module("unrolled.lab.training.run_folder").load_run(Path(path))

@@ -40,6 +40,7 @@ from unrolled.lab.training.run_files import (
 )
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Task
+from unrolled.lab.training.trained_model import TrainedModel
 from unrolled.lab.training.training_state import TrainingState, seeded
 from unrolled.registry import Registry
 
@@ -110,7 +111,7 @@ class RunConfig:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(TrainedModel):
     """A trained model with its task, settings, metrics and log."""
 
     task: Task[Any, Any]

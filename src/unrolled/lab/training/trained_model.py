@@ -1,0 +1,157 @@
+"""What a trained model of texts is used for: predictions, probabilities, a score, and explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from unrolled.cli.prepared_input import mark_unknown, note_unknown
+from unrolled.errors import ShapeError, UnknownNameError, UsageError
+from unrolled.lab.data.batches.base import EncodedTexts
+from unrolled.lab.data.vocabulary import UNKNOWN_WORD
+from unrolled.lab.training.task import Task
+from unrolled.lab.training.text_tasks import TextTask
+
+if TYPE_CHECKING:
+    from unrolled.explanation.explanation import Explanation
+
+__all__ = ["TrainedModel"]
+
+
+class TrainedModel:
+    """A trained model with its task, as scikit-learn's users know one: ``predict``, ``predict_proba``, ``score``.
+
+    These three are for tasks with one output for a whole text: classes, relations and ratings. ``explain`` is for every
+    task that can open a text.
+    """
+
+    task: Task[Any, Any]
+    model: nn.Module
+
+    def predict(self, texts: Sequence[str]) -> NDArray[Any]:
+        """Predict the label of each text, or its rating.
+
+        Args:
+            texts: Texts as people type them; they are split into words as those of the training.
+
+        Returns:
+            Labels, or ratings in float64; shape (texts,).
+
+        Raises:
+            UsageError: If the task has no one output for a text, or a text is empty.
+        """
+        outputs = self._outputs(texts)
+        classes = self.task.classes
+        if not classes:
+            return outputs[:, 0]
+        return np.array(classes, dtype=object)[outputs.argmax(axis=1)]
+
+    def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Predict the probability of each class, in the order of ``task.classes``; shape (texts, classes).
+
+        Raises:
+            UsageError: If the task has no classes of a whole text, or a text is empty.
+        """
+        outputs = self._outputs(texts)
+        if not self.task.classes:
+            raise UsageError(f"a run of the task {self.task.name} predicts numbers, not classes; use predict")
+        powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+    def score(self, texts: Sequence[str], labels: Sequence[Any]) -> float:
+        """Return the accuracy; for a task of ratings R², 1 minus the squared error over the variance of the ratings.
+
+        Raises:
+            UsageError: As in :meth:`predict`.
+            UnknownNameError: If a label is none of the task's.
+            ShapeError: If there are not as many labels as texts.
+        """
+        predicted = self.predict(texts)
+        if len(labels) != len(predicted):
+            raise ShapeError(f"{len(labels)} labels for {len(predicted)} texts; expected one for each")
+        classes = self.task.classes
+        if classes:
+            for label in labels:
+                if label not in classes:
+                    raise UnknownNameError("label", str(label), classes)
+            return float(np.mean([found == label for found, label in zip(predicted, labels, strict=True)]))
+        truth = np.asarray(labels, dtype=np.float64)
+        spread = float(np.square(truth - truth.mean()).sum())
+        error = float(np.square(predicted - truth).sum())
+        return 1 - error / spread if spread else 1.0 if not error else 0.0
+
+    def explain(
+        self,
+        text: str,
+        target: str | int | None = None,
+        at: int | None = None,
+        expansion: str = "secant",
+        **options: Any,
+    ) -> Explanation:
+        """Explain the model's output for a text.
+
+        Args:
+            text: A text as people type it; of some tasks in their own form, as for ``unrolled explain``.
+            target: A label, or the index of an output; None for the predicted one.
+            at: Position, from 0, of the word whose output is explained, for a model with an output for every word.
+            expansion: See :func:`unrolled.decompose`.
+            **options: Other options of :func:`unrolled.explain`.
+
+        Raises:
+            UsageError: If the text is empty or the task cannot open a text.
+            UnknownNameError: If there is no such label or expansion.
+        """
+        from unrolled.explanation.api import explain
+
+        prepared = self.task.prepare(self.model, text, at)
+        names = prepared.outputs
+        if isinstance(target, str) and target not in names:
+            raise UnknownNameError("class", target, names or ("0",))
+        chosen = names.index(target) if isinstance(target, str) else target
+        found = explain(
+            prepared.model,
+            *prepared.inputs,
+            target=chosen,
+            tokens=mark_unknown(prepared.tokens, prepared.unknown),
+            expansion=expansion,
+            rnn=prepared.rnn,
+            **options,
+        )
+        place = int(found.target.removeprefix("output "))
+        notes = (*found.notes, *note_unknown(prepared.unknown, UNKNOWN_WORD))
+        return replace(found, target=names[place] if names else found.target, notes=notes)
+
+    @torch.no_grad()
+    def _outputs(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Run the model on texts; shape (texts, outputs)."""
+        task = self.task
+        if not isinstance(task, TextTask):
+            raise UsageError(
+                f"a run of the task {task.name} has no one output for a whole text; give a run of classify, relate or "
+                "regress"
+            )
+        if isinstance(texts, str):
+            raise UsageError(f"texts is the string {texts[:40]!r}; expected a list of texts: [{texts[:40]!r}]")
+        words = [task.tokenise(text) for text in texts]
+        empty = [number for number, each in enumerate(words, 1) if not each]
+        if empty:
+            raise UsageError(f"text {empty[0]} of {len(words)} has no words; expected at least one in each")
+        if not words:
+            raise UsageError("there are no texts; expected at least one")
+        encoded = EncodedTexts.encode(words, [0] * len(words), task.vocabulary)
+        found = np.empty((len(words), len(task.outputs)))
+        training = self.model.training
+        self.model.eval()
+        try:
+            for which in encoded.plan(task.evaluation_batch):
+                batch = encoded.select(which)
+                found[which.numpy()] = self.model(batch.tokens, batch.lengths).double().numpy()
+        finally:
+            self.model.train(training)
+        return found

@@ -1,0 +1,119 @@
+"""What a loaded run is used for, against its model called by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import unrolled
+from unrolled.errors import ShapeError, UnknownNameError, UsageError
+from unrolled.lab.data.corpus import Classification, Example, RatedText, Regression
+from unrolled.lab.models.factory import PooledSettings
+from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.tasks.regress import Regress
+from unrolled.lab.tasks.tag import Tag
+from unrolled.lab.training.engine import train
+from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.trained_model import TrainedModel
+
+TEXTS = ["a good film", "not a bad film .", "bad", "it is good , not bad", "Never seen words"]
+SETTINGS = TrainingSettings(epochs=2, lr=0.05, device="cpu", seed=1)
+SMALL = PooledSettings(hidden=6, embedding=5, pooling="mean")
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    words = ("a", "good", "bad", "film", "not", "it", "is", ".", ",")
+    examples = tuple(Example(words[k : k + 4], k % 3) for k in range(9))
+    corpus = Classification(
+        name="told", labels=("negative", "neutral", "positive"), train=examples, dev=examples, test=examples
+    )
+    task = Classify.from_corpus(corpus, SMALL)
+    folder = tmp_path_factory.mktemp("runs") / "classifier"
+    return train(task, corpus, SETTINGS, folder, data=DataSettings(data=("told",))).folder
+
+
+def by_hand(run, text):
+    with torch.no_grad():
+        return run.model(torch.tensor([run.task.vocabulary.encode(run.task.tokenise(text))]))[0]
+
+
+def test_predictions_are_those_of_the_model_one_text_at_a_time(classifier):
+    run = unrolled.load(classifier)
+    logits = torch.stack([by_hand(run, text) for text in TEXTS])
+    labels = [run.task.labels[k] for k in logits.argmax(dim=1).tolist()]
+    assert run.predict(TEXTS).tolist() == labels
+    np.testing.assert_allclose(run.predict_proba(TEXTS), logits.double().softmax(dim=1).numpy(), atol=1e-6)
+    np.testing.assert_allclose(run.predict_proba(TEXTS).sum(axis=1), 1)
+    assert run.score(TEXTS, labels) == 1
+    wrong = [run.task.labels[(run.task.labels.index(label) + 1) % 3] for label in labels]
+    assert run.score(TEXTS, [*labels[:2], *wrong[2:]]) == pytest.approx(0.4)
+    assert not run.model.training
+
+
+def test_a_text_is_explained_by_its_words_and_labels(classifier):
+    run = unrolled.load(classifier)
+    for text in TEXTS:
+        found = run.explain(text)
+        assert found.target == run.predict([text])[0]
+        assert found.ledger.logit == pytest.approx(float(by_hand(run, text).max()), abs=1e-6)
+    named = run.explain("Never good", target="neutral", expansion="gates")
+    assert (named.target, named.expansion) == ("neutral", "gates")
+    assert named.tokens[0].startswith("Never")
+    assert any("not in the vocabulary" in note for note in named.notes)
+    assert run.explain("good", target=0).target == "negative"
+    with pytest.raises(UnknownNameError, match="did you mean 'neutral'"):
+        run.explain("good", target="neutrale")
+    with pytest.raises(UsageError, match="the sentence is empty"):
+        run.explain(" ")
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("a good film", r"texts is the string 'a good film'; expected a list"),
+        ([], "no texts; expected at least one"),
+        (["good", " "], "text 2 of 2 has no words"),
+    ],
+)
+def test_texts_that_are_none_are_refused_in_one_line(classifier, texts, message):
+    run = unrolled.load(classifier)
+    for use in (run.predict, run.predict_proba):
+        with pytest.raises(UsageError, match=message) as caught:
+            use(texts)
+        assert "\n" not in str(caught.value)
+
+
+def test_labels_that_do_not_fit_are_refused(classifier):
+    run = unrolled.load(classifier)
+    with pytest.raises(ShapeError, match="1 labels for 5 texts"):
+        run.score(TEXTS, ["positive"])
+    with pytest.raises(UnknownNameError, match="did you mean 'positive'"):
+        run.score(["good"], ["positiv"])
+
+
+def test_ratings_are_numbers(tmp_path):
+    examples = tuple(RatedText(("good",) * (k + 1), float(k)) for k in range(6))
+    corpus = Regression(name="told", train=examples, dev=examples, test=examples)
+    task = Regress.from_corpus(corpus, SMALL)
+    train(task, corpus, SETTINGS, tmp_path / "run", data=DataSettings(data=("told",)))
+    run = unrolled.load(tmp_path / "run")
+    texts = [" ".join(example.tokens) for example in examples]
+    found = run.predict(texts)
+    assert found.tolist() == pytest.approx([float(by_hand(run, text)[0]) for text in texts], abs=1e-6)
+    truth = np.array([example.rating for example in examples])
+    expected = 1 - ((found - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum()
+    assert run.score(texts, truth.tolist()) == pytest.approx(expected)
+    assert run.explain("good good").target == "rating"
+    with pytest.raises(UsageError, match="predicts numbers"):
+        run.predict_proba(texts)
+
+
+def test_a_task_without_one_output_for_a_text_is_refused():
+    run = TrainedModel()
+    run.task = Tag.__new__(Tag)
+    with pytest.raises(UsageError, match="the task tag has no one output for a whole text"):
+        run.predict(["she lives in Paris"])
