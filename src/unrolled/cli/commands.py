@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import typer
 import typer.core
 
+from unrolled.cli.interruption import CommandInterrupted
 from unrolled.extras import require_extra
 
 __all__ = ["COMMANDS", "Commands"]
@@ -98,8 +99,11 @@ class _Deferred(typer.core.TyperCommand):
         if self._command.in_laboratory:
             require_extra("lab", f"`unrolled {name}`")
         command = typer.main.get_command(self._app(name))
-        with command.make_context(name, ctx.args, parent=ctx.parent) as own:
-            return command.invoke(own)
+        try:
+            with command.make_context(name, ctx.args, parent=ctx.parent) as own:
+                return command.invoke(own)
+        except KeyboardInterrupt as stop:  # Typer would drop its text
+            raise CommandInterrupted(stop) from None
 
     def _app(self, name: str) -> typer.Typer:
         module = importlib.import_module(f"unrolled.{self._command.module}")

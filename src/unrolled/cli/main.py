@@ -1,12 +1,13 @@
 """The ``unrolled`` command: run a sub-command and turn every error into one line.
 
 Exit codes follow BSD's ``sysexits.h``: 2 for a wrong command line, 65 for wrong data, 70 for an internal error, 74 for
-a file that cannot be read or written, 78 for a wrong settings file; and 130 for Ctrl-C.
+a file that cannot be read or written, 78 for a wrong settings file; and 130 for Ctrl-C, 143 for SIGTERM.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ import typer
 
 from unrolled import __version__
 from unrolled.cli.commands import Commands
-from unrolled.errors import FileError, UnrolledError, UsageError
+from unrolled.cli.interruption import CommandInterrupted, advice, received, working
+from unrolled.errors import FileError, StoppedError, UnrolledError, UsageError
 
 __all__ = ["app", "main", "run"]
 
@@ -75,26 +77,47 @@ def run(words: Sequence[str]) -> int:
         # The reader (`| head`) has ended; without this, Python reports it again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except typer.TyperException as error:
-        return _report(error.format_message() or "missing command: choose one of those above", error.exit_code, debug)
-    except UnrolledError as error:
+    except CommandInterrupted as stop:
+        return _report(stop.text or advice(plain), _signal_code(), debug=False)
+    except StoppedError as error:
         return _report(str(error), error.exit_code, debug)
-    except OSError as error:
-        return _report(_describe(error), FileError.exit_code, debug)
     except Exception as error:
-        if isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY):
-            text = "not enough memory for tensors of these sizes; use a smaller network, or a smaller batch"
-            return _report(text, UsageError.exit_code, debug)
-        said = ": ".join((type(error).__name__, *str(error).splitlines()[:1]))
-        return _report(f"internal error: {said}; please report it with the output of --debug", INTERNAL, debug)
+        if received() is not None:  # the signal has become another error on its way, as an import that failed
+            return _report(advice(plain), _signal_code(), debug)
+        return _report_error(error, debug)
     if status == INTERRUPTED:
-        return _report("interrupted", INTERRUPTED, debug=False)
+        return _report(advice(plain), _signal_code(), debug=False)
     return status if isinstance(status, int) else 0
+
+
+def _signal_code() -> int:
+    """Return 128 + the number of the signal that was received; without a handler it was Ctrl-C."""
+    return 128 + (received() or signal.SIGINT)
+
+
+def _report_error(error: Exception, debug: bool) -> int:
+    """Print an error as one line, and return its exit code."""
+    if isinstance(error, typer.TyperException):
+        return _report(error.format_message() or "missing command: choose one of those above", error.exit_code, debug)
+    if isinstance(error, UnrolledError):
+        return _report(str(error), error.exit_code, debug)
+    if isinstance(error, OSError):
+        return _report(_describe(error), FileError.exit_code, debug)
+    if isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY):
+        text = "not enough memory for tensors of these sizes; use a smaller network, or a smaller batch"
+        return _report(text, UsageError.exit_code, debug)
+    said = ": ".join((type(error).__name__, *str(error).splitlines()[:1]))
+    return _report(f"internal error: {said}; please report it with the output of --debug", INTERNAL, debug)
 
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        with working():
+            code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # while an error was being printed
+        code = _signal_code()
+    sys.exit(code)
 
 
 def _without_debug(words: Sequence[str]) -> tuple[list[str], bool]:

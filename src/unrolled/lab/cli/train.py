@@ -14,6 +14,7 @@ import typer.core
 
 from unrolled.errors import UnrolledError, UsageError
 from unrolled.lab.cli.evaluate import print_run
+from unrolled.lab.cli.interrupted_training import naming_the_way_on
 from unrolled.lab.cli.options import MultiValueCommand, options, print_notes, read_option, with_parameters
 from unrolled.lab.cli.settings_file import SettingsFile, read_settings
 
@@ -152,11 +153,7 @@ def _validate(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Choices
 
 
 def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
-    from rich.console import Console
-
-    from unrolled.lab.training.engine import train
     from unrolled.lab.training.initial_vectors import find_vectors
-    from unrolled.lab.training.progress import TrainingProgress
     from unrolled.lab.training.run_creation import check_destination
 
     force, data_dir = bool(given.pop("force", False)), given.pop("data_dir", None)
@@ -166,6 +163,23 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
         settings = settings.model_copy(update={"vectors": find_vectors(settings.vectors, data_dir)})
     folder = choices.out or Path("runs") / f"{choices.data.title}-{choices.architecture.encoder}"
     check_destination(folder, force)
+    with naming_the_way_on(folder):
+        _train_and_print(task, choices, settings, folder, force, data_dir)
+
+
+def _train_and_print(
+    task: type[Task[Any, Any]],
+    choices: _Choices,
+    settings: TrainingSettings,
+    folder: Path,
+    force: bool,
+    data_dir: Path | None,
+) -> None:
+    from rich.console import Console
+
+    from unrolled.lab.training.engine import train
+    from unrolled.lab.training.progress import TrainingProgress
+
     corpus = choices.data.load_corpus(task.kind, data_dir, settings.seed)
     print_notes(corpus.notes)
     learned = task.from_corpus(corpus, choices.architecture)

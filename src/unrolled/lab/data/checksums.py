@@ -23,7 +23,7 @@ __all__ = ["CorpusChanges", "CorpusChecksums"]
 _BYTES = 8  # of an example's checksum: among 10 million examples, a collision has a probability of 3e-6
 _LINES = 64  # of running text that have one checksum
 _SPLITS = ("train", "dev", "test")
-_NO_CONTENT = {"name", *_SPLITS}
+_NO_CONTENT = {"name", "notes", *_SPLITS}
 
 
 @dataclass(frozen=True)

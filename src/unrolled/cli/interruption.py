@@ -1,0 +1,94 @@
+"""Ctrl-C and SIGTERM at any moment: one line that names the command that goes on, and exit code 130 or 143.
+
+While a command works, a signal is raised as an exception, so that temporary files are removed. At any other moment,
+while modules are imported or the process ends, there is nothing to remove, and the process ends at once. So does a
+second signal. This module imports nothing but the standard library's smallest parts: it is there before anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+__all__ = ["CommandInterrupted", "SignalReceived", "advice", "install", "received", "working"]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SHOW_CURSOR = b"\x1b[?25h"
+
+
+class SignalReceived(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM, as an exception that no ``except Exception`` stops."""
+
+
+class CommandInterrupted(Exception):  # noqa: N818  # not an error: somebody asked for it
+    """A command was interrupted; ``text`` says how to go on, and is empty if the command does not know."""
+
+    def __init__(self, stop: KeyboardInterrupt) -> None:
+        super().__init__(*stop.args[:1])
+        self.text = str(stop.args[0]) if stop.args else ""
+
+
+class _State:
+    received: int | None = None
+    working = False
+
+
+def install() -> None:
+    """Handle the signals of this process from now on; a signal that it was started to ignore stays ignored."""
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _receive)
+    sys.unraisablehook = _unraisable
+
+
+@contextmanager
+def working() -> Iterator[None]:
+    """Raise a signal as an exception while this context is open."""
+    _State.working = True
+    try:
+        yield
+    finally:
+        _State.working = False
+
+
+def received() -> int | None:
+    """Return the number of the signal that this process has received, or None."""
+    return _State.received
+
+
+def advice(words: Sequence[str]) -> str:
+    """Return the line for a command that can be started again as it was."""
+    import shlex
+
+    return f"interrupted; start it again with: {shlex.join(('unrolled', *words))}"
+
+
+def _receive(number: int, _frame: FrameType | None) -> None:
+    first = _State.received is None
+    _State.received = number
+    if first and _State.working:
+        raise SignalReceived
+    _end(number)
+
+
+def _end(number: int) -> None:
+    """End the process at once, with a line; a progress bar may have hidden the cursor."""
+    try:
+        if os.isatty(2):
+            os.write(2, b"\n" + _SHOW_CURSOR)
+        shown = "".join(each if each.isprintable() else "?" for each in advice(sys.argv[1:]))
+        os.write(2, f"unrolled: error: {shown}\n".encode(errors="backslashreplace"))
+    finally:
+        os._exit(128 + number)
+
+
+def _unraisable(found: Any) -> None:
+    """End the process where a signal was raised in code from which no exception can get out."""
+    if isinstance(found.exc_value, SignalReceived):
+        _end(_State.received or signal.SIGINT)
+    sys.__unraisablehook__(found)

@@ -1,0 +1,36 @@
+"""What to type after a training was interrupted: resume it, or, before there is a checkpoint, start it again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["naming_the_way_on"]
+
+
+@contextmanager
+def naming_the_way_on(folder: Path) -> Iterator[None]:
+    """Give a KeyboardInterrupt without a text the command that goes on with the run in ``folder``."""
+    before = _identity(folder)
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if stop.args or _identity(folder) in (None, before):  # nothing of this training is there
+            raise
+        from unrolled.lab.training.run_folder import is_finished
+
+        run = shlex.quote(str(folder))
+        if is_finished(folder):
+            raise type(stop)(f"the training had ended when it was interrupted: unrolled evaluate {run}") from None
+        raise type(stop)(f"interrupted; go on with: unrolled resume {run}") from None
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Return which run a folder holds, if any."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,154 @@
+"""Ctrl-C and SIGTERM at any moment: no traceback, one line with the command that goes on, exit code 130 or 143."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from unrolled.cli import interruption
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+# A real process that sends itself a signal when this line of Python runs for the n-th time: at that very moment.
+PROGRAM = """
+import os, sys
+import unrolled.__main__
+count, number = int(os.environ["AT"]), int(os.environ["SIGNAL"])
+seen = 0
+def trace(frame, event, argument):
+    global seen
+    seen += 1
+    if seen == count:
+        sys.setprofile(None)
+        os.kill(os.getpid(), number)
+import atexit
+atexit.register(lambda: count > 10**11 and print(seen))
+unrolled.__main__.install()
+sys.setprofile(trace)
+sys.argv = ["unrolled", *sys.argv[1:]]
+unrolled.__main__.main()
+"""
+
+
+def interrupted(words, at, number, folder):
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(str, words)],
+        env={**os.environ, "AT": str(at), "SIGNAL": str(int(number)), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        cwd=folder,
+    )
+
+
+def check(done, number):
+    """It ended as it should, and the line of it."""
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "Exception ignored" not in done.stderr, done.stderr
+    if done.returncode == 0:  # it had ended before the signal came
+        return ""
+    assert done.returncode == 128 + number, done.stderr
+    line = done.stderr.strip().splitlines()[-1]
+    assert line.startswith("unrolled: error: ")
+    return line
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("at", [1, 3_000, 30_000, 200_000])
+def test_while_modules_are_imported(tmp_path, number, at):
+    line = check(interrupted(["parameters", "gru", "--match", "10k", "--input", "5"], at, number, tmp_path), number)
+    assert not line or line.endswith("start it again with: unrolled parameters gru --match 10k --input 5")
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "my reviews.tsv"
+    path.write_text("".join(f"text {i} is {('bad', 'good')[i % 2]}\t{('neg', 'pos')[i % 2]}\n" for i in range(60)))
+    return path
+
+
+TRAINING = "--encoder gru --hidden 6 --embedding 5 --epochs 2 --batch 8 --device cpu --out run".split()
+
+
+@pytest.mark.parametrize(
+    ("number", "shares"),
+    [
+        (signal.SIGINT, (0.9,)),
+        pytest.param(signal.SIGTERM, (0.1, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99), marks=pytest.mark.slow),
+    ],
+)
+def test_a_training_before_during_and_after_its_steps(tmp_path, reviews, number, shares):
+    """At many moments of one command; what the last line says is then typed, and ends well."""
+    words = ["train", "classify", "--data", reviews, *TRAINING]
+    whole = interrupted(words, 10**12, number, tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    events, advised = int(whole.stdout.splitlines()[-1]), set()
+    for at in (int(share * events) for share in shares):
+        place = tmp_path / str(at)
+        place.mkdir()
+        line = check(interrupted(words, at, number, place), number)
+        if not line:
+            continue
+        command = re.search(r"(?:go on with|start it again with|when it was interrupted): unrolled (.*)", line)
+        assert command, line
+        advised.add(shlex.split(command[1])[0])
+        done = subprocess.run(
+            [sys.executable, "-m", "unrolled", *shlex.split(command[1])], capture_output=True, text=True, cwd=place
+        )
+        assert done.returncode == 0, (line, done.stderr)
+        assert not list(place.glob(".*")), line
+    assert advised
+
+
+def test_a_process_that_is_killed_by_its_terminal_while_it_waits():
+    """A real Ctrl-C, from outside, into a command that reads its standard input."""
+    program = "import unrolled.__main__ as m, time\nm.install()\nprint(1, flush=True)\ntime.sleep(60)"
+    for number in SIGNALS:
+        with subprocess.Popen([sys.executable, "-c", program], stdout=-1, stderr=-1, text=True) as child:
+            child.stdout.readline()
+            child.send_signal(number)
+            _, error = child.communicate(timeout=30)
+        assert child.returncode == 128 + number
+        assert "Traceback" not in error
+
+
+def test_a_signal_that_was_ignored_from_the_beginning_stays_ignored():
+    program = (
+        "import signal, os\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nimport unrolled.__main__ as m\nm.install()\n"
+        "os.kill(os.getpid(), signal.SIGINT)\nprint('lives')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "lives\n"
+
+
+def test_where_no_exception_gets_out_the_process_ends_nevertheless():
+    program = (
+        "import os, signal, unrolled.__main__ as m\nfrom unrolled.cli.interruption import working\nm.install()\n"
+        "class A:\n    def __del__(self): os.kill(os.getpid(), signal.SIGINT); [0 for _ in range(10)]\n"
+        "with working():\n    a = A(); del a; print('went on')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert "Exception ignored" not in done.stderr
+
+
+def test_an_error_that_a_signal_has_become_is_told_as_the_signal(unrolled, monkeypatch):
+    from unrolled.cli import convert
+
+    def fails(*_):
+        raise ImportError("numpy could not be imported")
+
+    monkeypatch.setattr(convert, "read_checkpoint", fails)
+    assert unrolled("convert", "a", "b").status == 70
+    monkeypatch.setattr(interruption._State, "received", signal.SIGTERM)
+    unrolled("convert", "a", "b").assert_refused(143, "interrupted; start it again with: unrolled convert a b")
+
+
+def test_nothing_large_is_imported_before_signals_are_handled():
+    program = "import unrolled.__main__, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert not {"typer", "rich", "torch", "numpy", "unrolled.cli.main"} & set(done.stdout.split())
