@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from math import isfinite
 from pathlib import Path
@@ -58,7 +57,7 @@ def create_run_folder(folder: Path, config: RunConfig, force: bool, fill: Callab
     """
     partial, replaced = folder.with_name(f".{folder.name}.partial"), replaced_name(folder)
     try:
-        lock = _acquire_new(partial)
+        lock = RunLock.acquire_new(partial)
         try:
             _remove_rest(partial)
             _put_back(folder, replaced)
@@ -104,7 +103,7 @@ def put_back_replaced(folder: Path) -> None:
         return
     partial = folder.with_name(f".{folder.name}.partial")
     try:
-        lock = _acquire_new(partial)
+        lock = RunLock.acquire_new(partial)
         try:
             _put_back(folder, replaced)
         finally:
@@ -112,16 +111,6 @@ def put_back_replaced(folder: Path) -> None:
             lock.release()
     except OSError as error:
         raise FileError(f"{folder}: cannot be put back from {replaced}: {error.strerror or error}") from None
-
-
-def _acquire_new(partial: Path) -> RunLock:
-    """Make the hidden folder, or take the one that a killed training left, and lock it."""
-    while True:
-        partial.mkdir(parents=True, exist_ok=True)
-        try:
-            return RunLock.acquire(partial)
-        except FileNotFoundError:  # another process has renamed or removed it in between
-            time.sleep(0.01)
 
 
 def _remove_rest(partial: Path) -> None:

@@ -19,13 +19,18 @@ from typing import NamedTuple, NoReturn
 
 from unrolled.errors import FileError, UsageError
 
-__all__ = ["LOCK", "RunLock"]
+__all__ = ["LOCK", "InUseError", "RunLock"]
 
 LOCK = ".lock"
 _HELD = {errno.EAGAIN, errno.EACCES}
 _NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 _SETTLED = 0.2  # seconds after which two notes written at once are told apart
+_PAUSE = 0.01
 _MOST_NOTE = 1000
+
+
+class InUseError(UsageError):
+    """Another process, or another thread, writes the folder."""
 
 
 class _Note(NamedTuple):
@@ -69,7 +74,7 @@ class RunLock:
         """Take the lock, without waiting.
 
         Raises:
-            UsageError: If another process, or another thread, writes this run; it names host and process.
+            InUseError: If another process, or another thread, writes this run; it names host and process.
             FileError: If the folder cannot be written.
             FileNotFoundError: If there is no such folder (any more).
         """
@@ -89,6 +94,16 @@ class RunLock:
                 os.close(descriptor)
                 raise
             os.close(descriptor)
+
+    @classmethod
+    def acquire_new(cls, folder: Path) -> RunLock:
+        """Take the lock of a folder that is made if there is none; see :meth:`acquire`."""
+        while True:
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                return cls.acquire(folder)
+            except FileNotFoundError:  # another process has renamed or removed it in between
+                time.sleep(_PAUSE)
 
     def renamed(self, folder: Path) -> None:
         """Take note that the folder has another name now."""
@@ -176,7 +191,7 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 def _refuse(folder: Path, note: _Note | None, else_do: str = "") -> NoReturn:
     writer = "another process" if note is None else f"process {note.process} on {note.host}"
-    raise UsageError(f"{folder} is being written by {writer}: wait until it has ended, or stop it{else_do}")
+    raise InUseError(f"{folder} is being written by {writer}: wait until it has ended, or stop it{else_do}")
 
 
 def _write_note(descriptor: int, note: _Note) -> None:

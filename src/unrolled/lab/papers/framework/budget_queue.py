@@ -20,6 +20,7 @@ from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import Progress, run_trial
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.training.run_lock import InUseError
 
 __all__ = ["Job", "list_jobs", "next_job", "remaining", "run_queue"]
 
@@ -36,6 +37,11 @@ class Job:
     trial: Trial
     hours: float
     done: bool
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of the experiment and of the trial."""
+        return self.experiment.name, self.trial.key(self.experiment.name, self.experiment.version)
 
     @property
     def gain(self) -> float:
@@ -91,15 +97,20 @@ def run_queue(
         clock: returns seconds.
     """
     began, ended = clock(), 0
+    elsewhere: set[tuple[str, str]] = set()
     while (left := hours - (clock() - began) / _SECONDS) > 0:
         jobs = list_jobs(experiments, scale, store)
-        job = next_job(jobs, left)
+        job = next_job([each for each in jobs if each.names not in elsewhere], left)
         if job is None:
             break
         progress.trial(job.trial, sum(each.done for each in jobs) + 1, len(jobs), found=False)
         try:
             with _time_limit(_SECONDS * left) as time_is_up:
                 run_trial(job.experiment, scale, job.trial, store, command=command, data=data, say=progress.say)
+        except InUseError:
+            progress.say("another process runs it")
+            elsewhere.add(job.names)
+            continue
         except StoppedError:
             if not time_is_up.is_set():
                 raise  # the signal came from outside

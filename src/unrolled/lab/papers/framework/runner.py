@@ -12,8 +12,12 @@ from typing import Protocol
 from unrolled.lab.papers.framework.experiment import Experiment, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.result_store import ResultStore, versions
 from unrolled.lab.training.environment import describe_machine
+from unrolled.lab.training.run_lock import InUseError, RunLock
 
 __all__ = ["Progress", "collect", "run_experiment", "run_trial"]
+
+
+_PAUSE = 1.0  # seconds between two looks at a trial that another process runs
 
 
 class Progress(Protocol):
@@ -61,15 +65,26 @@ def run_experiment(
         progress: is told of every trial.
         clock: returns seconds.
     """
-    shown, results = progress or _Silent(), []
+    shown, results = progress or _Silent(), {}
     trials = experiment.at(scale)
+
+    def run(trial: Trial) -> Result:
+        return run_trial(experiment, scale, trial, store, command=command, data=data, say=shown.say, clock=clock)
+
     for number, trial in enumerate(trials, start=1):
         found = store.find(experiment, scale, trial)
         shown.trial(trial, number, len(trials), found is not None)
-        if found is None:
-            found = run_trial(experiment, scale, trial, store, command=command, data=data, say=shown.say, clock=clock)
-        results.append(found)
-    return results
+        try:
+            results[number] = found or run(trial)
+        except InUseError:
+            shown.say("another process runs it; it comes last")
+    for number, trial in enumerate(trials, start=1):
+        while number not in results:  # until the other process has stored its result, or has ended without one
+            try:
+                results[number] = run(trial)
+            except InUseError:
+                time.sleep(_PAUSE)
+    return [results[number] for number in sorted(results)]
 
 
 def run_trial(
@@ -83,20 +98,29 @@ def run_trial(
     say: Callable[[str], object] = str,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Result:
-    """Run one trial, or continue it where it was interrupted, and store its result."""
+    """Run one trial, or continue it where it was interrupted, and store its result.
+
+    InUseError if another process runs it; what that one has stored in the meantime is returned.
+    """
     folder = store.work_folder(experiment, scale, trial)
-    folder.mkdir(parents=True, exist_ok=True)
-    began, found = clock(), versions()  # at the beginning: a checkout may change while a trial runs
-    values = experiment.run(trial, TrialSetup(folder, data, store.networks, say))
-    result = Result(
-        trial=trial,
-        values=values,
-        seconds=clock() - began,
-        when=datetime.now(UTC).date().isoformat(),
-        command=command,
-        machine=describe_machine(),
-        versions=found,
-    )
-    store.keep(experiment, scale, result)
-    shutil.rmtree(folder, ignore_errors=True)
+    lock = RunLock.acquire_new(folder)
+    try:
+        if stored := store.find(experiment, scale, trial):
+            shutil.rmtree(folder, ignore_errors=True)
+            return stored
+        began, found = clock(), versions()  # at the beginning: a checkout may change while a trial runs
+        values = experiment.run(trial, TrialSetup(folder, data, store.networks, say))
+        result = Result(
+            trial=trial,
+            values=values,
+            seconds=clock() - began,
+            when=datetime.now(UTC).date().isoformat(),
+            command=command,
+            machine=describe_machine(),
+            versions=found,
+        )
+        store.keep(experiment, scale, result)
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        lock.release()
     return result
