@@ -8,7 +8,6 @@ from torch import nn
 
 import unrolled
 from toy_models import B, C, D, E, Model, T, V
-from unrolled import errors
 from unrolled.errors import UnknownNameError
 
 TOKENS = torch.randint(0, V, (B, T), generator=torch.Generator().manual_seed(0))
@@ -149,16 +148,3 @@ def test_growth_is_noted_beside_the_cancellation():
     loud = unrolled.explain(model, tokens, target=1)
     assert loud.cancellation > 30
     assert any("times as large as their sum; another expansion may be quieter" in note for note in loud.notes)
-
-
-def test_functional_dropout_behind_the_network_is_refused_by_name():
-    class Drawn(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.rnn, self.head = nn.GRU(3, 4, batch_first=True), nn.Linear(4, 2)
-
-        def forward(self, x):
-            return self.head(nn.functional.dropout(self.rnn(x)[0][:, -1], 0.5, training=True))
-
-    with pytest.raises(errors.RandomOperationError, match=r"dropout of 0\.5"):
-        unrolled.explain(Drawn(), torch.randn(1, 5, 3))

@@ -143,6 +143,8 @@ class Attribution:
     """The numbers that the model read, where it reads numbers rather than words."""
     by_class: tuple[Attribution, ...] = ()
     """The attribution of each output of the model, by index; empty if they were not computed."""
+    deterministic: bool = True
+    """Whether the model gives this output without drawing random numbers; else this explains one draw."""
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unrolled.decomposition.affine_sequence import expand_layers
 from unrolled.decomposition.arguments import checked_order
@@ -18,13 +19,14 @@ from unrolled.decomposition.score_spans import score_spans
 from unrolled.errors import RandomOperationError, UnknownNameError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
+from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.find_network import find_network
 from unrolled.explanation.growth import growth_notes
 from unrolled.explanation.held_readout import held_readout
 from unrolled.explanation.preserve_model import preserved
-from unrolled.explanation.readout import Readout, Target, class_outputs, ray_readout
+from unrolled.explanation.readout import Readout, Target, class_outputs, ray_readout, select_target
 from unrolled.explanation.record_forward import RecordedForward, record_forward
 from unrolled.explanation.token_names import Tokens, token_names
 
@@ -44,6 +46,7 @@ def explain(
     readout: Literal["held", "ray"] = "held",
     rnn: str | nn.Module | None = None,
     max_order: int | None = None,
+    seed: int | None = None,
     **kwargs: object,
 ) -> Explanation:
     r"""Explain one logit of any model that contains a recurrent network, for one example.
@@ -72,6 +75,8 @@ def explain(
         max_order: Length of the longest n-gram to tell apart. None tells all apart, and in a bidirectional network of
             several layers, where that takes the cube of the text's length, those of up to 16 tokens. The contributions
             by token and the ledger count all.
+        seed: Of a model that draws random numbers, the draw to explain: every run starts all generators from this
+            seed. Without it such a model is refused.
         **kwargs: The model's own keyword arguments.
 
     Raises:
@@ -81,6 +86,7 @@ def explain(
         ShapeError: If the output, the target or the tokens do not fit.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
         NonFiniteError: If weights, inputs or the logit are NaN or infinite.
+        RandomOperationError: If two runs of the model give different answers; the message names what draws.
 
     Example:
         >>> import torch, unrolled
@@ -101,7 +107,7 @@ def explain(
         Decomposition: see :func:`unrolled.decompose`. Held readout: ours. Averaged gradients: Sundararajan et al. 2017
         (arXiv:1703.01365), there taken over the inputs.
     """
-    found = _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, max_order, several=False)
+    found = _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, max_order, seed, several=False)
     return found[0]
 
 
@@ -114,6 +120,7 @@ def explain_batch(
     readout: Literal["held", "ray"] = "held",
     rnn: str | nn.Module | None = None,
     max_order: int | None = None,
+    seed: int | None = None,
     **kwargs: object,
 ) -> Explanations:
     """Explain one logit of every example of a batch; otherwise as :func:`explain`.
@@ -130,6 +137,7 @@ def explain_batch(
         readout: As in :func:`explain`.
         rnn: As in :func:`explain`.
         max_order: As in :func:`explain`.
+        seed: As in :func:`explain`.
         **kwargs: The model's own keyword arguments.
 
     Returns:
@@ -155,7 +163,7 @@ def explain_batch(
         >>> [len(each) for each in found]
         [2, 2]
     """
-    return _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, max_order, several=True)
+    return _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, max_order, seed, several=True)
 
 
 @torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
@@ -169,6 +177,7 @@ def _explanations(
     readout: str,
     rnn: str | nn.Module | None,
     max_order: int | None,
+    seed: int | None,
     several: bool,
 ) -> Explanations:
     """Explain every example; refuse more than one unless ``several``."""
@@ -178,14 +187,20 @@ def _explanations(
     network, order = find_network(model, rnn), checked_order(max_order)
     if readout not in ("held", "ray"):
         raise UnknownNameError("readout", readout, ("held", "ray"))
-    with preserved(model):
-        recorded = record_forward(model, network, args, kwargs)
+    with preserved(model, seed) as generators:
+        runs = TwoRuns(model, [network], args, kwargs, generators, seeded=seed is not None)
+        with runs.first():
+            recorded = record_forward(model, network, args, kwargs)
         opened = recorded.opened
         batch = opened.lengths.shape[0]
         if batch != 1 and not several:
             raise UsageError(f"the batch has {batch} examples; expected one: use unrolled.explain_batch")
         chosen_target, target_names = _choose(target, recorded.output, batch)
-        read = _read(recorded, chosen_target, readout)
+        select = partial(select_target, target=chosen_target, batch=batch)
+        expected = select(recorded.output)
+        drawn = runs.second(expected, select) if runs.draws or readout == "ray" else ()
+        read = _read(recorded, chosen_target, readout, runs, expected)
+        draws = bool(drawn) or (seed is not None and runs.draws)
         with torch.no_grad():
             found, failures = _score(opened, chosen, read, order)
     lengths, time = opened.lengths[read.order].tolist(), opened.outputs[0].shape[0]
@@ -211,11 +226,12 @@ def _explanations(
             residual=residual,
             parity=opened.parity,
             biases={name: float(part[b]) for name, part in read.biases.items()},
+            deterministic=not draws,
             notes=read.notes,
             max_order=found.longest if limited else None,
             by_token=found.tokens[row, :n] if limited or opened.coupled else None,
         )
-        notes = (*read.notes, *failures, *growth_notes(explanation.cancellation, chosen))
+        notes = (*read.notes, *drawn, *failures, *growth_notes(explanation.cancellation, chosen))
         explanations.append(replace(explanation, notes=(*notes, *_residual_notes(chosen, residual))))
     return Explanations(tuple(explanations))
 
@@ -231,15 +247,18 @@ def _choose(target: Target | None, output: object, batch: int) -> tuple[Target, 
     return lambda found: class_outputs(found, 0, batch).gather(1, predicted[:, None])[:, 0], names
 
 
-def _read(recorded: RecordedForward, target: Target, kind: str) -> Readout:
+def _read(recorded: RecordedForward, target: Target, kind: str, runs: TwoRuns, expected: Tensor) -> Readout:
     """Compute the readout; a ray where an operation behind the network has no rule."""
+    select = partial(select_target, target=target, batch=len(expected))
     if kind == "ray":
         return ray_readout(recorded, target)
     try:
-        return held_readout(recorded, target)
-    except RandomOperationError:  # every run of a ray would draw other numbers
+        with runs.replayed(expected, select):
+            return held_readout(recorded, target)
+    except RandomOperationError:
         raise
     except UnsupportedOperationError as error:
+        runs.second(expected, select)
         found = ray_readout(recorded, target)
         note = f"the readout is a ray from states of zero, since a held run is not possible: {error}"
         return replace(found, notes=(*found.notes, note))

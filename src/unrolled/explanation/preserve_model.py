@@ -6,37 +6,60 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
-import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
+from unrolled.explanation.model_state import ModelState
+from unrolled.explanation.random_generators import RandomGenerators, checked_seed
 
 __all__ = ["copy_tensors", "preserved", "without_gradients"]
 
 
 @contextmanager
-def preserved(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and restore every module's mode, attributes and buffers at the end.
+def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerators]:
+    """Put a model into evaluation mode, start each of its runs from one state, and give it back as it was.
 
-    A model may store its last state, to go on from there; such a state is restored as well.
+    A model may store its last state, to go on from there, or set its weights in its forward pass. Each run starts from
+    what the model holds now, and that is restored at the end: see :class:`ModelState`. The generators of random numbers
+    are restored as well.
+
+    Args:
+        model: The model.
+        seed: Every run starts all generators from it; None to let them go on.
+
+    Yields:
+        The generators that the model may draw from.
     """
-    with ONE_THREAD:
-        spaces = [space for module in model.modules() for space in (vars(module), module._buffers)]
-        kept = [(space, dict(space)) for space in spaces if type(space) is dict]  # a scripted module has its own kind
-        buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    number = checked_seed(seed)
+    with ONE_THREAD, eval_mode(model):
+        state = ModelState(model)
+        generators = RandomGenerators(state.generators)
+        depth = 0  # a recursive model calls itself
+
+        def start(*_: object) -> None:
+            nonlocal depth
+            if not depth:
+                state.restore(between_runs=True)
+                generators.start_run(number)
+            depth += 1
+
+        def stop(*_: object) -> None:
+            nonlocal depth
+            depth -= 1
+
+        hooks = (
+            model.register_forward_pre_hook(start, prepend=True),
+            model.register_forward_hook(stop, always_call=True),
+        )
         try:
-            with eval_mode(model):
-                yield
+            yield generators
         finally:
-            with torch.no_grad():
-                for buffer, was in buffers:
-                    if not torch.equal(buffer, was):
-                        buffer.copy_(was)
-            for space, before in kept:
-                for name in [name for name in space if name not in before]:
-                    del space[name]
-                space.update(before)
+            for hook in hooks:
+                hook.remove()
+            state.restore()
+            state.restore_flags()
+            generators.restore()
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unrolled.errors import RandomOperationError
 from unrolled.held_forward.mode import GATE_MOVES, Held, carries, rule
 
 __all__: list[str] = []
@@ -20,7 +19,7 @@ _OF_ONE = (
     "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
     "upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d diff positive "
     "_pack_padded_sequence channel_shuffle broadcast_tensors meshgrid atleast_1d atleast_2d resolve_conj resolve_neg "
-    "requires_grad hsplit vsplit dsplit swapaxes unsafe_chunk unsafe_split"
+    "hsplit vsplit dsplit swapaxes unsafe_chunk unsafe_split"
 ).split()
 
 
@@ -40,7 +39,7 @@ def linear_in_one(call: Held) -> object:
     return result
 
 
-@rule("detach", "requires_grad_")
+@rule("detach")
 def identity(call: Held) -> Tensor:
     """Give the operand itself: cutting a gradient does not cut value."""
     return call.args[0]
@@ -48,15 +47,17 @@ def identity(call: Held) -> Tensor:
 
 @rule("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout")
 def dropout(call: Held) -> Tensor:
-    """Dropout in evaluation gives its operand; in training it draws at random, which no account can speak of."""
-    _, share, training = call.bind("input", "p", "train")
-    training = call.kwargs.get("training", training)
-    if training and share:
-        raise RandomOperationError(
-            f"dropout of {share:g} is on while the model is explained, so that its answers are drawn at random; "
-            "call dropout with training=self.training"
-        )
-    return call.args[0]
+    """Dropout in evaluation gives its operand; of one in training, which is an affine function, the draw is held."""
+    x, share, training = call.bind("input", "p", "train")
+    if not (call.kwargs.get("training", training) and share):
+        return x
+    with torch.no_grad():
+        images = []
+        for fill in (0.0, 1.0):
+            with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
+                images.append(call.run(torch.full_like(x.detach(), fill), *call.args[1:]))
+        call.held()  # the generator goes on as in the model's own run
+    return x * (images[1] - images[0]) + call.rows.constant(images[0])
 
 
 @rule("_pad_packed_sequence")

@@ -125,7 +125,12 @@ class HeldForward(TorchFunctionMode):
         options, operation = dict(kwargs or {}), name_of(func)
         if operation.name == "_set_grad_enabled":
             return None  # torch.no_grad inside a model does not stop value
+        if operation.name in ("requires_grad", "set requires_grad") and type(args[0]) is torch.nn.Parameter:
+            return args[0]  # what carries value is not the model's to say
         given = [*operands(args), *operands(options.values())]
+        if any(type(each) is torch.nn.Parameter and each.requires_grad for each in given):  # made in the forward pass
+            args, options = _without_flags(args), _without_flags(options)
+            given = [*operands(args), *operands(options.values())]
         if not any(carries(each) for each in given) and operation.name not in _SOURCES:
             return self._without_value(func, operation, args, options, given)
         if torch.is_inference_mode_enabled():
@@ -239,6 +244,17 @@ def detached(value: Any) -> Any:
         return type(value)(detached(each) for each in value)
     if isinstance(value, dict):
         return {key: detached(each) for key, each in value.items()}
+    return value
+
+
+def _without_flags(value: Any) -> Any:
+    """The same arguments, where no parameter requires a gradient."""
+    if type(value) is torch.nn.Parameter:
+        return value.detach()
+    if isinstance(value, tuple | list):
+        return type(value)(_without_flags(each) for each in value)
+    if isinstance(value, dict):
+        return {key: _without_flags(each) for key, each in value.items()}
     return value
 
 

@@ -47,7 +47,7 @@ class _Piece:
         """Return the place where the tangents at the two ends cross, if it is inside; else the middle."""
         a, b = self.start, self.stop
         width, bend = b.place - a.place, a.slope - b.slope
-        if bend != 0:
+        if bend * width != 0:  # a narrow piece of small slopes may underflow
             share = (b.value - a.value - b.slope * width) / (bend * width)
             if MARGIN < share < 1 - MARGIN:
                 return a.place + share * width

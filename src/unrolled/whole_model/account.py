@@ -17,7 +17,8 @@ from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, ParityError, ShapeError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
-from unrolled.explanation.preserve_model import copy_tensors, preserved, without_gradients
+from unrolled.explanation.determinism import TwoRuns
+from unrolled.explanation.preserve_model import preserved, without_gradients
 from unrolled.explanation.readout import Target, select_target
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.rows import Rows
@@ -43,6 +44,7 @@ def account(
     tokens: Sequence[str] | Sequence[Sequence[str]] | None = None,
     expansion: str | Expansion = "secant",
     share: float = 0.75,
+    seed: int | None = None,
     **kwargs: Any,
 ) -> Account:
     r"""Account for an output of any model: what every token, feature, bias and initial state contributed.
@@ -66,6 +68,8 @@ def account(
         tokens: The words of the text, or of each text of the batch, for display.
         expansion: How recurrent networks are expanded; see :func:`unrolled.decompose`.
         share: Part of a gated product that is credited to its content, from 0 to 1.
+        seed: Of a model that draws random numbers, the draw to account for: every run starts all generators from this
+            seed. Without it such a model is refused.
         **kwargs: The model's own keyword arguments.
 
     Returns:
@@ -73,7 +77,8 @@ def account(
 
     Raises:
         UnsupportedOperationError: If an operation has no rule; the message names it.
-        ParityError: If the held run gives another output than the model, or the model draws random numbers.
+        RandomOperationError: If the model gives another output at each call; the message names what draws.
+        ParityError: If the held run gives another output than the model.
         UsageError: If the output does not depend on the arguments, or an argument does not fit.
         NonFiniteError: If the output is NaN or infinite.
 
@@ -101,23 +106,25 @@ def account(
         raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
     chosen = resolve(expansion)
     _refuse_unusual(model)
-    with preserved(model), without_autocast(), without_gradients(model):
+    with preserved(model, seed) as generators, without_autocast(), without_gradients(model):
+        runs = TwoRuns(model, (), args, kwargs, generators, seeded=seed is not None)
         recorded = RecordedNetworks()
-        with torch.no_grad(), recorded:
-            plain = model(*copy_tensors(args), **copy_tensors(kwargs))
+        with recorded:
+            plain = runs.run()
         select, name = _target(plain, target)
         expected = select(plain).detach()
         if expected.dtype not in PARITY:
             raise UsageError(f"the output is {expected.dtype}, too coarse for an account; convert it: model.float()")
         if not torch.isfinite(expected).all():
             raise NonFiniteError(f"the output is {expected.tolist()}; expected finite numbers")
+        drawn = runs.second(expected, select) if runs.draws else ()  # else the held run tells
         found = []
         for member in chosen.members():
             recorded.begin()
             mode = HeldModel(Rows(model), member, share, recorded=recorded)
             sources = Sources(mode, opens=of is None)
             output = _held_output(model, args, kwargs, select, mode, sources, of)
-            _check_parity(model, args, kwargs, select, output, expected)
+            _check_parity(runs, select, output, expected)
             check_linear(output, NODES)
             found.append(collect(output, mode.rows.rows, sources))
     means = _mean(found)
@@ -133,8 +140,9 @@ def account(
         output=expected,
         axes=means.axes,
         words=_words(tokens, args, kwargs, means, len(expected)),
+        deterministic=not (drawn or (seed is not None and runs.draws)),
     )
-    return replace(result, notes=notes_of(result, chosen))
+    return replace(result, notes=(*drawn, *notes_of(result, chosen)))
 
 
 def _held_output(
@@ -193,18 +201,12 @@ def _target(plain: Any, target: Target | None) -> tuple[Select, str]:
     return (lambda output: output.gather(1, predicted)[:, 0]), name
 
 
-def _check_parity(model: nn.Module, args: Any, kwargs: Any, select: Select, output: Tensor, expected: Tensor) -> None:
+def _check_parity(runs: TwoRuns, select: Select, output: Tensor, expected: Tensor) -> None:
     """Compare the held forward with the model's own output."""
     gap = (output.detach() - expected).abs().max()
     if float(gap) <= PARITY[expected.dtype] * max(1.0, float(expected.abs().max())):
         return
-    with torch.no_grad():
-        again = select(model(*copy_tensors(args), **copy_tensors(kwargs)))
-    if not torch.allclose(again, expected, rtol=1e-3, atol=1e-5):
-        raise ParityError(
-            "the model gives another output at each call, so it draws random numbers or keeps a state; make it "
-            "deterministic in evaluation mode, or call torch.manual_seed at the start of its forward"
-        )
+    runs.second(expected, select)
     raise ParityError(
         f"the held run differs from the model's own output by {float(gap):.3g}; expected at most rounding: account for "
         "a part of the model with of=, and please report the model"

@@ -61,6 +61,8 @@ class Account:
     words: tuple[tuple[str, ...], ...] = ()
     """The tokens of each example, text by text, for display."""
     notes: tuple[str, ...] = ()
+    deterministic: bool = True
+    """Whether the model gives this output without drawing random numbers; else this accounts for one draw."""
 
     @property
     def tokens(self) -> Tensor | None:

@@ -1,0 +1,230 @@
+"""Refuse a model that gives another output at each call, by the name of the operation that draws.
+
+A model is run twice. Where the target, or what the recurrent network received and returned, differs between the runs,
+no account speaks of the model's output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from unrolled.errors import ParityError, RandomOperationError
+from unrolled.explanation.preserve_model import copy_tensors
+from unrolled.explanation.random_generators import RandomGenerators
+
+__all__ = ["TwoRuns", "agree"]
+
+# How far two runs of one computation may differ: sums in another order.
+SAME = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 0.02, torch.float16: 4e-3}
+
+
+class TwoRuns:
+    """Two runs of a model on the same arguments, which must give the same.
+
+    Args:
+        model: The model.
+        modules: Those of its modules whose inputs and results are compared as well.
+        args: The model's positional arguments.
+        kwargs: Its keyword arguments.
+        generators: Those that it may draw from, as they were before its first run.
+        seeded: Whether every run starts them from a seed.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        modules: Iterable[nn.Module],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        generators: RandomGenerators,
+        seeded: bool,
+    ) -> None:
+        self.model, self.modules, self.generators, self.seeded = model, tuple(modules), generators, seeded
+        self._given = copy_tensors((args, kwargs))
+        self._first: list[Tensor] = []
+
+    def run(self) -> Any:
+        """Run the model once more."""
+        args, kwargs = copy_tensors(self._given)
+        with torch.no_grad():
+            return self.model(*args, **kwargs)
+
+    @contextmanager
+    def first(self) -> Iterator[None]:
+        """Watch the first run; states that cannot be recomputed may have been drawn at random."""
+        try:
+            with _observed(self.modules) as self._first:
+                yield
+        except ParityError:
+            self.second(Tensor(), lambda _: Tensor())
+            raise
+
+    def second(self, expected: Tensor, select: Callable[[Any], Tensor]) -> tuple[str, ...]:
+        """Run the model again, and compare.
+
+        Args:
+            expected: The target of the first run.
+            select: Selects the target from the model's output.
+
+        Returns:
+            A note where the model draws random numbers that did not change the target; none where a seed fixes them.
+
+        Raises:
+            RandomOperationError: If the runs differ; the message names what draws.
+        """
+        with _observed(self.modules) as again:
+            target = select(self.run())
+        if not agree((expected, *self._first), (target, *again)):
+            raise self._error(select)
+        if self.seeded or not self.draws:
+            return ()
+        drawn = self._sources(select)
+        self.generators.repeat()
+        if not drawn:  # another thread drew
+            return ()
+        return (f"the model draws random numbers ({_listed(drawn)}), though two runs gave the same output",)
+
+    @contextmanager
+    def replayed(self, expected: Tensor, select: Callable[[Any], Tensor]) -> Iterator[None]:
+        """Let a run with the states of the first be the second; only where it differs the model runs once more."""
+        with _observed(self.modules) as again:
+            yield
+        if not agree(self._first, [each.detach() for each in again]):
+            self.second(expected, select)
+
+    @property
+    def draws(self) -> bool:
+        """Whether a run so far drew random numbers."""
+        return bool(self.generators.moved())
+
+    def _error(self, select: Callable[[Any], Tensor]) -> RandomOperationError:
+        """Return the error for runs that differ."""
+        if self.seeded:
+            return RandomOperationError(
+                "the model gives another output at each call, although seed= starts all generators anew: it draws from "
+                "a source that no seed sets (the time, os.urandom), or keeps a state outside its modules; make it "
+                "deterministic"
+            )
+        drawn = self._sources(select)
+        cause = f"{_listed(drawn)} draws random numbers" if drawn else "it draws random numbers or keeps a state"
+        return RandomOperationError(
+            f"the model gives another output at each call in evaluation mode: {cause}; switch that off when "
+            "self.training is false, or pass seed=0, which calls torch.manual_seed(0) before each run, to explain one "
+            "draw"
+        )
+
+    def _sources(self, select: Callable[[Any], Tensor]) -> list[str]:
+        """Name the operations and the generators from which a third run draws."""
+        others = [name for name in self.generators.moved() if name not in ("torch", "torch.cuda")]
+        return [*_random_operations(lambda: select(self.run()), self.model), *others]
+
+
+@contextmanager
+def _observed(modules: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
+    """Collect the tensors that modules receive and return."""
+    found: list[Tensor] = []
+
+    def collect(_: nn.Module, given: Any, named: Any, result: Any) -> None:
+        found.extend(_tensors((given, named, result)))
+
+    hooks = [module.register_forward_hook(collect, with_kwargs=True) for module in modules]
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def agree(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    """Tell whether two runs gave the same tensors, up to rounding."""
+    return len(one) == len(other) and all(map(_close, one, other))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple | list):
+        for each in value:
+            yield from _tensors(each)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _tensors(each)
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if not one.is_floating_point() or not one.numel():
+        return torch.equal(one, other)
+    finite = torch.isfinite(one)
+    size = float(torch.where(finite, one, torch.zeros_like(one)).abs().max())
+    return torch.allclose(one, other, rtol=0, atol=SAME[one.dtype] * size, equal_nan=True)
+
+
+class _Names(TorchFunctionMode):
+    """Knows the function of torch that is being called, as the user wrote it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.current = ""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        before, self.current = self.current, getattr(func, "__name__", "")
+        share = (kwargs or {}).get("p", args[1] if len(args) > 1 else None)
+        if "dropout" in self.current and isinstance(share, float):
+            self.current += f" of {share:g}"
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self.current = before
+
+
+class _Draws(TorchDispatchMode):
+    """Collects the operations that draw random numbers, with the module that calls each."""
+
+    def __init__(self, names: _Names) -> None:
+        super().__init__()
+        self.names = names
+        self.path, self.found = [""], list[str]()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            name = self.names.current or func.overloadpacket.__name__
+            place = f" in {self.path[-1]}" if self.path[-1] else ""
+            self.found.append(name.strip("_") + place)
+        return func(*args, **(kwargs or {}))
+
+
+def _random_operations(run: Callable[[], object], model: nn.Module) -> list[str]:
+    """Run a model once more and name the operations that draw, each once."""
+    names = _Names()
+    draws = _Draws(names)
+    with ExitStack() as stack:
+        for path, module in model.named_modules():
+
+            def enter(_: nn.Module, __: Any, path: str = path) -> None:
+                draws.path.append(path)
+
+            def leave(*_: Any) -> None:
+                draws.path.pop()
+
+            for hook in (module.register_forward_pre_hook(enter), module.register_forward_hook(leave)):
+                stack.callback(hook.remove)
+        with names, draws, torch.no_grad():
+            run()
+    return list(dict.fromkeys(draws.found))
