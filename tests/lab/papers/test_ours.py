@@ -11,6 +11,8 @@ from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.ours import operators as operators
 from unrolled.lab.papers.ours.errors import CELL_NAMES, AccumulatedErrors
+from unrolled.lab.papers.ours.faithfulness import Faithfulness, difference
+from unrolled.lab.papers.ours.known_truth import KnownTruth
 from unrolled.lab.papers.ours.operators import Operators, ranked_words
 from unrolled.lab.papers.ours.phrases import FIRST, PhraseAgreement
 from unrolled.lab.papers.ours.tasks import TaskFigures
@@ -184,3 +186,83 @@ def test_what_an_account_leaves_over_is_held_against_what_it_may():
         assert report.tables[0].cells()[0][-1] == f"{left:.1e}"
         claims = TaskFigures().claims([result])
         assert [kept for claim, kept in claims.items() if "remainder of the logit" in claim] == [holds]
+
+
+MEASURES = {
+    "comprehensiveness": 0.5, "sufficiency": 0.1, "blank_score": 0.4, "insertion": 0.8, "remainder": 1e-6,
+    "cancellation": 2.0, "stability": 0.9, "cost": 3.0,
+}  # fmt: skip
+
+
+def faithful(scores):
+    """Results at scale cpu; ``scores`` gives the score of a network, a method and a split, None for 0.5."""
+    found = []
+    for trial in Faithfulness().trials("cpu"):
+        chosen = trial.settings
+        methods = {}
+        for method in chosen["methods"]:
+            value = scores(chosen["network"], method, chosen["split"])
+            values = [round(1000 * (0.5 if value is None else value)) + text % 7 for text in range(chosen["texts"])]
+            methods[method] = {"scores": values, **MEASURES}
+        values = {"accuracy": 0.9, "texts": chosen["texts"], "words": 20.0, "methods": methods, "missing": {}}
+        found.append(Result(trial, values, 1.0, "2026-01-01", "a test", "a machine", {}))
+    return found
+
+
+COMPARED = list(dict.fromkeys(trial.settings["network"] for trial in Faithfulness().trials("cpu")))[:8]
+
+
+@pytest.mark.parametrize(("below", "kept"), [(2, True), (3, False)])
+def test_the_default_is_to_be_above_integrated_gradients_on_six_of_eight_networks(below, kept):
+    def scores(network, method, _):
+        return (
+            0.6 if method.startswith("integrated") and network in COMPARED[:below] else 0.4 if "," in method else None
+        )
+
+    claims = Faithfulness().claims(faithful(scores))
+    assert [holds for claim, holds in claims.items() if "integrated gradients" in claim] == [kept]
+
+
+@pytest.mark.parametrize(("score", "kept"), [(0.5, True), (0.52, False)])
+def test_the_default_is_not_to_be_below_path_on_any_network(score, kept):
+    claims = Faithfulness().claims(
+        faithful(lambda n, method, _: score if (n, method) == (COMPARED[3], "path") else None)
+    )
+    assert [holds for claim, holds in claims.items() if "path" in claim] == [kept]
+
+
+def test_no_claim_is_made_before_all_eight_networks_are_measured():
+    results = [each for each in faithful(lambda *_: None) if each.trial.settings["network"] != COMPARED[7]]
+    assert Faithfulness().claims(results) == {}
+
+
+def test_a_difference_is_that_of_the_texts_that_both_methods_explain():
+    results = faithful(lambda _, method, __: 0.7 if method == "LIME, 200" else None)
+    mean, low, high = difference(results, COMPARED[0], "LIME, 200", "secant")
+    assert mean == low == high == pytest.approx(0.2)
+    assert difference(results, "no such network", "secant", "path") is None
+
+
+def test_a_choice_by_behaviour_looks_at_dev_and_is_judged_on_test():
+    def scores(_, method, split):
+        return {("gates", "dev"): 0.9, ("gates", "test"): 0.3}.get((method, split))
+
+    tables = Faithfulness().report(faithful(scores), "cpu").tables
+    (choice,) = (table for table in tables if table.title.startswith("Choosing"))
+    rows = choice.cells()
+    assert {row[1] for row in rows[:-1]} == {"gates"}
+    assert all(row[2].startswith("-0.200") for row in rows)
+
+
+def test_networks_that_did_not_learn_are_left_out_and_said():
+    def result(trial, right):
+        shares = {"first": right, "set": right, "first by size": right, "set by size": right}
+        values = {"accuracy": right, "learned": right > 0.99, "methods": {"secant": shares}, "missing": {}}
+        return Result(trial, values, 1.0, "2026-01-01", "a test", "a machine", {})
+
+    trials = [trial for trial in KnownTruth().trials("cpu") if trial.settings["task"] == "keyword"]
+    assert len(trials) == 6
+    report = KnownTruth().report([result(trial, 1.0 if trial is trials[0] else 0.7) for trial in trials], "cpu")
+    summary, *_, learned = report.tables
+    assert summary.cells() == [["secant", "1.00", "1.00", "1.00", "1.00"]]
+    assert learned.cells() == [["keyword, LSTM", "1 of 3", "70.0"], ["keyword, GRU", "0 of 3", "70.0"]]

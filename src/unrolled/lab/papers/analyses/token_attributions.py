@@ -82,14 +82,12 @@ def _ngrams(explained: Explained, expansion: str) -> Attribution:
     found = explain_batch(
         explained.model, explained.tokens, explained.lengths, target=explained.target, expansion=expansion
     )
-    if found[0].scope != "tokens":
-        raise UsageError("the n-grams of this network are not of tokens, but of the inputs of its top layer")
     for each in found:
         if any("quadrature" in note for note in each.notes):
             raise UsageError(f"{expansion}: its quadrature has not converged")
     values = torch.zeros(explained.tokens.shape, dtype=torch.float64)
     for row, each in zip(values, found, strict=True):
-        row[: len(each.tokens)] = each.triangle.contributions.sum(dim=(0, 1))
+        row[: len(each.tokens)] = each.token_scores
     return Attribution(values, torch.tensor([each.ledger.bias + each.ledger.initial for each in found]))
 
 
