@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 from torch import nn
 
 from unrolled.cells import CELLS, recurrent
@@ -81,6 +81,14 @@ class EncoderSettings(Settings):
         if name not in ENCODER_NAMES:
             raise UnknownNameError("encoder", name, ENCODER_NAMES)
         return name
+
+    @model_serializer(mode="wrap")
+    def _serialise(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out identity where it is off: recorded trials, which are named by their settings, lack it."""
+        record: dict[str, Any] = serialise(self)
+        if not record.get("identity"):
+            record.pop("identity", None)
+        return record
 
 
 class PooledSettings(EncoderSettings):
