@@ -8,16 +8,26 @@ from unrolled.errors import UsageError
 
 __all__ = ["require_extra"]
 
-_PACKAGES = {"lab": ("pooch", "pydantic", "requests", "scipy", "sklearn", "yaml"), "figures": ("matplotlib",)}
+_PACKAGES = {
+    "lab": ("pooch", "pydantic", "requests", "scipy", "sklearn", "yaml"),
+    "figures": ("matplotlib",),
+    "tables": ("pandas",),
+    "tokenizers": ("tokenizers",),
+}
 """What must be importable for an extra to count as installed."""
-_CONTENTS = {"lab": "the laboratory", "figures": "matplotlib"}
+_CONTENTS = {
+    "lab": "the laboratory",
+    "figures": "matplotlib",
+    "tables": "pandas or polars",
+    "tokenizers": "the package tokenizers",
+}
 
 
 def require_extra(extra: str, user: str) -> None:
     """Check that an extra is installed.
 
     Args:
-        extra: ``"lab"`` or ``"figures"``.
+        extra: ``"lab"``, ``"figures"``, ``"tables"`` or ``"tokenizers"``.
         user: What needs the extra, as the error names it: ``"`unrolled train`"``.
 
     Raises:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from unrolled.explanation.explanation import Explanation
 
-__all__ = ["TrainedRun", "load", "open_run"]
+__all__ = ["TrainedRun", "estimators", "load", "open_run"]
 
 
 class TrainedRun(Protocol):
@@ -89,3 +89,10 @@ def open_run(path: Path, sentence: str, at: int | None) -> Any:
     """Open a run folder and one sentence for ``unrolled explain``."""
     require_extra("lab", "a run folder")
     return importlib.import_module("unrolled.lab.cli.open_run").open_run_folder(path, sentence, at)
+
+
+def estimators() -> tuple[Any, Any]:
+    """Return the classes RecurrentClassifier and RecurrentRegressor for ``unrolled.sklearn``."""
+    require_extra("lab", "unrolled.sklearn")
+    found = importlib.import_module("unrolled.lab.estimators.recurrent")
+    return found.RecurrentClassifier, found.RecurrentRegressor

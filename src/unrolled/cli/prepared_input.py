@@ -133,9 +133,13 @@ def open_weights(options: WeightsOptions, sentence: str) -> PreparedInput:
     import torch
 
     from unrolled.weights.from_state_dict import load_classifier
+    from unrolled.weights.tokenizer import Tokenizer, is_tokenizer_file
     from unrolled.weights.word_list import WordList
 
-    words = WordList.load(options.vocab, options.unk)
+    own = is_tokenizer_file(options.vocab)
+    if own and options.unk is not None:
+        raise UsageError(f"{options.vocab} is a tokenizer, which has its own unknown word; leave out --unk")
+    words = Tokenizer.of(options.vocab) if own else WordList.load(options.vocab, options.unk)
     loaded = load_classifier(
         options.weights,
         words=len(words),
@@ -144,17 +148,21 @@ def open_weights(options: WeightsOptions, sentence: str) -> PreparedInput:
         head=options.head,
         nonlinearity=options.nonlinearity,
     )
-    tokens = sentence.split()
+    if isinstance(words, Tokenizer):
+        tokens, indices = words.encode(sentence)
+        unknown: tuple[str, ...] = ()
+    else:
+        tokens = tuple(sentence.split())
+        indices, unknown = tuple(words.encode(tokens)), words.unknown(tokens)
     if not tokens:
         raise UsageError("the sentence is empty; expected at least one word")
-    unknown = words.unknown(tokens)
     unused = (f"not used, as --head says: {', '.join(loaded.unused)}",) if loaded.unused else ()
     return PreparedInput(
         model=loaded.model,
-        inputs=(torch.tensor([words.encode(tokens)]),),
+        inputs=(torch.tensor([indices]),),
         tokens=mark_unknown(tokens, unknown),
         labels=(),
-        notes=(*unused, *note_unknown(unknown, words.unknown_word)),
+        notes=(*unused, *note_unknown(unknown, getattr(words, "unknown_word", None))),
     )
 
 

@@ -1,0 +1,1 @@
+"""Recurrent networks as estimators of scikit-learn; ``unrolled.sklearn`` is their public name."""

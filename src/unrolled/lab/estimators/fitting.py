@@ -1,0 +1,80 @@
+"""The training of an estimator: Adam over batches of similar lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from unrolled.errors import DivergedError
+from unrolled.lab.data.batches.base import length_buckets
+from unrolled.lab.estimators.inputs import padded
+
+__all__ = ["Fitting", "outputs_of", "train"]
+
+EVALUATION_BATCH = 256
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How an estimator is trained."""
+
+    epochs: int
+    lr: float
+    batch: int
+    weight_decay: float
+    clip: float
+
+
+def train(
+    model: nn.Module,
+    sequences: Sequence[NDArray[Any]],
+    targets: Tensor,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    fitting: Fitting,
+    seed: int,
+) -> list[float]:
+    """Train a model, and return the mean loss of every epoch; torch's global generator draws the dropout."""
+    generator = torch.Generator().manual_seed(seed)
+    dtype = torch.int64 if sequences[0].ndim == 1 else torch.get_default_dtype()
+    lengths = torch.tensor([len(one) for one in sequences])
+    optimiser = torch.optim.Adam(model.parameters(), lr=fitting.lr, weight_decay=fitting.weight_decay)
+    model.train()
+    course = []
+    for epoch in range(fitting.epochs):
+        total = 0.0
+        for which in length_buckets(lengths, fitting.batch, generator):
+            batch = padded([sequences[k] for k in which.tolist()], dtype)
+            value = loss(model(batch.values, batch.lengths), targets[which])
+            if not bool(torch.isfinite(value)):
+                raise DivergedError(f"the loss of epoch {epoch + 1} is {float(value.detach())}; choose a smaller lr")
+            optimiser.zero_grad()
+            value.backward()
+            if fitting.clip:
+                nn.utils.clip_grad_norm_(model.parameters(), fitting.clip)
+            optimiser.step()
+            total += float(value.detach()) * len(which)
+        course.append(total / len(sequences))
+    return course
+
+
+@torch.no_grad()
+def outputs_of(model: nn.Module, sequences: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Run a model in evaluation mode; shape (sequences, outputs)."""
+    model.eval()
+    dtype = torch.int64 if sequences[0].ndim == 1 else torch.float64
+    lengths = torch.tensor([len(one) for one in sequences])
+    found: NDArray[np.float64] | None = None
+    for which in length_buckets(lengths, EVALUATION_BATCH):
+        batch = padded([sequences[k] for k in which.tolist()], dtype)
+        values = model(batch.values, batch.lengths).numpy()
+        if found is None:
+            found = np.empty((len(sequences), values.shape[1]))
+        found[which.numpy()] = values
+    assert found is not None
+    return found

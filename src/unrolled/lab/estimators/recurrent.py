@@ -1,0 +1,291 @@
+"""The estimators: a recurrent classifier and a recurrent regressor of texts or of sequences of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
+from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d, validate_data  # type: ignore[import-untyped]
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from unrolled.errors import UsageError
+from unrolled.lab.estimators.fitting import Fitting, outputs_of, train
+from unrolled.lab.estimators.inputs import is_text, numeric_sequences
+from unrolled.lab.estimators.model import Scale, SequenceModel
+from unrolled.lab.estimators.words import Words
+from unrolled.lab.models.factory import PooledSettings
+from unrolled.lab.training.training_state import seeded
+
+if TYPE_CHECKING:
+    from unrolled.explanation.explanation import Explanation
+
+__all__ = ["RecurrentClassifier", "RecurrentRegressor"]
+
+
+class _Recurrent(BaseEstimator):
+    """What both estimators share."""
+
+    def __init__(
+        self,
+        encoder: str = "gru",
+        *,
+        hidden: int = 32,
+        embedding: int = 32,
+        layers: int = 1,
+        bidirectional: bool = False,
+        pooling: str = "last",
+        dropout: float = 0.0,
+        epochs: int = 30,
+        lr: float = 0.01,
+        batch: int = 32,
+        weight_decay: float = 0.0,
+        clip: float = 5.0,
+        tokenizer: Any = None,
+        min_count: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.encoder = encoder
+        self.hidden = hidden
+        self.embedding = embedding
+        self.layers = layers
+        self.bidirectional = bidirectional
+        self.pooling = pooling
+        self.dropout = dropout
+        self.epochs = epochs
+        self.lr = lr
+        self.batch = batch
+        self.weight_decay = weight_decay
+        self.clip = clip
+        self.tokenizer = tokenizer
+        self.min_count = min_count
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.three_d_array = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def explain(self, x: Any, target: Any = None, **options: Any) -> Explanation:
+        """Explain the output for one text or one sequence.
+
+        Args:
+            x: A text, or numbers of shape (time, features) or (time,).
+            target: A class; None for the predicted one.
+            **options: Other options of :func:`unrolled.explain`.
+        """
+        from unrolled.explanation.api import explain
+
+        check_is_fitted(self, "model_")
+        if self.words_ is None:
+            (sequence,) = numeric_sequences([x], "sequences")
+            values, tokens = torch.as_tensor(sequence)[None], None
+        else:
+            tokens, indices = self.words_.split(x)
+            values = torch.as_tensor(indices)[None]
+        return explain(self.model_, values, target=self._target(target), tokens=tokens, **options)
+
+    def _target(self, target: Any) -> int | None:
+        raise NotImplementedError
+
+    def _read_training(self, X: Any, y: Any) -> tuple[list[NDArray[Any]], Any]:
+        """Check the examples and the answers, and learn the words or the scale of the numbers."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; give an answer for each "
+                "example"
+            )
+        self.words_ = None
+        if is_text(X):
+            texts = list(X)
+            self.words_ = Words.learn(texts, self.tokenizer, self.min_count)
+            sequences: list[NDArray[Any]] = [self.words_.split(text)[1] for text in texts]
+            self.n_features_in_ = 1
+        elif _nested(X):
+            sequences = list(numeric_sequences(X, "sequences"))
+            self.n_features_in_ = sequences[0].shape[1]
+        else:
+            X = validate_data(self, X, dtype=np.float64, ensure_min_samples=1)
+            sequences = list(numeric_sequences(X, "rows"))
+        y = column_or_1d(y, warn=True)
+        if len(y) != len(sequences):
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(sequences), len(y)]}")
+        return sequences, y
+
+    def _read(self, X: Any) -> list[NDArray[Any]]:
+        """Check the examples of a prediction."""
+        check_is_fitted(self, "model_")
+        text = is_text(X)
+        if text != (self.words_ is not None):
+            given, learned = ("texts", "numbers") if text else ("numbers", "texts")
+            raise UsageError(f"the examples are {given}, but the estimator was fitted on {learned}")
+        if self.words_ is not None:
+            return [self.words_.split(each)[1] for each in X]
+        if not self.rows_:
+            sequences = numeric_sequences(X, "sequences")
+            if sequences[0].shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {sequences[0].shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+            return list(sequences)
+        return list(numeric_sequences(validate_data(self, X, dtype=np.float64, reset=False), "rows"))
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        sequences = self._read(X)
+        return outputs_of(self.model_, sequences)
+
+    def _fit(
+        self, X: Any, sequences: list[NDArray[Any]], targets: Tensor, outputs: int, loss: Callable[..., Tensor]
+    ) -> None:
+        self.rows_ = self.words_ is None and not _nested(X)
+        settings = PooledSettings(
+            encoder=self.encoder,
+            hidden=self.hidden,
+            embedding=self.embedding,
+            layers=self.layers,
+            bidirectional=self.bidirectional,
+            pooling=self.pooling,
+            dropout=self.dropout,
+        )
+        fitting = Fitting(self.epochs, self.lr, self.batch, self.weight_decay, self.clip)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        words = 0 if self.words_ is None else len(self.words_)
+        with seeded(seed):
+            model = SequenceModel(settings, words, sequences[0].shape[-1] if not words else 0, outputs)
+            if isinstance(model.reader, Scale):
+                model.reader.fit(torch.as_tensor(np.concatenate(sequences), dtype=torch.get_default_dtype()))
+            self._start(model)
+            self.losses_ = train(model, sequences, targets, loss, fitting, seed)
+        self.model_: nn.Module = model.double().eval()
+        """In float64, so that a prediction does not depend on the examples beside it."""
+
+    def _start(self, model: SequenceModel) -> None:
+        """Set the first values of the head."""
+
+
+class RecurrentClassifier(ClassifierMixin, _Recurrent):
+    """Classify texts or sequences of numbers by a recurrent network.
+
+    ``fit`` takes a list of texts; an array of shape (examples, time, features); a list of arrays (time, features) of
+    any lengths; or an array of shape (examples, time), whose rows are series of one feature. Numbers are standardised
+    by the training sequences. The model is ``model_``, an ordinary module that :func:`unrolled.explain` accepts.
+    ``joblib`` stores an estimator as a pickle: load only files of people you trust, or keep
+    ``model_.state_dict()`` in a safetensors file.
+
+    Args:
+        encoder: rnn, gru, lstm or any cell of the library.
+        hidden: Size of the state in each direction.
+        embedding: Size of the word vectors; for texts.
+        layers: Number of layers.
+        bidirectional: Read in both directions.
+        pooling: last, ends, mean, max or attention.
+        dropout: Dropout probability in training.
+        epochs: Number of passes over the examples.
+        lr: Learning rate of Adam.
+        batch: Examples in a batch.
+        weight_decay: L2 penalty of the weights.
+        clip: Largest norm of a gradient; 0 for no limit.
+        tokenizer: How texts are split: None as the treebanks do, a function from a text to its words, the path of a
+            ``tokenizer.json`` of Hugging Face, or a tokenizer object with ``encode``.
+        min_count: How often a word must occur in training to be known.
+        random_state: Seed of the weights, the order of the examples and the dropout.
+
+    Example:
+        >>> from unrolled.sklearn import RecurrentClassifier
+        >>> texts = ["a good film", "a bad film", "good", "bad", "not bad", "not good"] * 4
+        >>> moods = ["+", "-", "+", "-", "+", "-"] * 4
+        >>> classifier = RecurrentClassifier(epochs=40, random_state=0).fit(texts, moods)
+        >>> list(classifier.predict(["not a good film", "good"]))
+        ['-', '+']
+        >>> abs(classifier.explain("not a good film").ledger.remainder) < 1e-6
+        True
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on examples ``X`` and their classes ``y``."""
+        sequences, y = self._read_training(X, y)
+        check_classification_targets(y)
+        self.classes_, indices = np.unique(y, return_inverse=True)
+        targets = torch.as_tensor(indices, dtype=torch.int64)
+        self._fit(X, sequences, targets, max(2, len(self.classes_)), F.cross_entropy)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of each class of ``classes_``, shape (examples, classes)."""
+        outputs = self._outputs(X)[:, : len(self.classes_)]
+        powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of each example."""
+        chosen = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
+
+    def _target(self, target: Any) -> int | None:
+        if target is None:
+            return None
+        found = np.flatnonzero(self.classes_ == target)
+        if not len(found):
+            raise UsageError(f"unknown class {target!r}; expected one of: {', '.join(map(str, self.classes_))}")
+        return int(found[0])
+
+
+class RecurrentRegressor(RegressorMixin, _Recurrent):
+    """Predict a number for a text or a sequence of numbers by a recurrent network.
+
+    Its arguments and its inputs are those of :class:`RecurrentClassifier`.
+
+    Example:
+        >>> import numpy as np
+        >>> from unrolled.sklearn import RecurrentRegressor
+        >>> series = np.random.default_rng(0).normal(size=(200, 8, 3))  # examples, time, features
+        >>> totals = series[:, :, 0].sum(axis=1)
+        >>> regressor = RecurrentRegressor(epochs=30, random_state=0).fit(series, totals)
+        >>> bool(regressor.score(series, totals) > 0.9)
+        True
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on examples ``X`` and their numbers ``y``."""
+        sequences, y = self._read_training(X, y)
+        y = np.asarray(y, dtype=np.float64)
+        if not np.isfinite(y).all():
+            raise ValueError("Input y contains NaN or infinity; expected finite numbers")
+        spread = float(y.std())
+        self.mean_, self.spread_ = float(y.mean()), spread if spread > 0 else 1.0
+        targets = torch.as_tensor((y - self.mean_) / self.spread_, dtype=torch.get_default_dtype())
+        self._fit(X, sequences, targets, 1, lambda outputs, wanted: F.mse_loss(outputs[:, 0], wanted))
+        with torch.no_grad():  # the model's output is in the unit of y
+            head = self.model_.head
+            assert isinstance(head, nn.Linear)
+            head.weight.mul_(self.spread_)
+            head.bias.mul_(self.spread_).add_(self.mean_)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the number of each example."""
+        return np.asarray(self._outputs(X)[:, 0])
+
+    def _target(self, target: Any) -> int | None:
+        if target is not None:
+            raise UsageError(f"target is {target!r}, but a regressor has one output; leave it out")
+        return 0
+
+
+def _nested(X: Any) -> bool:
+    """Tell whether the examples are sequences of steps, not rows of numbers."""
+    if isinstance(X, np.ndarray | Tensor):
+        return X.ndim == 3
+    if isinstance(X, Sequence) and len(X):
+        return getattr(X[0], "ndim", 0) == 2 or (
+            isinstance(X[0], Sequence) and len(X[0]) > 0 and isinstance(X[0][0], Sequence | np.ndarray)
+        )
+    return False

@@ -1,0 +1,64 @@
+"""How an estimator splits texts and numbers their words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.errors import UsageError
+from unrolled.lab.data.tokenise import tokenise
+from unrolled.lab.data.vocabulary import Vocabulary
+from unrolled.weights.tokenizer import Tokenizer
+
+__all__ = ["Words"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """A way to split texts, with the words that the training texts hold or that the tokenizer knows."""
+
+    splitter: Callable[[str], Sequence[str]] | Tokenizer
+    vocabulary: Vocabulary | None
+    """None if the tokenizer numbers its words itself; index 0 of the model is then padding, and k + 1 its word k."""
+
+    @classmethod
+    def learn(cls, texts: Sequence[str], tokenizer: Any, min_count: int) -> Words:
+        """Collect the words of training texts, or take those of a tokenizer."""
+        if isinstance(tokenizer, str | os.PathLike) or hasattr(tokenizer, "encode"):
+            return cls(Tokenizer.of(tokenizer), None)
+        if tokenizer is not None and not callable(tokenizer):
+            raise UsageError(
+                f"tokenizer is a {type(tokenizer).__name__}; expected None, a function, the path of a tokenizer.json, "
+                "or an object with encode"
+            )
+        split = tokenizer or tokenise
+        words = Vocabulary.from_texts((split(text) for text in texts), min_count=min_count, lowercase=tokenizer is None)
+        return cls(split, words)
+
+    def __len__(self) -> int:
+        if self.vocabulary is not None:
+            return len(self.vocabulary)
+        assert isinstance(self.splitter, Tokenizer)
+        return len(self.splitter) + 1
+
+    def split(self, text: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+        """Return the words of a text and their indices.
+
+        Raises:
+            UsageError: If the text has no words.
+        """
+        if isinstance(self.splitter, Tokenizer):
+            words, numbers = self.splitter.encode(text)
+            indices = [number + 1 for number in numbers]
+        else:
+            assert self.vocabulary is not None
+            words = tuple(self.splitter(text))
+            indices = self.vocabulary.encode(words)
+        if not words:
+            raise UsageError(f"the text {text[:40]!r} has no words; expected at least one in each")
+        return words, np.array(indices, dtype=np.int64)

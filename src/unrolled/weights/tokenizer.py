@@ -1,0 +1,69 @@
+"""Tokenisers of Hugging Face: a ``tokenizer.json``, or an object with ``encode``."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unrolled.errors import DataError, FileError, UsageError
+from unrolled.extras import require_extra
+
+__all__ = ["Tokenizer", "is_tokenizer_file"]
+
+
+def is_tokenizer_file(path: Path) -> bool:
+    """Tell whether a file is a ``tokenizer.json``: a JSON object with a model that has a vocabulary."""
+    if path.suffix != ".json":
+        return False
+    try:
+        found = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and isinstance(found.get("model"), dict) and "vocab" in found["model"]
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A tokeniser that splits texts and numbers their tokens itself, without marks at the ends of a text."""
+
+    given: Any
+    """An object of ``tokenizers`` or ``transformers``, or one like them."""
+
+    @classmethod
+    def of(cls, given: str | os.PathLike[str] | Any) -> Tokenizer:
+        """Read a ``tokenizer.json``, or take an object as it is.
+
+        Raises:
+            UsageError: If the extra ``tokenizers`` is not installed, or the object has no ``encode``.
+            FileError: If there is no such file.
+            DataError: If the file is no ``tokenizer.json``.
+        """
+        if not isinstance(given, str | os.PathLike):
+            if not callable(getattr(given, "encode", None)):
+                raise UsageError(f"the tokenizer is a {type(given).__name__}; expected an object with encode")
+            return cls(given)
+        path = Path(given)
+        if not path.is_file():
+            raise FileError(f"there is no file {path}; give a tokenizer.json")
+        require_extra("tokenizers", "a tokenizer.json")
+        try:
+            return cls(importlib.import_module("tokenizers").Tokenizer.from_file(str(path)))
+        except Exception as error:  # the package raises bare exceptions
+            raise DataError(f"{path} is no tokenizer.json: {str(error).splitlines()[0]}") from error
+
+    def encode(self, text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Return the tokens of a text and their numbers."""
+        found = self.given.encode(text, add_special_tokens=False)
+        if hasattr(found, "ids"):
+            return tuple(found.tokens), tuple(found.ids)
+        numbers = tuple(int(number) for number in found)
+        names = getattr(self.given, "convert_ids_to_tokens", None)
+        return tuple(map(str, names(list(numbers)) if names else numbers)), numbers
+
+    def __len__(self) -> int:
+        size = getattr(self.given, "get_vocab_size", None)
+        return int(size()) if size else len(self.given)

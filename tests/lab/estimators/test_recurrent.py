@@ -1,0 +1,159 @@
+"""The estimators with scikit-learn's own tools: checks, pipelines, searches, clones and pickles."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
+
+from unrolled.errors import DivergedError, ShapeError, UnknownNameError, UsageError
+from unrolled.sklearn import RecurrentClassifier, RecurrentRegressor
+
+TEXTS = ["a good film", "a bad film", "good", "bad", "not bad", "not good", "it is good", "it is bad"] * 3
+MOODS = ["+", "-", "+", "-", "+", "-", "+", "-"] * 3
+QUICK = {"hidden": 8, "embedding": 8, "epochs": 25, "lr": 0.03, "random_state": 0}
+
+
+def series(count=60, time=7, features=3):
+    values = np.random.default_rng(0).normal(size=(count, time, features))
+    return values, values[:, :, 0].sum(axis=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", [RecurrentClassifier, RecurrentRegressor])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_own_checks_pass(estimator):
+    """On arrays (examples, time). None is expected to fail; the array API is checked only where SciPy is set to it."""
+    results = check_estimator(estimator(hidden=12, epochs=25, lr=0.02, random_state=0), on_fail=None)
+    states = {each["check_name"]: each["status"] for each in results}
+    assert {name for name, state in states.items() if state != "passed"} <= {"check_array_api_input"}
+    assert len(states) > 30
+
+
+def test_texts_are_learned_and_explained():
+    classifier = RecurrentClassifier(**QUICK).fit(TEXTS, MOODS)
+    assert classifier.score(TEXTS, MOODS) > 0.9
+    assert list(classifier.classes_) == ["+", "-"]
+    np.testing.assert_allclose(classifier.predict_proba(TEXTS).sum(axis=1), 1)
+    found = classifier.explain("a good film")
+    assert found.tokens == ("a", "good", "film")
+    assert abs(found.ledger.remainder) < 1e-9
+    probabilities = classifier.predict_proba(["a good film"])[0]
+    difference = found.ledger.logit - classifier.explain("a good film", target="-").ledger.logit
+    assert difference == pytest.approx(np.log(probabilities[0] / probabilities[1]), abs=1e-9)
+    assert classifier.losses_[-1] < classifier.losses_[0]
+    assert list(classifier.predict(np.array(TEXTS[:2], dtype=object))) == list(classifier.predict(TEXTS[:2]))
+
+
+def test_sequences_of_numbers_of_any_lengths():
+    values, totals = series()
+    regressor = RecurrentRegressor(**QUICK).fit(values, totals)
+    assert regressor.score(values, totals) > 0.8
+    ragged = [each[: 3 + k % 5] for k, each in enumerate(values)]
+    sums = np.array([each[:, 0].sum() for each in ragged])
+    other = clone(regressor).fit(ragged, sums)
+    assert other.score(ragged, sums) > 0.6
+    alone = [other.predict([each])[0] for each in ragged]
+    np.testing.assert_allclose(other.predict(ragged), alone, atol=1e-12)
+    found = other.explain(ragged[1])
+    assert found.ledger.logit == pytest.approx(alone[1])
+    assert abs(found.ledger.remainder) < 1e-9
+
+
+def test_rows_of_numbers_are_series_of_one_feature():
+    values, _ = series()
+    rows = values[:, :, 0]
+    signs = np.where(rows.mean(axis=1) > 0, "up", "down")
+    flat = RecurrentClassifier(**QUICK).fit(rows, signs)
+    nested = RecurrentClassifier(**QUICK).fit(rows[:, :, None], signs)
+    np.testing.assert_allclose(flat.predict_proba(rows), nested.predict_proba(rows[:, :, None]), atol=1e-12)
+    assert (flat.n_features_in_, nested.n_features_in_) == (7, 1)
+
+
+def test_it_works_in_a_pipeline_a_search_and_a_cross_validation():
+    search = GridSearchCV(RecurrentClassifier(**QUICK | {"epochs": 10}), {"encoder": ["rnn", "lstm"]}, cv=2)
+    search.fit(TEXTS, MOODS)
+    assert search.best_params_["encoder"] in ("rnn", "lstm")
+    pipeline = make_pipeline(
+        FunctionTransformer(lambda texts: [text.upper() for text in texts]), clone(search.estimator)
+    )
+    assert cross_val_score(pipeline, TEXTS, MOODS, cv=2).shape == (2,)
+    values, totals = series()
+    assert cross_val_score(RecurrentRegressor(**QUICK | {"epochs": 3}), values, totals, cv=3).shape == (3,)
+
+
+def test_a_seed_decides_everything_and_the_callers_generator_goes_on():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    one = RecurrentClassifier(**QUICK, dropout=0.3).fit(TEXTS, MOODS)
+    assert torch.equal(torch.rand(3), expected)
+    two = clone(one).fit(TEXTS, MOODS)
+    np.testing.assert_array_equal(one.predict_proba(TEXTS), two.predict_proba(TEXTS))
+    other = clone(one).set_params(random_state=1).fit(TEXTS, MOODS)
+    assert not np.array_equal(one.predict_proba(TEXTS), other.predict_proba(TEXTS))
+    assert clone(one).get_params() == one.get_params()
+    again = pickle.loads(pickle.dumps(one))
+    np.testing.assert_array_equal(one.predict_proba(TEXTS), again.predict_proba(TEXTS))
+
+
+def test_a_tokenizer_of_ones_own_splits_texts():
+    classifier = RecurrentClassifier(**QUICK, tokenizer=list).fit(TEXTS, MOODS)
+    assert classifier.explain("bad").tokens == ("b", "a", "d")
+    with pytest.raises(UsageError, match=r"tokenizer is a int; expected None, a function, the path"):
+        RecurrentClassifier(tokenizer=3).fit(TEXTS, MOODS)
+
+
+def test_a_tokenizer_of_hugging_face_splits_texts(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers", reason="needs the extra [tokenizers]")
+    words = {word: k for k, word in enumerate(["[UNK]", "a", "good", "bad", "film", "not", "it", "is"])}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.save(str(tmp_path / "tokenizer.json"))
+    for given in (made, tmp_path / "tokenizer.json", str(tmp_path / "tokenizer.json")):
+        classifier = RecurrentClassifier(**QUICK, tokenizer=given).fit(TEXTS, MOODS)
+        assert classifier.score(TEXTS, MOODS) > 0.9
+        assert classifier.explain("a new film").tokens == ("a", "[UNK]", "film")
+
+
+@pytest.mark.parametrize(
+    ("fit", "error", "message"),
+    [
+        (lambda: RecurrentClassifier().fit("a text", ["+"]), UsageError, "the examples are the string 'a text'"),
+        (lambda: RecurrentClassifier(**QUICK).fit(["a", " "], ["+", "-"]), UsageError, "has no words"),
+        (lambda: RecurrentClassifier().fit(TEXTS, MOODS[:3]), ValueError, "inconsistent numbers of samples"),
+        (lambda: RecurrentClassifier(encoder="gruu").fit(TEXTS, MOODS), UsageError, "gruu"),
+        (lambda: RecurrentClassifier().predict(TEXTS), NotFittedError, "not fitted"),
+        (
+            lambda: RecurrentRegressor().fit([np.ones((2, 3)), np.ones((2, 4))], [1, 2]),
+            ShapeError,
+            r"\[3, 4\] features",
+        ),
+        (lambda: RecurrentRegressor().fit([np.ones((2, 3)), np.full((2, 3), np.nan)], [1, 2]), ValueError, "NaN"),
+        (lambda: RecurrentRegressor().fit(np.ones((2, 3)), [1, np.inf]), ValueError, "y contains NaN or infinity"),
+        (
+            lambda: RecurrentClassifier(**QUICK).fit(TEXTS, MOODS).predict(np.ones((2, 3))),
+            UsageError,
+            "fitted on texts",
+        ),
+        (lambda: RecurrentClassifier(**QUICK).fit(TEXTS, MOODS).explain("bad", "x"), UsageError, "one of: \\+, -"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(fit, error, message):
+    with pytest.raises(error, match=message):
+        fit()
+
+
+def test_the_errors_of_the_library_are_value_errors_for_scikit_learn():
+    for kind in (UsageError, ShapeError, UnknownNameError):
+        assert issubclass(kind, ValueError), kind
+    with pytest.raises(DivergedError, match="choose a smaller lr"):
+        RecurrentRegressor(**QUICK | {"lr": 1e20, "clip": 0}).fit(*series())
