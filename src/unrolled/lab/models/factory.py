@@ -22,6 +22,7 @@ from unrolled.lab.settings import Settings
 
 __all__ = [
     "ENCODER_NAMES",
+    "MOST_LAYERS",
     "EncoderSettings",
     "PooledSettings",
     "feature_count",
@@ -53,6 +54,8 @@ _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
 }
 _EMBEDDING_SCALE = 0.1
+MOST_LAYERS = 1000
+"""A settings file of another person may ask for a million, which would take the memory before it fails."""
 
 
 class EncoderSettings(Settings):
@@ -64,7 +67,7 @@ class EncoderSettings(Settings):
     """Size of the hidden state in each direction."""
     embedding: int = Field(128, ge=1)
     """Size of the token vectors."""
-    layers: int = Field(1, ge=1)
+    layers: int = Field(1, ge=1, le=MOST_LAYERS)
     """Number of stacked recurrent layers."""
     bidirectional: bool = False
     """Read in both directions."""

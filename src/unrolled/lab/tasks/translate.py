@@ -20,7 +20,7 @@ from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.metrics.bleu import BLEU_SIGNATURE, bleu, bleu_scorer
 from unrolled.lab.models.decoding import TokenIds, beam_search, greedy_search
-from unrolled.lab.models.factory import EncoderSettings, feature_count, make_encoder
+from unrolled.lab.models.factory import MOST_LAYERS, EncoderSettings, feature_count, make_encoder
 from unrolled.lab.models.sequence_to_sequence import DecodingState, LuongAttention, RecurrentNetwork, SequenceToSequence
 from unrolled.lab.models.tagger import OutputAtPosition, checked_position
 from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
@@ -40,7 +40,7 @@ class TranslateSettings(EncoderSettings):
     """Size of the hidden state of the encoder, for each direction, and of the decoder."""
     embedding: int = Field(256, ge=1)
     """Size of the word vectors of both languages."""
-    layers: int = Field(1, ge=1)
+    layers: int = Field(1, ge=1, le=MOST_LAYERS)
     """Number of recurrent layers of encoder and decoder (extension III)."""
     bidirectional: bool = True
     """Bidirectional encoder (extension IV)."""
