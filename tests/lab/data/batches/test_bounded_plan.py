@@ -52,5 +52,5 @@ def test_pairs_count_their_longer_sentence():
     pairs = EncodedPairs(*(tuple(torch.ones(length, dtype=torch.long) for length in row) for row in ((2, 90), (80, 3))))
     assert [len(which) for which in bounded_plan(pairs, 2, 100)] == [1, 1]
     equal = EncodedPairs(pairs.sources[:1] * 2, pairs.targets[:1] * 2)
-    assert [len(which) for which in bounded_plan(equal, 2, 180)] == [2]
-    assert [len(which) for which in bounded_plan(equal, 2, 179)] == [1, 1]
+    assert [len(which) for which in bounded_plan(equal, 2, 160)] == [2]
+    assert [len(which) for which in bounded_plan(equal, 2, 159)] == [1, 1]
