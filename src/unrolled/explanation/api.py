@@ -29,6 +29,7 @@ from unrolled.explanation.preserve_model import preserved
 from unrolled.explanation.readout import Readout, Target, class_outputs, ray_readout, select_target
 from unrolled.explanation.record_forward import RecordedForward, record_forward
 from unrolled.explanation.token_names import Tokens, token_names
+from unrolled.explanation.trace_tokens import trace_tokens
 
 __all__ = ["explain", "explain_batch"]
 
@@ -203,8 +204,8 @@ def _explanations(
         draws = bool(drawn) or (seed is not None and runs.draws)
         with torch.no_grad():
             found, failures = _score(opened, chosen, read, order)
-    lengths, time = opened.lengths[read.order].tolist(), opened.outputs[0].shape[0]
-    names = token_names(tokens, lengths, time, (*args, *kwargs.values()), network.batch_first)
+        traces = trace_tokens(model, network, args, kwargs)
+    names, of_names = token_names(tokens, opened.lengths[read.order].tolist(), read.order.tolist(), traces)
     explanations = []
     for b, (words, row) in enumerate(zip(names, read.order.tolist(), strict=True)):
         n = len(words)
@@ -231,7 +232,7 @@ def _explanations(
             max_order=found.longest if limited else None,
             by_token=found.tokens[row, :n] if limited or opened.coupled else None,
         )
-        notes = (*read.notes, *drawn, *failures, *growth_notes(explanation.cancellation, chosen))
+        notes = (*read.notes, *drawn, *of_names, *failures, *growth_notes(explanation.cancellation, chosen))
         explanations.append(replace(explanation, notes=(*notes, *_residual_notes(chosen, residual))))
     return Explanations(tuple(explanations))
 

@@ -2,54 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
-from torch import Tensor
 
 from unrolled.errors import ShapeError, UsageError
+from unrolled.explanation.trace_tokens import Trace, Traces
 
-__all__ = ["Tokens", "token_names"]
+__all__ = ["PADDING", "Tokens", "padded_words", "token_names", "word_rows"]
 
 Tokens = Sequence[str] | Sequence[Sequence[str]] | None
 """The words of a sentence, or of each sentence of a batch."""
 
+PADDING = "‹pad›"
+"""The name of a position that holds padding."""
+
+UNKNOWN = (
+    "which token each position reads could not be found: the model mixes tokens in front of its recurrent network, or "
+    "makes ids in a way that cannot be followed"
+)
+
 
 def token_names(
-    tokens: Tokens, lengths: Sequence[int], time: int, arguments: Sequence[object], batch_first: bool
-) -> list[tuple[str, ...]]:
-    """Name every position of every example: as given, else by token ids among the model's arguments, else by number.
+    tokens: Tokens, lengths: Sequence[int], order: Sequence[int], traces: Traces
+) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """Name every position of every example: by its word, else by its token's id, else by number.
 
-    ``time`` is the padded length. ``batch_first`` is the network's; it decides the layout of the ids where their shape
-    does not.
+    Args:
+        tokens: The words, as the user gave them.
+        lengths: Number of positions of each example.
+        order: The index of the network's sequence that each example reads.
+        traces: Which tokens the network read.
+
+    Returns:
+        The names, and notes.
+
+    Raises:
+        ShapeError: If the number of the words does not fit.
+        UsageError: If the words are one string.
     """
     if tokens is None:
-        ids = _find_ids(arguments, len(lengths), time, batch_first)
-        if ids is None:
-            return [tuple(f"x{t + 1}" for t in range(n)) for n in lengths]
-        return [tuple(map(str, row[:n])) for row, n in zip(ids.tolist(), lengths, strict=True)]
+        if traces.found and (traces.found[0].ids is not None or not traces.looked_up):
+            return [_ids(traces.found[0], row) for row in order], ()
+        note = (f"{UNKNOWN}; positions are numbered",) if traces.looked_up else ()
+        return [tuple(f"x{t + 1}" for t in range(n)) for n in lengths], note
+    rows = word_rows(tokens, len(lengths))
+    for trace in traces.found:
+        named = _words(rows, order, trace)
+        if named is not None:
+            return named, ()
+    for row, length in zip(rows, lengths, strict=True):
+        if len(row) != length:
+            count = f"{len(row)} token{'s' if len(row) > 1 else ''}"
+            raise ShapeError(f"{count} for a sequence of {length}; expected one for each position that is not padding")
+    # of a text without traces the order is the user's word
+    note = (f"{UNKNOWN}; tokens are named in the order in which they were given",) if not traces.found else ()
+    return [tuple(row) for row in rows], note if traces.looked_up else ()
+
+
+def word_rows(tokens: Tokens, examples: int) -> list[list[str]]:
+    """Return the words of each example.
+
+    Raises:
+        ShapeError: If they are those of another number of examples.
+        UsageError: If they are one string.
+    """
     if isinstance(tokens, str):
         raise UsageError(f"tokens is the string {tokens[:40]!r}; expected a list of words, such as its split()")
-    rows = list(tokens) if tokens and isinstance(tokens[0], list | tuple) else [tokens]
-    if len(rows) != len(lengths):
-        raise ShapeError(f"tokens are those of {len(rows)} examples; expected {len(lengths)}")
+    given = list(tokens or ())
+    nested = bool(given) and isinstance(given[0], list | tuple)
+    rows = [list(map(str, row)) for row in given] if nested else [list(map(str, given))]
+    if len(rows) != examples:
+        raise ShapeError(f"tokens are those of {len(rows)} examples; expected {examples}")
+    return rows
+
+
+def padded_words(words: list[str], count: int, free: Collection[int]) -> list[str] | None:
+    """Give each of ``count`` tokens its word: the ``free`` ones need none where they come last or first."""
+    missing = count - len(words)
+    if missing < 0:
+        return None
+    if all(place in free for place in range(len(words), count)):
+        return [*words, *[PADDING] * missing]
+    if all(place in free for place in range(missing)):
+        return [*[PADDING] * missing, *words]
+    return None
+
+
+def _ids(trace: Trace, row: int) -> tuple[str, ...]:
+    """Name the positions of one sequence by ids; those of vectors by their places among those that were read."""
+    if trace.ids is not None:
+        return tuple(" ".join(map(str, each)) for each in trace.ids[row])
+    rank = {place: k + 1 for k, place in enumerate(sorted({p for each in trace.places[row] for p in each}))}
+    return tuple(" ".join(f"x{rank[place]}" for place in each) for each in trace.places[row])
+
+
+def _words(rows: list[list[str]], order: Sequence[int], trace: Trace) -> list[tuple[str, ...]] | None:
+    """Name the positions of every example by words; None if their number does not fit this argument."""
+    found = _by_example(len(rows), order, trace)
+    if found is None:
+        return None
+    flat, example_of = found
+    given = trace.given.reshape(-1)
     named = []
-    for row, length in zip(rows, lengths, strict=True):
-        if len(row) > length:
-            raise ShapeError(f"{len(row)} tokens for a sequence of {length}; expected at most {length}")
-        # the network also read the positions without a name: padding that the model did not mask
-        named.append((*map(str, row), *["‹pad›"] * (length - len(row))))
+    for row in order:
+        e = example_of[row]
+        places = flat[e].tolist()
+        read = {place for each in trace.places[row] for place in each}
+        free = {k for k, place in enumerate(places) if place not in read or int(given[place]) == trace.padding}
+        words = padded_words(rows[e], len(places), free)
+        if words is None:
+            return None
+        word = dict(zip(places, words, strict=True))
+        ids = trace.ids[row] if trace.ids is not None else trace.places[row]
+        named.append(
+            tuple(
+                " ".join(word.get(place, f"‹{key}›") for place, key in zip(each, keys, strict=True))
+                for each, keys in zip(trace.places[row], ids, strict=True)
+            )
+        )
     return named
 
 
-def _find_ids(arguments: Sequence[object], batch: int, time: int, batch_first: bool) -> Tensor | None:
-    """Find the token ids, shape (batch, time): of several integer tensors of that shape, one that is not a mask."""
-    found = []
-    for value in arguments:
-        if isinstance(value, Tensor) and not value.is_floating_point() and value.dtype != torch.bool:
-            # a single sentence without a batch axis; the lengths of a batch have one axis as well
-            ids = value[None] if value.dim() == 1 and batch == 1 else value
-            if ids.dim() == 2:
-                layouts = (ids, ids.T) if batch_first else (ids.T, ids)
-                found += [layout for layout in layouts if layout.shape == (batch, time)][:1]
-    return next((ids for ids in found if int(ids.max()) > 1), found[0] if found else None)
+def _by_example(count: int, order: Sequence[int], trace: Trace) -> tuple[torch.Tensor, dict[int, int]] | None:
+    """Return the places of the argument by example, and the example that each sequence reads; None if they mix."""
+    shape = trace.given.shape
+    flat = torch.arange(trace.given.numel()).view(shape)
+    if count == 1:
+        return flat.reshape(1, -1), dict.fromkeys(order, 0)
+    for axis in (axis for axis, size in enumerate(shape) if size == count):
+        by_example = flat.movedim(axis, 0).reshape(count, -1)
+        home = {place: e for e, row in enumerate(by_example.tolist()) for place in row}
+        examples = {row: {home[p] for each in trace.places[row] for p in each if p >= 0} for row in order}
+        if all(len(found) == 1 for found in examples.values()):
+            return by_example, {row: found.pop() for row, found in examples.items()}
+    return None

@@ -15,6 +15,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.operation_names import Operation, name_of
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.token_positions import TokenPositions
 
 __all__ = ["Held", "HeldForward", "Rule", "carries", "detached", "operands", "rule"]
 
@@ -109,7 +110,7 @@ class HeldForward(TorchFunctionMode):
         super().__init__()
         self.rows = rows
         self.share = share
-        self.positions: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self.positions = TokenPositions()
         """For tensors of token ids: the flat index of each token in the argument it came from."""
         self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """For outputs of gates: the value γ₀ that the gate takes at zero. Only γ - γ₀ carries value."""
@@ -177,31 +178,12 @@ class HeldForward(TorchFunctionMode):
     ) -> Any:
         """Run an operation on what carries no value; token numbers and names of parameters follow the result."""
         result = func(*args, **options)
-        if isinstance(result, Tensor) and given and not operation.in_place:
-            if operation.name in MOVES and any(each in self.positions for each in given):
-                self._move(func, args, options, result)
-            else:
-                self.rows.inherit(result, given)
+        moved = self.positions.follow(func, operation, args, options, result)
+        if not moved and isinstance(result, Tensor) and given and not operation.in_place:
+            self.rows.inherit(result, given)
         return result
 
-    def _move(self, func: Function, args: tuple[Any, ...], options: dict[str, Any], result: Tensor) -> None:
-        """Move token numbers as the tokens were moved."""
-        first = args[0]
-        if isinstance(first, tuple | list):
-            numbers: Any = [self.positions.get(each, torch.full_like(each, -1)) for each in first]
-        elif first in self.positions:
-            numbers = self.positions[first]
-        else:
-            return
-        moved = func(numbers, *args[1:], **{k: v for k, v in options.items() if k != "dtype"})
-        self.positions[result] = moved.long()
 
-
-MOVES = frozenset(
-    "getitem view reshape flatten unsqueeze squeeze transpose permute t contiguous clone to long int flip index_select "
-    "gather narrow select expand expand_as repeat movedim detach cpu cuda cat stack roll take_along_dim".split()
-)
-"""Operations that move token ids and change none of them."""
 GATE_MOVES = frozenset("view reshape chunk split getitem select narrow unsqueeze squeeze transpose expand t".split())
 """Operations under which a gate stays a gate."""
 GATE_AWARE = GATE_MOVES | {"mul", "sub", "addcmul", "addcdiv", "lerp"}

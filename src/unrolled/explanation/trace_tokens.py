@@ -1,0 +1,296 @@
+"""Which token of which argument a recurrent network reads at each position.
+
+The model runs once more, up to its recurrent network. Ids are followed through the operations that move them, until
+they are looked up; from there the gradient tells at which position a vector is read. Weighed by the numbers of the
+positions, it is that number times the plain gradient. A vector that several positions read has no such number: what
+mixes tokens has no order of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from unrolled.cells.batch_layout import Layout, read_batch
+from unrolled.decomposition.open_network import Network
+from unrolled.held_forward.operation_names import name_of
+from unrolled.held_forward.token_positions import TokenPositions
+
+__all__ = ["Lists", "Trace", "Traces", "trace_tokens"]
+
+LOOKUPS = frozenset({"embedding", "index_select", "getitem"})
+CONVERSIONS = frozenset("float double half bfloat16 to type type_as".split())
+CLOSE = 1e-2
+"""How far the number of a position may be from a whole one, in float32 with many terms."""
+
+
+Lists = tuple[tuple[tuple[int, ...], ...], ...]
+"""Numbers by sequence and position: several where one position reads several tokens side by side."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The tokens of one argument that a network read, by sequence and position."""
+
+    ids: Lists | None
+    """The ids that were looked up; None for an argument of vectors."""
+    places: Lists
+    """The flat indices in the argument; -1 for what the model put in itself."""
+    given: Tensor
+    """The argument's ids; of an argument of vectors, 0 where a vector is zero and 1 elsewhere."""
+    padding: int
+    """The id of padding."""
+
+
+@dataclass(frozen=True)
+class Traces:
+    """The traces of all arguments that every position reads a token of, the likeliest text first."""
+
+    found: tuple[Trace, ...]
+    looked_up: bool
+    """Whether the model has arguments of ids, and looked up ids."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Vectors that were looked up, or an argument of vectors."""
+
+    leaf: Tensor
+    """Shape (*rows, features)."""
+    ids: Tensor | None
+    places: Tensor
+    argument: Tensor
+    padding: int = 0
+
+
+class _Reached(BaseException):
+    """The recurrent network was called; no code of the model catches this."""
+
+    def __init__(self, inputs: Tensor | PackedSequence, lengths: Any) -> None:
+        super().__init__()
+        self.inputs, self.lengths = inputs, lengths
+
+
+class _Tracer(TorchFunctionMode):
+    """Makes leaves of the vectors of tokens, and follows their ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = TokenPositions()
+        self.arguments: list[tuple[int, Tensor]] = []
+        """The number of the first token of each argument of ids."""
+        self.sources: list[_Source] = []
+        self.looked_up = False
+        """Whether ids were looked up, be it that they could be followed or not."""
+        self._one_hot: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._count = 0
+
+    def open(self, value: Any) -> Any:
+        """Return an argument as the model receives it."""
+        if type(value) is PackedSequence:
+            return value._replace(data=self.open(value.data))
+        if type(value) is tuple or type(value) is list:
+            return type(value)(map(self.open, value))
+        if type(value) is dict:
+            return {key: self.open(each) for key, each in value.items()}
+        if not isinstance(value, Tensor):
+            return value
+        copy = value.detach().clone()
+        if copy.is_floating_point():
+            if copy.dim() < 2:
+                return copy
+            leaf = copy.requires_grad_()
+            used = (leaf.detach() != 0).any(dim=-1).long()
+            self.sources.append(_Source(leaf, None, torch.arange(used.numel()).view(used.shape), used))
+            return leaf.clone()
+        if copy.dtype != torch.bool and not copy.is_complex():
+            self.positions[copy] = torch.arange(copy.numel(), device=copy.device).view(copy.shape) + self._count
+            self.arguments.append((self._count, copy.clone()))
+            self._count += copy.numel()
+        return copy
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run an operation, and make leaves of vectors that it looks up."""
+        options = kwargs or {}
+        operation = name_of(func)
+        result = func(*args, **options)
+        if not isinstance(result, Tensor):
+            self.positions.follow(func, operation, args, options, result)
+            return result
+        if operation.name == "one_hot":
+            self._one_hot[result] = args[0]
+            return result
+        if result.is_floating_point():
+            ids = self._looked_up(operation.name, args)
+            if ids is not None:
+                third = args[2] if operation.name == "embedding" and len(args) > 2 else None
+                return self._leaf(result, ids, options.get("padding_idx", third))
+            return result
+        if args and isinstance(args[0], Tensor) and args[0] in self._one_hot and result.shape == args[0].shape:
+            self._one_hot[result] = self._one_hot[args[0]]
+        self.positions.follow(func, operation, args, options, result)
+        return result
+
+    def _looked_up(self, name: str, args: tuple[Any, ...]) -> Tensor | None:
+        """The ids of a lookup; None for any other operation."""
+        if name in CONVERSIONS:
+            return self._one_hot.get(args[0])
+        if name not in LOOKUPS or len(args) < 2:
+            return None
+        if name == "index_select":
+            args = (args[0], args[2])
+        table = next((each for each in args[:2] if isinstance(each, nn.Parameter)), None)
+        ids = next((each for each in args[:2] if isinstance(each, Tensor) and each is not table), None)
+        if table is None and name != "embedding":
+            return None
+        return ids if ids is not None and not ids.is_floating_point() and ids.dtype != torch.bool else None
+
+    def _leaf(self, result: Tensor, ids: Tensor, padding: int | None) -> Tensor:
+        """Make a leaf of vectors, if ids of the arguments are among them."""
+        self.looked_up = bool(self.arguments)
+        places = self.positions.get(ids)
+        if places is None or not bool((places >= 0).any()):
+            return result
+        leaf, highest = result.detach().requires_grad_(), int(places.max())
+        first, argument = next((n, each) for n, each in reversed(self.arguments) if n <= highest)
+        inside = (places >= first) & (places < first + argument.numel())
+        places = torch.where(inside, places - first, -1)
+        self.sources.append(
+            _Source(leaf, ids.detach().clone(), places, argument, 0 if padding is None or padding < 0 else padding)
+        )
+        with torch.enable_grad():
+            return leaf.clone()
+
+
+def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]) -> Traces:
+    """Trace the tokens of the arguments to the positions of a recurrent network."""
+    tracer = _Tracer()
+    given, named = tracer.open(args), tracer.open(kwargs)
+    own = rnn.__dict__
+    before = {"forward": own["forward"]} if "forward" in own else {}
+    own["forward"] = _reach
+    try:
+        with torch.enable_grad(), tracer:
+            model(*given, **named)
+    except _Reached as reached:
+        inputs, lengths = reached.inputs, reached.lengths
+    except Exception:  # a model that refuses to be followed has no traces, and is explained all the same
+        return Traces((), tracer.looked_up)
+    else:
+        return Traces((), False)
+    finally:
+        del own["forward"]
+        own.update(before)
+    with torch.enable_grad():
+        read, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
+    found = [_trace(source, where, layout) for source, where in _where_read(tracer.sources, read, layout)]
+    traces = [trace for trace in found if trace is not None and not _mixed(trace, found)]
+    # ids before vectors, and ids of words before those of a mask or of segments
+    traces.sort(key=lambda trace: 2 if trace.ids is None else int(int(trace.given.max()) <= 1))
+    return Traces(tuple(traces), tracer.looked_up)
+
+
+def _mixed(trace: Trace, found: Sequence[Trace | None]) -> bool:
+    """Whether a position also reads other tokens of the same argument."""
+    return any(other is not None and other.given is trace.given and other.places != trace.places for other in found)
+
+
+def _reach(input: Any = None, *_: Any, lengths: Any = None, **__: Any) -> Any:
+    raise _Reached(input, lengths)
+
+
+def _where_read(sources: list[_Source], read: Tensor, layout: Layout) -> list[tuple[_Source, Tensor | None]]:
+    """For each source the number of the position that reads each vector, t · batch + b, or -1 for none.
+
+    None for a source that the positions mix. A source without a gradient is matched by value.
+    """
+    time, batch = read.shape[:2]
+    if not sources or not read.requires_grad:
+        return [(source, _by_value(source, read.detach(), layout)) for source in sources]
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.rand(read.shape, generator=generator).to(read) + 0.5
+    weights = weights * layout.inside[..., None]
+    by_step, by_example = torch.arange(1, time + 1).view(-1, 1, 1), torch.arange(1, batch + 1).view(1, -1, 1)
+    numbers = [torch.ones(1, 1, 1), by_step, by_example]
+    leaves = [source.leaf for source in sources]
+    gradients = [
+        torch.autograd.grad((read * weights * n.to(read)).sum(), leaves, allow_unused=True, retain_graph=True)
+        for n in numbers
+    ]
+    found = []
+    for source, plain, by_time, by_sequence in zip(sources, *gradients, strict=True):
+        if plain is None:
+            found.append((source, _by_value(source, read.detach(), layout)))
+            continue
+        t, b = _number(plain, by_time, time), _number(plain, by_sequence, batch)
+        found.append((source, None if t is None or b is None else torch.where(t < 0, -1, t * batch + b)))
+    return found
+
+
+def _number(plain: Tensor, weighed: Tensor, count: int) -> Tensor | None:
+    """Return which of ``count`` numbers weighed each vector's gradient, from 0; -1 for a vector that is not read."""
+    used = plain != 0
+    if bool((weighed != 0)[~used].any()):
+        return None
+    quotient = torch.where(used, weighed / torch.where(used, plain, torch.ones_like(plain)), 0.0)
+    number = quotient.round()
+    # entries at the size of rounding have no quotient to speak of
+    counts = used & (plain.abs() > 1e-3 * plain.abs().amax(dim=-1, keepdim=True))
+    wrong = counts & (((quotient - number).abs() > CLOSE) | (number < 1) | (number > count))
+    highest = torch.where(counts, number, 0).amax(dim=-1)
+    if bool(wrong.any()) or bool((counts & (number != highest[..., None])).any()):
+        return None
+    return highest.long() - 1
+
+
+def _by_value(source: _Source, read: Tensor, layout: Layout) -> Tensor | None:
+    """Match the vectors that were read with those of a source, where no two of them are alike."""
+    rows = source.leaf.detach().reshape(-1, source.leaf.shape[-1])
+    if rows.shape[-1] != read.shape[-1] or rows.dtype != read.dtype:
+        return None
+    time, batch = read.shape[:2]
+    free: dict[bytes, list[int]] = {}
+    for place, row in enumerate(rows.cpu().numpy()):
+        free.setdefault(row.tobytes(), []).append(place)
+    if any(len(each) > 1 for each in free.values()):  # whose places could be any of several
+        return None
+    where = torch.full((len(rows),), -1, dtype=torch.int64)
+    vectors = read.cpu().numpy()
+    for t in range(time):
+        for b in range(batch):
+            if t < int(layout.lengths[b]):
+                same = free.get(vectors[t, b].tobytes())
+                if not same:
+                    return None
+                where[same.pop(0)] = t * batch + b
+    return where.view(source.leaf.shape[:-1])
+
+
+def _trace(source: _Source, where: Tensor | None, layout: Layout) -> Trace | None:
+    """Turn the positions of vectors into the vectors of positions; None if a position has none."""
+    if where is None:
+        return None
+    batch = len(layout.lengths)
+    lists: list[list[list[int]]] = [[[] for _ in range(int(n))] for n in layout.lengths]
+    for row, number in enumerate(where.reshape(-1).tolist()):
+        if number >= 0:
+            t, b = divmod(number, batch)
+            lists[b][t].append(row)
+    if any(not rows for each in lists for rows in each):
+        return None
+
+    def of_rows(values: Tensor) -> Lists:
+        flat = values.reshape(-1).tolist()
+        return tuple(tuple(tuple(flat[row] for row in rows) for rows in each) for each in lists)
+
+    ids = None if source.ids is None else of_rows(source.ids)
+    return Trace(ids, of_rows(source.places), source.argument, source.padding)

@@ -1,0 +1,218 @@
+"""Every position bears the token that the network read there, whatever the model does to its text; or a note."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
+
+import unrolled
+from unrolled.errors import ShapeError, UsageError
+
+V, E, D = 30, 4, 5
+IDS = torch.tensor([[7, 3, 3, 9, 4]])
+WORDS = ["seven", "three", "3rd", "nine", "four"]
+
+
+class Model(nn.Module):
+    """``way`` is what the model does between its ids and the vectors that its network reads."""
+
+    def __init__(self, way, both=False, padding_idx=None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.way = way
+        self.embed = nn.Embedding(V, E, padding_idx=padding_idx)
+        self.norm, self.project = nn.LayerNorm(E), nn.Linear(E, E)
+        self.conv = nn.Conv1d(E, E, 3, padding=1)
+        self.register_buffer("table", torch.arange(V).flip(0))
+        self.rnn = nn.GRU(E, D, batch_first=True, bidirectional=both)
+        self.head = nn.Linear(D * (1 + both), 2)
+
+    def forward(self, ids, *more):
+        return self.head(self.rnn(self.way(self, ids, *more))[0].mean(1))
+
+
+def shifted(model, ids):
+    start = torch.full((len(ids), 1), 1)
+    return model.embed(torch.cat([start, ids[:, :-1]], 1))
+
+
+def written(model, ids):
+    padded = ids.new_zeros(len(ids), ids.shape[1] + 2)
+    padded[:, 1:-1] = ids
+    return model.embed(padded)
+
+
+def shuffled(model, ids):
+    order = torch.tensor([4, 2, 0, 1, 3])
+    return model.embed(ids)[:, order]
+
+
+def frozen(model, ids):
+    with torch.no_grad():
+        return model.embed(ids.flip(1)[:, :2])
+
+
+def by_hand(model, ids):
+    return model.embed.weight[ids.flip(1)]
+
+
+def one_hot(model, ids):
+    return F.one_hot(ids.flip(1), V).float() @ model.embed.weight.detach()
+
+
+FOLLOWED = {
+    "as it is": (lambda m, ids: m.embed(ids), WORDS),
+    "reversed ids": (lambda m, ids: m.embed(ids.flip(1)), WORDS[::-1]),
+    "reversed vectors": (lambda m, ids: m.embed(ids).flip([1]), WORDS[::-1]),
+    "shifted": (shifted, ["‹1›", *WORDS[:-1]]),
+    "padded by F.pad": (lambda m, ids: m.embed(F.pad(ids, (1, 1), value=2)), ["‹2›", *WORDS, "‹2›"]),
+    "written into a padded tensor": (written, ["‹0›", *WORDS, "‹0›"]),
+    "truncated": (lambda m, ids: m.embed(ids[:, 2:]), WORDS[2:]),
+    "shuffled": (shuffled, [WORDS[k] for k in (4, 2, 0, 1, 3)]),
+    "ids moved up": (lambda m, ids: m.embed(ids.flip(1) + 3), WORDS[::-1]),
+    "ids put in for others": (
+        lambda m, ids: m.embed(torch.where(ids > 5, 2, ids)),
+        ["‹2›", "three", "3rd", "‹2›", "four"],
+    ),
+    "ids looked up in a table": (lambda m, ids: m.embed(m.table[ids.flip(1)]), WORDS[::-1]),
+    "projected and normalised": (lambda m, ids: m.project(m.norm(m.embed(ids) * 2)).relu().flip(1), WORDS[::-1]),
+    "positions added": (lambda m, ids: m.embed(ids.flip(1)) + m.embed(torch.arange(ids.shape[1])), WORDS[::-1]),
+    "vectors without gradient": (frozen, WORDS[:2:-1]),
+    "a table of the model's own": (by_hand, WORDS[::-1]),
+    "one-hot": (one_hot, WORDS[::-1]),
+    "in a list": (lambda m, ids: pad_sequence([m.embed(row) for row in ids], batch_first=True), WORDS),
+    "two at a time": (lambda m, ids: m.embed(ids)[:, :4].view(1, 2, 2, E).sum(2), ["seven three", "3rd nine"]),
+}
+
+
+@pytest.mark.parametrize("way", FOLLOWED, ids=str)
+def test_words_follow_their_tokens(way):
+    change, words = FOLLOWED[way]
+    found = unrolled.explain(Model(change), IDS, target=0, tokens=WORDS)
+    assert list(found.tokens) == words
+    assert found.notes == ()
+
+
+def test_ids_that_python_made_are_not_guessed():
+    model = Model(lambda m, ids: m.embed(torch.tensor(ids.tolist()).flip(1)))
+    found = unrolled.explain(model, IDS, target=0)
+    assert found.tokens == ("x1", "x2", "x3", "x4", "x5")
+    assert "could not be found" in found.notes[0]
+
+
+def test_without_words_the_ids_that_were_looked_up_are_named():
+    assert unrolled.explain(Model(FOLLOWED["reversed ids"][0]), IDS, target=0).tokens == ("4", "9", "3", "3", "7")
+    assert unrolled.explain(Model(shifted), IDS, target=0).tokens == ("1", "7", "3", "3", "9")
+    assert unrolled.explain(Model(FOLLOWED["ids moved up"][0]), IDS, target=0).tokens[0] == "7"
+
+
+MIXED = {
+    "a convolution": lambda m, ids: m.conv(m.embed(ids).transpose(1, 2)).transpose(1, 2),
+    "a sum of neighbours": lambda m, ids: m.embed(ids) + m.embed(ids).roll(1, 1),
+    "vectors that are read twice": lambda m, ids: m.embed(ids).repeat_interleave(2, 1)[:, 1:6],
+}
+
+
+@pytest.mark.parametrize("way", MIXED, ids=str)
+def test_where_the_order_cannot_be_found_a_note_says_so(way):
+    found = unrolled.explain(Model(MIXED[way]), IDS, target=0)
+    assert found.tokens == ("x1", "x2", "x3", "x4", "x5")
+    assert "which token each position reads could not be found" in found.notes[0]
+    assert "positions are numbered" in found.notes[0]
+    found = unrolled.explain(Model(MIXED[way]), IDS, target=0, tokens=WORDS)
+    assert list(found.tokens) == WORDS
+    assert "tokens are named in the order in which they were given" in found.notes[0]
+    with pytest.raises(ShapeError, match="3 tokens for a sequence of 5; expected one for each position"):
+        unrolled.explain(Model(MIXED[way]), IDS, target=0, tokens=WORDS[:3])
+
+
+@pytest.mark.parametrize("way", ["as it is", "reversed ids", "shifted", "a table of the model's own"])
+@pytest.mark.parametrize("count", [1, 3, 6, 7])
+def test_words_whose_number_does_not_fit_are_refused(way, count):
+    with pytest.raises(ShapeError, match=f"{count} token"):
+        unrolled.explain(Model(FOLLOWED[way][0]), IDS, target=0, tokens=[*WORDS, "x", "y"][:count])
+
+
+def test_padding_needs_no_word_and_anything_else_does():
+    model = Model(lambda m, ids: m.embed(ids))
+    right, left = torch.tensor([[5, 6, 7, 0, 0]]), torch.tensor([[0, 0, 5, 6, 7]])
+    assert unrolled.explain(model, right, target=0, tokens=list("abc")).tokens == ("a", "b", "c", "‹pad›", "‹pad›")
+    assert unrolled.explain(model, left, target=0, tokens=list("abc")).tokens == ("‹pad›", "‹pad›", "a", "b", "c")
+    with pytest.raises(ShapeError, match="3 tokens for a sequence of 5"):
+        unrolled.explain(model, right + 1, target=0, tokens=list("abc"))  # 1 is padding where the model says so
+    marked = Model(lambda m, ids: m.embed(ids), padding_idx=1)
+    assert unrolled.explain(marked, right + 1, target=0, tokens=list("abc")).tokens[3:] == ("‹pad›", "‹pad›")
+    with pytest.raises(ShapeError, match="3 tokens for a sequence of 5"):
+        unrolled.explain(marked, right, target=0, tokens=list("abc"))
+
+
+def by_length(model, ids, lengths):
+    order = lengths.argsort(descending=True)
+    packed = pack_padded_sequence(model.embed(ids[order]), lengths[order], batch_first=True)
+    out = nn.utils.rnn.pad_packed_sequence(model.rnn(packed)[0], batch_first=True)[0].sum(1)
+    return out[order.argsort()]
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_batch_that_the_model_sorts_by_length_keeps_its_words(both):
+    class Sorted(Model):
+        def forward(self, ids, lengths):
+            return self.head(by_length(self, ids, lengths))
+
+    ids = torch.tensor([[5, 6, 0, 0], [1, 2, 3, 4], [8, 8, 8, 0]])
+    lengths = torch.tensor([2, 4, 3])
+    model = Sorted(None, both)
+    found = unrolled.explain_batch(model, ids, lengths, target=0)
+    assert [each.tokens for each in found] == [("5", "6"), ("1", "2", "3", "4"), ("8", "8", "8")]
+    words = [["five", "six"], ["one", "two", "three", "four"], ["8a", "8b", "8c"]]
+    found = unrolled.explain_batch(model, ids, lengths, target=0, tokens=words)
+    assert [list(each.tokens) for each in found] == words
+    with pytest.raises(ShapeError, match="2 tokens for a sequence of 3"):
+        unrolled.explain_batch(model, ids, lengths, target=0, tokens=[*words[:2], ["8a", "8b"]])
+
+
+def test_ids_of_shape_time_and_batch_are_told_by_what_each_sequence_reads():
+    class TimeFirst(Model):
+        def forward(self, ids):
+            return self.head(self.rnn(self.embed(ids))[0].sum(0))
+
+    model = TimeFirst(None)
+    model.rnn.batch_first = False
+    square = torch.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    found = unrolled.explain_batch(model, square, target=0, tokens=[list("abc"), list("def"), list("ghi")])
+    assert [each.tokens for each in found] == [("a", "b", "c"), ("d", "e", "f"), ("g", "h", "i")]
+    assert unrolled.explain_batch(model, square, target=0)[1].tokens == ("2", "5", "8")
+
+
+def test_frames_are_named_by_their_places():
+    class Frames(Model):
+        def forward(self, frames):
+            return self.head(self.rnn(self.way(self, frames))[0].mean(1))
+
+    frames = torch.randn(1, 4, E)
+    assert unrolled.explain(Frames(lambda _, x: x), frames, target=0).tokens == ("x1", "x2", "x3", "x4")
+    found = unrolled.explain(Frames(lambda _, x: x.flip(1)), frames, target=0)
+    assert found.tokens == ("x4", "x3", "x2", "x1")
+    assert found.notes == ()
+    found = unrolled.explain(Frames(lambda m, x: m.project(x).flip(1)), frames, target=0, tokens=list("abcd"))
+    assert found.tokens == ("d", "c", "b", "a")
+    mixed = unrolled.explain(Frames(lambda _, x: x.cumsum(1)), frames, target=0)
+    assert mixed.tokens == ("x1", "x2", "x3", "x4")
+    assert mixed.notes == ()
+
+
+def test_a_string_is_no_list_of_words():
+    with pytest.raises(UsageError, match=r"tokens is the string 'not a bore'; expected a list of words"):
+        unrolled.explain(Model(FOLLOWED["as it is"][0]), IDS, target=0, tokens="not a bore")
+
+
+def test_the_model_is_left_as_it_was():
+    model = Model(FOLLOWED["reversed ids"][0])
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    unrolled.explain(model, IDS, target=0, tokens=WORDS)
+    assert "forward" not in model.rnn.__dict__
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
