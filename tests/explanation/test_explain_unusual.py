@@ -11,7 +11,6 @@ import unrolled
 from toy_models import C, D, E, Model, T, V
 from unrolled.cells import recurrent
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
-from unrolled.explanation.token_names import token_names
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 
 TOKENS = torch.randint(0, V, (2, T), generator=torch.Generator().manual_seed(0))
@@ -205,34 +204,6 @@ def test_an_exact_expansion_that_drowns_in_rounding_says_so():
     assert found.residual > 1e-3
     assert "use float64" in found.notes[-1]
     assert unrolled.explain(model, tokens[:, :5], expansion="gates").notes == ()
-
-
-IDS = torch.tensor([[4, 5, 6], [7, 8, 9], [2, 3, 4]])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "batch_first", "expected"),
-    [
-        ((IDS,), True, ("4", "5", "6")),
-        ((IDS,), False, ("4", "7", "2")),
-        ((torch.ones(3, 3, dtype=torch.int64), IDS), True, ("4", "5", "6")),  # a mask in front
-        ((torch.ones(3, 3, dtype=torch.int64),), True, ("1", "1", "1")),
-        ((torch.tensor([3, 3, 3]),), True, ("x1", "x2", "x3")),  # lengths
-        ((torch.rand(3, 3),), True, ("x1", "x2", "x3")),
-    ],
-)
-def test_positions_are_named_by_token_ids(arguments, batch_first, expected):
-    assert token_names(None, [3, 3, 3], 3, arguments, batch_first)[0] == expected
-
-
-def test_lengths_of_a_batch_of_single_tokens_are_no_ids():
-    assert token_names(None, [1, 1], 1, (torch.rand(2, 1, 4), torch.tensor([1, 1])), True) == [("x1",), ("x1",)]
-
-
-def test_words_are_a_list_and_may_be_numbers():
-    assert token_names([7, 8], [2], 2, (), True) == [("7", "8")]
-    with pytest.raises(UsageError, match=r"tokens is the string 'it is'; expected a list of words"):
-        token_names("it is", [2], 2, (), True)
 
 
 def test_a_target_has_the_name_of_its_function_if_that_is_one():

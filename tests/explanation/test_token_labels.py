@@ -187,6 +187,36 @@ def test_ids_of_shape_time_and_batch_are_told_by_what_each_sequence_reads():
     assert unrolled.explain_batch(model, square, target=0)[1].tokens == ("2", "5", "8")
 
 
+def test_ids_of_a_mask_are_no_words():
+    class Masked(Model):
+        def forward(self, segments, ids, lengths):
+            return self.head(self.rnn(self.embed(segments) + self.embed(ids))[0].mean(1)) / lengths[:, None]
+
+    segments = torch.ones_like(IDS)
+    assert unrolled.explain(Masked(None), segments, IDS, torch.tensor([5]), target=0).tokens == (
+        "7",
+        "3",
+        "3",
+        "9",
+        "4",
+    )
+    ones = Model(FOLLOWED["as it is"][0])
+    assert unrolled.explain(ones, segments, target=0).tokens == ("1",) * 5
+
+
+def test_lengths_of_a_batch_of_single_frames_are_no_ids():
+    class Frames(Model):
+        def forward(self, frames, lengths):
+            return self.head(self.rnn(frames)[0].sum(1)) / lengths[:, None]
+
+    found = unrolled.explain_batch(Frames(None), torch.rand(2, 1, E), torch.tensor([1, 1]), target=0)
+    assert [each.tokens for each in found] == [("x1",), ("x1",)]
+
+
+def test_words_may_be_numbers():
+    assert unrolled.explain(Model(FOLLOWED["as it is"][0]), IDS, target=0, tokens=[1, 2, 3, 4, 5]).tokens[4] == "5"
+
+
 def test_frames_are_named_by_their_places():
     class Frames(Model):
         def forward(self, frames):
