@@ -304,7 +304,8 @@ def test_spans_out_of_range():
 
 
 def test_padding_that_the_model_reads_is_shown_as_such():
-    e = unrolled.explain(Model(nn.GRU), TOKENS[:1], tokens=["a", "b"])
+    padded = torch.tensor([[3, 4, 0, 0, 0, 0]])
+    e = unrolled.explain(Model(nn.GRU), padded, tokens=["a", "b"])
     assert e.tokens == ("a", "b", *["‹pad›"] * 4)
 
 

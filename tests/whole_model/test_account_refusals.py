@@ -280,3 +280,11 @@ def test_compare():
     assert 0 < found["largest"] < 1e-2
     with pytest.raises(UsageError, match="accounts are of different outputs"):
         secant.compare(unrolled.account(model, tokens[:1], target=1))
+
+
+def test_words_whose_number_does_not_fit_are_refused():
+    model, tokens = Classifier(), torch.tensor([[4, 5, 6, 0, 0]])
+    assert unrolled.account(model, tokens, tokens=list("abc")).words == (("a", "b", "c", "‹pad›", "‹pad›"),)
+    for words in (["a"], list("ab"), list("abcdef")):
+        with pytest.raises(ShapeError, match=f"{len(words)} tokens for a text of 5; expected one for each that is not"):
+            unrolled.account(model, tokens, tokens=words)

@@ -20,6 +20,7 @@ from unrolled.expansions.base import Expansion
 from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.preserve_model import preserved, without_gradients
 from unrolled.explanation.readout import Target, select_target
+from unrolled.explanation.token_names import Tokens, padded_words, word_rows
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.rows import Rows
 from unrolled.whole_model.contributions import Contributions, collect
@@ -41,7 +42,7 @@ def account(
     *args: Any,
     target: Target | None = None,
     of: str | None = None,
-    tokens: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    tokens: Tokens = None,
     expansion: str | Expansion = "secant",
     share: float = 0.75,
     seed: int | None = None,
@@ -233,32 +234,32 @@ def _mean(found: Sequence[Contributions]) -> Contributions:
 
 
 def _words(
-    tokens: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], means: Contributions, batch: int
+    tokens: Tokens, args: tuple[Any, ...], kwargs: Mapping[str, Any], means: Contributions, batch: int
 ) -> tuple[tuple[str, ...], ...]:
     """Name the tokens of each example: as given, else by their ids."""
     if not means.texts:
         return ()
-    order = range(batch) if means.order is None else means.order.tolist()
-    counts = [part.numel() if means.axes[name] is None else part.numel() // batch for name, part in means.texts.items()]
-    if tokens is not None:
-        if isinstance(tokens, str):
-            raise UsageError(f"tokens is the string {tokens[:40]!r}; expected a list of words, such as its split()")
-        texts = [tokens] if tokens and isinstance(tokens[0], str) else list(tokens)
-        if len(texts) != batch:
-            raise ShapeError(f"tokens are those of {len(texts)} examples; expected {batch}")
-        longest = max(map(len, texts))
-        if longest > sum(counts):
-            raise ShapeError(f"{longest} tokens for a text of {sum(counts)}; expected at most {sum(counts)}")
-        return tuple((*map(str, texts[k]), *["‹pad›"] * (sum(counts) - len(texts[k]))) for k in order)
+    order = list(range(batch)) if means.order is None else means.order.tolist()
     named: list[list[str]] = [[] for _ in range(batch)]
+    free: list[set[int]] = [set() for _ in range(batch)]  # what needs no word: padding, and what contributes nothing
     given = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
-    for (name, part), count in zip(means.texts.items(), counts, strict=True):
+    for name, part in means.texts.items():
         ids, axis = given.get(name), means.axes[name]
-        if not isinstance(ids, Tensor) or ids.numel() != part.numel():
-            rows = [[f"x{k + 1}" for k in range(count)]] * batch
-        else:
-            moved = ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1)
-            rows = moved[list(order)].tolist()
-        for words, row in zip(named, rows, strict=True):
+        parts = part.reshape(1, -1) if axis is None else part.movedim(axis, 0).reshape(batch, -1)
+        rows: list[list[Any]] = [[f"x{k + 1}" for k in range(parts.shape[1])]] * batch
+        if isinstance(ids, Tensor) and ids.numel() == part.numel():
+            rows = (ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1))[order].tolist()
+        for words, unnamed, row, values in zip(named, free, rows, parts.tolist(), strict=True):
+            unnamed.update(len(words) + k for k, value in enumerate(values) if not value or row[k] == 0)
             words.extend(map(str, row))
-    return tuple(map(tuple, named))
+    if tokens is None:
+        return tuple(map(tuple, named))
+    texts, found = word_rows(tokens, batch), []
+    for k, unnamed, ids in zip(order, free, named, strict=True):
+        padded = padded_words(texts[k], len(ids), unnamed)
+        if padded is None:
+            raise ShapeError(
+                f"{len(texts[k])} tokens for a text of {len(ids)}; expected one for each that is not padding"
+            )
+        found.append(tuple(padded))
+    return tuple(found)
