@@ -2,6 +2,7 @@
 #   make demo    train on built-in data, open the networks, write demo/report.html
 #   make test    what guards a change         make check   format, lint, types, import contracts
 #   make test-all   the slow tests as well: long interruptions, exhaustive grids, every experiment
+#   make campaign   attack runs, files, threads and command lines: at most an hour, goes on where it was stopped
 #   make bench   the benchmarks, printed      make wheel   build the wheel and try it on its own
 #   make docs    the documentation site, in build/docs; runs its notebooks
 #   make dist    build the sdist and the wheel twice, compare and check them
@@ -14,7 +15,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-all check format bench docs dist wheel reproduce-smoke clean
+.PHONY: help setup demo test test-slow test-all check format bench docs dist wheel reproduce-smoke clean campaign campaign-tenth
 
 help:
 	@sed -n 's/^#  *make/make/p; s/^#   make/make/p' Makefile
@@ -55,6 +56,13 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/decompose.py
 	$(BIN)/python benchmarks/cells.py
 	$(BIN)/python benchmarks/training.py
+
+campaign: $(STAMP)
+	$(BIN)/python campaign --write
+
+# What CI runs: every tenth case, without the docs.
+campaign-tenth: $(STAMP)
+	$(BIN)/python campaign --share 0.1 --minutes 4 --state build/campaign-tenth
 
 reproduce-smoke: $(STAMP)
 	$(BIN)/unrolled reproduce --all --scale smoke --results build/smoke --figures build/smoke/figures

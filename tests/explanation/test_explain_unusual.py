@@ -212,3 +212,20 @@ def test_a_target_has_the_name_of_its_function_if_that_is_one():
 
     assert unrolled.explain(Model(), TOKENS[:1], target=second).target == "second"
     assert unrolled.explain(Model(), TOKENS[:1], target=lambda out: out[:, 1]).target == "the target"
+
+
+def test_a_deep_bidirectional_network_that_nothing_reads_is_accounted_for_by_the_bias():
+    class Dead(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = nn.GRU(3, 4, 2, batch_first=True, bidirectional=True)
+            self.inner, self.outer = nn.Linear(8, 5), nn.Linear(5, 2)
+            nn.init.constant_(self.inner.bias, -100.0)  # every unit of the relu is off
+
+        def forward(self, values):
+            return self.outer(torch.relu(self.inner(self.rnn(values)[0][:, -1])))
+
+    model, values = Dead(), torch.randn(1, 5, 3)
+    ledger = unrolled.explain(model, values, target=1).ledger
+    assert (ledger.ngrams, ledger.initial, ledger.remainder) == (0.0, 0.0, 0.0)
+    assert ledger.bias == pytest.approx(float(model(values)[0, 1]))

@@ -95,7 +95,8 @@ def token_contributions(stack: BidirectionalStack, readout: Sequence[Sequence[Te
     Returns:
         The contributions of the tokens, shape (classes, time, batch), and of the initial states, (classes, batch).
     """
-    tokens = initial = torch.zeros(())
+    own = stack.levels[0][0].g  # (time, batch, state)
+    tokens, initial = own.new_zeros(1, *own.shape[:2]), own.new_zeros(1, own.shape[1])  # where nothing is read
     handed: Sequence[Tensor] | None = None  # Cᵀλ of the layer above, for each direction
     for level in reversed(range(len(stack.levels))):
         below = torch.zeros(())
