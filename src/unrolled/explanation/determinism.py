@@ -167,6 +167,7 @@ def _close(one: Tensor, other: Tensor) -> bool:
         return False
     if not one.is_floating_point() or not one.numel():
         return torch.equal(one, other)
+    one, other = one.detach(), other.detach()
     finite = torch.isfinite(one)
     size = float(torch.where(finite, one, torch.zeros_like(one)).abs().max())
     return torch.allclose(one, other, rtol=0, atol=SAME[one.dtype] * size, equal_nan=True)
