@@ -89,7 +89,11 @@ def run_part(part: Part, chosen, end: float) -> dict[int, dict]:
     path = chosen.state / f"{part.name.replace(' ', '-').replace(',', '')}.{chosen.seed}.jsonl"
     results = {} if chosen.case is not None else read(path)
     step = max(1, round(1 / chosen.share))
-    cases = [chosen.case] if chosen.case is not None else [n for n in range(0, part.count, step) if n not in results]
+    cases = (
+        [chosen.case]
+        if chosen.case is not None
+        else [n for n in range(0, part.count, step) if n not in results or results[n]["faults"]]
+    )
     if not cases:
         return results
     home = Path(tempfile.mkdtemp(prefix="campaign-"))

@@ -152,3 +152,12 @@ def test_nothing_large_is_imported_before_signals_are_handled():
     program = "import unrolled.__main__, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert not {"typer", "rich", "torch", "numpy", "unrolled.cli.main"} & set(done.stdout.split())
+
+
+def test_a_signal_after_the_end_changes_nothing_of_it():
+    program = (
+        "import atexit, os, signal, unrolled.__main__ as m\n"
+        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGTERM))\nm.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program, "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

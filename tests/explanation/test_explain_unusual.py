@@ -228,4 +228,4 @@ def test_a_deep_bidirectional_network_that_nothing_reads_is_accounted_for_by_the
     model, values = Dead(), torch.randn(1, 5, 3)
     ledger = unrolled.explain(model, values, target=1).ledger
     assert (ledger.ngrams, ledger.initial, ledger.remainder) == (0.0, 0.0, 0.0)
-    assert ledger.bias == pytest.approx(float(model(values)[0, 1]))
+    assert ledger.bias == pytest.approx(model(values)[0, 1].item())

@@ -1,8 +1,8 @@
 """Ctrl-C and SIGTERM at any moment: one line that names the command that goes on, and exit code 130 or 143.
 
-While a command works, a signal is raised as an exception, so that temporary files are removed. At any other moment,
-while modules are imported or the process ends, there is nothing to remove, and the process ends at once. So does a
-second signal. This module imports nothing but the standard library's smallest parts: it is there before anything else.
+While a command works, a signal is raised as an exception, so that temporary files are removed. Before that, while
+modules are imported, there is nothing to remove, and the process ends at once. So does a second signal. Once the command
+has ended, signals are ignored. This module imports nothing but the standard library's smallest parts: it is there before anything else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["CommandInterrupted", "SignalReceived", "advice", "install", "received", "working"]
+__all__ = ["CommandInterrupted", "SignalReceived", "advice", "ignore", "install", "received", "working"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SHOW_CURSOR = b"\x1b[?25h"
@@ -54,6 +54,12 @@ def working() -> Iterator[None]:
         yield
     finally:
         _State.working = False
+
+
+def ignore() -> None:
+    """Ignore signals from now on: the command has ended, and only Python's own end is left."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def received() -> int | None:

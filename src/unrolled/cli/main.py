@@ -17,7 +17,7 @@ import typer
 
 from unrolled import __version__
 from unrolled.cli.commands import Commands
-from unrolled.cli.interruption import CommandInterrupted, advice, received, working
+from unrolled.cli.interruption import CommandInterrupted, advice, ignore, received, working
 from unrolled.errors import FileError, StoppedError, UnrolledError, UsageError
 
 __all__ = ["app", "main", "run"]
@@ -117,6 +117,7 @@ def main() -> None:
             code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while an error was being printed
         code = _signal_code()
+    ignore()
     sys.exit(code)
 
 
