@@ -1,8 +1,9 @@
 """Ctrl-C and SIGTERM at any moment: one line that names the command that goes on, and exit code 130 or 143.
 
 While a command works, a signal is raised as an exception, so that temporary files are removed. Before that, while
-modules are imported, there is nothing to remove, and the process ends at once. So does a second signal. Once the command
-has ended, signals are ignored. This module imports nothing but the standard library's smallest parts: it is there before anything else.
+modules are imported, there is nothing to remove, and the process ends at once. So does a second signal. Once the
+command has ended, signals are ignored. This module imports nothing but small parts of the standard library: it is there
+before anything else.
 """
 
 from __future__ import annotations
