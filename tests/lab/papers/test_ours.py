@@ -216,7 +216,11 @@ COMPARED = list(dict.fromkeys(trial.settings["network"] for trial in Faithfulnes
 def test_the_default_is_to_be_above_integrated_gradients_on_six_of_eight_networks(below, kept):
     def scores(network, method, _):
         return (
-            0.6 if method.startswith("integrated") and network in COMPARED[:below] else 0.4 if "," in method else None
+            0.6
+            if method.startswith("integrated") and network in COMPARED[:below]
+            else 0.4
+            if method.startswith("integrated")
+            else None
         )
 
     claims = Faithfulness().claims(faithful(scores))

@@ -95,8 +95,11 @@ def _account(explained: Explained, expansion: str) -> Attribution:
     found = account(
         explained.model, explained.tokens, explained.lengths, target=explained.target, expansion=expansion or "secant"
     )
-    assert found.tokens is not None
-    return Attribution(found.tokens, found.output - found.movement + found.initial)
+    tokens = found.tokens
+    assert tokens is not None
+    if tokens.dim() == 3:  # of every token to every example: a token of another example adds 0
+        tokens = tokens.sum(dim=0)
+    return Attribution(tokens, found.output - found.movement + found.initial)
 
 
 def _gradient(explained: Explained) -> Attribution:
