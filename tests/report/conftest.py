@@ -72,6 +72,7 @@ def _build(
         "local": not exact,
         "residual": 4e-16 if exact else 1.75,
         "parity": 2.5e-7,
+        "rounding": 2**-10,  # half precision: the remainder is rounding
     }
     return Attribution(**(whole | fields))
 

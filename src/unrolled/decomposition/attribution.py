@@ -31,6 +31,9 @@ from unrolled.errors import UsageError
 
 __all__ = ["Attribution", "Ledger", "NGram", "Triangle"]
 
+CLOSES = 1e-3
+"""The largest remainder of an account that closes, relative to the movement."""
+
 
 @dataclass(frozen=True)
 class Ledger(Mapping[str, float]):
@@ -119,7 +122,7 @@ class Attribution:
     """Name of the logit: ``"output 1"``, or a class."""
     expansion: str
     exact: bool
-    """Whether the n-grams sum to the state: those of this expansion do, and rounding did not prevent it."""
+    """Whether the n-grams sum to the state and the account closes: rounding and quadrature did not prevent it."""
     local: bool
     """Whether an n-gram's term depends on its own tokens alone."""
     residual: float
@@ -145,6 +148,8 @@ class Attribution:
     """The attribution of each output of the model, by index; empty if they were not computed."""
     deterministic: bool = True
     """Whether the model gives this output without drawing random numbers; else this explains one draw."""
+    rounding: float = 0.0
+    """Relative rounding of the type in which the model computed the logit."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -219,6 +224,17 @@ class Attribution:
     def to_records(self) -> list[dict[str, object]]:
         """Return every n-gram as a dictionary, for JSON, CSV or a data frame."""
         return [{"start": n.start, "stop": n.stop, "order": n.order, **asdict(n)} for n in self.ngrams()]
+
+    @property
+    def movement(self) -> float:
+        """The logit less the bias: what n-grams and initial state account for."""
+        return self.ledger.logit - self.ledger.bias
+
+    @property
+    def closes(self) -> bool:
+        """Whether the remainder is at most 1e-3 of the movement, or the rounding of the logit."""
+        allowed = max(CLOSES * abs(self.movement), 4 * self.rounding * abs(self.ledger.logit))
+        return abs(self.ledger.remainder) <= allowed
 
     @property
     def cancellation(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -16,15 +17,21 @@ from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.score_ngrams import NGramScores, score_ngrams
 from unrolled.decomposition.score_spans import score_spans
-from unrolled.errors import RandomOperationError, UnknownNameError, UnsupportedOperationError, UsageError
+from unrolled.errors import (
+    NonFiniteError,
+    RandomOperationError,
+    UnknownNameError,
+    UnsupportedOperationError,
+    UsageError,
+)
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.find_network import find_network
-from unrolled.explanation.growth import growth_notes
 from unrolled.explanation.held_readout import held_readout
+from unrolled.explanation.notes import NOTED_RESIDUAL, explanation_notes, measured_growth
 from unrolled.explanation.preserve_model import preserved
 from unrolled.explanation.readout import Readout, Target, class_outputs, ray_readout, select_target
 from unrolled.explanation.record_forward import RecordedForward, record_forward
@@ -35,7 +42,6 @@ __all__ = ["explain", "explain_batch"]
 
 TOLERANCE = 1e-6
 DEEP_ORDER = 16  # of the n-grams of a deep bidirectional network, which cost a factor of the length more
-NOTED_RESIDUAL = 1e-3  # above this, the residual of an exact expansion is more than ordinary rounding
 
 
 def explain(
@@ -205,6 +211,7 @@ def _explanations(
         with torch.no_grad():
             found, failures = _score(opened, chosen, read, order)
         traces = trace_tokens(model, network, args, kwargs)
+        growth = measured_growth(chosen, lambda other: _score(opened, other, read, order)[0], opened.layout.time)
     names, of_names = token_names(tokens, opened.lengths[read.order].tolist(), read.order.tolist(), traces)
     explanations = []
     for b, (words, row) in enumerate(zip(names, read.order.tolist(), strict=True)):
@@ -213,8 +220,9 @@ def _explanations(
         logit, bias = float(read.logit[b]), float(read.bias[b])
         residual = float(found.residual[row])
         ngrams, initial = float(found.tokens[row].sum()), float(found.initial[row])
+        if not math.isfinite(ngrams + initial):
+            raise NonFiniteError("the n-grams overflow; use float64 (model.double()) or the expansion operating")
         limited = found.longest is not None and found.longest < n
-        exact = chosen.exact and residual <= NOTED_RESIDUAL
         explanation = Explanation(
             tokens=words,
             directions=("forward", "backward")[: len(opened.directions)],
@@ -222,18 +230,20 @@ def _explanations(
             ledger=Ledger(ngrams, initial, bias, logit - ngrams - initial - bias, logit),
             target=target_names[b],
             expansion=str(chosen),
-            exact=exact,
+            exact=chosen.exact and not failures and residual <= NOTED_RESIDUAL,
             local=chosen.local,
             residual=residual,
             parity=opened.parity,
             biases={name: float(part[b]) for name, part in read.biases.items()},
             deterministic=not draws,
-            notes=read.notes,
+            rounding=torch.finfo(expected.dtype).eps,
+            notes=(*read.notes, *drawn, *of_names),
             max_order=found.longest if limited else None,
             by_token=found.tokens[row, :n] if limited or opened.coupled else None,
         )
-        notes = (*read.notes, *drawn, *of_names, *failures, *growth_notes(explanation.cancellation, chosen))
-        explanations.append(replace(explanation, notes=(*notes, *_residual_notes(chosen, residual))))
+        notes = explanation_notes(explanation, chosen, failures, expected.dtype, growth, row)
+        exact = explanation.exact and explanation.closes
+        explanations.append(replace(explanation, exact=exact, notes=(*explanation.notes, *notes)))
     return Explanations(tuple(explanations))
 
 
@@ -288,13 +298,3 @@ def _target_name(target: Target) -> str:
         return f"output {target}"
     name = getattr(target, "__name__", "")
     return name if name.isidentifier() else "the target"  # a lambda's name says nothing
-
-
-def _residual_notes(expansion: Expansion, residual: float) -> tuple[str, ...]:
-    """Note where the terms of an exact expansion do not sum to the states."""
-    if not expansion.exact or residual <= NOTED_RESIDUAL:
-        return ()
-    return (
-        f"the terms miss the states by {residual:.1g} of their size: terms far larger than their sum cancel, which "
-        "leaves rounding errors; use float64: model.double()",
-    )

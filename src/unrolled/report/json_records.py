@@ -5,6 +5,8 @@
     {"format": "unrolled.accounts", "version": 1, "accounts": [{
         "target": name of the logit,            "expansion": name,
         "exact": true or false,                 "local": true or false,
+        "closes": true or false,                "deterministic": true or false,
+        "movement": the logit less the bias,    "cancellation": Σ|c| / |Σc|, null where the sum is 0,
         "residual": a number,                   "parity": a number,
         "scope": what the n-grams consist of,       "notes": [text, ...],
         "max_order": length of the longest n-grams below, or null for all,
@@ -20,6 +22,7 @@ Spans are half-open; numbers are in units of the logit and keep all their digits
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 
@@ -36,6 +39,10 @@ def _record(attribution: Attribution) -> dict[str, object]:
         "expansion": attribution.expansion,
         "exact": attribution.exact,
         "local": attribution.local,
+        "closes": attribution.closes,
+        "deterministic": attribution.deterministic,
+        "movement": attribution.movement,
+        "cancellation": attribution.cancellation if math.isfinite(attribution.cancellation) else None,
         "residual": attribution.residual,
         "parity": attribution.parity,
         "scope": attribution.scope,

@@ -75,10 +75,15 @@ def panel_labels(attributions: Sequence[Attribution]) -> list[str]:
 
 
 def sum_of_ngrams(attribution: Attribution) -> str:
-    """Say whether the n-grams sum to the state and, if they do not, by how much they miss it."""
-    miss = minus(magnitude(attribution.residual))
+    """Say whether the n-grams sum to the state and the account closes and, if not, by how much they miss it."""
+    if not attribution.exact and attribution.residual > LARGE_RESIDUAL:
+        return f"not exact: its n-grams miss the state by {minus(magnitude(attribution.residual))} of its size"
+    if not attribution.closes:
+        movement = abs(attribution.movement)
+        share = magnitude(abs(attribution.ledger.remainder) / movement) if movement else "infinitely many times"
+        return f"not exact here: the remainder is {minus(share)} of the movement, the logit less the bias"
     if not attribution.exact:
-        return f"not exact: its n-grams miss the state by {miss} of its size"
+        return "not exact: see the notes"
     if attribution.residual > LARGE_RESIDUAL:
-        return f"exact, but rounding is {miss} of the state"
+        return f"exact, but rounding is {minus(magnitude(attribution.residual))} of the state"
     return "exact: its n-grams sum to the state"

@@ -131,6 +131,8 @@ def _details(attribution: Attribution) -> Text:
         f"{visible(attribution.expansion)} is {sum_of_ngrams(attribution)}",
         f"contributions are {magnitude(attribution.cancellation)} times as large as their sum",
     ]
+    if not attribution.deterministic:
+        lines.append("the model draws random numbers: this explains one draw")
     if attribution.scope != "tokens":
         lines.append(f"the n-grams consist of {visible(attribution.scope)}")
     if attribution.max_order is not None:

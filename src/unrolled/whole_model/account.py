@@ -143,7 +143,9 @@ def account(
         words=_words(tokens, args, kwargs, means, len(expected)),
         deterministic=not (drawn or (seed is not None and runs.draws)),
     )
-    return replace(result, notes=(*drawn, *notes_of(result, chosen)))
+    if not torch.isfinite(result.remainder).all():
+        raise NonFiniteError("the contributions overflow; use float64 (model.double()) or the expansion operating")
+    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *notes_of(result, chosen)))
 
 
 def _held_output(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import torch
+
 from unrolled.expansions.base import Expansion
-from unrolled.explanation.growth import growth_notes
+from unrolled.explanation.notes import growth_note
 from unrolled.whole_model.result import Account
 
 __all__ = ["notes_of"]
@@ -16,11 +18,12 @@ def notes_of(result: Account, expansion: Expansion) -> tuple[str, ...]:
     if not result.exact:
         notes.append(f"the expansion {result.expansion} is not exact: what it leaves out is the remainder, {worst:.2g}")
     elif not result.closes:
+        double = result.output.dtype == torch.float64
         notes.append(
             f"the contributions miss the output by up to {worst:.2g}: they are far larger than their sum, so rounding "
-            "remains; use float64 (model.double()) or the expansion operating"
+            f"remains; use {'the' if double else 'float64 (model.double()) or the'} expansion operating"
         )
-    notes.extend(growth_notes(float(result.cancellation.max()), expansion))
+    notes.extend(growth_note(float(result.cancellation.max()), str(expansion)))
     held = {name: float(value.abs().max()) for name, value in result.constants.items() if name != "constants"}
     if held and max(held.values()) > 0.1 * float(result.output.abs().max()):
         notes.append(f"results that are held contribute to the output by themselves: {', '.join(sorted(held))}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from unrolled.decomposition.attribution import CLOSES
 from unrolled.errors import UsageError
 from unrolled.report.account_view import AccountView, Group
 
@@ -100,11 +101,14 @@ class Account:
     def closes(self) -> bool:
         """Whether every remainder is rounding: at most 1e-9 of the output in float64, and 1e-4 in float32.
 
-        An output that is nearly zero is measured by Σ|c| / 10,000.
+        An output that is nearly zero is measured by Σ|c| / 10,000. No remainder above 1e-3 of the movement closes,
+        unless it is the rounding of the output.
         """
         allowed = 1e-9 if self.output.dtype == torch.float64 else 1e-4
         scale = torch.maximum(self.output.abs(), 1e-4 * self._sizes())
-        return bool((self.remainder.abs() <= allowed * scale + torch.finfo(self.output.dtype).tiny).all())
+        finite = torch.finfo(self.output.dtype)
+        moved = CLOSES * self.movement.abs() + 4 * finite.eps * self.output.abs()
+        return bool((self.remainder.abs() <= torch.minimum(allowed * scale, moved) + finite.tiny).all())
 
     def _sizes(self) -> Tensor:
         """Σ|c|, shape (batch,)."""

@@ -1,0 +1,118 @@
+"""Notes beside an explanation or an account: where it must not be trusted, why, and what to do.
+
+One rule for both: a remainder above 1e-3 of the movement is noted, and contributions above 10 times the movement are.
+The movement is the output less biases and constants, which is what inputs and initial states account for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+
+import torch
+
+from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.score_ngrams import NGramScores
+from unrolled.errors import UnrolledError
+from unrolled.expansions import resolve
+from unrolled.expansions.base import Expansion
+
+__all__ = ["NOISY", "NOTED_RESIDUAL", "explanation_notes", "growth_note", "measured_growth"]
+
+NOISY = 10.0
+"""Above this cancellation, contributions are large against their sum."""
+NOTED_RESIDUAL = 1e-3
+"""Above this, the residual of an exact expansion is more than ordinary rounding."""
+QUIETER = ("gates", "operating")
+"""The expansions whose contributions are often smaller."""
+MEASURED = 512
+"""Up to so many tokens, the quieter expansions are measured; above, they are named."""
+
+Growth = Callable[[int], dict[str, float]]
+"""From the row of an example to the cancellation by each quieter expansion."""
+
+
+def growth_note(cancellation: float, expansion: str, measured: dict[str, float] | None = None) -> tuple[str, ...]:
+    """Note a cancellation above :data:`NOISY`, with expansions that are quieter.
+
+    Args:
+        cancellation: Σ|c| / |Σc|.
+        expansion: Its name.
+        measured: The cancellation by other expansions; None if it was not measured.
+    """
+    if cancellation <= NOISY:
+        return ()
+    size = f"contributions are {cancellation:.3g} times as large as their sum"
+    if measured is None:
+        return (f"{size}; another expansion may be quieter: {' or '.join(e for e in QUIETER if e != expansion)}",)
+    quieter = sorted((value, name) for name, value in measured.items() if value < 0.9 * cancellation)
+    if not quieter:
+        return (f"{size}; {' and '.join(measured) or 'no other expansion'} measured no quieter",)
+    return (f"{size}; quieter are {', '.join(f'{name} ({value:.3g} times)' for value, name in quieter)}",)
+
+
+def measured_growth(expansion: Expansion, score: Callable[[Expansion], NGramScores], time: int) -> Growth | None:
+    """Return what measures the cancellation by each quieter expansion; None where that would take long."""
+    if time > MEASURED:
+        return None
+
+    @cache
+    def scored(name: str) -> NGramScores | None:
+        try:
+            with torch.no_grad():
+                return score(resolve(name))
+        except UnrolledError:  # a cell without gates
+            return None
+
+    def measure(row: int) -> dict[str, float]:
+        found = {name: scored(name) for name in QUIETER if name != str(expansion)}
+        return {name: _cancellation(each, row) for name, each in found.items() if each is not None}
+
+    return measure
+
+
+def _cancellation(found: NGramScores, row: int) -> float:
+    sizes = float(found.contributions[row].abs().sum()) + abs(float(found.initial[row]))
+    net = abs(float(found.tokens[row].sum() + found.initial[row]))
+    return sizes / net if net else 1.0 if not sizes else float("inf")
+
+
+def explanation_notes(
+    found: Attribution,
+    expansion: Expansion,
+    failures: Iterable[str],
+    dtype: torch.dtype,
+    growth: Growth | None,
+    row: int,
+) -> tuple[str, ...]:
+    """Note what limits an explanation.
+
+    Args:
+        found: The explanation.
+        expansion: The expansion that was asked for.
+        failures: Why a quadrature is not to be trusted.
+        dtype: The type in which the model computed.
+        growth: Measures quieter expansions.
+        row: The example's row in the network's batch.
+    """
+    notes = [*failures]
+    exact_terms = expansion.exact and not notes
+    if exact_terms and found.residual > NOTED_RESIDUAL:
+        notes.append(
+            f"the terms miss the states by {found.residual:.1g} of their size: terms far larger than their sum cancel, "
+            f"which leaves rounding errors; {_finer(dtype)}"
+        )
+    if not found.closes:
+        movement = abs(found.movement)
+        share = f"{abs(found.ledger.remainder) / movement:.2g} of" if movement else "beside"
+        notes.append(f"the remainder {found.ledger.remainder:+.2g} is {share} the movement {found.movement:+.2g}")
+        if not expansion.exact:
+            notes[-1] += f": the expansion {expansion} is not exact; use secant"
+        elif exact_terms and found.residual <= NOTED_RESIDUAL:
+            notes[-1] += f", which is rounding or the readout's; {_finer(dtype)}"
+    measured = growth(row) if growth is not None and found.cancellation > NOISY else None
+    return (*notes, *growth_note(found.cancellation, str(expansion), measured))
+
+
+def _finer(dtype: torch.dtype) -> str:
+    return "use the expansion operating" if dtype == torch.float64 else "use float64: model.double()"

@@ -1,0 +1,122 @@
+"""Movement, cancellation, closes: what does not close is noted with its cause, and nothing says exact beside it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.decomposition.attribution import Ledger
+from unrolled.errors import ConvergenceError, NonFiniteError
+from unrolled.report.account_terminal import to_text as account_text
+from unrolled.report.json_records import to_json
+from unrolled.report.page import render_page
+from unrolled.report.terminal import to_text
+from whole_model_zoo import Classifier, ids
+
+
+def classifier(factor=1.0, kind=nn.GRU, pool="last", dtype=torch.float64):
+    torch.manual_seed(0)
+    model = Classifier(kind, 1, False, pool, "linear").to(dtype)
+    for parameter in model.rnn.parameters():
+        parameter.data.mul_(factor)
+    return model
+
+
+def tokens(length=60):
+    torch.manual_seed(1)
+    return ids(1, length)
+
+
+def test_movement_and_cancellation_are_those_of_the_ledger():
+    found = unrolled.explain(classifier(), tokens(8), target=1)
+    assert found.movement == found.ledger.logit - found.ledger.bias
+    assert found.closes
+    assert found.deterministic
+    sizes = float(found.triangle.contributions.abs().sum())
+    assert found.cancellation == pytest.approx(sizes / abs(found.movement))
+    record = json.loads(to_json([found]))["accounts"][0]
+    assert record["movement"] == found.movement
+    assert record["cancellation"] == found.cancellation
+    assert record["closes"] is record["deterministic"] is record["exact"] is True
+
+
+def test_a_remainder_above_a_thousandth_of_the_movement_does_not_close():
+    found = unrolled.explain(classifier(), tokens(8), target=1)
+    for share, closes in ((0.9e-3, True), (1.1e-3, False), (float("nan"), False)):
+        ledger = Ledger(**{**dict(found.ledger), "remainder": share * abs(found.movement)})
+        assert replace(found, ledger=ledger).closes is closes
+
+
+@pytest.mark.parametrize("factor", [30, 100])
+def test_a_quadrature_that_ends_unfinished_is_named_and_never_blamed_on_rounding(factor):
+    model, text = classifier(factor), tokens()
+    found = unrolled.explain(model, text, target=1, expansion="path")
+    assert not found.exact
+    assert "the quadrature of the expansion path has not converged" in found.notes[0]
+    assert not any("float64" in note for note in found.notes)
+    assert found.closes is not any("of the movement" in note for note in found.notes)
+    with pytest.raises(ConvergenceError, match="quadrature"):
+        unrolled.decompose(model.rnn, model.embed(text), expansion="path")
+    with pytest.raises(ConvergenceError, match="quadrature"):
+        unrolled.account(model, text, target=1, expansion="path")
+    shown = [to_text(found), render_page([found]), found._repr_html_()]
+    assert not any("exact: its n-grams sum" in text for text in shown)
+    assert json.loads(to_json([found]))["accounts"][0]["exact"] is False
+    control = unrolled.explain(model, text, target=1)
+    assert control.exact
+    assert control.closes
+    assert "exact: its n-grams sum" in to_text(control)
+
+
+def test_rounding_is_named_where_it_is_the_cause_and_float64_where_it_helps():
+    torch.manual_seed(0)
+    coarse = classifier(5, nn.RNN, dtype=torch.float32)
+    found = unrolled.explain(coarse, tokens(150), target=1, expansion="gates")
+    assert not found.exact
+    assert "float64" in found.notes[0]
+    fine = unrolled.explain(coarse.double(), tokens(600), target=1, expansion="gates")
+    assert not fine.exact
+    assert not any("float64" in note for note in fine.notes)
+
+
+def test_an_inexact_expansion_says_what_it_leaves_out():
+    found = unrolled.explain(classifier(), tokens(8), target=1, expansion="zero")
+    assert not found.closes
+    assert "the expansion zero is not exact; use secant" in found.notes[0]
+
+
+def test_the_quieter_expansion_is_measured():
+    model, text = classifier(100), tokens()
+    loud = unrolled.explain(model, text, target=1)
+    (note,) = (note for note in loud.notes if "times as large" in note)
+    for name in ("gates", "operating"):
+        other = unrolled.explain(model, text, target=1, expansion=name)
+        if other.cancellation < 0.9 * loud.cancellation:
+            assert f"{name} ({other.cancellation:.3g} times)" in note
+        else:
+            assert f"{name} (" not in note
+    assert unrolled.explain(classifier(), text, target=1).cancellation < 10
+    assert unrolled.explain(classifier(), text, target=1).notes == ()
+
+
+def test_an_account_that_does_not_close_is_not_exact():
+    found = unrolled.account(classifier(200, dtype=torch.float32), ids(1, 400), target=1)
+    assert not found.closes
+    assert not found.exact
+    assert "use float64 (model.double()) or the expansion operating" in found.notes[0]
+    assert "does not close" in account_text(found.view())
+    double = unrolled.account(classifier(dtype=torch.float64), tokens(), target=1)
+    assert double.exact
+    lying = replace(double, output=double.output * (1 + 1e-8))
+    assert not lying.closes
+
+
+def test_contributions_that_overflow_are_refused():
+    model = classifier(200, dtype=torch.float32)
+    with pytest.raises(NonFiniteError, match="float64"):
+        unrolled.account(model, ids(1, 400), target=1, expansion="shares")
