@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -86,6 +88,55 @@ def look(case, folder: Path) -> None:
         assert "\n" not in str(error)
 
 
+def prepare_replacement(place: Path):
+    """Train an earlier run and its successor, without a kill."""
+    (place / "earlier").mkdir(parents=True, exist_ok=True)
+    recorded(Texts, place / "earlier" / "run")
+    (place / "later").mkdir(exist_ok=True)
+    shutil.copytree(place / "earlier" / "run", place / "later" / "run")
+    reading, writing = os.pipe()
+
+    def work() -> None:
+        fuse = Fuse(place / "later" / "run")
+        replace_run(place / "later" / "run")
+        with os.fdopen(writing, "w") as file:
+            json.dump(fuse.calls, file)
+
+    child = fork(work)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        calls = json.load(file)
+    assert code_of(child) == 0
+    return place, calls
+
+
+def replace_run(folder: Path) -> None:
+    """Replace a run by one of another seed."""
+    settings = Texts.settings.model_copy(update={"seed": 7})
+    train(Texts.task, Texts.corpus, settings, folder, data=DATA, force=True)
+
+
+def kill_replacement(number: int, draw: random.Random, place: Path, shared) -> list[str]:
+    """Kill a training that replaces a run: one of the two is there, whole, or goes on to its end."""
+    home, calls = shared
+    folder, at = place / "run", number % len(calls)
+    shutil.copytree(home / "earlier" / "run", folder)
+    phase = draw.choice(("before", "after"))
+
+    def doomed() -> None:
+        Fuse(folder, at, phase, tuple(calls[at]))
+        replace_run(folder)
+
+    label = f"replacement killed {phase} {' '.join(calls[at])} ({at})"
+    if (code := code_of(fork(doomed))) != -signal.SIGKILL:
+        return [f"{label}: was not killed but ended with {code}"]
+    if (code := code_of(fork(lambda: resume(folder, Texts.corpus)))) != 0:
+        return [f"{label}: going on ended with {code}"]
+    if not any(all(same(folder, home / which / "run").values()) for which in ("earlier", "later")):
+        return [f"{label}: the run is neither the earlier nor the later one"]
+    return []
+
+
 def two(folder: Path, kill_at: int | None, store: Path) -> list[int]:
     """Train or go on with two processes; the main one may be killed at a call. Returns how they ended."""
     if store.exists():
@@ -138,6 +189,13 @@ def kill_two(number: int, draw: random.Random, place: Path, reference: Path) -> 
 
 
 PARTS = (
+    Part(
+        "kills of a replacement (--force)",
+        "the earlier run is there, or the later one goes on",
+        60,
+        kill_replacement,
+        prepare_replacement,
+    ),
     Part("kills", "a killed training goes on to the same weights and log, byte by byte", 480, kill, prepare),
     Part("kills of two processes", "the same for two processes; the other one ends", 20, kill_two, prepare_two),
 )

@@ -152,3 +152,10 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
 def test_the_summary_of_a_command_is_the_first_line_of_its_own_help(unrolled: Command, name: str) -> None:
     own = " ".join(unrolled(name, "--help").out.split())
     assert COMMANDS[name].summary in own
+
+
+def test_a_folder_that_was_deleted_under_the_command_is_named(unrolled: Command, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    unrolled("evaluate", "run").assert_refused(74, "the current folder has been deleted")

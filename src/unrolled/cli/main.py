@@ -11,6 +11,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -68,6 +69,10 @@ def run(words: Sequence[str]) -> int:
     An error is printed on stderr as one line.
     """
     plain, debug = _without_debug(words)
+    try:
+        Path.cwd()
+    except FileNotFoundError:  # libraries that are loaded later would end the process with messages of their own
+        return _report("the current folder has been deleted; change to another one", FileError.exit_code, debug)
     # Threads that wait actively slow down small products on a busy machine; torch reads this when it is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:

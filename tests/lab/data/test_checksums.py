@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from itertools import combinations
 
@@ -102,6 +103,8 @@ def test_files_are_compared_by_their_bytes(tmp_path):
     after = CorpusChecksums.of(CORPUS, {"a": tmp_path / "a", "b": tmp_path / "a"})
     assert before.changes(after).files == ("the file a has other content", "the file b is new")
     assert after.changes(before).files[1] == "the file b is not among the files any more"
+    os.mkfifo(tmp_path / "pipe")  # it would wait for a writer for ever
+    assert CorpusChecksums.of(CORPUS, {"pipe": tmp_path / "pipe"}).files == {"pipe": "not a regular file"}
     with pytest.raises(FileError, match="gone: cannot be read"):
         CorpusChecksums.of(CORPUS, {"gone": tmp_path / "gone"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -106,3 +107,22 @@ def test_a_dataset_with_settings_is_made_again_and_its_title_names_a_folder():
     assert DataSettings(data=("dyck(2,8,seed=3)",)).title == "dyck-2-8-seed-3"
     assert DataSettings(data=("uci-yelp",)).title == "uci-yelp"
     assert DataSettings(data=("of mine (1).tsv.gz",)).title == "of mine (1)"
+
+
+def test_a_path_with_bytes_that_are_no_text_is_kept(there, settings):
+    name = str(there / b"r\xfcn.tsv".decode(errors="surrogateescape"))
+    (there / "mine.tsv").rename(name)
+    data = DataSettings(data=(name,))
+    corpus = data.load_corpus(Classification)
+    chosen = settings.model_copy(update={"epochs": 1})
+    train(classify(corpus), corpus, chosen, there / "run", data=data, files=data.files())
+    assert load_config(there / "run").data.data == (name,)
+    assert resume(there / "run", corpus).metrics["epochs"] == 1
+
+
+@pytest.mark.parametrize("role", ["data", "dev", "test"])
+def test_a_pipe_is_refused_since_data_are_read_more_than_once(unrolled, there, role):
+    os.mkfifo(there / "pipe.tsv")
+    files = {"data": "mine.tsv", role: "pipe.tsv"}
+    words = [word for name, path in files.items() for word in (f"--{name}", path)]
+    unrolled("train", "classify", *words).assert_refused(2, "pipe.tsv is a pipe or a device")

@@ -290,3 +290,11 @@ def test_an_earlier_run_that_was_being_replaced_is_put_back(tmp_path, whole):
     resume(tmp_path / "run", CORPUS)
     assert files(tmp_path / "run") == files(whole.folder)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_name_so_long_that_the_hidden_ones_are_too_long_is_refused_or_works(tmp_path):
+    stopped(tmp_path / ("x" * 245))  # .x….replaced has 255 characters
+    resume(tmp_path / ("x" * 245), CORPUS)
+    assert load_run(tmp_path / ("x" * 245)).metrics["epochs"] == 2
+    with pytest.raises(FileError, match="cannot be written: File name too long"):
+        learn(tmp_path / ("x" * 250))

@@ -22,6 +22,7 @@ __all__ = ["CorpusChanges", "CorpusChecksums"]
 
 _BYTES = 8  # of an example's checksum: among 10 million examples, a collision has a probability of 3e-6
 _LINES = 64  # of running text that have one checksum
+_NO_FILE = "not a regular file"  # a pipe can be read only once
 _SPLITS = ("train", "dev", "test")
 _NO_CONTENT = {"name", "notes", *_SPLITS}
 
@@ -129,6 +130,8 @@ def _counts(each: Field[Any]) -> bool:
 
 
 def _file_checksum(path: Path) -> str:
+    if path.exists() and not path.is_file():
+        return _NO_FILE
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -65,6 +65,9 @@ def load_dataset(
             raise UsageError(f"{given[0]} is for your own files, and {names[0]} is a dataset; leave it out")
         return _load_by_name(names, kind, folder, (*dev, *test))
     paths = [Path(name) for name in names]
+    for path in (*paths, *dev, *test):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageError(f"{path} is a pipe or a device, which can be read only once: write it to a file first")
     if len(paths) == 1 and not paths[0].suffix and not paths[0].exists():
         raise UnknownNameError("dataset", _split_settings(names[0])[0], dataset_names(kind))
     return read_files(kind, paths, dev, test, format=format, reading=reading)

@@ -28,6 +28,7 @@ from unrolled.lab.training.run_folder import (
     RunConfig,
     is_run,
     replaced_name,
+    was_replaced,
 )
 from unrolled.lab.training.run_lock import LOCK, RunLock
 
@@ -83,7 +84,7 @@ def create_run_folder(folder: Path, config: RunConfig, force: bool, fill: Callab
 def finish_run_folder(folder: Path, weights: Mapping[str, Tensor], card: str, metrics: Mapping[str, float]) -> None:
     """Write the results of a training; the metrics are last, since their file marks the end of the training."""
     atomic_write(folder / WEIGHTS, weights_content(weights), durable=True)
-    atomic_write(folder / CARD, card.encode(), durable=True)
+    atomic_write(folder / CARD, card.encode(errors="backslashreplace"), durable=True)
     finite = {name: value if isfinite(value) else None for name, value in metrics.items()}
     atomic_write(folder / METRICS, to_json(finite), durable=True)
 
@@ -98,9 +99,9 @@ def record_resumption(folder: Path, environment: Environment) -> None:
 def put_back_replaced(folder: Path) -> None:
     """Put an earlier run back that was being replaced when the training was killed, if there is one."""
     folder = folder.resolve()
-    replaced = replaced_name(folder)
-    if folder.exists() or not replaced.is_dir():
+    if folder.exists() or not was_replaced(folder):
         return
+    replaced = replaced_name(folder)
     partial = folder.with_name(f".{folder.name}.partial")
     try:
         lock = RunLock.acquire_new(partial)

@@ -38,7 +38,11 @@ _CHECKSUM = "checksum"
 
 def to_json(value: Mapping[str, Any]) -> bytes:
     """Encode a JSON object as the content of a file, with a checksum of its own."""
-    return (json.dumps({**value, _CHECKSUM: _checksum(value)}, indent=1, ensure_ascii=False) + "\n").encode()
+    record = {**value, _CHECKSUM: _checksum(value)}
+    try:
+        return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode()
+    except UnicodeEncodeError:  # a path with bytes that are no text
+        return (json.dumps(record, indent=1) + "\n").encode()
 
 
 def _checksum(value: Mapping[str, Any]) -> str:

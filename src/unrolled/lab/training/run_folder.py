@@ -15,6 +15,7 @@ ended, while they read.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -58,6 +59,7 @@ __all__ = [
     "load_config",
     "load_run",
     "replaced_name",
+    "was_replaced",
 ]
 
 CHECKPOINTS = "checkpoints"
@@ -135,7 +137,7 @@ def is_finished(folder: Path) -> bool:
 def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> RunConfig:
     """Read the configuration of a run folder; see :func:`load_run` for the arguments and errors."""
     if not folder.exists():
-        if replaced_name(folder.resolve()).is_dir():
+        if was_replaced(folder):
             raise FileError(
                 f"no run folder {folder}: its replacement was interrupted; `unrolled resume` puts the earlier run back"
             )
@@ -185,7 +187,7 @@ def load_run(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> Ru
         try:
             run = _load(folder, task_class)
         except (DataError, FileError, FileNotFoundError):
-            if _state_of(folder) == before and not replaced_name(folder.resolve()).is_dir():
+            if _state_of(folder) == before and not was_replaced(folder):
                 raise
         else:
             if _state_of(folder)[0] == before[0]:  # it is one training, and not one that was replaced in between
@@ -243,6 +245,11 @@ def _best_so_far(folder: Path) -> tuple[TrainingState, Path, dict[str, Tensor]]:
 def replaced_name(folder: Path) -> Path:
     """Return where an earlier run is for the moment in which it is replaced."""
     return folder.with_name(f".{folder.name}.replaced")
+
+
+def was_replaced(folder: Path) -> bool:
+    """Tell whether an earlier run is there: it is being replaced, or the training that replaced it was killed."""
+    return os.path.isdir(replaced_name(folder.resolve()))  # noqa: PTH112  # False for a name that is too long
 
 
 def is_run(folder: Path) -> bool:
