@@ -5,20 +5,25 @@
     python benchmarks/account.py --tiny       a small size, to see that it runs
 
 Every ratio is the median of paired repeats: the things compared run in turn, so a machine whose speed drifts drifts
-under all of them. Captum is timed where it is installed (pip install -e '.[compare]').
+under all of them. With one thread it is the process's own CPU time that is taken; the table of threads takes wall time,
+beside a process that keeps one core busy. Captum is timed where it is installed (pip install -e '.[compare]').
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-from collections.abc import Callable
+import multiprocessing
+import statistics
+import time as clocks
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
 import unrolled
-from decompose import paired, ratio
+from decompose import kind_of_time, paired, ratio
 from readme import put
 from unrolled.lab.training.environment import describe_machine
 
@@ -105,8 +110,9 @@ def measure(model: nn.Module, tokens: Tensor, repeats: int, explains: bool) -> l
 
 def table(batch: int, time: int, width: int, repeats: int) -> list[str]:
     lines = [
-        f"Batch {batch}, {time} tokens, {width} units, float32, `secant`, medians of {repeats} paired repeats. But for "
-        "the last column, numbers are times one forward and backward pass of torch's own model on the same input.",
+        f"Batch {batch}, {time} tokens, {width} units, float32, `secant`, medians of {repeats} paired repeats of "
+        f"{kind_of_time()}, {torch.get_num_threads()} thread(s). But for the last column, numbers are times one "
+        "forward and backward pass of torch's own model on the same input, gradients of its weights.",
         "",
         "| model | account | explain, all scores | explain, one sentence | account, one sentence "
         "| integrated gradients (32) / account |",
@@ -125,6 +131,60 @@ def table(batch: int, time: int, width: int, repeats: int) -> list[str]:
     return lines
 
 
+def _spin() -> None:
+    while True:
+        pass
+
+
+@contextmanager
+def busy_neighbour() -> Iterator[None]:
+    """Keep one core busy by another process."""
+    process = multiprocessing.get_context("spawn").Process(target=_spin, daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.join()
+
+
+def threads_table(batch: int, time: int, width: int, repeats: int) -> list[str]:
+    """Wall time with two threads relative to one, beside a process that keeps one core busy."""
+    lines = [
+        "Wall time with 2 threads / with 1 thread, beside a process that keeps one core busy; medians of "
+        f"{repeats} paired repeats. Below 1, two threads are faster.",
+        "",
+        "| model | own forward and backward pass | account | explain, all scores | explain, one sentence |",
+        "|---|---|---|---|---|",
+    ]
+    torch.manual_seed(0)
+    tokens, before = torch.randint(1000, (batch, time)), torch.get_num_threads()
+    for kind in KINDS:
+        model = Classifier(kind, width, 1, False, 2).eval()
+        calls: dict[str, Callable[[], object]] = {
+            "own": own_pass(model, tokens),
+            "account": lambda model=model: unrolled.account(model, tokens, target=1),
+            "explain": lambda model=model: unrolled.explain_batch(model, tokens, target=1),
+            "one": lambda model=model: unrolled.explain(model, tokens[:1], target=1),
+        }
+        times: dict[tuple[str, int], list[float]] = {}
+        with busy_neighbour():
+            for _ in range(repeats + 1):
+                for count in (1, 2):
+                    torch.set_num_threads(count)
+                    for name, call in calls.items():
+                        start = clocks.perf_counter()
+                        call()
+                        times.setdefault((name, count), []).append(clocks.perf_counter() - start)
+        torch.set_num_threads(before)
+        ratios = (
+            statistics.median(b / a for a, b in list(zip(times[name, 1], times[name, 2], strict=True))[1:])
+            for name in calls
+        )
+        lines.append(f"| {kind} | {' | '.join(f'{each:.2f}' for each in ratios)} |")
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the output into benchmarks/README.md")
@@ -135,7 +195,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     sizes = (4, 5, 8, 2) if options.tiny else (64, 20, 300, options.repeats)
     head = f"{describe_machine()}, torch {torch.__version__}."
-    text = "\n".join([head, "", *table(*sizes)])
+    text = "\n".join([head, "", *table(*sizes), "", *threads_table(*sizes)])
     print(text)
     if options.write:
         put("account", "Accounts of whole models: `python benchmarks/account.py`", text)

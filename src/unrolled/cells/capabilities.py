@@ -54,6 +54,11 @@ class Point:
         values = {name: value[steps] for name, value in self.values.items()}
         return Point(self.from_input[steps], self.from_hidden[steps], self.carried[steps], values)
 
+    def pre_activation_step(self, end: Point) -> Tensor:
+        """Return how far z^x + z^h is from here to ``end``; a z^x that does not move is the same tensor in both."""
+        step = end.from_hidden - self.from_hidden
+        return step if end.from_input is self.from_input else step.add_(end.from_input).sub_(self.from_input)
+
     def towards(self, end: Point, alpha: float | Tensor) -> Point:
         """Return the point at ``alpha`` on the line from this point to ``end``."""
         x, h, carried = (torch.lerp(start, stop, alpha) for start, stop in zip(self, end, strict=True))

@@ -192,9 +192,26 @@ class ClosedCell(Cell):
         return torch.stack(states)
 
     def run(self, inputs: Tensor, state: Tensor | None = None) -> ClosedRun:
-        """Run the cell over a sequence and keep what a decomposition needs."""
-        states = self.unroll(inputs, state)
-        return self.run_from_outputs(inputs, self.hidden(states[1:]), states[0])
+        """Run the cell over a sequence, and keep the products of every step."""
+        first = self.checked_initial_state(inputs, state)
+        from_input = F.linear(inputs, self.weight_ih, self.bias_ih)
+        images, products, carried, values = [first], [], [first[:, : self.hidden_size]], []
+        for x in from_input:
+            products.append(F.linear(self.hidden(images[-1]), self.recurrent_weight, self.recurrent_bias))
+            values.append(self._values(x, products[-1], carried[-1]))
+            parts = self._parts(values[-1], x, products[-1], carried[-1])
+            images.append(self.join_parts(parts))
+            carried.append(parts[0] if len(parts) == 2 else images[-1])
+        return ClosedRun(
+            self,
+            inputs,
+            first,
+            torch.stack(images[1:]),
+            from_input,
+            torch.stack(products),
+            torch.stack(carried[:-1]),
+            {name: torch.stack([each[name] for each in values]) for name in values[0]},
+        )
 
     def run_from_outputs(self, inputs: Tensor, outputs: Tensor, state: Tensor | None = None) -> ClosedRun:
         """Reconstruct a run from its hidden outputs: the matrix products of all steps at once."""
@@ -206,14 +223,16 @@ class ClosedCell(Cell):
             carried, values = before, self._values(from_input, from_hidden, before)
         else:
             carried, values = self.carry_through(from_input, from_hidden, first[:, : self.hidden_size])
-        if isinstance(self, ActivatedCell):
-            image = self.join_parts(self.parts_of(values, carried))
-        else:
-            image = self.join_parts(self.elementwise(from_input, from_hidden, carried))
+        image = self.join_parts(self._parts(values, from_input, from_hidden, carried))
         return ClosedRun(self, inputs, first, image, from_input, from_hidden, carried, values)
 
     def _values(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         return self.activations(from_input, from_hidden, carried) if isinstance(self, ActivatedCell) else {}
+
+    def _parts(self, values: Named, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
+        if isinstance(self, ActivatedCell):
+            return self.parts_of(values, carried)
+        return self.elementwise(from_input, from_hidden, carried)
 
     def carry_through(self, from_input: Tensor, from_hidden: Tensor, first: Tensor) -> tuple[Tensor, Named]:
         """Return the carried part of s_0 … s_{T-1}, and the activations of all steps where the cell has them apart.

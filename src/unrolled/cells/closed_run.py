@@ -141,8 +141,12 @@ class ClosedRay(Ray[Structured]):
 
     def secant(self) -> Structured:
         """Return the secant of each step."""
-        cell = self.cell
-        return self.operator_of(lambda steps: cell.secant_slopes(self._begin[steps], self._end[steps]))
+
+        def slopes(steps: slice) -> Named:
+            begin, end = self._begin[steps], self._end[steps]
+            return self.cell.secant_slopes(begin, end if self.moves else replace(end, from_input=begin.from_input))
+
+        return self.operator_of(slopes)
 
     def shares(self, share: float) -> Structured:
         """Return the operator of lines from zero; a step that is affine in all that moves is its own."""

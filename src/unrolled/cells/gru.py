@@ -17,7 +17,7 @@ from unrolled.kernels.base import run_kernel
 from unrolled.kernels.elementwise import GRUUpdate
 from unrolled.kernels.gated import GatedKernel, ResetBeforeKernel
 from unrolled.kernels.products import MatrixProduct
-from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope, slope_from_zero
+from unrolled.linalg.activations import SIGMOID, TANH, Activation, slope_from_zero, slope_of_step
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term
 
@@ -97,15 +97,20 @@ class GRU(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell)
             \quad Δa_n = \tfrac12 (r_0 + r) ⊙ U_n h + \tfrac12 S_r (m_0 + m) ⊙ U_r h
         """
         two = 2 * self.hidden_size
-        pre0, pre = (point.from_input[..., :two] + point.from_hidden[..., :two] for point in (origin, end))
         at_origin, at_end = self.values_at(origin), self.values_at(end)
         gates0, gates, n0, n = at_origin["gates"], at_end["gates"], at_origin["n"], at_end["n"]
-        slope_r, slope_z = mean_slope(self.gate, pre0, pre, gates0, gates).chunk(2, dim=-1)
+        moves = end.from_input is not origin.from_input
+        step = end.from_hidden[..., :two] - origin.from_hidden[..., :two]
+        if moves:
+            step.add_(end.from_input[..., :two]).sub_(origin.from_input[..., :two])
+        slope_r, slope_z = slope_of_step(self.gate, step, gates0, gates).chunk(2, dim=-1)
         (r0, z0), (r, z) = gates0.chunk(2, dim=-1), gates.chunk(2, dim=-1)
         m0, m = origin.from_hidden[..., two:], end.from_hidden[..., two:]
-        a0, a = (torch.addcmul(p.from_input[..., two:], *each) for p, each in ((origin, (r0, m0)), (end, (r, m))))
+        step = (r * m).addcmul_(r0, m0, value=-1)
+        if moves:
+            step.add_(end.from_input[..., two:]).sub_(origin.from_input[..., two:])
         keep = (z0 + z).mul_(0.5)
-        by_candidate = (1 - keep).mul_(mean_slope(self.candidate, a0, a, n0, n))
+        by_candidate = (1 - keep).mul_(slope_of_step(self.candidate, step, n0, n))
         half = 0.5 * by_candidate
         return {
             "keep": keep,

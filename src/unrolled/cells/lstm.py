@@ -36,7 +36,7 @@ from unrolled.kernels.base import run_fused, run_kernel
 from unrolled.kernels.elementwise import LSTMUpdate
 from unrolled.kernels.gated import GatedKernel
 from unrolled.kernels.products import MatrixProduct
-from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope, slope_from_zero
+from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope, slope_from_zero, slope_of_step
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term
 
@@ -130,15 +130,15 @@ class LSTM(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell
             Δh' = \tfrac12 (o_0 + o) S_c ⊙ Δc' + \tfrac12 (\tanh c'_0 + \tanh c') S_o ⊙ U_o h
         """
         two, three = 2 * self.hidden_size, 3 * self.hidden_size
-        pre0, pre = (point.from_input + point.from_hidden for point in (origin, end))
+        step = origin.pre_activation_step(end)
         (if0, g0, o0, cell0, squashed0), (if1, g, o, cell, squashed) = (
             self.values_at(point).values() for point in (origin, end)
         )
-        slope_i, slope_f = mean_slope(self.gate, pre0[..., :two], pre[..., :two], if0, if1).chunk(2, dim=-1)
-        slope_g = mean_slope(self.candidate, pre0[..., two:three], pre[..., two:three], g0, g)
-        slope_o = mean_slope(self.gate, pre0[..., three:], pre[..., three:], o0, o)
+        slope_i, slope_f = slope_of_step(self.gate, step[..., :two], if0, if1).chunk(2, dim=-1)
+        slope_g = slope_of_step(self.candidate, step[..., two:three], g0, g)
+        slope_o = slope_of_step(self.gate, step[..., three:], o0, o)
         (i0, f0), (i, f) = if0.chunk(2, dim=-1), if1.chunk(2, dim=-1)
-        slope_c = mean_slope(self.squash, cell0, cell, squashed0, squashed)
+        slope_c = slope_of_step(self.squash, cell - cell0, squashed0, squashed)
         return {
             "keep": (f0 + f).mul_(0.5),
             "input": (g0 + g).mul_(slope_i).mul_(0.5),

@@ -21,16 +21,15 @@ from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.closed_run import ClosedRay
 from unrolled.cells.ray import Ray
 from unrolled.decomposition.layer_nodes import AloneNode, LayerSweep
+from unrolled.decomposition.layer_runs import run_layers
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.expansions.base import Linearisation
 from unrolled.expansions.shares import Shares
 from unrolled.held_forward.mode import HeldForward, carries
 from unrolled.held_forward.rows import Rows
+from unrolled.linalg.structured import pick, used_products
 
 __all__ = ["HeldModel"]
-
-# How far a recorded output may be from the state that follows from the one before it.
-PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
 
 
 class HeldModel(HeldForward):
@@ -75,29 +74,23 @@ class HeldModel(HeldForward):
         Returns:
             The hidden outputs, shape (time, batch, directions · output), and every layer's and direction's final state.
         """
+        runs = run_layers(cells, inputs.detach(), layout, [s if s is None else s.detach() for s in initial], own)
         alone, output = inputs, inputs
         moved: Tensor | None = None
         finals = []
-        for level, ways in enumerate(cells):
-            top = level == len(cells) - 1
-            given = own.chunk(len(ways), dim=-1) if top and own is not None else [None] * len(ways)
+        for level, layer in enumerate(runs):
+            top = level == len(runs) - 1
             outputs, bases = [], []
-            for way, cell in enumerate(ways):
-                start = initial[level * len(ways) + way]
-                reads = layout.reverse if way else _as_it_is
-                known = given[way]
-                with torch.no_grad():
-                    total = reads(alone.detach() if moved is None else output.detach())
-                    first = (cell.initial_state(total.shape[1]) if start is None else start.detach()).to(total)
-                    run = _run(cell, total, first, None if known is None else reads(known), layout)
-                states, base = self._layer(cell, reads(alone), None if moved is None else reads(moved), start, run)
+            for way, run in enumerate(layer):
+                start, cell = initial[level * len(layer) + way], run.cell
+                above = None if moved is None else layout.reverse(moved) if way else moved
+                states, base = self._layer(cell, layout.reverse(alone) if way else alone, above, start, run)
                 finals.append(layout.last(states))
-                outputs.append(reads(cell.hidden(states)))
-                if not top:
-                    bases.append(reads(cell.hidden(base)))
-            output = outputs[0] if len(ways) == 1 else torch.cat(outputs, dim=-1)
+                outputs.append(cell.hidden(states))
+                bases.append(cell.hidden(base))
+            output = _in_token_order(outputs, layout)
             if not top:
-                alone = bases[0] if len(ways) == 1 else torch.cat(bases, dim=-1)
+                alone = _in_token_order(bases, layout)
                 moved = output - alone
         return output, finals
 
@@ -114,11 +107,11 @@ class HeldModel(HeldForward):
         if not carries(alone):
             held = rows.constant(base)
         else:
-            held = self._alone(cell, alone, moved, run.states[:-1], ray, base)
-        return LayerSweep.apply(held, moved, start, run.image, operator), held
+            held = self._alone(cell, alone, moved, run, ray, base)
+        return LayerSweep.apply(held, moved, start, run, operator), held
 
     def _alone(
-        self, cell: Cell, alone: Tensor, moved: Tensor | None, before: Tensor, ray: Ray[Any], base: Tensor
+        self, cell: Cell, alone: Tensor, moved: Tensor | None, run: LayerRun, ray: Ray[Any], base: Tensor
     ) -> Tensor:
         """Make g, what each step adds to the state, linear in the step's own input and the biases.
 
@@ -126,7 +119,7 @@ class HeldModel(HeldForward):
         and s; both follow shares. What other expansions add to f(u⁰, 0) depends on the state and is credited to u⁰.
         """
         if isinstance(self.expansion, Shares):
-            state = before.detach().requires_grad_()  # a part of its own, which is no row
+            state = run.states[:-1].detach().requires_grad_()  # a part of its own, which is no row
             whole = alone if moved is None else alone + moved.detach().requires_grad_()
             of_others, self.share = self.share, self.expansion.share
             found = self._step(cell, whole, state)
@@ -150,20 +143,23 @@ class HeldModel(HeldForward):
         cell, batch = ray.cell, alone.shape[1]
         with torch.no_grad():
             value, operator = ray.origin, ray.alone_by_shares(self.share)
+            used = [used_products(terms) for terms in (operator.input_terms, operator.recurrent_terms)]
             input_rows, hidden_rows = (count * cell.hidden_size for count in cell.products)
             nothing = (value.new_zeros(1, size) for size in (input_rows, hidden_rows, cell.hidden_size))
             at_zero = cell.join_parts(cell.elementwise(*nothing))
             shifted = bool(at_zero.count_nonzero())  # a sigmoid is ½ where nothing comes in
             value = value - at_zero if shifted else value
-        biases = [None if b is None else self._bias(b, batch) for b in (cell.bias_ih, cell.recurrent_bias)]
-        found: Tensor = AloneNode.apply(alone, *biases, value, operator)
+        given = zip((cell.bias_ih, cell.recurrent_bias), used, strict=True)
+        biases = [None if b is None else self._bias(b, products, cell.hidden_size, batch) for b, products in given]
+        found: Tensor = AloneNode.apply(alone, *biases, value, operator.packed())
         return found + self.rows.constant(at_zero.expand_as(value)) if shifted else found
 
-    def _bias(self, bias: Tensor, batch: int) -> Tensor | None:
-        """Make a row of a bias, the same for every example; None if it is zero."""
-        if not bool(bias.count_nonzero()):
+    def _bias(self, bias: Tensor, products: list[int], units: int, batch: int) -> Tensor | None:
+        """Make a row of the used products' part of a bias, the same for every example; None if it is zero."""
+        part = pick(bias.detach(), products, units, axis=0)
+        if not bool(part.count_nonzero()):
             return None
-        return self.rows.summand(*self.rows.origin(bias), bias, (batch, len(bias)))
+        return self.rows.summand(*self.rows.origin(bias), part, (batch, len(part)))
 
     def _step(self, cell: Cell, inputs: Tensor, state: Tensor | None) -> Tensor:
         """Compute f, linear in the inputs, the state if there is one, and the biases."""
@@ -185,20 +181,6 @@ class HeldModel(HeldForward):
             return cell.join_parts(cell.elementwise(from_input, from_hidden, carried))
 
 
-def _as_it_is(values: Tensor) -> Tensor:
-    return values
-
-
-def _run(cell: Cell, inputs: Tensor, first: Tensor, own: Tensor | None, layout: Layout) -> LayerRun:
-    """Run one layer; the states follow its own outputs, where they are known and follow from each other."""
-    if not isinstance(cell, ClosedCell):
-        return cell.run(inputs, first)
-    if len(inputs) == 1:  # the outputs before the only step are those of the initial state
-        return cell.run_from_outputs(inputs, inputs.new_empty(1, inputs.shape[1], cell.output_size), first)
-    if own is not None:
-        run = cell.run_from_outputs(inputs, own, first)
-        gap = layout.blank(cell.hidden(run.image) - own).abs()
-        if float(gap.max()) <= PARITY.get(own.dtype, 0.0) * max(1.0, float(own.abs().max())):
-            return run
-    # torch's own kernel is the fastest, where there is one
-    return cell.run_from_outputs(inputs, cell.outputs(inputs, first)[0], first)
+def _in_token_order(ways: list[Tensor], layout: Layout) -> Tensor:
+    """Put what the directions of a layer gave side by side, the second one reversed."""
+    return ways[0] if len(ways) == 1 else torch.cat((ways[0], layout.reverse(ways[1])), dim=-1)

@@ -12,8 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.linalg.operators import Operator, Workspace
+from unrolled.cells.base import LayerRun
+from unrolled.linalg.operators import Operator
 from unrolled.linalg.structured import Structured
+from unrolled.linalg.sweep_back import sweep_back
 
 __all__ = ["NODES", "AloneNode", "LayerSweep"]
 
@@ -27,24 +29,18 @@ class LayerSweep(torch.autograd.Function):
         alone: Tensor,  # noqa: ARG004  # backward differentiates by it
         moved: Tensor | None,
         initial: Tensor,  # noqa: ARG004  # as above
-        states: Tensor,
+        run: LayerRun,
         operator: Operator,
     ) -> Tensor:
         """Return the states that the network went through, shape (time, batch, state)."""
         ctx.operator, ctx.moves = operator, moved is not None
-        return states.clone()
+        return run.image
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Sweep from the last step to the first."""
-        covectors = gradients[0].clone()
-        image, workspace = torch.empty_like(covectors[:1]), Workspace()
-        blocks, operators, last = covectors.split(1), ctx.operator.steps(), 0 if ctx.needs_input_grad[2] else 1
-        for t in range(len(covectors) - 1, last - 1, -1):
-            operators[t].apply_transpose(blocks[t], with_inputs=False, out=image, workspace=workspace)
-            if t:
-                blocks[t - 1].add_(image)
-        first = image[0] if ctx.needs_input_grad[2] else None
+        covectors = gradients[0].contiguous().clone()
+        first = sweep_back(ctx.operator, covectors, ctx.needs_input_grad[2])
         moved = None
         if ctx.moves:
             by_input = ctx.operator.apply_transpose(covectors[None], with_inputs=True)[1]
@@ -66,7 +62,7 @@ class AloneNode(torch.autograd.Function):
     ) -> Tensor:
         """Return the value, shape (time, batch, state); the biases have shape (batch, K·d)."""
         ctx.operator = operator
-        return value.clone()
+        return value.view_as(value)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:

@@ -35,6 +35,7 @@ from unrolled.explanation.notes import NOTED_RESIDUAL, explanation_notes, measur
 from unrolled.explanation.preserve_model import preserved
 from unrolled.explanation.readout import Readout, Target, class_outputs, ray_readout, select_target
 from unrolled.explanation.record_forward import RecordedForward, record_forward
+from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.explanation.token_names import Tokens, token_names
 from unrolled.explanation.trace_tokens import trace_tokens
 
@@ -194,7 +195,8 @@ def _explanations(
     network, order = find_network(model, rnn), checked_order(max_order)
     if readout not in ("held", "ray"):
         raise UnknownNameError("readout", readout, ("held", "ray"))
-    with preserved(model, seed) as generators:
+    few = one_thread_if_small(model, (args, kwargs), passes=6.0)
+    with preserved(model, seed) as generators, few:
         runs = TwoRuns(model, [network], args, kwargs, generators, seeded=seed is not None)
         with runs.first():
             recorded = record_forward(model, network, args, kwargs)

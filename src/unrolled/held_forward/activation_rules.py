@@ -18,10 +18,9 @@ def from_zero(x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, 
     with torch.no_grad():
         held = x.detach()
         at_zero = function(held.new_zeros(()))
-        tiny = held.abs() < torch.finfo(held.dtype).tiny ** 0.5
-        rise = function(held.clone()) - at_zero
-        # at zero itself the product is zero whatever the factor is
-        factor = torch.where(tiny, torch.zeros_like(held), rise / torch.where(tiny, torch.ones_like(held), held))
+        # at zero itself the product is zero whatever the factor is, so another divisor will do
+        divisor = held.abs().lt_(torch.finfo(held.dtype).tiny ** 0.5).add_(held)
+        factor = (function(held.clone()) - at_zero).div_(divisor)
     return x * factor, at_zero
 
 

@@ -34,12 +34,16 @@ def add(call: Held) -> Tensor:
         return result
     a, b = call.mode.with_gate_rows((a, b))
     scale = call.args[2] if len(call.args) > 2 else call.kwargs.get("alpha", 1)
+    if carries(a) and carries(b):
+        return torch.sub(a, b, alpha=scale) if minus else torch.add(a, b, alpha=scale)
     shape = torch.broadcast_shapes(*(each.shape for each in (a, b) if isinstance(each, Tensor)))
     like = a if carries(a) else b
 
     def term(each: Any) -> Any:
         if carries(each):
             return each
+        if isinstance(each, int | float) and not each:
+            return 0.0
         wide = each.to(like.dtype) if isinstance(each, Tensor) else torch.full_like(like.detach()[..., :0].sum(), each)
         if not bool(wide.count_nonzero()):
             return 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["Operation", "name_of"]
@@ -43,6 +44,7 @@ class Operation:
     """Whether the operands come in reverse order, as in ``__rsub__``."""
 
 
+@lru_cache(maxsize=4096)
 def name_of(func: Callable[..., Any]) -> Operation:
     """Name an operation."""
     name = getattr(func, "__name__", str(func))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unrolled.errors import UsageError
 
-__all__ = ["RELU", "SIGMOID", "TANH", "Activation", "mean_slope", "slope_from_zero"]
+__all__ = ["RELU", "SIGMOID", "TANH", "Activation", "mean_slope", "slope_from_zero", "slope_of_step"]
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,19 @@ def mean_slope(
     first = activation(start) if at_start is None else at_start
     last = activation(stop) if at_stop is None else at_stop
     step = stop - start
-    if activation.short_mean is None:
-        near = (step == 0).to(step.dtype)
-        short = activation.slope(stop, last)
-    else:
-        near, square = _near(step)
-        short = activation.short_mean(square, first, last)
+    if activation.short_mean is not None:
+        return slope_of_step(activation, step, first, last)
+    near = (step == 0).to(step.dtype)
+    return torch.lerp((last - first).div_(step.add_(near)), activation.slope(stop, last), near)
+
+
+def slope_of_step(activation: Activation, step: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    """Compute (φ(b) - φ(a)) / (b - a) of a smooth φ from b - a and both values, element-wise."""
+    assert activation.short_mean is not None
+    near, square = _near(step)
+    short = activation.short_mean(square, first, last)
     # a weight of 0 or 1: torch.where takes four times as long
-    return torch.lerp((last - first).div_(step.add_(near)), short, near)
+    return torch.lerp((last - first).div_(near.add(step)), short, near)
 
 
 def _near(step: Tensor) -> tuple[Tensor, Tensor]:

@@ -46,10 +46,6 @@ class Operator(ABC):
     def at(self, time: int) -> Operator:
         """Return the operator of one step."""
 
-    def steps(self) -> list[Operator]:
-        """Return the operators of all steps."""
-        return [self.at(time) for time in range(len(self._sizes()[0]))]
-
     @abstractmethod
     def apply(
         self,

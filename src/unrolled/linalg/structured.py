@@ -17,7 +17,7 @@ from torch import Tensor
 from unrolled.linalg.operators import Operator, Workspace
 from unrolled.linalg.quadrature import Named
 
-__all__ = ["Structured", "Term", "block", "diagonals_by_forward_mode", "weighted_sum"]
+__all__ = ["Structured", "Term", "block", "diagonals_by_forward_mode", "pick", "used_products", "weighted_sum"]
 
 
 def weighted_sum(
@@ -59,6 +59,18 @@ def block(products: Tensor, index: int, units: int) -> Tensor:
     return products[..., index * units : (index + 1) * units]
 
 
+def used_products(terms: Iterable[Term]) -> list[int]:
+    """Return the numbers of the products that some term uses."""
+    return sorted({term.product for term in terms})
+
+
+def pick(stacked: Tensor, products: Sequence[int], units: int, axis: int) -> Tensor:
+    """Return some of the products that stand side by side along an axis; all of them are the tensor itself."""
+    if len(products) * units == stacked.shape[axis]:
+        return stacked
+    return torch.cat([stacked.narrow(axis, product * units, units) for product in products], dim=axis)
+
+
 @dataclass(frozen=True)
 class Structured(Operator):
     r"""diag(a) + Σ_k diag(b_k) W_k in blocks.
@@ -94,11 +106,6 @@ class Structured(Operator):
     def at(self, time: int) -> Structured:
         """Return the operator of one step."""
         return replace(self, diagonals={name: values[time] for name, values in self.diagonals.items()})
-
-    def steps(self) -> list[Operator]:
-        """Return the operators of all steps."""
-        each = zip(*(values.unbind() for values in self.diagonals.values()), strict=True)
-        return [replace(self, diagonals=dict(zip(self.diagonals, values, strict=True))) for values in each]
 
     def _sizes(self) -> tuple[Tensor, int]:
         example = next(iter(self.diagonals.values()))
@@ -190,6 +197,15 @@ class Structured(Operator):
         if stacked is None or self.input_terms != self.recurrent_terms:
             stacked = self._stack(parts, self.input_terms, self.inputs, "stacked", workspace)
         return out, None if stacked is None else _product(stacked, self.inputs, "gathered inputs", workspace)
+
+    def packed(self) -> Structured:
+        """Return the same operator without the products that no term uses; the others are numbered anew."""
+        terms, weights = [], []
+        for given, weight in ((self.recurrent_terms, self.recurrent), (self.input_terms, self.inputs)):
+            used = used_products(given)
+            terms.append(tuple(replace(term, product=used.index(term.product)) for term in given))
+            weights.append(pick(weight, used, self.units, axis=0))
+        return replace(self, recurrent_terms=terms[0], input_terms=terms[1], recurrent=weights[0], inputs=weights[1])
 
     def product_covectors(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """Take covectors of the state back to the products W_k x and U_k h.

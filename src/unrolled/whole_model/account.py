@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -20,9 +21,11 @@ from unrolled.expansions.base import Expansion
 from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.preserve_model import preserved, without_gradients
 from unrolled.explanation.readout import Target, select_target
+from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.explanation.token_names import Tokens, padded_words, word_rows
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.rows import Rows
+from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.contributions import Contributions, collect
 from unrolled.whole_model.notes import notes_of
 from unrolled.whole_model.result import Account
@@ -107,10 +110,12 @@ def account(
         raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
     chosen = resolve(expansion)
     _refuse_unusual(model)
-    with preserved(model, seed) as generators, without_autocast(), without_gradients(model):
+    keep_freed_memory()
+    few = one_thread_if_small(model, (args, kwargs))
+    with preserved(model, seed) as generators, without_autocast(), without_gradients(model), few:
         runs = TwoRuns(model, (), args, kwargs, generators, seeded=seed is not None)
         recorded = RecordedNetworks()
-        with recorded:
+        with recorded if _has_networks(model) else nullcontext():
             plain = runs.run()
         select, name = _target(plain, target)
         expected = select(plain).detach()
@@ -165,6 +170,10 @@ def _held_output(
             output = select(model(*given, **named))
         found: Tensor = mode.with_gate_rows(output)
     return found
+
+
+def _has_networks(model: nn.Module) -> bool:
+    return any(isinstance(part, nn.RNNBase) for part in model.modules())
 
 
 def _refuse_unusual(model: nn.Module) -> None:

@@ -1,0 +1,77 @@
+"""The runs of all layers of a network, from its inputs up, and from the outputs that it gave where they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from unrolled.cells.base import Cell, LayerRun
+from unrolled.cells.batch_layout import Layout
+from unrolled.cells.closed_form import ClosedCell
+
+__all__ = ["run_layers"]
+
+# How far a known output may be from the state that follows from the one before it.
+PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
+
+
+@torch.no_grad()
+def run_layers(
+    cells: Sequence[Sequence[Cell]],
+    inputs: Tensor,
+    layout: Layout,
+    initial: Sequence[Tensor | None],
+    own: Tensor | None = None,
+) -> list[list[LayerRun]]:
+    """Run a network layer by layer, each direction in the order in which it reads.
+
+    The top layer's states are recomputed from the network's own outputs: two products over all steps. If they do not
+    follow from each other, rounding in the layers below may have grown; those then run by torch's kernels, and if that
+    does not help, so does the top layer.
+
+    Args:
+        cells: Of each layer, lowest first: forward and, if bidirectional, backward.
+        inputs: Shape (time, batch, input).
+        layout: The lengths of the sequences.
+        initial: The flat initial state of each layer and direction; None for the cell's own.
+        own: What the network gave, shape (time, batch, directions · output); None if that is not known.
+    """
+    for by_kernels in (False, True):
+        runs: list[list[LayerRun]] = []
+        below = inputs
+        for level, ways in enumerate(cells):
+            given = own.chunk(len(ways), dim=-1) if own is not None and level == len(cells) - 1 else None
+            layer: list[LayerRun] = []
+            outputs = []
+            for way, cell in enumerate(ways):
+                start = initial[level * len(ways) + way]
+                first = (cell.initial_state(below.shape[1]) if start is None else start).to(below)
+                reads = layout.reverse if way else _as_it_is
+                if given is not None and isinstance(cell, ClosedCell):
+                    layer.append(cell.run_from_outputs(reads(below), reads(given[way]), first))
+                else:
+                    layer.append(_run(cell, reads(below), first, by_kernels))
+                outputs.append(reads(cell.hidden(layer[-1].image)))
+            runs.append(layer)
+            below = outputs[0] if len(ways) == 1 else torch.cat(outputs, dim=-1)
+        if own is None or _follow(below, own, layout):
+            return runs
+    return run_layers(cells, inputs, layout, initial)
+
+
+def _run(cell: Cell, inputs: Tensor, first: Tensor, by_kernels: bool) -> LayerRun:
+    if by_kernels and isinstance(cell, ClosedCell):
+        return cell.run_from_outputs(inputs, cell.outputs(inputs, first)[0], first)
+    return cell.run(inputs, first)
+
+
+def _follow(found: Tensor, own: Tensor, layout: Layout) -> bool:
+    """Whether recomputed outputs are the network's own."""
+    gap = layout.blank(found - own).abs().max()
+    return float(gap) <= PARITY.get(own.dtype, 0.0) * max(1.0, float(own.abs().max()))
+
+
+def _as_it_is(values: Tensor) -> Tensor:
+    return values

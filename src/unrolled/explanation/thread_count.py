@@ -1,0 +1,57 @@
+"""How many threads a call computes on: one where its work is small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+__all__ = ["one_thread_if_small"]
+
+# Multiplications below which one thread is taken: about half a second of one core.
+SMALL = 8e9
+
+
+@contextmanager
+def one_thread_if_small(model: nn.Module, arguments: tuple[object, ...], passes: float = 3.0) -> Iterator[None]:
+    """Compute on one thread if the work is small, and restore the number of threads.
+
+    The products of a step are short. Where another process holds one of the cores, threads that wait for each other
+    after every product make a call many times slower than one thread; where none does, they gain little.
+
+    Args:
+        model: Its weights, embeddings aside, are each used once for every position.
+        arguments: The model's arguments, which tell how many positions there are.
+        passes: How often a weight is used for a position.
+    """
+    before = torch.get_num_threads()
+    if before == 1 or passes * _weights(model) * _positions(arguments) > SMALL:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _weights(model: nn.Module) -> int:
+    """Count the numbers of all weights but those that are looked up."""
+    tables = (nn.Embedding, nn.EmbeddingBag)
+    parts = (part for part in model.modules() if not isinstance(part, tables))
+    return sum(weight.numel() for part in parts for weight in part.parameters(recurse=False))
+
+
+def _positions(value: object) -> int:
+    """Count the tokens or vectors of the largest argument."""
+    if isinstance(value, PackedSequence):
+        return len(value.data)
+    if isinstance(value, Tensor):
+        vectors = value.is_floating_point() and value.dim() > 0
+        return value.numel() // max(1, value.shape[-1]) if vectors else value.numel()
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return max(map(_positions, value), default=1) if isinstance(value, tuple | list) else 1

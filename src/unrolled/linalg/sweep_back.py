@@ -1,0 +1,66 @@
+r"""One adjoint sweep over the steps of a layer, in place: u_t += A_{t+1}ᵀ u_{t+1} from the last step to the first."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unrolled.linalg.operators import Operator, Workspace
+from unrolled.linalg.structured import Structured, block, used_products
+
+__all__ = ["sweep_back"]
+
+
+def sweep_back(operator: Operator, covectors: Tensor, to_initial: bool) -> Tensor | None:
+    """Add to the covector of every step what the later steps bring back.
+
+    Args:
+        operator: A of all steps.
+        covectors: u_t before the sweep, contiguous, shape (time, batch, state); changed in place.
+        to_initial: Whether A_1ᵀ u_1 is asked for.
+
+    Returns:
+        The covector of the initial state, shape (batch, state), or None.
+    """
+    # one more place in front, so that the first step is no special case
+    initial = torch.zeros_like(covectors[0])
+    places = [initial, *covectors.unbind()]
+    last = 0 if to_initial else 1
+    if isinstance(operator, Structured):
+        _sweep_structured(operator, places, last)
+    else:
+        workspace = Workspace()
+        for t in range(len(covectors) - 1, last - 1, -1):
+            image, _ = operator.at(t).apply_transpose(places[t + 1][None], with_inputs=False, workspace=workspace)
+            places[t].add_(image[0])
+    return initial if to_initial else None
+
+
+def _sweep_structured(operator: Structured, places: list[Tensor], last: int) -> None:
+    """Sweep with diagonals: one product a step, and around it only what must come between two products."""
+    d, two = operator.units, len(operator.parts) == 2
+    first = [place[:, :d] for place in places]
+    given = {"cell": first, "hidden": [place[:, d:] for place in places]} if two else {"hidden": first}
+    diagonals = {name: values.unbind() for name, values in operator.diagonals.items()}
+    batch = len(places[0])
+    stacked = places[0].new_zeros(batch, len(operator.recurrent))
+    gathered = places[0].new_empty(batch, operator.recurrent.shape[1])
+    mixed = places[0].new_empty(batch, d)
+    summands = [
+        (block(stacked, k, d), [term for term in operator.recurrent_terms if term.product == k])
+        for k in used_products(operator.recurrent_terms)
+    ]
+    for t in range(len(places) - 2, last - 1, -1):
+        parts = {name: each[t + 1] for name, each in given.items()}
+        if operator.projection is not None:
+            parts["hidden"] = parts["hidden"] @ operator.projection
+        if operator.mix is not None:
+            parts["cell"] = torch.addcmul(parts["cell"], parts["hidden"], diagonals[operator.mix][t], out=mixed)
+        for target, (term, *others) in summands:
+            torch.mul(parts[term.part], diagonals[term.diagonal][t], out=target)
+            for other in others:
+                target.addcmul_(parts[other.part], diagonals[other.diagonal][t])
+        if summands:
+            given["hidden"][t].add_(torch.mm(stacked, operator.recurrent, out=gathered))
+        for term in operator.carry:
+            first[t].addcmul_(parts[term.part], diagonals[term.diagonal][t])

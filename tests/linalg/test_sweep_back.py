@@ -1,0 +1,45 @@
+"""The sweep in place against one transposed operator a step."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from unrolled.cells import CELLS
+from unrolled.linalg.sweep_back import sweep_back
+
+T, B = 6, 3
+
+
+def operator_of(name, expansion):
+    torch.manual_seed(0)
+    inputs = 6 if name == "memorising" else 3
+    cell = CELLS.get(name)(inputs, 6, **({"proj_size": 2} if expansion == "projected" else {})).double()
+    cell.requires_grad_(False)
+    ray = cell.run(torch.randn(T, B, inputs).double(), 0.3 * torch.randn(B, cell.state_size).double()).ray(
+        torch.randn(T, B, inputs).double()
+    )
+    return ray.at(1.0) if expansion == "operating" else ray.secant(), cell.state_size
+
+
+@pytest.mark.parametrize("to_initial", [False, True])
+@pytest.mark.parametrize(
+    ("name", "expansion"),
+    [*((name, kind) for name in CELLS.names() for kind in ("operating", "secant")), ("lstm", "projected")],
+)
+def test_a_sweep_in_place_equals_transposed_operators(name, expansion, to_initial):
+    operator, size = operator_of(name, expansion)
+    given = torch.randn(T, B, size).double()
+    expected, u = [], torch.zeros(B, size).double()
+    for t in reversed(range(T)):
+        u = u + given[t]
+        expected.insert(0, u)
+        u = operator.at(t).apply_transpose(u[None], with_inputs=False)[0][0]
+    found = given.clone()
+    initial = sweep_back(operator, found, to_initial)
+    torch.testing.assert_close(found, torch.stack(expected))
+    assert (initial is None) == (not to_initial)
+    if to_initial:
+        torch.testing.assert_close(initial, u)
+    # the control: the steps do reach each other, but where a memory of whole inputs is full
+    assert name == "memorising" or not torch.allclose(found, given)
