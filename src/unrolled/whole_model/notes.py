@@ -13,12 +13,16 @@ __all__ = ["notes_of"]
 
 def notes_of(result: Account, expansion: Expansion) -> tuple[str, ...]:
     """Say what limits an account."""
-    notes = []
+    notes, double = [], result.output.dtype == torch.float64
     worst = float(result.remainder.abs().max())
     if not result.exact:
         notes.append(f"the expansion {result.expansion} is not exact: what it leaves out is the remainder, {worst:.2g}")
+    elif result.overgrown:
+        notes.append(
+            "the account is not exact: contributions are so large against their sum that rounding hides what each of "
+            f"them is; use {'the' if double else 'float64 (model.double()) or the'} expansion operating or gates"
+        )
     elif not result.closes:
-        double = result.output.dtype == torch.float64
         notes.append(
             f"the contributions miss the output by up to {worst:.2g}: they are far larger than their sum, so rounding "
             f"remains; use {'the' if double else 'float64 (model.double()) or the'} expansion operating"

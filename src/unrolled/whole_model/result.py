@@ -102,13 +102,25 @@ class Account:
         """Whether every remainder is rounding: at most 1e-9 of the output in float64, and 1e-4 in float32.
 
         An output that is nearly zero is measured by Σ|c| / 10,000. No remainder above 1e-3 of the movement closes,
-        unless it is the rounding of the output.
+        unless it is the rounding of the output. False where :attr:`overgrown`.
         """
         allowed = 1e-9 if self.output.dtype == torch.float64 else 1e-4
         scale = torch.maximum(self.output.abs(), 1e-4 * self._sizes())
         finite = torch.finfo(self.output.dtype)
         moved = CLOSES * self.movement.abs() + 4 * finite.eps * self.output.abs()
-        return bool((self.remainder.abs() <= torch.minimum(allowed * scale, moved) + finite.tiny).all())
+        small = self.remainder.abs() <= torch.minimum(allowed * scale, moved) + finite.tiny
+        return bool(small.all()) and not self.overgrown
+
+    @property
+    def overgrown(self) -> bool:
+        """Whether contributions are so large against their sum that their own rounding says nothing of it.
+
+        Their sum may then agree with the output by chance. It is true where the rounding of Σ|c| is above 1e-6 of the
+        largest output in float64, or 1e-2 in float32, and above 1e-6 by itself: an output may be zero.
+        """
+        limit = 1e-6 if self.output.dtype == torch.float64 else 1e-2
+        rounding = torch.finfo(self.output.dtype).eps * self._sizes()
+        return bool((rounding > (limit * self.output.abs().max()).clamp_min(1e-6)).any())
 
     def _sizes(self) -> Tensor:
         """Σ|c|, shape (batch,)."""
