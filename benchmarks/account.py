@@ -115,10 +115,10 @@ def measure(model: nn.Module, tokens: Tensor, repeats: int, explains: bool) -> l
 
 def table(batch: int, time: int, width: int, repeats: int) -> list[str]:
     lines = [
-        f"Batch {batch}, {time} tokens, {width} units, float32, `secant`, {torch.get_num_threads()} thread(s). Medians of "
-        f"{repeats} paired repeats of {kind_of_time()}, {fewer(repeats)} for two layers and for integrated gradients. But "
-        "for the last column, numbers are times one forward and backward pass of torch's own model on the same input, "
-        "gradients of its weights.",
+        f"Batch {batch}, {time} tokens, {width} units, float32, `secant`, {torch.get_num_threads()} thread(s). Medians "
+        f"of {repeats} paired repeats of {kind_of_time()}, {fewer(repeats)} for two layers and for integrated "
+        "gradients. But for the last column, numbers are times one forward and backward pass of torch's own model on "
+        "the same input, gradients of its weights.",
         "",
         "| model | account | explain, all scores | explain, one sentence | account, one sentence "
         "| integrated gradients (32) / account |",
