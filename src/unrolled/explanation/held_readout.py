@@ -71,18 +71,29 @@ def held_readout(recorded: RecordedForward, target: Target) -> Readout:
             gap = float((found - logit).abs().max())
             raise UnsupportedOperationError(f"a held run differs from the model's own output by {gap:.2g}")
     weights = [torch.zeros_like(s) if g is None else g for s, g in zip(states, linear.gradients, strict=False)]
-    from_states = sum(part for part in parts[: len(states)] if part is not None)
+    from_states = sum((part for part in parts[: len(states)] if part is not None), torch.zeros_like(logit))
     biases: dict[str, Tensor] = {}
+    held: set[str] = set()
     for row, part in zip(rows.rows[len(states) :], parts[len(states) :], strict=True):
         if part is not None and bool(part.any()):
+            held |= {row.name} if row.kind == "held" else set()
             biases[row.name] = biases[row.name] + part if row.name in biases else part
     return Readout(
         tuple(weights),
         logit,
         logit - from_states,
         _order(linear, recorded, target, states, batch),
-        biases=biases,
+        _held_notes(biases, held, from_states),
+        biases,
     )
+
+
+def _held_notes(biases: dict[str, Tensor], held: set[str], from_states: Tensor) -> tuple[str, ...]:
+    """Note results that depend on the states, are held, and are added to the target."""
+    large = [name for name in sorted(held) if bool((biases[name].abs() > 1e-3 * from_states.abs()).any())]
+    if not large:
+        return ()
+    return (f"the bias contains results that depend on the states and are held: {', '.join(large)}",)
 
 
 def _order(

@@ -19,10 +19,12 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
-from unrolled.errors import NonFiniteError, ShapeError, UsageError
+from unrolled.errors import NonFiniteError, ShapeError, UnsupportedOperationError, UsageError
 from unrolled.explanation.record_forward import RecordedForward
-from unrolled.linalg.adaptive_quadrature import partition
+from unrolled.held_forward.operation_names import name_of
+from unrolled.linalg.adaptive_quadrature import Jump, partition
 
 __all__ = [
     "Readout",
@@ -41,9 +43,15 @@ Run = Callable[[tuple[Tensor, ...]], tuple[Tensor, tuple[Tensor, ...]]]
 """From the states of each direction to F of every example, and those states as leaves of the graph."""
 
 PIECES = 256
+BESIDE_ZERO = 1e-6
 
 PROBES = (1.0, 0.5, 0.0625, -1.0)
 """Points on the line where gradients show which sequence an example reads: a relu may be flat at the states."""
+JUMPING = frozenset(
+    "round floor ceil trunc sign sgn heaviside gt ge lt le eq ne greater less argmax argmin argsort sort topk "
+    "bucketize bernoulli multinomial bool long int".split()
+)
+"""Operations whose results jump."""
 RANDOM_PROBES = 8
 """Number of random states to try after that."""
 
@@ -111,10 +119,12 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
         raise NonFiniteError(f"the logit is {logit.tolist()}; expected finite numbers")
 
     run = _runner(recorded, target, batch)
+    begin = 0.0
 
     def evaluate(alpha: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Return F and its gradient at α·H, with one α for each example."""
-        value, leaves = run(tuple(alpha.to(s)[examples, None] * s for s in states))
+        places = begin + (1 - begin) * alpha
+        value, leaves = run(tuple(places.to(s)[examples, None] * s for s in states))
         found = _gradients(value, leaves)
         filled = (torch.zeros_like(s) if g is None else g for g, s in zip(found, states, strict=True))
         return value.detach(), tuple(filled)
@@ -123,28 +133,42 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
         value, gradients = evaluate(alpha)
         slope = sum((g * s).double().sum(dim=(0, 2)) for g, s in zip(gradients, states, strict=True))
         assert isinstance(slope, Tensor)
-        return value.double(), slope[order]
+        return value.double(), (1 - begin) * slope[order]
 
     rounding = 16 * torch.finfo(logit.dtype).eps
     _refuse_severed(run, states, rounding)
     examples = example_of_sequence(recorded, target, states, batch)
     order = examples.argsort()
+    notes: tuple[str, ...] = ()
     bias = evaluate(torch.zeros(batch, device=logit.device))[0]
     if not torch.isfinite(bias).all():
         raise NonFiniteError(
             f"the logit of zero states, which is the bias, is {bias.tolist()}; expected finite numbers: does the "
             "model divide by the norm of the states, or take their logarithm?"
         )
-    scale = torch.maximum(logit.abs(), bias.abs()).double()
+    try:
+        scale = torch.maximum(logit.abs(), bias.abs()).double()
+        rounds = partition(slope_at, batch, scale, rounding, PIECES)
+    except Jump as jump:
+        if jump.place > 0:
+            raise _jumps(run, states) from None
+        begin = BESIDE_ZERO
+        bias = evaluate(torch.zeros(batch, device=logit.device))[0]
+        notes = (*notes, "the target jumps at states of zero, where the model may mask them; the line begins beside it")
+        try:
+            scale = torch.maximum(logit.abs(), bias.abs()).double()
+            rounds = partition(slope_at, batch, scale, rounding, PIECES)
+        except Jump:
+            raise _jumps(run, states) from None
     weights = [torch.zeros_like(s) for s in states]
-    for alpha, weight in partition(slope_at, batch, scale, rounding, PIECES):
+    for alpha, weight in rounds:
         for total, gradient in zip(weights, evaluate(alpha)[1], strict=True):
-            total += weight.to(gradient)[examples, None] * gradient
+            total += (1 - begin) * weight.to(gradient)[examples, None] * gradient
     if not all(torch.isfinite(total).all() for total in weights):
         raise NonFiniteError(
             "a gradient between zero states and the network's own is NaN or infinite; expected finite gradients"
         )
-    return Readout(tuple(weights), logit, bias, order)
+    return Readout(tuple(weights), logit, bias, order, notes)
 
 
 def _runner(recorded: RecordedForward, target: Target, batch: int) -> Run:
@@ -155,6 +179,44 @@ def _runner(recorded: RecordedForward, target: Target, batch: int) -> Run:
             return select_target(recorded.replay(leaves), target, batch), leaves
 
     return run
+
+
+class _JumpingOperations(TorchFunctionMode):
+    """Collects the names of operations on the states whose results jump."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, None] = {}
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        name = name_of(func).name
+        if name in JUMPING and any(isinstance(each, Tensor) and each.requires_grad for each in args):
+            self.found[name] = None
+        result: object = func(*args, **(kwargs or {}))
+        return result
+
+
+def _jumping_operations(run: Run, states: tuple[Tensor, ...]) -> list[str]:
+    """Name the operations on the states whose results jump."""
+    with _JumpingOperations() as seen:
+        run(states)
+    return list(seen.found)
+
+
+def _jumps(run: Run, states: tuple[Tensor, ...]) -> UnsupportedOperationError:
+    """Return the error for a target that jumps along the line, by the names of what may jump."""
+    found = _jumping_operations(run, states)
+    names = f" ({', '.join(found)})" if found else ""
+    return UnsupportedOperationError(
+        f"the target jumps between states of zero and the network's own{names}, where no gradient tells what the "
+        "states contribute; choose a target before that operation, or readout='held' where it only weighs the states"
+    )
 
 
 def _gradients(value: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
@@ -172,6 +234,8 @@ def _refuse_severed(run: Run, states: tuple[Tensor, ...], rounding: float) -> No
         return
     without, _ = run(tuple(torch.zeros_like(s) for s in states))
     if bool(((value - without).abs() > rounding * torch.maximum(value.abs(), without.abs())).any()):
+        if _jumping_operations(run, states):
+            raise _jumps(run, states)
         raise UsageError(
             "the target depends on the network's states, but no gradient flows to them (torch.no_grad, "
             "torch.inference_mode or detach behind the network?); expected a readout that can be differentiated"

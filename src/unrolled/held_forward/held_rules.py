@@ -42,10 +42,14 @@ _QUESTIONS = (
 ).split()
 
 
+_ANSWERS = frozenset("gt ge lt le eq ne greater less argmax argmin argsort bool long int".split())
+"""Of these, the answers that depend on the numbers of the operand."""
+
+
 @rule(*_QUESTIONS)
 def question(call: Held) -> Any:
-    """Answer by what the operands hold: an answer carries no value."""
-    return call.held()
+    """Answer by what the operands hold: an answer carries no value; one that is added is a held result."""
+    return call.mode.hold(call) if call.operation.name in _ANSWERS else call.held()
 
 
 _ATTRIBUTES = "grad_fn dtype device is_cuda shape ndim layout is_nested requires_grad is_sparse"

@@ -17,7 +17,8 @@ def embedding(call: Held) -> Tensor:
     value = call.held()
     positions = call.mode.positions.get(indices)
     if positions is None:
-        call.rows.mark(value, *call.rows.origin(weight))
+        origin = call.rows.origin(indices)  # ids that were chosen by an arg max are held
+        call.rows.mark(value, *(origin if origin[0] == "held" else call.rows.origin(weight)))
         return value
     return call.rows.open("token", call.rows.origin(weight)[1], value, positions)
 

@@ -17,14 +17,28 @@ from torch import Tensor
 
 from unrolled.linalg.quadrature import legendre_nodes
 
-__all__ = ["partition"]
+__all__ = ["Jump", "partition"]
 
 NODES = 5
+NARROW, LARGE = 1e-9, 1e-3
+"""A piece this narrow, whose error is this large relative to the whole rise, holds a jump."""
 MARGIN = 1e-9
 NEAR, PATIENCE = 256, 8
 
 Look = Callable[[Tensor], tuple[Tensor, Tensor]]
 """α of each example, shape (batch,) -> G(α) and G'(α), each shape (batch,)."""
+
+
+class Jump(ArithmeticError):  # noqa: N818  # it says where, and its catcher says what to do
+    """G jumps, so that no quadrature of its slope gives its rise.
+
+    Args:
+        place: Where, from 0 to 1.
+    """
+
+    def __init__(self, place: float) -> None:
+        super().__init__(f"a jump at {place:.6g}")
+        self.place = place
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,9 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
 
     Returns:
         Rounds of (α, weight), each shape (batch,); an example that is done early has weight 0 in later rounds.
+
+    Raises:
+        Jump: If G jumps.
     """
     device, dtype = scale.device, scale.dtype
 
@@ -103,6 +120,10 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
         if not wrong:
             break
         worst = {b: max(done[b], key=lambda piece: piece.error) for b in wrong}
+        for b, piece in worst.items():
+            rise = abs(whole[b][1].value - whole[b][0].value)
+            if piece.stop.place - piece.start.place < NARROW and piece.error > LARGE * rise + 1e3 * allowed[b]:
+                raise Jump(piece.start.place)
         middles = at([worst[b].cut() if b in worst else 0.5 for b in range(batch)])
         # examples that are done are evaluated as well; their result is not used
         left = integrate([(worst[b].start if b in worst else whole[b][0], middles[b]) for b in range(batch)], NODES)
