@@ -28,9 +28,6 @@ __all__ = [
 ]
 
 
-_NAMED = 100  # names in one message
-
-
 class UnrolledError(ValueError):
     """Base class of all errors that a user can correct."""
 
@@ -79,8 +76,7 @@ class UnknownNameError(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(set(known))
         near = difflib.get_close_matches(name, names, n=1)
-        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-        hint = f"did you mean {near[0]!r}?" if near else f"expected one of: {', '.join(names[:_NAMED])}{more}"
+        hint = f"did you mean {near[0]!r}?" if near else f"expected one of: {', '.join(names)}"
         super().__init__(f"unknown {kind} {name!r}; {hint}")
 
 

@@ -106,9 +106,12 @@ def test_it_is_found_and_named_where_there_are_several():
             return self.ours(x)[0][-1] + self.theirs(x)[0][-1]
 
     x = torch.randn(T, 1, E)
-    with pytest.raises(UsageError, match="2 recurrent networks in Two; name one: rnn='ours', rnn='theirs'"):
-        unrolled.explain(Two(), x)
+    both = unrolled.explain(Two().double(), x.double(), target=1)
+    assert [each.name for each in both.sequences] == ["ours", "theirs"]
+    assert abs(both.ledger.remainder) < 1e-12
     found = unrolled.explain(Two(), x, rnn="ours", expansion="operating")
     assert abs(found.ledger.remainder) < 1e-5
-    with pytest.raises(UsageError, match=r"expected a torch.nn.RNN, GRU or LSTM, or one of unrolled.cells.recurrent"):
+    with pytest.raises(
+        UsageError, match=r"no recurrent network in Linear; expected a torch.nn.RNN, GRU, LSTM or a cell"
+    ):
         unrolled.explain(nn.Linear(2, 2), x)

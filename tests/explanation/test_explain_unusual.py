@@ -168,20 +168,22 @@ def calls_forward(model, tokens):
     return model.head(model.net.forward(model.embedding(tokens))[0][:, -1])
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (
-            lambda: Own(reads_outputs, OutputsAlone(E, D, batch_first=True)),
-            "network returned a Tensor; expected outputs",
-        ),
-        (lambda: Own(calls_forward), "0 times; expected exactly one call: one of the module, not of its forward"),
-        (lambda: "a model", r"the model is a str; expected a torch.nn.Module"),
-    ],
-)
-def test_what_cannot_be_watched_is_named(make, message):
-    with pytest.raises(UsageError, match=message):
-        unrolled.explain_batch(make(), TOKENS)
+@pytest.mark.parametrize("run", [reads_outputs, calls_forward])
+def test_a_network_is_opened_whatever_its_class_returns_and_however_it_is_called(run):
+    net = (OutputsAlone if run is reads_outputs else nn.GRU)(E, D, batch_first=True)
+    model = Own(run, net).double()
+    twin = Own(lambda m, t: m.head(m.net(m.embedding(t))[0][:, -1]), nn.GRU(E, D, batch_first=True)).double()
+    twin.load_state_dict(model.state_dict())
+    pairs = zip(unrolled.explain_batch(model, TOKENS), unrolled.explain_batch(twin, TOKENS), strict=True)
+    for found, plain in pairs:
+        assert abs(found.ledger.remainder) < 1e-12
+        torch.testing.assert_close(found.triangle.contributions, plain.triangle.contributions, atol=1e-12, rtol=0)
+        torch.testing.assert_close(found.triangle.scores, plain.triangle.scores, atol=1e-12, rtol=0)
+
+
+def test_what_is_no_model_is_named():
+    with pytest.raises(UsageError, match=r"the model is a str; expected a torch.nn.Module"):
+        unrolled.explain_batch("a model", TOKENS)
 
 
 def test_a_sentence_of_no_tokens_among_others_is_named():

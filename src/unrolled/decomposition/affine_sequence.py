@@ -50,9 +50,11 @@ class AffineSequence:
         total = sum(self.sizes)
         return slice(total - self.layers[-1].cell.output_size, total)
 
-    def apply(self, time: int, block: Tensor, out: Tensor, workspace: Workspace) -> Tensor:
-        """Compute A_t V for V of shape (columns, batch, state) into ``out``, which must not overlap with V."""
-        below: Tensor | None = None
+    def apply(self, time: int, block: Tensor, out: Tensor, workspace: Workspace, below: Tensor | None = None) -> Tensor:
+        """Compute A_t V for V of shape (columns, batch, state) into ``out``, which must not overlap with V.
+
+        ``below`` are increments of the lowest layer's input, shape (columns, batch, input); None for none.
+        """
         parts = zip(block.split(self.sizes, dim=-1), out.split(self.sizes, dim=-1), strict=True)
         for layer, operator, (part, image) in zip(self.layers, self.operators, parts, strict=True):
             operator.at(time).apply(part, below, out=image, workspace=workspace)
@@ -74,17 +76,20 @@ class AffineSequence:
 
 
 @without_grad_and_autocast()
-def expand_layers(layers: Sequence[LayerRun], linearisation: Linearisation, tolerance: float) -> AffineSequence:
+def expand_layers(
+    layers: Sequence[LayerRun], linearisation: Linearisation, tolerance: float, origin: Tensor | None = None
+) -> AffineSequence:
     """Linearise a run of a stack, lowest layer first.
 
     The line of a layer starts at what the current token alone makes of the layer below: the hidden part of that
     layer's g. ``tolerance`` is the relative error over the whole sequence; each step gets an equal share. A quadrature
-    that does not reach it is kept as it is, with its failure.
+    that does not reach it is kept as it is, with its failure. ``origin`` is where the line of the lowest layer starts;
+    by default its input does not move.
     """
     per_step = tolerance / max(1, layers[0].inputs.shape[0])
     terms: list[Tensor] = []
     operators: list[Operator] = []
-    origin, failure = layers[0].inputs, None
+    origin, failure = layers[0].inputs if origin is None else origin, None
     for layer in layers:
         ray = layer.ray(origin)
         try:

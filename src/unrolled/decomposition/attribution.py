@@ -82,6 +82,8 @@ class NGram:
     direction: str
     score: float
     contribution: float
+    sequence: str = ""
+    """Name of its sequence, where an output is made of several."""
 
     @property
     def order(self) -> int:
@@ -150,6 +152,8 @@ class Attribution:
     """Whether the model gives this output without drawing random numbers; else this explains one draw."""
     rounding: float = 0.0
     """Relative rounding of the type in which the model computed the logit."""
+    name: str = ""
+    """Name of the sequence, where an output is made of several."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -287,4 +291,5 @@ class Attribution:
             direction=self.directions[d],
             score=self._entry(self.triangle.scores, d, start, stop),
             contribution=self._entry(self.triangle.contributions, d, start, stop),
+            sequence=self.name,
         )

@@ -39,6 +39,9 @@ class LayerSweep(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Sweep from the last step to the first."""
+        if torch.is_grad_enabled() and gradients[0].requires_grad:
+            covectors, first, moved = _Transposed.apply(gradients[0], ctx.operator, ctx.moves)
+            return covectors, moved if ctx.moves else None, first, None, None
         covectors = gradients[0].contiguous().clone()
         first = sweep_back(ctx.operator, covectors, ctx.needs_input_grad[2])
         moved = None
@@ -46,6 +49,31 @@ class LayerSweep(torch.autograd.Function):
             by_input = ctx.operator.apply_transpose(covectors[None], with_inputs=True)[1]
             moved = None if by_input is None else by_input[0]
         return covectors, moved, first, None, None
+
+
+class _Transposed(torch.autograd.Function):
+    """The backward pass of :class:`LayerSweep` as a linear map of its own, whose transpose runs the layer forward."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, operator: Operator, moves: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the covectors of G, s_0 and Δu."""
+        ctx.operator, covectors = operator, gradient.clone()
+        for t in range(len(covectors) - 1, 0, -1):
+            covectors[t - 1] += operator.at(t).apply_transpose(covectors[t][None], with_inputs=False)[0][0]
+        first = operator.at(0).apply_transpose(covectors[0][None], with_inputs=False)[0][0]
+        by_input = operator.apply_transpose(covectors[None], with_inputs=True)[1] if moves else None
+        return covectors, first, covectors.new_zeros(()) if by_input is None else by_input[0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Compute the states that G, s_0 and Δu make."""
+        own, current, moved = gradients
+        states = []
+        for t, g in enumerate(own):
+            inputs = None if moved.dim() == 0 else moved[t][None]
+            current = g + ctx.operator.at(t).apply(current[None], inputs)[0]
+            states.append(current)
+        return torch.stack(states), None, None
 
 
 class AloneNode(torch.autograd.Function):

@@ -24,7 +24,11 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import Held, operands, rule
 from unrolled.linalg.activations import RELU
 
-__all__ = ["networks_as_operations"]
+__all__ = ["RECURRENT", "networks_as_operations"]
+
+FUSED_CELLS = ("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
+RECURRENT = frozenset({*FUSED, *FUSED_CELLS, "recurrent_network"})
+"""Operations that are recurrent networks, or one step of one."""
 
 
 def _cells(kind: type[ClosedCell], weights: Sequence[Tensor], biases: bool, layers: int, ways: int) -> list[list[Cell]]:
@@ -84,7 +88,7 @@ def fused_network(call: Held) -> tuple[Tensor, ...]:
     return outputs, *states
 
 
-@rule("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
+@rule(*FUSED_CELLS)
 def fused_cell(call: Held) -> Any:
     """Run one step of torch's cells."""
     inputs, state, *weights = call.args

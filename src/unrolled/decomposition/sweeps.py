@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.affine_sequence import AffineSequence
+from unrolled.decomposition.composed_sequence import ComposedSequence
 from unrolled.linalg.operators import Operator, Workspace
 
 __all__ = ["TermBlock", "adjoint_states", "adjoint_sweep", "forward_sweep", "running_sum", "scores"]
@@ -55,7 +56,7 @@ class TermBlock:
     first: int
 
 
-def forward_sweep(sequence: AffineSequence, window: int | None = None) -> Iterator[TermBlock]:
+def forward_sweep(sequence: AffineSequence | ComposedSequence, window: int | None = None) -> Iterator[TermBlock]:
     """Sweep forward over all n-grams of at most ``window`` tokens; all if None.
 
     Each step yields a block whose tensors are views, which later steps overwrite.

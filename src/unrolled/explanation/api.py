@@ -2,57 +2,40 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from functools import partial
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from unrolled.decomposition.affine_sequence import expand_layers
 from unrolled.decomposition.arguments import checked_order
-from unrolled.decomposition.attribution import Ledger, Triangle
-from unrolled.decomposition.bidirectional_stack import expand_stack
-from unrolled.decomposition.open_network import OpenedNetwork
-from unrolled.decomposition.score_ngrams import NGramScores, score_ngrams
-from unrolled.decomposition.score_spans import score_spans
-from unrolled.errors import (
-    NonFiniteError,
-    RandomOperationError,
-    UnknownNameError,
-    UnsupportedOperationError,
-    UsageError,
-)
+from unrolled.decomposition.open_network import Network
+from unrolled.errors import UnknownNameError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
-from unrolled.explanation.determinism import TwoRuns
+from unrolled.explanation.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
-from unrolled.explanation.find_network import find_network
-from unrolled.explanation.held_readout import held_readout
-from unrolled.explanation.notes import NOTED_RESIDUAL, explanation_notes, measured_growth
+from unrolled.explanation.find_network import Named, find_networks
+from unrolled.explanation.one_call import explain_one_call
 from unrolled.explanation.preserve_model import preserved
-from unrolled.explanation.readout import Readout, Target, class_outputs, ray_readout, select_target
-from unrolled.explanation.record_forward import RecordedForward, record_forward
+from unrolled.explanation.readout import Target
+from unrolled.explanation.record_forward import NotOneCallError
+from unrolled.explanation.request import Request
+from unrolled.explanation.sequence_names import Words
 from unrolled.explanation.thread_count import one_thread_if_small
-from unrolled.explanation.token_names import Tokens, token_names
-from unrolled.explanation.trace_tokens import trace_tokens
 
 __all__ = ["explain", "explain_batch"]
-
-TOLERANCE = 1e-6
-DEEP_ORDER = 16  # of the n-grams of a deep bidirectional network, which cost a factor of the length more
 
 
 def explain(
     model: nn.Module,
     *args: object,
     target: Target | None = None,
-    tokens: Tokens = None,
+    tokens: Words = None,
     expansion: str | Expansion = "secant",
     readout: Literal["held", "ray"] = "held",
-    rnn: str | nn.Module | None = None,
+    rnn: Named = None,
+    call: int | None = None,
     max_order: int | None = None,
     seed: int | None = None,
     **kwargs: object,
@@ -68,18 +51,26 @@ def explain(
     works under ``torch.no_grad()`` and with cuDNN in evaluation mode. For several examples at once there is
     :func:`unrolled.explain_batch`.
 
+    Calls that continue each other (a loop over cells, a decoder step by step) are one sequence, and so are networks
+    above one another with position-wise functions between them. Other calls are a sequence each: the source and the
+    target of a translator, the two texts of a siamese model, the characters of each word. Their n-grams stand in one
+    ledger, in a :class:`~unrolled.explanation.joint.JointExplanation`.
+
     Args:
-        model: Any module that calls one recurrent network exactly once: a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a
-            network of :func:`unrolled.cells.recurrent`.
+        model: Any module with recurrent networks: ``torch.nn.RNN``, ``GRU``, ``LSTM`` and their cells in a loop, or
+            networks of :func:`unrolled.cells.recurrent`.
         *args: The model's own positional arguments, for a batch of one example.
         target: An index of the last dimension of an output of shape (batch, classes), None for the predicted class, or
             a function from the model's output to one number for each example: ``lambda out: out[:, 3, 7]``.
-        tokens: The words of the sentence, for display only.
+        tokens: The words of the sentence, for display only; of several sequences their words by name:
+            ``tokens={"encoder": [...], "decoder": [...]}``.
         expansion: How the states are decomposed; see :func:`unrolled.decompose`.
         readout: ``"held"``, or ``"ray"``: w is then the gradient averaged along the line from 0 to H, and the bias is
             F(0). Where an operation behind the network has no rule, the ray is taken, and a note says so.
-        rnn: The recurrent network's path inside the model (``"encoder.rnn"``), or the module; needed if there are
-            several.
+        rnn: The recurrent network's path inside the model (``"encoder.rnn"``), the module, or a list of them; None for
+            all.
+        call: Which of several sequences to return, counted from 0 in the order in which the model begins to read them;
+            None for all.
         max_order: Length of the longest n-gram to tell apart. None tells all apart, and in a bidirectional network of
             several layers, where that takes the cube of the text's length, those of up to 16 tokens. The contributions
             by token and the ledger count all.
@@ -88,8 +79,8 @@ def explain(
         **kwargs: The model's own keyword arguments.
 
     Raises:
-        UsageError: If the batch holds several examples; if there is no recurrent network, or several and ``rnn`` names
-            none; if the target is out of range or no gradient flows from it to the states.
+        UsageError: If the batch holds several examples; if there is no recurrent network; if the target is out of range
+            or no gradient flows from it to the states.
         UnknownNameError: If there is no such expansion or readout, or no recurrent network at the path ``rnn``.
         ShapeError: If the output, the target or the tokens do not fit.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
@@ -115,18 +106,20 @@ def explain(
         Decomposition: see :func:`unrolled.decompose`. Held readout: ours. Averaged gradients: Sundararajan et al. 2017
         (arXiv:1703.01365), there taken over the inputs.
     """
-    found = _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, max_order, seed, several=False)
-    return found[0]
+    return _explanations(
+        model, args, kwargs, target, tokens, expansion, readout, rnn, call, max_order, seed, several=False
+    )[0]
 
 
 def explain_batch(
     model: nn.Module,
     *args: object,
     target: Target | None = None,
-    tokens: Tokens = None,
+    tokens: Words = None,
     expansion: str | Expansion = "secant",
     readout: Literal["held", "ray"] = "held",
-    rnn: str | nn.Module | None = None,
+    rnn: Named = None,
+    call: int | None = None,
     max_order: int | None = None,
     seed: int | None = None,
     **kwargs: object,
@@ -144,6 +137,7 @@ def explain_batch(
         expansion: As in :func:`explain`.
         readout: As in :func:`explain`.
         rnn: As in :func:`explain`.
+        call: As in :func:`explain`.
         max_order: As in :func:`explain`.
         seed: As in :func:`explain`.
         **kwargs: The model's own keyword arguments.
@@ -171,7 +165,9 @@ def explain_batch(
         >>> [len(each) for each in found]
         [2, 2]
     """
-    return _explanations(model, args, kwargs, target, tokens, expansion, readout, rnn, max_order, seed, several=True)
+    return _explanations(
+        model, args, kwargs, target, tokens, expansion, readout, rnn, call, max_order, seed, several=True
+    )
 
 
 @torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
@@ -180,10 +176,11 @@ def _explanations(
     args: tuple[object, ...],
     kwargs: dict[str, object],
     target: Target | None,
-    tokens: Tokens,
+    tokens: Words,
     expansion: str | Expansion,
     readout: str,
-    rnn: str | nn.Module | None,
+    rnn: Named,
+    call: int | None,
     max_order: int | None,
     seed: int | None,
     several: bool,
@@ -192,111 +189,19 @@ def _explanations(
     if not isinstance(model, nn.Module):
         raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module")
     chosen = resolve(expansion)
-    network, order = find_network(model, rnn), checked_order(max_order)
+    networks, order = find_networks(model, rnn), checked_order(max_order)
     if readout not in ("held", "ray"):
         raise UnknownNameError("readout", readout, ("held", "ray"))
+    asked = Request(args, kwargs, target, tokens, chosen, order, readout, call, several)
     few = one_thread_if_small(model, (args, kwargs), passes=6.0)
     with preserved(model, seed) as generators, few:
-        runs = TwoRuns(model, [network], args, kwargs, generators, seeded=seed is not None)
-        with runs.first():
-            recorded = record_forward(model, network, args, kwargs)
-        opened = recorded.opened
-        batch = opened.lengths.shape[0]
-        if batch != 1 and not several:
-            raise UsageError(f"the batch has {batch} examples; expected one: use unrolled.explain_batch")
-        chosen_target, target_names = _choose(target, recorded.output, batch)
-        select = partial(select_target, target=chosen_target, batch=batch)
-        expected = select(recorded.output)
-        drawn = runs.second(expected, select) if runs.draws or readout == "ray" else ()
-        read = _read(recorded, chosen_target, readout, runs, expected)
-        draws = bool(drawn) or (seed is not None and runs.draws)
-        with torch.no_grad():
-            found, failures = _score(opened, chosen, read, order)
-        traces = trace_tokens(model, network, args, kwargs)
-        growth = measured_growth(chosen, lambda other: _score(opened, other, read, order)[0], opened.layout.time)
-    names, of_names = token_names(tokens, opened.lengths[read.order].tolist(), read.order.tolist(), traces)
-    explanations = []
-    for b, (words, row) in enumerate(zip(names, read.order.tolist(), strict=True)):
-        n = len(words)
-        triangle = Triangle(found.scores[row, :, :n, :n], found.contributions[row, :, :n, :n])
-        logit, bias = float(read.logit[b]), float(read.bias[b])
-        residual = float(found.residual[row])
-        ngrams, initial = float(found.tokens[row].sum()), float(found.initial[row])
-        if not math.isfinite(ngrams + initial):
-            raise NonFiniteError("the n-grams overflow; use float64 (model.double()) or the expansion operating")
-        limited = found.longest is not None and found.longest < n
-        explanation = Explanation(
-            tokens=words,
-            directions=("forward", "backward")[: len(opened.directions)],
-            triangle=triangle,
-            ledger=Ledger(ngrams, initial, bias, logit - ngrams - initial - bias, logit),
-            target=target_names[b],
-            expansion=str(chosen),
-            exact=chosen.exact and not failures and residual <= NOTED_RESIDUAL,
-            local=chosen.local,
-            residual=residual,
-            parity=opened.parity,
-            biases={name: float(part[b]) for name, part in read.biases.items()},
-            deterministic=not draws,
-            rounding=torch.finfo(expected.dtype).eps,
-            notes=(*read.notes, *drawn, *of_names),
-            max_order=found.longest if limited else None,
-            by_token=found.tokens[row, :n] if limited or opened.coupled else None,
-        )
-        notes = explanation_notes(explanation, chosen, failures, expected.dtype, growth, row)
-        exact = explanation.exact and explanation.closes
-        explanations.append(replace(explanation, exact=exact, notes=(*explanation.notes, *notes)))
-    return Explanations(tuple(explanations))
-
-
-def _choose(target: Target | None, output: object, batch: int) -> tuple[Target, list[str]]:
-    """Return the target, and its name for each example; None becomes the predicted class of each."""
-    if target is not None:
-        return target, [_target_name(target)] * batch
-    predicted = class_outputs(output, 0, batch).argmax(dim=1)
-    names = [f"output {k}" for k in predicted.tolist()]
-    if len(set(names)) == 1:
-        return int(predicted[0]), names
-    return lambda found: class_outputs(found, 0, batch).gather(1, predicted[:, None])[:, 0], names
-
-
-def _read(recorded: RecordedForward, target: Target, kind: str, runs: TwoRuns, expected: Tensor) -> Readout:
-    """Compute the readout; a ray where an operation behind the network has no rule."""
-    select = partial(select_target, target=target, batch=len(expected))
-    if kind == "ray":
-        return ray_readout(recorded, target)
-    try:
-        with runs.replayed(expected, select):
-            return held_readout(recorded, target)
-    except RandomOperationError:
-        raise
-    except UnsupportedOperationError as error:
-        runs.second(expected, select)
-        found = ray_readout(recorded, target)
-        note = f"the readout is a ray from states of zero, since a held run is not possible: {error}"
-        return replace(found, notes=(*found.notes, note))
-
-
-def _score(
-    opened: OpenedNetwork, expansion: Expansion, read: Readout, order: int | None
-) -> tuple[NGramScores, dict[str, None]]:
-    """Expand the network and score its n-grams; return why a quadrature is not to be trusted as well."""
-    if opened.coupled:
-        stacks = [expand_stack(opened.directions, opened.layout, each, TOLERANCE) for each in expansion.members()]
-        failures = [stack.failure for stack in stacks]
-        found = score_spans(opened, stacks, read.weights, DEEP_ORDER if order is None else order)
-    else:
-        sequences = tuple(
-            tuple(expand_layers(layers, each, TOLERANCE) for each in expansion.members())
-            for layers in opened.directions
-        )
-        failures = [sequence.failure for members in sequences for sequence in members]
-        found = score_ngrams(opened, sequences, read.weights, order)
-    return found, dict.fromkeys(str(failure) for failure in failures if failure is not None)
-
-
-def _target_name(target: Target) -> str:
-    if not callable(target):
-        return f"output {target}"
-    name = getattr(target, "__name__", "")
-    return name if name.isidentifier() else "the target"  # a lambda's name says nothing
+        opened = [dict(model.named_modules())[path] for path, opens in networks.items() if opens]
+        try:
+            if len(opened) != 1 or not isinstance(opened[0], Network) or call is not None:
+                raise NotOneCallError("a ray opens one network of several steps, called once; choose readout='held'")
+            found = explain_one_call(model, opened[0], asked, generators, seeded=seed is not None)
+        except NotOneCallError:
+            if readout == "ray":
+                raise
+            found = explain_calls(model, networks, asked, generators, seeded=seed is not None)
+    return Explanations(tuple(found))

@@ -43,6 +43,11 @@ class Explanation(Attribution):
         True
     """
 
+    @property
+    def sequences(self) -> tuple[Explanation, ...]:
+        """The sequences whose n-grams it holds: itself, or several where an output is made of several."""
+        return (self,)
+
     def figure(self, quantity: Quantity = "phrase", limit: float | None = None) -> Figure:
         """Draw the triangle of n-grams; needs matplotlib.
 

@@ -6,7 +6,8 @@ restores it. What the network received and returned is copy_tensors at once, sin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,7 +20,7 @@ from unrolled.decomposition.open_network import Network, OpenedNetwork, open_net
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.preserve_model import copy_tensors
 
-__all__ = ["RecordedForward", "record_forward"]
+__all__ = ["NotOneCallError", "RecordedForward", "named_failures", "record_forward", "runner"]
 
 
 @dataclass(frozen=True)
@@ -82,28 +83,34 @@ class RecordedForward:
         return self.opened.layout.restore(torch.cat(tops, dim=-1)), final
 
 
-def record_forward(
-    model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]
-) -> RecordedForward:
-    """Run a model in evaluation mode once, and open the recurrent network inside it on the inputs it received."""
+class NotOneCallError(UsageError):
+    """A model calls its recurrent network never, or several times."""
+
+
+def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> Callable[[], object]:
+    """Return what runs a model on copies of its arguments.
+
+    Raises:
+        UsageError: If a weight was made in inference mode.
+    """
     for name, weight in model.named_parameters():
         if weight.is_inference():
             raise UsageError(f"{name} was made in inference mode; expected a model made outside torch.inference_mode")
     own, named_own = copy_tensors(args), copy_tensors(kwargs)
-    calls: list[tuple[tuple[object, ...], dict[str, object], object]] = []
 
     def run() -> object:
         return model(*copy_tensors(own), **copy_tensors(named_own))
 
-    def record(_: nn.Module, given: tuple[object, ...], named: dict[str, object], result: object) -> None:
-        calls.append(copy_tensors((given, named, result)))
+    return run
 
-    handle = rnn.register_forward_hook(record, with_kwargs=True)
+
+@contextmanager
+def named_failures(arguments: Iterable[object]) -> Iterator[None]:
+    """Name the input of a model that fails because it is empty."""
     try:
-        with torch.no_grad():
-            output = run()
+        yield
     except RuntimeError as error:
-        for value in (*args, *kwargs.values()):
+        for value in arguments:
             if isinstance(value, Tensor) and value.numel() == 0:
                 shape = tuple(value.shape)
                 raise ShapeError(
@@ -112,21 +119,41 @@ def record_forward(
         if "greater than 0" in str(error):  # torch's message for packing a sequence of no tokens
             raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
         raise
+
+
+def record_forward(
+    model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]
+) -> RecordedForward:
+    """Run a model in evaluation mode once, and open the recurrent network inside it on the inputs it received."""
+    run = runner(model, args, kwargs)
+    calls: list[tuple[tuple[object, ...], dict[str, object], object]] = []
+
+    def record(_: nn.Module, given: tuple[object, ...], named: dict[str, object], result: object) -> None:
+        calls.append(copy_tensors((given, named, result)))
+
+    handle = rnn.register_forward_hook(record, with_kwargs=True)
+    try:
+        with torch.no_grad(), named_failures((*args, *kwargs.values())):
+            output = run()
     finally:
         handle.remove()
     if len(calls) != 1:
         hint = "" if calls else ": one of the module, not of its forward"
-        raise UsageError(f"the model called its recurrent network {len(calls)} times; expected exactly one call{hint}")
+        raise NotOneCallError(
+            f"the model called its recurrent network {len(calls)} times; expected exactly one call{hint}"
+        )
     given, named, result = calls[0]
     inputs = named["input"] if "input" in named else given[0]
     state = named.get("hx", given[1] if len(given) > 1 else None)
     if not isinstance(inputs, Tensor | PackedSequence):
-        raise UsageError(
+        raise NotOneCallError(
             f"the recurrent network was given a {type(inputs).__name__}; expected a tensor or packed sequence"
         )
     if not isinstance(result, tuple) or len(result) != 2:
         what = f"{len(result)} values" if isinstance(result, tuple) else f"a {type(result).__name__}"
-        raise UsageError(f"the recurrent network returned {what}; expected outputs and final states, as torch.nn's do")
+        raise NotOneCallError(
+            f"the recurrent network returned {what}; expected outputs and final states, as torch.nn's do"
+        )
     final = result[1]
     with torch.no_grad():
         opened = open_network(rnn, inputs, cast("Lengths", named.get("lengths")), cast("InitialState", state))

@@ -17,18 +17,21 @@ class LinearOutput:
     Args:
         output: One number for each example, shape (batch,), with its graph.
         leaves: The rows' values.
+        keeps: Whether the graph is needed again.
     """
 
-    def __init__(self, output: Tensor, leaves: Sequence[Tensor]) -> None:
+    def __init__(self, output: Tensor, leaves: Sequence[Tensor], keeps: bool = False) -> None:
         self.output, self.leaves, self.batch = output, leaves, len(output)
+        self._keeps = keeps or self.batch > 1
         self._contributions: dict[int, Tensor] = {}
-        self.gradients = self._differentiate(output.sum())
+        self.gradients = self.differentiate(output.sum())
         """By each row; None where the output does not depend on it."""
 
-    def _differentiate(self, value: Tensor) -> tuple[Tensor | None, ...]:
+    def differentiate(self, value: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient of a function of the output by each row."""
         if not value.requires_grad:
             return (None,) * len(self.leaves)
-        return torch.autograd.grad(value, self.leaves, allow_unused=True, retain_graph=self.batch > 1)
+        return torch.autograd.grad(value, self.leaves, allow_unused=True, retain_graph=self._keeps)
 
     def contributions(self, place: int) -> Tensor:
         """Return gradient times value of one row, in the row's shape."""
@@ -42,7 +45,7 @@ class LinearOutput:
     def _weighed(self) -> tuple[Tensor | None, ...]:
         """The gradients with the examples weighed by 1, 2, 3 and so on."""
         numbers = torch.arange(1, self.batch + 1, dtype=self.output.dtype, device=self.output.device)
-        return self._differentiate((numbers * self.output).sum())
+        return self.differentiate((numbers * self.output).sum())
 
     def examples(self, place: int) -> Tensor | None:
         """Return the example that each entry of a row serves, from 0, and -1 where it serves none.

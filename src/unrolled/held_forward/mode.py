@@ -5,10 +5,11 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -106,6 +107,9 @@ class HeldForward(TorchFunctionMode):
         share: p, the part of a gated product that is credited to its content; 1 - p is credited to the gate.
     """
 
+    sources: ClassVar[frozenset[str]] = frozenset({"embedding", "embedding_bag"})
+    """Operations that make value of what carries none."""
+
     def __init__(self, rows: Rows, share: float = 0.75) -> None:
         super().__init__()
         self.rows = rows
@@ -132,7 +136,7 @@ class HeldForward(TorchFunctionMode):
         if any(type(each) is torch.nn.Parameter and each.requires_grad for each in given):  # made in the forward pass
             args, options = _without_flags(args), _without_flags(options)
             given = [*operands(args), *operands(options.values())]
-        if not any(carries(each) for each in given) and operation.name not in _SOURCES:
+        if not any(carries(each) for each in given) and operation.name not in self.sources:
             return self._without_value(func, operation, args, options, given)
         if torch.is_inference_mode_enabled():
             raise UnsupportedOperationError(
@@ -161,6 +165,8 @@ class HeldForward(TorchFunctionMode):
             at_zero = self.gates[value]
             row = self.rows.constant(torch.full_like(value.detach(), at_zero))
             return value - at_zero + row
+        if isinstance(value, PackedSequence):
+            return value._replace(data=self.with_gate_rows(value.data))
         if isinstance(value, tuple | list):
             return type(value)(self.with_gate_rows(each) for each in value)
         if isinstance(value, dict):
@@ -190,8 +196,6 @@ GATE_AWARE = GATE_MOVES | {"mul", "sub", "addcmul", "addcdiv", "lerp"}
 """Operations that treat a gate as one."""
 OPENED = frozenset({"embedding", "embedding_bag", "batch_norm", "instance_norm"})
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
-_SOURCES = frozenset({"embedding", "embedding_bag"})
-"""Operations that make value of what carries none."""
 _PLAIN = {name: getattr(torch, name) for name in ("add", "sub", "mul", "div", "matmul", "pow")}
 
 
@@ -222,6 +226,8 @@ def detached(value: Any) -> Any:
     """The same arguments, without value."""
     if isinstance(value, Tensor):
         return value.detach()
+    if isinstance(value, PackedSequence):
+        return value._replace(data=value.data.detach())
     if isinstance(value, tuple | list):
         return type(value)(detached(each) for each in value)
     if isinstance(value, dict):

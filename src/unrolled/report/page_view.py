@@ -68,9 +68,9 @@ def waterfall(entries: Sequence[tuple[str, float]], total: tuple[str, float]) ->
 
 
 def panel_labels(attributions: Sequence[Attribution]) -> list[str]:
-    """Name each attribution by its expansion and, where that is not unique, by target and number."""
+    """Name each attribution by its sequence or its expansion and, where that is not unique, by target and number."""
     several = len({attribution.target for attribution in attributions}) > 1
-    plain = [f"{a.expansion}, {a.target}" if several else a.expansion for a in attributions]
+    plain = [f"{a.name or a.expansion}, {a.target}" if several else a.name or a.expansion for a in attributions]
     return [f"{name} ({k + 1})" if plain.count(name) > 1 else name for k, name in enumerate(plain)]
 
 

@@ -19,7 +19,7 @@ from unrolled.lab.cli.options import MultiValueCommand, options, print_notes, re
 from unrolled.lab.cli.settings_file import SettingsFile, read_settings
 
 if TYPE_CHECKING:
-    from unrolled.lab.models.settings import EncoderSettings
+    from unrolled.lab.models.factory import EncoderSettings
     from unrolled.lab.training.settings import DataSettings, TrainingSettings
     from unrolled.lab.training.task import Task
 

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import DivergedError
-from unrolled.lab.data.batches.base import bounded_plan
 from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step, TensorBoard, ranking_key
 from unrolled.lab.training.checkpoints import Checkpoints, all_tensors, load_tensors, plain_tensors
 from unrolled.lab.training.distributed import ProcessGroup, cpu_copy
@@ -130,7 +129,7 @@ class Trainer:
         """Train on the training split once, then evaluate on dev."""
         train, state = self.splits["train"], self.state
         self.order_state = self.order.get_state()
-        plan = bounded_plan(train, self.settings.batch, self.settings.max_tokens, self.order)
+        plan = train.plan(self.settings.batch, self.order)
         for batch in _selected(train, plan[state.batch :]):
             if state.exhausted(self.settings):
                 break
@@ -203,12 +202,7 @@ class Trainer:
             try:
                 device = self.group.device
                 found = evaluate(
-                    self.config.task,
-                    model,
-                    self.splits[split],
-                    device,
-                    lambda: bool(self.interruption.received),
-                    self.settings.max_tokens,
+                    self.config.task, model, self.splits[split], device, lambda: bool(self.interruption.received)
                 )
                 values = [1.0, *(value if math.isfinite(value) else math.nan for value in found.values())]
             except EvaluationStopped:

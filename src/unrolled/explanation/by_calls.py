@@ -1,0 +1,252 @@
+"""Explanations made of all calls of a model's recurrent networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from unrolled.decomposition.attribution import Ledger, Triangle
+from unrolled.decomposition.recorded_networks import RecordedNetworks
+from unrolled.errors import NonFiniteError, ShapeError, UsageError
+from unrolled.explanation.determinism import TwoRuns
+from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.joint import JointExplanation, side_by_side
+from unrolled.explanation.notes import NOTED_RESIDUAL, explanation_notes
+from unrolled.explanation.open_calls import OpenedCalls, OpenedLine, open_calls
+from unrolled.explanation.random_generators import RandomGenerators
+from unrolled.explanation.record_forward import named_failures, runner
+from unrolled.explanation.request import Request
+from unrolled.explanation.sequence_names import Words, line_titles, looked_up, words_of
+from unrolled.explanation.token_names import word_rows
+
+__all__ = ["explain_calls"]
+
+OTHERS = "n-grams of "
+"""Where the bias of a sequence names what another one contributes."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One sequence of one line, as one example reads it."""
+
+    line: int
+    row: int
+    name: str
+
+
+def explain_calls(
+    model: nn.Module, networks: Mapping[str, bool], asked: Request, generators: RandomGenerators, seeded: bool
+) -> list[Explanation]:
+    """Explain every example of an output by all calls of some networks."""
+    run, arguments = runner(model, asked.args, asked.kwargs), (*asked.args, *asked.kwargs.values())
+    runs = TwoRuns(model, (), asked.args, asked.kwargs, generators, seeded)
+    recorded = RecordedNetworks()
+    with named_failures(arguments), recorded:
+        plain = runs.run()
+    chosen, call = asked.expansion, asked.call
+    members = [
+        open_calls(model, run, plain, asked.target, networks, member, recorded, runs, asked.max_order)
+        for member in chosen.members()
+    ]
+    found = _mean(members)
+    titles = line_titles([line.line for line in found.lines])
+    if call is not None and not 0 <= call < len(titles):
+        raise UsageError(f"call is {call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
+    if len(found.logit) != 1 and not asked.several:
+        raise UsageError(f"the batch has {len(found.logit)} examples; expected one: use unrolled.explain_batch")
+    examples = [_parts(found, titles, b) for b in range(len(found.logit))]
+    words = _words(model, found, examples, asked.tokens, arguments)
+    results = []
+    for b, parts in enumerate(examples):
+        if not parts:
+            raise UsageError(f"no gradient tells which sequences example {b} reads; explain it alone")
+        sequences = _sequences(found, b, parts, words[b], asked)
+        if call is not None:
+            sequences = [each for each, part in zip(sequences, parts, strict=True) if part.line == call]
+            if not sequences:
+                raise UsageError(f"example {b} does not read {titles[call]}; choose another call, or leave it out")
+        results.append(sequences[0] if len(sequences) == 1 else _joint(sequences))
+    return results
+
+
+def _mean(members: Sequence[OpenedCalls]) -> OpenedCalls:
+    """Average the n-grams of an expansion's members."""
+    first, count = members[0], len(members)
+    if count == 1:
+        return first
+    lines = tuple(
+        replace(
+            together[0],
+            **{
+                name: torch.stack([getattr(each, name) for each in together]).mean(dim=0)
+                for name in ("scores", "contributions", "tokens", "initial")
+            },
+            residual=torch.stack([each.residual for each in together]).amax(dim=0),
+        )
+        for together in zip(*(member.lines for member in members), strict=True)
+    )
+    names = dict.fromkeys(name for member in members for name in member.biases)
+    zero = torch.zeros_like(first.logit)
+    biases = {name: sum((m.biases.get(name, zero) for m in members), zero) / count for name in names}
+    return replace(first, lines=lines, biases=biases, failures=tuple(f for m in members for f in m.failures))
+
+
+def _parts(found: OpenedCalls, titles: Sequence[str], example: int) -> list[_Part]:
+    """List the sequences that one example reads, in order."""
+    parts = []
+    for place, (opened, title) in enumerate(zip(found.lines, titles, strict=True)):
+        order, rows = opened.line.first.order, (opened.owners == example).nonzero()[:, 0].tolist()
+        rows = rows if order is None else sorted(rows, key=order.tolist().__getitem__)
+        parts += [
+            _Part(place, row, title if len(rows) == 1 else f"{title}, sequence {number}")
+            for number, row in enumerate(rows)
+        ]
+    return parts
+
+
+def _words(
+    model: nn.Module,
+    found: OpenedCalls,
+    examples: Sequence[Sequence[_Part]],
+    tokens: Words,
+    arguments: Sequence[object],
+) -> list[list[tuple[str, ...]]]:
+    """Name the tokens of every sequence of every example."""
+    lines = [opened.line for opened in found.lines]
+    ids = [looked_up(model, line.inputs()) for line in lines]
+    named = []
+    for parts, given in zip(examples, _given(tokens, examples), strict=True):
+        own = []
+        for part, words in zip(parts, given, strict=True):
+            inside = lines[part.line].inside[:, part.row]
+            own.append(words_of(words, part.name, ids[part.line][inside, part.row].tolist(), arguments))
+        named.append(own)
+    return named
+
+
+def _given(tokens: Words, examples: Sequence[Sequence[_Part]]) -> list[list[object]]:
+    """Sort the words that were given by example and sequence."""
+    if tokens is None:
+        return [[None] * len(parts) for parts in examples]
+    if isinstance(tokens, Mapping):
+        names = [part.name for parts in examples for part in parts]
+        for key in tokens:
+            if key not in names:
+                raise UsageError(
+                    f"tokens names {key!r}; expected names of sequences: {', '.join(dict.fromkeys(names))}"
+                )
+        return [
+            [_of_example(tokens.get(part.name), b, len(examples)) for part in parts] for b, parts in enumerate(examples)
+        ]
+    if all(len(parts) == 1 for parts in examples):
+        return [[row] for row in word_rows(tokens, len(examples))]
+    rows: list[object] = list(tokens)
+    if len(examples) == 1 and len(rows) == len(examples[0]) and all(isinstance(row, list | tuple) for row in rows):
+        return [rows]
+    names = [part.name for part in examples[0]]
+    raise ShapeError(
+        f"tokens are {len(rows)} texts; expected words for each sequence: tokens={{{names[0]!r}: [...], …}}, with the "
+        f"names {', '.join(names)}"
+    )
+
+
+def _of_example(words: object, example: int, batch: int) -> object:
+    """Return one example's words, where each example has its own."""
+    if isinstance(words, list | tuple) and words and isinstance(words[0], list | tuple):
+        if len(words) != batch:
+            raise ShapeError(f"tokens are those of {len(words)} examples; expected {batch}")
+        return words[example]
+    return words
+
+
+def _sequences(
+    found: OpenedCalls, b: int, parts: Sequence[_Part], words: Sequence[tuple[str, ...]], asked: Request
+) -> list[Explanation]:
+    """Explain one example by each of its sequences; what the others contribute is in the bias, by name."""
+    chosen = asked.expansion
+    logit, biases = float(found.logit[b]), {name: float(part[b]) for name, part in found.biases.items()}
+    opened = [found.lines[part.line] for part in parts]
+    ngrams = [float(line.tokens[part.row].sum()) for line, part in zip(opened, parts, strict=True)]
+    initial = [float(line.initial[part.row]) for line, part in zip(opened, parts, strict=True)]
+    bias = sum(biases.values())
+    remainder = logit - sum(ngrams) - sum(initial) - bias
+    failures = tuple(dict.fromkeys(map(str, found.failures)))
+    sequences = []
+    for place, (line, part, tokens) in enumerate(zip(opened, parts, words, strict=True)):
+        if not math.isfinite(ngrams[place] + initial[place]):
+            raise NonFiniteError("the n-grams overflow; use float64 (model.double()) or the expansion operating")
+        residual, inside = float(line.residual[part.row]), line.line.inside[:, part.row]
+        limited = asked.max_order is not None and asked.max_order < len(tokens)
+        others = {f"{OTHERS}{each.name}": ngrams[k] + initial[k] for k, each in enumerate(parts) if k != place}
+        explanation = Explanation(
+            tokens=tokens,
+            directions=("forward", "backward") if line.line.both else ("forward",),
+            triangle=_triangle(line, part.row),
+            ledger=Ledger(ngrams[place], initial[place], bias + sum(others.values()), remainder, logit),
+            target=found.targets[b],
+            expansion=str(chosen),
+            exact=chosen.exact and not failures and residual <= NOTED_RESIDUAL,
+            local=chosen.local,
+            residual=residual,
+            parity=max(strand.parity for strand in line.line.strands),
+            scope=line.line.first.scope,
+            biases={**biases, **others},
+            deterministic=found.deterministic,
+            rounding=torch.finfo(found.dtype).eps,
+            name=part.name if len(parts) > 1 else "",
+            max_order=asked.max_order if limited else None,
+            by_token=line.tokens[part.row][inside] if limited else None,
+        )
+        notes = explanation_notes(explanation, chosen, failures, found.dtype, None, part.row)
+        notes = (*_notes_on_bias(line), *found.notes, *notes)
+        sequences.append(replace(explanation, exact=explanation.exact and explanation.closes, notes=notes))
+    return sequences
+
+
+def _joint(members: Sequence[Explanation]) -> JointExplanation:
+    """Put several sequences of one example into one explanation."""
+    first, shown = members[0], {f"{OTHERS}{each.name}" for each in members}
+    biases = {name: value for name, value in first.biases.items() if name not in shown}
+    ngrams, initial = sum(each.ledger.ngrams for each in members), sum(each.ledger.initial for each in members)
+    return JointExplanation(
+        tokens=tuple(token for each in members for token in each.tokens),
+        directions=max((each.directions for each in members), key=len),
+        triangle=side_by_side(members),
+        ledger=replace(first.ledger, ngrams=ngrams, initial=initial, bias=sum(biases.values())),
+        target=first.target,
+        expansion=first.expansion,
+        exact=all(each.exact for each in members),
+        local=first.local,
+        residual=max(each.residual for each in members),
+        parity=max(each.parity for each in members),
+        scope=first.scope if len({each.scope for each in members}) == 1 else "tokens and inputs of higher layers",
+        biases=biases,
+        deterministic=first.deterministic,
+        rounding=first.rounding,
+        notes=tuple(dict.fromkeys(note for each in members for note in each.notes)),
+        max_order=next((each.max_order for each in members if each.max_order is not None), None),
+        by_token=torch.cat([each.token_scores for each in members]),
+        members=tuple(members),
+    )
+
+
+def _triangle(line: OpenedLine, row: int) -> Triangle:
+    """Leave out the steps that are not a sequence's."""
+    places = line.line.inside[:, row].nonzero()[:, 0]
+    scores, contributions = (matrix[row][:, places][:, :, places] for matrix in (line.scores, line.contributions))
+    return Triangle(scores, contributions)
+
+
+def _notes_on_bias(line: OpenedLine) -> tuple[str, ...]:
+    """Note what the bias contains beside the model's own constants."""
+    if line.line.first.scope == "tokens":
+        return ()
+    layers = line.line.first.scope.rsplit(" ", 1)[-1]
+    return (
+        f"bidirectional with {layers} layers: n-grams are those of the inputs of the top layer; what the model reads "
+        "from the final states of lower layers is part of the bias",
+    )

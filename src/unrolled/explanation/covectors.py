@@ -1,0 +1,124 @@
+r"""How a target reads every strand: one pass over the recorded calls, the last first.
+
+With s the states of a strand and F the target, F = Σ_t w_tᵀ s_t + … where w counts every way by which the model reads
+s_t except the recurrence itself: the next steps of the same chain, and the levels above it in a stack. What a later
+strand reads otherwise (through its input, or as the beginning of another network) is part of w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unrolled.decomposition.affine_sequence import AffineSequence
+from unrolled.decomposition.eval_mode import without_grad_and_autocast
+from unrolled.explanation.strands import Strand
+from unrolled.held_forward.recorded_maps import image, pull_back
+
+__all__ = ["Covectors", "find_covectors", "own_start"]
+
+
+@dataclass(frozen=True)
+class Covectors:
+    """What one pass gives for each strand."""
+
+    weights: Mapping[Strand, Tensor]
+    """w_t, shape (time, batch, state)."""
+    starts: Mapping[Strand, Tensor]
+    """How the target reads the initial state, shape (batch, state); of the strands where that matters."""
+    entering: Mapping[Strand, Tensor]
+    """How it reads what each step adds, g, shape (time, batch, state); of the strands that were swept."""
+
+
+@without_grad_and_autocast()
+def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], whole: bool = False) -> Covectors:
+    """Carry the target's gradient by the strands' states back through all strands.
+
+    Args:
+        strands: In the order of the run.
+        direct: The gradient of the target by each strand's leaf, where no other strand lies between.
+        whole: Whether to sweep every strand, and not only those that others lead back to.
+    """
+    weights = {s: torch.zeros_like(s.states) if g is None else g.clone() for s, g in zip(strands, direct, strict=True)}
+    within = {s: torch.zeros_like(s.states) for s in strands}  # by the chain
+    above = {s: torch.zeros_like(s.states) for s in strands}  # by the stack
+    through_line = {s: torch.zeros_like(s.states) for s in strands}  # by where the lines of levels above begin
+    starts: dict[Strand, Tensor] = {}
+    entering: dict[Strand, Tensor] = {}
+    for place in reversed(range(len(strands))):
+        strand = strands[place]
+        earlier = strands[:place]
+        starts_matter = strand.before is not None or strand.start.requires_grad or bool(strand.start.any())
+        if not (starts_matter or strand.below or strand.alone is not None or whole):
+            continue
+        of_g, at_start, at_inputs = _sweep(strand.sequence, weights[strand] + within[strand], above[strand])
+        entering[strand] = of_g
+        if strand.alone is not None:
+            leaf, g = strand.alone
+            (at_line,) = pull_back(g, [leaf], of_g + through_line[strand])
+            if at_line is not None:
+                levels = [lower for lower, _ in strand.below]
+                _add(weights, strand.inputs, [s for s in earlier if s not in levels], at_line)
+                for lower, link in strand.below:
+                    through_line[lower] += link.apply_transpose(at_line)
+        for lower, link in strand.below:
+            above[lower] += link.apply_transpose(at_inputs)
+        if starts_matter:
+            starts[strand] = at_start
+            _add(weights, strand.start, [s for s in earlier if s is not strand.before], at_start)
+        if strand.before is not None:
+            passed = at_start if strand.join is None else strand.join.apply_transpose(at_start)
+            rows = torch.arange(len(passed)) if strand.rows is None else strand.rows
+            within[strand.before][strand.before.lengths[rows] - 1, rows] += passed
+    return Covectors(weights, starts, entering)
+
+
+def _add(weights: dict[Strand, Tensor], result: Tensor, strands: Sequence[Strand], covector: Tensor) -> None:
+    """Add what a covector of a result makes of the states that the result reads."""
+    for strand, gradient in zip(strands, pull_back(result, [s.states for s in strands], covector), strict=True):
+        if gradient is not None:
+            weights[strand] += gradient
+
+
+def _sweep(sequence: AffineSequence, read: Tensor, above: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Sweep one call backward, the top layer first.
+
+    Args:
+        sequence: The call's layers.
+        read: Covectors of the states, shape (time, batch, state).
+        above: Those of the levels above, which do not read g.
+
+    Returns:
+        Covectors of g, (time, batch, state), of the initial state, (batch, state), and of the input's displacement.
+    """
+    reads, extra = list(read.split(sequence.sizes, dim=-1)), list(above.split(sequence.sizes, dim=-1))
+    of_g, starts = [], []
+    by_input: Tensor | None = None
+    for index in reversed(range(len(sequence.layers))):
+        operator, cell = sequence.operators[index], sequence.layers[index].cell
+        beyond = extra[index].clone()
+        if by_input is not None:
+            cell.hidden(beyond).add_(by_input)
+        states = reads[index] + beyond
+        for t in range(len(states) - 1, 0, -1):
+            states[t - 1] += operator.at(t).apply_transpose(states[t][None], with_inputs=False)[0][0]
+        starts.append(operator.at(0).apply_transpose(states[0][None], with_inputs=False)[0][0])
+        found = operator.apply_transpose(states[None], with_inputs=True)[1]
+        by_input = states.new_zeros(*states.shape[:2], cell.input_size) if found is None else found[0]
+        of_g.append(states - beyond)
+    assert by_input is not None
+    return torch.cat(of_g[::-1], dim=-1), torch.cat(starts[::-1], dim=-1), by_input
+
+
+def own_start(strand: Strand, strands: Sequence[Strand], rows: Sequence[Tensor]) -> Tensor:
+    """Return the part of an initial state that neither other strands nor rows made, shape (batch, state)."""
+    value = strand.start.detach()
+    if not strand.start.requires_grad:
+        return value
+    sources = [*(s.states for s in strands if s is not strand), *rows]
+    rest = value - image(strand.start, sources, sources)
+    rounding = 64 * torch.finfo(value.dtype).eps * float(value.abs().max())
+    return torch.where(rest.abs() <= rounding, torch.zeros_like(rest), rest)

@@ -1,0 +1,107 @@
+"""Which examples an output has, and which of them reads each sequence of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import UsageError
+from unrolled.explanation.covectors import Covectors
+from unrolled.explanation.lines import Line
+from unrolled.explanation.readout import Target, ambiguous_order
+
+__all__ = ["complete_owners", "count_examples", "find_owners"]
+
+MIXED = {torch.float64: 1e-16, torch.float32: 1e-8}
+"""The square of the share of another example from which on a sequence serves both."""
+
+
+def count_examples(output: object, target: Target | None, batches: Sequence[int], sequences: int) -> int:
+    """Return how many numbers a target has to give: one for each example of a model's output.
+
+    Args:
+        output: What the model returned.
+        target: Picks from it.
+        batches: Number of sequences of each call of a recurrent network.
+        sequences: Number of all sequences; calls that continue each other have the same ones.
+    """
+    usual = batches[0]
+    if callable(target):
+        chosen = target(output)
+        count = chosen.numel() if isinstance(chosen, Tensor) else usual
+        whole = len(output) if isinstance(output, Tensor) and output.dim() > 1 else usual
+        return count if count in (1, whole, *batches) else usual
+    if not isinstance(output, Tensor):
+        return usual
+    if output.dim() <= 1:
+        return output.numel() if output.numel() in batches else 1
+    return len(output) if len(output) in batches or len(output) <= sequences else usual
+
+
+def find_owners(line: Line, plain: Covectors, weighed: Covectors | None, batch: int) -> Tensor:
+    """Find the example that reads each sequence of a line, -1 for none, shape (batch of the line,).
+
+    Where the examples of the output are weighed by 1, 2, 3 …, a sequence's covectors are as many times as large as the
+    number of its example.
+
+    Raises:
+        UsageError: If one sequence serves several examples.
+    """
+    if weighed is None:
+        return torch.where(_product(line, plain, plain) > 0, 0, -1)
+    square, product = _product(line, plain, plain), _product(line, plain, weighed)
+    number = torch.where(square > 0, product / square, 0.0).round()
+    gap, size = torch.zeros_like(square), _product(line, weighed, weighed)
+    for strand in line.strands:
+        rows = line.rows_of(strand)
+        times = number[rows].to(strand.states)[:, None]
+        off = weighed.weights[strand].detach() - times * plain.weights[strand].detach()
+        gap.index_add_(0, rows, off.double().square().sum(dim=(0, 2)).cpu())
+    rounding = MIXED[line.first.states.dtype]
+    if bool((gap > rounding * torch.maximum(size, square)).any()) or bool((number > batch).any()):
+        raise ambiguous_order()
+    return number.long() - 1
+
+
+def complete_owners(owners: Tensor, probes: Iterator[Tensor]) -> Tensor:
+    """Find the examples of sequences that no gradient reaches, of a network with one sequence for each example.
+
+    Args:
+        owners: The example of each sequence, -1 where it is unknown.
+        probes: What other states of the network tell, in the same form.
+
+    Raises:
+        UsageError: If more than one sequence is left over, or one example reads two.
+    """
+    if len(owners) == 1:
+        return torch.zeros_like(owners)
+    found = owners.clone()
+    while bool((found < 0).any()):
+        other = next(probes, None)
+        if other is None:
+            break
+        found = torch.where(found < 0, other, found)
+    known, straight = found >= 0, torch.arange(len(found))
+    if len(found[known].unique()) < int(known.sum()):
+        raise ambiguous_order()
+    if torch.equal(found[known], straight[known]):
+        return straight
+    left = straight[~torch.isin(straight, found[known])]
+    if len(left) > 1:
+        raise UsageError(
+            f"the model puts its batch in another order, and which states examples {left.tolist()} are read from could "
+            "not be found out, since no gradient arrives there; explain them one at a time"
+        )
+    found[~known] = left
+    return found
+
+
+def _product(line: Line, one: Covectors, other: Covectors) -> Tensor:
+    """Multiply the covectors of each sequence of a line, shape (batch of the line,)."""
+    total = torch.zeros(len(line.first.lengths), dtype=torch.float64)
+    for strand in line.strands:
+        both = one.weights[strand].detach().double() * other.weights[strand].detach().double()
+        total.index_add_(0, line.rows_of(strand), both.sum(dim=(0, 2)).cpu())
+    return total

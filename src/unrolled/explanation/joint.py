@@ -1,0 +1,125 @@
+"""The explanation of an output that is made of several sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from unrolled.decomposition.attribution import Attribution, NGram, Triangle
+from unrolled.errors import UsageError
+from unrolled.explanation.explanation import Explanation
+
+__all__ = ["JointExplanation", "side_by_side"]
+
+
+@dataclass(frozen=True, repr=False)
+class JointExplanation(Explanation):
+    r"""The n-grams of several sequences in one ledger.
+
+    .. math:: \text{logit} = \sum_{\text{sequences}} \text{n-grams} + \text{initial states} + \text{bias}
+        + \text{remainder}
+
+    Sequences are the source and the target of a translator, the two texts of a siamese model, the words of a text whose
+    characters are read one word at a time. ``sequences`` holds each as an
+    :class:`~unrolled.explanation.explanation.Explanation` of its own: what the others contribute is in its bias, by
+    name. The tokens here are those of all sequences side by side; no n-gram reaches from one into another.
+
+    Example:
+        >>> import torch, unrolled
+        >>> class Siamese(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.embed, self.rnn = torch.nn.Embedding(9, 4), torch.nn.GRU(4, 6, batch_first=True)
+        ...     def forward(self, one, other):
+        ...         u, v = (self.rnn(self.embed(ids))[0].mean(dim=1) for ids in (one, other))
+        ...         return (u * v).sum(dim=1, keepdim=True)
+        >>> found = unrolled.explain(Siamese(), torch.tensor([[1, 2, 3]]), torch.tensor([[4, 5]]), target=0)
+        >>> [(each.name, each.tokens) for each in found.sequences]
+        [('rnn, call 0', ('1', '2', '3')), ('rnn, call 1', ('4', '5'))]
+        >>> abs(sum(each.ledger.ngrams for each in found.sequences) - found.ledger.ngrams) < 1e-9
+        True
+    """
+
+    members: tuple[Explanation, ...] = ()
+
+    @property
+    def sequences(self) -> tuple[Explanation, ...]:
+        """The sequences, in the order in which the model begins to read them."""
+        return self.members
+
+    def sequence(self, name: str) -> Explanation:
+        """Return one sequence by its name.
+
+        Raises:
+            UsageError: If there is none of that name.
+        """
+        for each in self.members:
+            if each.name == name:
+                return each
+        raise UsageError(f"no sequence {name!r}; expected one of: {', '.join(each.name for each in self.members)}")
+
+    def ngrams(self) -> Iterator[NGram]:
+        """Iterate over the n-grams of every sequence, by direction, start and length."""
+        for d in range(len(self.directions)):
+            for first, each in zip(self._firsts, self.members, strict=True):
+                if self.directions[d] in each.directions:
+                    for start in range(first, first + len(each)):
+                        for stop in range(start + 1, min(start + each.longest, first + len(each)) + 1):
+                            yield self._ngram(d, start, stop)
+
+    def save_html(self, path: str | Path, *others: Attribution) -> Path:
+        """Write one self-contained HTML page with a tab for each sequence, and return its path."""
+        from unrolled.report.page import save_page
+
+        save_page(path, (*self.members, *others))
+        return Path(path)
+
+    def render(self, width: int = 100, colour: bool = False) -> str:
+        """Return the text for a terminal of ``width`` columns, with ANSI colours if ``colour``."""
+        from unrolled.report.joint_terminal import to_text
+
+        return to_text(self, self.members, width=width, colour=colour)
+
+    @property
+    def _firsts(self) -> list[int]:
+        """Where each sequence begins among the tokens."""
+        return [0, *accumulate(len(each) for each in self.members)][:-1]
+
+    def _check_span(self, start: int, stop: int) -> None:
+        super()._check_span(start, stop)
+        if not any(
+            first <= start and stop <= first + len(m) for first, m in zip(self._firsts, self.members, strict=True)
+        ):
+            raise UsageError(f"the tokens [{start}, {stop}) are of two sequences; expected those of one")
+
+    def _ngram(self, d: int, start: int, stop: int) -> NGram:
+        found = super()._ngram(d, start, stop)
+        name = next(m.name for first, m in reversed([*zip(self._firsts, self.members, strict=True)]) if first <= start)
+        return NGram(**{**vars(found), "sequence": name})
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("Explanation(", f"JointExplanation({len(self.members)} sequences, ", 1)
+
+    def _repr_html_(self) -> str:
+        from unrolled.report.page import render_fragment
+
+        return "".join(render_fragment(each) for each in self.members)
+
+
+def side_by_side(members: Sequence[Explanation]) -> Triangle:
+    """Put the triangles of several sequences in one, in blocks."""
+    ways = max(len(each.directions) for each in members)
+
+    def blocks(matrices: Sequence[Tensor]) -> Tensor:
+        return torch.stack(
+            [torch.block_diag(*(m[d] if d < len(m) else torch.zeros_like(m[0]) for m in matrices)) for d in range(ways)]
+        )
+
+    return Triangle(
+        blocks([each.triangle.scores for each in members]), blocks([each.triangle.contributions for each in members])
+    )

@@ -1,0 +1,234 @@
+r"""Lines: the sequences of n-grams that an explanation lists, made of strands.
+
+A line is a chain, a stack of chains, or one call in both directions. It has several sequences where the network runs
+over a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from unrolled.cells.batch_layout import reversal
+from unrolled.decomposition.composed_sequence import ComposedSequence, Stretch
+from unrolled.decomposition.eval_mode import without_grad_and_autocast
+from unrolled.decomposition.sweeps import forward_sweep
+from unrolled.explanation.strands import Strand
+from unrolled.linalg.operators import Workspace
+from unrolled.linalg.quadrature import relative_error
+
+__all__ = ["Line", "find_lines", "residual", "unfit_stacks"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Strands that make one sequence of n-grams."""
+
+    levels: tuple[tuple[Strand, ...], ...]
+    """The chains, lowest level first; of one call in both directions: forward and backward."""
+    both: bool
+    """Whether the levels are two directions."""
+
+    @property
+    def first(self) -> Strand:
+        """The first strand of the lowest level."""
+        return self.levels[0][0]
+
+    @property
+    def strands(self) -> list[Strand]:
+        """All strands."""
+        return [strand for level in self.levels for strand in level]
+
+    @property
+    def network(self) -> str:
+        """The paths of its networks."""
+        return " + ".join(dict.fromkeys(level[0].network for level in self.levels))
+
+    @cached_property
+    def _rows(self) -> list[Tensor]:
+        """For each stretch, which sequences of the line take part."""
+        rows = [torch.arange(len(self.first.lengths))]
+        for strand in self.levels[0][1:]:
+            rows.append(rows[-1] if strand.rows is None else rows[-1][strand.rows])
+        return rows
+
+    def rows_of(self, strand: Strand) -> Tensor:
+        """Return which sequences of the line a strand's sequences are."""
+        place = next(level.index(strand) for level in self.levels if strand in level)
+        return self._rows[place]
+
+    @cached_property
+    def inside(self) -> Tensor:
+        """Whether each step of the line belongs to each sequence, shape (time, batch)."""
+        batch, parts = len(self.first.lengths), []
+        for strand, rows in zip(self.levels[0], self._rows, strict=True):
+            time = len(strand.states)
+            part = torch.zeros(time, batch, dtype=torch.bool)
+            part[:, rows] = torch.arange(time)[:, None] < strand.lengths.cpu()
+            parts.append(part)
+        return torch.cat(parts)
+
+    def inputs(self) -> Tensor:
+        """What the lowest level reads at each step, in token order, shape (time, batch, input); zero where none."""
+        strands = self.levels[0]
+        size = strands[0].inputs.shape[-1]
+        whole = strands[0].inputs.new_zeros(*self.inside.shape, size)
+        first = 0
+        for strand, rows in zip(strands, self._rows, strict=True):
+            whole[first : first + len(strand.states), rows] = strand.inputs.detach()
+            first += len(strand.states)
+        return whole
+
+    @without_grad_and_autocast()
+    def score(self, weights: Mapping[Strand, Tensor], longest: int | None = None) -> tuple[Tensor, Tensor]:
+        """Score every n-gram of every sequence, up to a length.
+
+        Returns:
+            Scores and contributions in token order, shape (batch, directions, time read, time entered).
+        """
+        ways = [(level,) for level in self.levels] if self.both else [self.levels]
+        pairs = [_score(self._compose(levels), self._spread(levels, weights), longest) for levels in ways]
+        scores, contributions = (torch.stack([pair[k] for pair in pairs], dim=1) for k in (0, 1))
+        if self.both:
+            index = reversal(self.first.lengths, len(self.first.states)).T
+            for matrix in (scores, contributions):
+                rows, columns = (
+                    index[:, :, None].expand(matrix[:, 1].shape),
+                    index[:, None, :].expand(matrix[:, 1].shape),
+                )
+                matrix[:, 1] = matrix[:, 1].gather(1, rows).gather(2, columns)
+        return scores.cpu(), contributions.cpu()
+
+    @without_grad_and_autocast()
+    def by_token(self, entering: Mapping[Strand, Tensor]) -> Tensor:
+        """Sum the contributions of all n-grams that enter at each token, shape (batch, time)."""
+        products = {s: (entering[s] * s.own).sum(dim=-1, keepdim=True) for s in self.strands}
+        if not self.both:
+            whole = torch.cat([self._spread((level,), products) for level in self.levels], dim=-1)
+            return whole.sum(dim=-1).T.double().cpu()
+        forward, backward = (self._spread((level,), products)[..., 0] for level in self.levels)
+        return (forward + backward.gather(0, reversal(self.first.lengths, len(forward)))).T.double().cpu()
+
+    def _spread(self, levels: Sequence[Sequence[Strand]], values: Mapping[Strand, Tensor]) -> Tensor:
+        """Put the values of strands, each (time, batch, state), side by side over the line's steps and sequences."""
+        stretches = []
+        for place, rows in enumerate(self._rows):
+            strands = [level[place] for level in levels]
+            part = torch.cat([values[strand] for strand in strands], dim=-1).detach()
+            inside = torch.arange(len(part))[:, None] < strands[0].lengths
+            part = torch.where(inside[..., None], part, torch.zeros_like(part))
+            whole = part.new_zeros(len(part), len(self.first.lengths), part.shape[-1])
+            whole[:, rows] = part
+            stretches.append(whole)
+        return torch.cat(stretches)
+
+    def _compose(self, levels: Sequence[Sequence[Strand]]) -> ComposedSequence:
+        """Join the strands' recurrences."""
+        stretches, batch = [], len(self.first.lengths)
+        for place, rows in enumerate(self._rows):
+            strands = [level[place] for level in levels]
+            places = {strand: number for number, strand in enumerate(strands)}
+            time, lengths = len(strands[0].states), strands[0].lengths
+            straight = len(rows) == batch and torch.equal(rows, torch.arange(batch))
+            # what follows the end of a sequence is read by nobody, unless another stretch follows
+            ends_early = int(lengths.min()) < time and place + 1 < len(self._rows)
+            stretches.append(
+                Stretch(
+                    levels=tuple(strand.sequence for strand in strands),
+                    links=tuple(tuple((places[low], link) for low, link in strand.below) for strand in strands),
+                    joins=tuple(strand.join for strand in strands),
+                    rows=None if straight else rows,
+                    inside=torch.arange(time)[:, None] < lengths if ends_early else None,
+                )
+            )
+        return ComposedSequence(self._spread(levels, {s: s.own for level in levels for s in level}), tuple(stretches))
+
+
+def _score(sequence: ComposedSequence, weights: Tensor, longest: int | None) -> tuple[Tensor, Tensor]:
+    """Multiply every term with its weight and with the sum of all weights, each (batch, time, time)."""
+    time, batch, _ = sequence.g.shape
+    scores = torch.zeros(batch, time, time, dtype=torch.float64, device=weights.device)
+    contributions = torch.zeros_like(scores)
+    total = weights.sum(dim=0)
+    for block in forward_sweep(sequence, longest):
+        t = block.time
+        both = torch.stack((total, weights[t])).transpose(0, 1)
+        values = torch.einsum("mbs,bks->kbm", block.terms, both).double()
+        scores[:, t, block.first : t + 1] = values[0]
+        contributions[:, t, block.first : t + 1] = values[1]
+    return scores, contributions
+
+
+def find_lines(strands: Sequence[Strand]) -> list[Line]:
+    """Group strands to lines, in the order in which they begin."""
+    lines, seen = [], set()
+    for strand in strands:
+        if strand in seen:
+            continue
+        if strand.both:
+            pair = [s for s in strands if s.call == strand.call]
+            lines.append(Line(tuple((s,) for s in pair), both=True))
+        else:
+            chains = _stack_of(strand, strands)
+            lines.append(Line(tuple(tuple(chain) for chain in chains), both=False))
+        seen.update(lines[-1].strands)
+    return lines
+
+
+def _stack_of(strand: Strand, strands: Sequence[Strand]) -> list[list[Strand]]:
+    """Return the chains that are connected to a strand's, in the order in which they begin."""
+    members = {strand.chain[0]}
+    grown = True
+    while grown:
+        grown = False
+        for each in strands:
+            if each.before is None and not each.both:
+                lower = {low for low, _ in each.below}
+                connected = {each, *lower} & members
+                if connected and not {each, *lower} <= members:
+                    members |= {each, *lower}
+                    grown = True
+    return [each.chain for each in strands if each in members]
+
+
+def unfit_stacks(strands: Sequence[Strand]) -> set[str]:
+    """Return the networks whose chains are levels of one stack, but not step by step from beginning to end."""
+    unfit: set[str] = set()
+    for line in find_lines(strands):
+        if line.both or len(line.levels) == 1:
+            continue
+        lowest = line.levels[0]
+        for level in line.levels[1:]:
+            fits = len(level) == len(lowest) and all(
+                torch.equal(mine.lengths, theirs.lengths)
+                and len(mine.states) == len(theirs.states)
+                and (mine.rows is None) == (theirs.rows is None)
+                and (mine.rows is None or theirs.rows is None or torch.equal(mine.rows, theirs.rows))
+                for mine, theirs in zip(level, lowest, strict=True)
+            )
+            if not fits:
+                unfit.add(level[0].network)
+    return unfit
+
+
+@without_grad_and_autocast()
+def residual(strand: Strand) -> Tensor:
+    """Return the largest relative error of the sum of a strand's terms against its states, shape (batch,)."""
+    current, workspace = strand.start.detach(), Workspace()
+    errors, image = [], torch.empty_like(current)[None]
+    inside = torch.arange(len(strand.states), device=current.device)[:, None] < strand.lengths
+    moved = [(link, low.states.detach() - low.sequence.g) for low, link in strand.below]
+    for t, g in enumerate(strand.sequence.g):
+        below: Tensor | None = None
+        for link, rest in moved:
+            part = link.at(t).apply(rest[t][None])
+            below = part if below is None else below + part
+        strand.sequence.apply(t, current[None], image, workspace, below)
+        current = image[0] + g
+        errors.append(current - strand.states[t].detach())
+    found = relative_error(torch.stack(errors), strand.states.detach())
+    return torch.where(inside, found, 0.0).amax(dim=0).double()

@@ -1,0 +1,268 @@
+r"""All calls of a model's recurrent networks, opened together.
+
+.. math:: F = \sum_{\text{lines}} \sum_t \sum_i w_t^\top v_{i:t} + \text{initial states} + \text{bias}
+    + \text{remainder}
+
+One held run records the strands; one backward pass over them gives every w; one forward sweep a line gives its
+n-grams. A sequence belongs to the example of the output that reads it.
+
+Source:
+    Ours; see ``docs/mathematics.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.decomposition.eval_mode import without_autocast
+from unrolled.decomposition.layer_nodes import NODES
+from unrolled.decomposition.recorded_networks import RecordedNetworks
+from unrolled.decomposition.recurrent_rules import networks_as_operations
+from unrolled.errors import ConvergenceError, NonFiniteError, ParityError, UnsupportedOperationError, UsageError
+from unrolled.expansions.base import Linearisation
+from unrolled.explanation.covectors import find_covectors, own_start
+from unrolled.explanation.determinism import TwoRuns
+from unrolled.explanation.examples import complete_owners, count_examples, find_owners
+from unrolled.explanation.lines import Line, find_lines, residual, unfit_stacks
+from unrolled.explanation.preserve_model import without_gradients
+from unrolled.explanation.readout import Target, select_target
+from unrolled.explanation.recorded_model import RecordedModel
+from unrolled.explanation.strands import Strand
+from unrolled.explanation.target_choice import choose_target
+from unrolled.held_forward.graph import check_linear
+from unrolled.held_forward.linear_output import LinearOutput
+from unrolled.held_forward.rows import Row, Rows
+
+__all__ = ["OpenedCalls", "OpenedLine", "open_calls"]
+
+# How far the held run, and the sum of its parts, may be from the model's own output, relative to the parts.
+CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5}
+
+
+SCALES = (0.5, 0.0625, -1.0)
+"""Multiples of the states that are tried first, and then how often random ones are."""
+RANDOM_PROBES = 8
+
+
+@dataclass(frozen=True)
+class OpenedLine:
+    """The n-grams of one line. All tensors are float64 on the CPU."""
+
+    line: Line
+    owners: Tensor
+    """The example that reads each sequence, -1 for none, shape (batch of the line,)."""
+    scores: Tensor
+    """Shape (batch of the line, directions, time read, time entered)."""
+    contributions: Tensor
+    """The same shape."""
+    tokens: Tensor
+    """Contributions of all n-grams that enter at each token, of any length, shape (batch of the line, time)."""
+    initial: Tensor
+    """What the initial states contribute that neither another call nor a bias made, shape (batch of the line,)."""
+    residual: Tensor
+    """Shape (batch of the line,)."""
+
+
+@dataclass(frozen=True)
+class OpenedCalls:
+    """All lines that an output is made of."""
+
+    lines: tuple[OpenedLine, ...]
+    logit: Tensor
+    """Shape (batch,)."""
+    targets: tuple[str, ...]
+    """Name of the target of each example."""
+    biases: Mapping[str, Tensor]
+    """What the model's biases and constants around the networks contribute, by name, each (batch,)."""
+    failures: tuple[ConvergenceError, ...]
+    dtype: torch.dtype
+    """The type in which the model computed."""
+    notes: tuple[str, ...] = ()
+    deterministic: bool = True
+    """Whether the model draws no random numbers."""
+
+
+def open_calls(
+    model: nn.Module,
+    run: Callable[[], object],
+    plain: object,
+    target: Target | None,
+    networks: Mapping[str, bool],
+    member: Linearisation,
+    recorded: RecordedNetworks,
+    runs: TwoRuns,
+    longest: int | None = None,
+) -> OpenedCalls:
+    """Open every call of some networks.
+
+    Args:
+        model: In evaluation mode.
+        run: Runs it.
+        plain: What it returns.
+        target: Picks one number for each example; None for the predicted class.
+        networks: Paths of all recurrent networks, and whether their calls are to be opened.
+        member: How states are expanded.
+        recorded: What the networks gave in that run.
+        runs: Refuses a model that draws random numbers.
+        longest: Length of the longest n-gram to tell apart; None for no limit.
+
+    Raises:
+        UnsupportedOperationError: If the model has an operation without a rule.
+        ParityError: If the held run gives another output.
+        UsageError: If the target reads none of the networks, or one sequence serves several examples.
+    """
+    opens = [path for path, opens in networks.items() if opens]
+
+    def held(probe: Callable[[Tensor], Tensor] | None, separate: frozenset[str]) -> _HeldRun:
+        recorded.begin()
+        mode = RecordedModel(Rows(model), opens, member, separate, probe, recorded if probe is None else None)
+        with torch.enable_grad(), without_autocast(), without_gradients(model), networks_as_operations(model):
+            with mode.watching(model, networks), mode:
+                whole = run()
+                if not mode.strands:
+                    raise UsageError("the model called its recurrent network 0 times; expected a call or more")
+                first = [strand for strand in mode.strands if strand.before is None and strand.direction == 0]
+                batches = [len(strand.lengths) for strand in mode.strands]
+                batch = count_examples(plain, target, batches, sum(len(strand.lengths) for strand in first))
+                select, names = choose_target(target, plain, batch)
+                output = select_target(whole, select, batch)
+            output = mode.with_gate_rows(output)
+        return _HeldRun(
+            output, select_target(plain, select, batch).detach(), select, names, mode.strands, mode.rows.rows
+        )
+
+    separate: frozenset[str] = frozenset()
+    found = held(None, separate)
+    select = partial(select_target, target=found.select, batch=len(found.expected))
+    while unfit := unfit_stacks(found.strands):
+        separate |= unfit
+        found = held(None, separate)
+    try:
+        drawn = runs.second(found.expected, select) if runs.draws else ()
+        opened = _collect(found, lambda probe: held(probe, separate), longest)
+    except ParityError:
+        runs.second(found.expected, select)  # two runs that differ are refused by name
+        raise
+    return replace(opened, notes=drawn, deterministic=not (drawn or (runs.seeded and runs.draws)))
+
+
+@dataclass(frozen=True)
+class _HeldRun:
+    output: Tensor
+    """The target of each example, with its graph, shape (batch,)."""
+    expected: Tensor
+    """What the model itself gives."""
+    select: Target
+    names: list[str]
+    strands: list[Strand]
+    rows: list[Row]
+
+    def owners(self) -> list[Tensor]:
+        """Find the example that reads each sequence of each line."""
+        lines, batch = find_lines(self.strands), len(self.expected)
+        linear = LinearOutput(self.output, [strand.states for strand in self.strands], keeps=True)
+        plain, weighed = find_covectors(self.strands, linear.gradients), None
+        if batch > 1:
+            numbers = torch.arange(1, batch + 1).to(self.output)
+            weighed = find_covectors(self.strands, linear.differentiate((numbers * self.output).sum()))
+        return [find_owners(line, plain, weighed, batch) for line in lines]
+
+
+def _collect(
+    run: _HeldRun, again: Callable[[Callable[[Tensor], Tensor]], _HeldRun], longest: int | None
+) -> OpenedCalls:
+    """Find how the output reads every strand, and score the n-grams of the lines that they make."""
+    output, expected, strands, rows = run.output, run.expected, run.strands, run.rows
+    for recorded in (output, *(s.inputs for s in strands), *(s.start for s in strands)):
+        check_linear(recorded, NODES)
+    leaves = [*(strand.states for strand in strands), *(row.leaf for row in rows)]
+    linear = LinearOutput(output, leaves, keeps=True)
+    direct = linear.gradients[: len(strands)]
+    if all(gradient is None for gradient in direct):
+        raise UnsupportedOperationError("the target depends on the states by held results only, if at all")
+    parts = linear.split()
+    _check_sum(output, expected, parts)
+    batch, lines = len(expected), find_lines(strands)
+    found = find_covectors(strands, direct, whole=longest is not None)
+    owners = dict(zip(lines, run.owners(), strict=True))
+    if len(lines) == 1 and len(owners[lines[0]]) == batch:
+        owners = {lines[0]: complete_owners(owners[lines[0]], _probed(again))}
+    elif batch == 1 and all(bool((each < 0).all()) for each in owners.values()):  # a flat relu
+        owners = {line: torch.zeros_like(each) for line, each in owners.items()}
+    biases: dict[str, Tensor] = {}
+    for row, part in zip(rows, parts[len(strands) :], strict=True):
+        if part is not None:
+            _add(biases, row.name, part.detach(), torch.arange(batch), batch)
+    opened = []
+    for line in lines:
+        if bool((owners[line] < 0).all()):
+            continue
+        initial = torch.zeros(len(owners[line]), dtype=torch.float64)
+        for strand in line.strands:
+            if strand in found.starts:
+                at = line.rows_of(strand)
+                start = own_start(strand, strands, [row.leaf for row in rows])
+                initial.index_add_(0, at, (found.starts[strand] * start).sum(dim=-1).double().cpu())
+                _add_starts(biases, strand, found.starts[strand], rows, owners[line][at], batch)
+        scores, contributions = line.score(found.weights, longest)
+        limited = longest is not None and longest < len(line.inside)
+        tokens = line.by_token(found.entering) if limited else contributions.sum(dim=(1, 2))
+        off = torch.zeros_like(initial)
+        for strand in line.strands:
+            at = line.rows_of(strand)
+            off[at] = torch.maximum(off[at], residual(strand).cpu())
+        opened.append(OpenedLine(line, owners[line], scores, contributions, tokens, initial, off))
+    failures = tuple(s.sequence.failure for s in strands if s.sequence.failure is not None)
+    used = {name: part for name, part in biases.items() if bool(part.any())}
+    return OpenedCalls(tuple(opened), expected.double().cpu(), tuple(run.names), used, failures, expected.dtype)
+
+
+def _probed(again: Callable[[Callable[[Tensor], Tensor]], _HeldRun]) -> Iterator[Tensor]:
+    """Run with other states where no gradient tells which example reads which sequence, as behind a flat relu."""
+    generator = torch.Generator().manual_seed(0)
+
+    def random(states: Tensor) -> Tensor:
+        return torch.randn(states.shape, generator=generator, dtype=torch.float64).to(states) * states.abs().amax()
+
+    probes: list[Callable[[Tensor], Tensor]] = [partial(torch.mul, other=scale) for scale in SCALES]
+    for probe in (*probes, *[random] * RANDOM_PROBES):
+        yield again(probe).owners()[0]
+
+
+def _check_sum(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None]) -> None:
+    """Compare the held run, and the sum of its parts, with the model's own output."""
+    if not torch.isfinite(expected).all():
+        raise NonFiniteError(f"the logit is {expected.tolist()}; expected finite numbers")
+    held = [part.detach() for part in parts if part is not None]
+    size = CLOSE[expected.dtype] * sum((part.abs() for part in held), expected.abs())
+    for found in (output.detach(), sum(held, torch.zeros_like(expected))):
+        gap = (found - expected).abs()
+        if not bool((gap <= size).all()):
+            raise ParityError(
+                f"the held run differs from the model's own output by {float(gap.max()):.3g}; expected rounding at "
+                "most: does the model draw random numbers, or change at every call?"
+            )
+
+
+def _add(biases: dict[str, Tensor], name: str, part: Tensor, owners: Tensor, batch: int) -> None:
+    """Add what a row contributes by each of some sequences to the examples that own them."""
+    whole = biases.setdefault(name, torch.zeros(batch, dtype=torch.float64))
+    whole.index_add_(0, owners.clamp_min(0), torch.where(owners >= 0, part.double().cpu(), 0.0))
+
+
+def _add_starts(
+    biases: dict[str, Tensor], strand: Strand, covector: Tensor, rows: Iterable[Row], owners: Tensor, batch: int
+) -> None:
+    """Add what rows contribute by a strand's initial state."""
+    if not strand.start.requires_grad:
+        return
+    named = list(rows)
+    linear = LinearOutput((covector * strand.start).sum(dim=-1), [row.leaf for row in named], keeps=True)
+    for row, of_start in zip(named, linear.split(), strict=True):
+        if of_start is not None:
+            _add(biases, row.name, of_start.detach(), owners, batch)

@@ -1,0 +1,27 @@
+"""What a user asks of an explanation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unrolled.expansions.base import Expansion
+from unrolled.explanation.readout import Target
+from unrolled.explanation.sequence_names import Words
+
+__all__ = ["Request"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of :func:`unrolled.explain`, validated."""
+
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    target: Target | None
+    tokens: Words
+    expansion: Expansion
+    max_order: int | None
+    readout: str
+    call: int | None
+    several: bool
+    """Whether the output may have several examples."""
