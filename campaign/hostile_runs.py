@@ -8,7 +8,10 @@ import pickle
 import random
 import resource
 import shutil
+from hashlib import sha256
 from pathlib import Path
+
+from safetensors.torch import load, save
 
 from cases import SMALL, Part, command, faults_of, inside, write_reviews
 
@@ -81,6 +84,29 @@ def edited(value, draw: random.Random, depth: int = 0):
     return draw.choice(odd)
 
 
+def attack_checkpoint(run: Path, draw: random.Random) -> str:
+    """Change a checkpoint, and give it the name that its new content asks for."""
+    path = max((run / "checkpoints").glob("step-*"))
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    record, tensors = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["training"]), load(content)
+    if draw.random() < 0.6:
+        record = edited(record, draw)
+    else:
+        name = draw.choice(sorted(tensors))
+        value = tensors.pop(name)
+        if draw.random() < 0.6:
+            tensors[name] = draw.choice(
+                (value.flatten()[:0], value.double() * 1e300, value.reshape(-1)[:1], value.flatten())
+            )
+    content = save({name: each.contiguous() for name, each in tensors.items()}, {"training": json.dumps(record)})
+    path.unlink()
+    (path.parent / f"{path.name[:14]}-{sha256(content).hexdigest()[:16]}.safetensors").write_bytes(content)
+    for other in sorted((run / "checkpoints").glob("step-*"))[:-1]:
+        other.unlink()
+    return "edit checkpoint"
+
+
 def attack(run: Path, draw: random.Random) -> str:
     """Damage a run folder in one way, and name it."""
     name = draw.choice(FILES)
@@ -149,7 +175,10 @@ def run(number: int, draw: random.Random, place: Path, shared) -> list[str]:
     shutil.copy(home / "reviews.tsv", place)
     for path in place.rglob("config.json"):
         path.chmod(0o644)
-    attacked = attack(place / kind, draw)
+    if kind == "half" and draw.random() < 0.5:
+        attacked = attack_checkpoint(place / kind, draw)
+    else:
+        attacked = attack(place / kind, draw)
     resource.setrlimit(resource.RLIMIT_AS, (8 * 2**30, 8 * 2**30))
     resource.setrlimit(resource.RLIMIT_CPU, (100, 110))
     faults = []

@@ -3,14 +3,16 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from hashlib import sha256
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save, save_file
 
 from toy_tasks import DATA
 from unrolled.errors import DataError, FileError, UnrolledError, UsageError
-from unrolled.lab.training.engine import train
+from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_creation import check_destination
 from unrolled.lab.training.run_files import weights_content
 from unrolled.lab.training.run_folder import load_config, load_run
@@ -236,3 +238,63 @@ def test_words_that_change_places_are_noticed(folder):
     path.write_text(json.dumps(record))
     with pytest.raises(DataError, match=r"task\.json has changed since it was written.*set .checksum. to null"):
         load_run(folder)
+
+
+def test_a_log_of_brackets_is_refused_in_one_line(folder):
+    (folder / "log.jsonl").write_text("[" * 100_000)
+    with pytest.raises(DataError, match=r"log\.jsonl:1: not a line of a log") as caught:
+        load_run(folder)
+    assert "\n" not in str(caught.value)
+
+
+def renamed(path, tensors, record):
+    """Write a checkpoint under the name that its content asks for, as somebody would who attacks on purpose."""
+    content = save(tensors, {"training": record})
+    path.unlink()
+    path.with_name(f"{path.name[:14]}-{sha256(content).hexdigest()[:16]}.safetensors").write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"best": "../../elsewhere"},
+        {"best": 3},
+        {"step": "many"},
+        {"epoch": -1},
+        {"history": [{}]},
+        {"window": None},
+        {"logs": [1]},
+        {"judging": "x"},
+        {"unheard": 1},
+        "[" * 100_000,
+        "7",
+    ],
+)
+def test_a_checkpoint_that_no_training_wrote_is_refused_in_one_line(folder, corpus, changes):
+    (folder / "metrics.json").unlink()
+    (path,) = (folder / "checkpoints").glob("step-*")
+    with safe_open(path, framework="pt") as file:
+        record = json.loads(file.metadata()["training"])
+    text = changes if isinstance(changes, str) else json.dumps({**record, "best": None, "history": [], **changes})
+    renamed(path, load_file(path), text)
+    with pytest.raises(DataError) as caught:
+        resume(folder, corpus)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["order", "rank.0.generator.torch", "rank.0.generator.numpy"])
+@pytest.mark.parametrize("value", [None, torch.zeros(3), torch.zeros(0, dtype=torch.uint8)])
+def test_a_checkpoint_whose_tensors_do_not_fit_is_refused_in_one_line(folder, corpus, name, value):
+    (folder / "metrics.json").unlink()
+    (path,) = (folder / "checkpoints").glob("step-*")
+    with safe_open(path, framework="pt") as file:
+        record = json.loads(file.metadata()["training"])
+    record |= {"best": None, "history": []}
+    tensors = load_file(path)
+    if name not in tensors:
+        pytest.skip(f"this optimiser has no {name}")
+    tensors.pop(name)
+    renamed(path, tensors if value is None else {**tensors, name: value}, json.dumps(record))
+    with pytest.raises(DataError, match="it does not fit this run") as caught:
+        resume(folder, corpus)
+    assert "\n" not in str(caught.value)

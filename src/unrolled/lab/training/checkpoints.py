@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
@@ -129,17 +130,20 @@ class Checkpoints:
 
     def _read(self, path: Path) -> Checkpoint:
         content = _verified(path)
-        record = _record(path)
+        try:
+            record, tensors = _record(content), load(content)
+        except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise DataError(f"{path} is not a checkpoint of a training; {error!r:.80}") from None
         if record["best"] is not None:
             _verified(self.folder / record["best"])
-        return load(content), record
+        return tensors, record
 
     def _prune(self, kept: int) -> None:
         """Delete older checkpoints, best weights that no remaining one names, and temporary files of a killed write."""
         files = self._files()
         for path in files[kept:]:
             path.unlink()
-        named = {_record(path)["best"] for path in files[:kept]}
+        named = {_record(path.read_bytes())["best"] for path in files[:kept]}
         for path in [*self.folder.glob("best-*.safetensors"), *self.folder.glob(".*.tmp")]:
             if path.name not in named:
                 path.unlink(missing_ok=True)
@@ -161,8 +165,10 @@ def _verified(path: Path) -> bytes:
     return content
 
 
-def _record(path: Path) -> dict[str, Any]:
-    """Read the JSON record in the header of a checkpoint, without its tensors."""
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        return json.loads(json.loads(file.read(size))["__metadata__"][_RECORD])
+def _record(content: bytes) -> dict[str, Any]:
+    """Read the JSON record in the header of a checkpoint; ValueError or KeyError if there is none."""
+    size = int.from_bytes(content[:8], "little")
+    record = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][_RECORD])
+    if record["best"] is not None and not _BEST.fullmatch(record["best"]):
+        raise ValueError("best is not the name of a file of best weights")
+    return record

@@ -124,7 +124,7 @@ def read_history(path: Path, text: str) -> tuple[Epoch, ...]:
                 raise DataError(f"found {line[:60]!r}")
             if "best" in record:
                 history.append(epoch_from_record(record))
-        except ValueError as error:  # a DataError is one
+        except (ValueError, RecursionError) as error:  # a DataError is a ValueError
             raise DataError(f"{path}:{number}: not a line of a log; {error}") from None
     return tuple(history)
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
-from unrolled.errors import DivergedError
+from unrolled.errors import DataError, DivergedError
 from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step, TensorBoard, ranking_key
 from unrolled.lab.training.checkpoints import Checkpoints, all_tensors, load_tensors, plain_tensors
 from unrolled.lab.training.distributed import ProcessGroup, cpu_copy
@@ -97,6 +97,13 @@ class Trainer:
             self.checkpoints.drop_damaged()
         self.state = TrainingState.from_record(record)
         load_tensors(self.model, _below("model.", tensors), self.checkpoints.folder)
+        try:
+            self._restore_tensors(tensors)
+        except (KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
+            raise DataError(f"{self.checkpoints.folder}: it does not fit this run; {error!r:.120}") from None
+
+    def _restore_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Restore what a checkpoint holds beside the model."""
         # copies: a tensor from a file may be unaligned, and the rounding of products depends on the alignment
         self.stepper.restore(
             {name: each.clone() for name, each in _below("optimiser.", tensors).items()}, self.state.scaler

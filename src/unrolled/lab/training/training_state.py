@@ -156,6 +156,26 @@ class TrainingState:
             values = dict(record)
             window, whole = RunningMeans(**values.pop("window")), RunningMeans(**values.pop("whole"))
             history = [epoch_from_record(epoch) for epoch in values.pop("history")]
-            return cls(**values, window=window, whole=whole, history=history)
-        except (KeyError, TypeError) as error:
-            raise DataError(f"this checkpoint was written by another version; {error}") from None
+            state = cls(**values, window=window, whole=whole, history=history)
+            state._check()
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"this checkpoint is damaged, or was written by another version; {error!s:.120}") from None
+        return state
+
+    def _check(self) -> None:
+        """Refuse values that no training has; ValueError."""
+        counts = {"epoch": self.epoch, "batch": self.batch, "step": self.step, "predictions": self.predictions}
+        numbers = {"training": self.training, "judging": self.judging}
+        for each in (self.window, self.whole):
+            counts |= {"predictions of a mean": each.predictions, "norms": each.norms}
+            numbers |= {"loss": each.loss, "norm": each.norm, "seconds": each.seconds}
+        for name, value in (counts | self.logs).items():
+            if type(value) is not int or value < 0:
+                raise ValueError(f"{name} is {value!r:.40}")
+        for name, number in numbers.items():
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                raise ValueError(f"{name} is {number!r:.40}")
+        if any(each.best for each in self.history) != (self.best is not None):
+            raise ValueError("the best epoch is missing")
+        if not isinstance(self.scaler, dict):
+            raise ValueError("the scaler is no object")
