@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 import torch
+from torch import Tensor
 
 from unrolled.decomposition.attribution import Attribution
 from unrolled.decomposition.score_ngrams import NGramScores
@@ -17,7 +18,7 @@ from unrolled.errors import UnrolledError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 
-__all__ = ["NOISY", "NOTED_RESIDUAL", "explanation_notes", "growth_note", "measured_growth"]
+__all__ = ["NOISY", "NOTED_RESIDUAL", "cancellations", "explanation_notes", "growth_note", "measured_growth"]
 
 NOISY = 10.0
 """Above this cancellation, contributions are large against their sum."""
@@ -51,30 +52,37 @@ def growth_note(cancellation: float, expansion: str, measured: dict[str, float] 
     return (f"{size}; quieter are {', '.join(f'{name} ({value:.3g} times)' for value, name in quieter)}",)
 
 
-def measured_growth(expansion: Expansion, score: Callable[[Expansion], NGramScores], time: int) -> Growth | None:
-    """Return what measures the cancellation by each quieter expansion; None where that would take long."""
+def measured_growth(expansion: Expansion, cancel: Callable[[Expansion], Tensor], time: int) -> Growth | None:
+    """Return what measures the cancellation by each quieter expansion; None where that would take long.
+
+    Args:
+        expansion: The expansion that was asked for.
+        cancel: Computes the cancellation of every row by another expansion.
+        time: Number of tokens.
+    """
     if time > MEASURED:
         return None
 
     @cache
-    def scored(name: str) -> NGramScores | None:
+    def cancelled(name: str) -> Tensor | None:
         try:
             with torch.no_grad():
-                return score(resolve(name))
+                return cancel(resolve(name))
         except UnrolledError:  # a cell without gates
             return None
 
     def measure(row: int) -> dict[str, float]:
-        found = {name: scored(name) for name in QUIETER if name != str(expansion)}
-        return {name: _cancellation(each, row) for name, each in found.items() if each is not None}
+        found = {name: cancelled(name) for name in QUIETER if name != str(expansion)}
+        return {name: float(each[row]) for name, each in found.items() if each is not None}
 
     return measure
 
 
-def _cancellation(found: NGramScores, row: int) -> float:
-    sizes = float(found.contributions[row].abs().sum()) + abs(float(found.initial[row]))
-    net = abs(float(found.tokens[row].sum() + found.initial[row]))
-    return sizes / net if net else 1.0 if not sizes else float("inf")
+def cancellations(found: NGramScores) -> Tensor:
+    """Return Σ|c| / |Σc| over all n-grams and the initial state, shape (batch,)."""
+    sizes = found.contributions.abs().sum(dim=(1, 2, 3)) + found.initial.abs()
+    net = (found.tokens.sum(dim=1) + found.initial).abs()
+    return torch.where(sizes > 0, sizes / net, torch.ones_like(sizes))
 
 
 def explanation_notes(

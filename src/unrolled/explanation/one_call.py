@@ -9,11 +9,11 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.affine_sequence import expand_layers
+from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
 from unrolled.decomposition.attribution import Ledger, Triangle
 from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.open_network import Network, OpenedNetwork
-from unrolled.decomposition.score_ngrams import NGramScores, score_ngrams
+from unrolled.decomposition.score_ngrams import NGramScores, cancellation_where_read, score_ngrams
 from unrolled.decomposition.score_spans import score_spans
 from unrolled.errors import NonFiniteError, RandomOperationError, UnsupportedOperationError, UsageError
 from unrolled.expansions.base import Expansion
@@ -21,7 +21,7 @@ from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.held_readout import held_readout
-from unrolled.explanation.notes import NOTED_RESIDUAL, explanation_notes, measured_growth
+from unrolled.explanation.notes import NOTED_RESIDUAL, cancellations, explanation_notes, measured_growth
 from unrolled.explanation.random_generators import RandomGenerators
 from unrolled.explanation.readout import Readout, Target, ray_readout, select_target
 from unrolled.explanation.record_forward import NotOneCallError, RecordedForward, record_forward
@@ -64,7 +64,7 @@ def explain_one_call(
     with torch.no_grad():
         found, failures = _score(opened, chosen, read, asked.max_order)
     traces = trace_tokens(model, network, asked.args, asked.kwargs)
-    growth = measured_growth(chosen, lambda other: _score(opened, other, read, asked.max_order)[0], opened.layout.time)
+    growth = measured_growth(chosen, lambda other: _cancel(opened, other, read, asked.max_order), opened.layout.time)
     order = read.order.tolist()
     names, of_names = token_names(of_one(asked.tokens), opened.lengths[read.order].tolist(), order, traces)
     explanations = []
@@ -127,10 +127,22 @@ def _score(
         failures = [stack.failure for stack in stacks]
         found = score_spans(opened, stacks, read.weights, DEEP_ORDER if order is None else order)
     else:
-        sequences = tuple(
-            tuple(expand_layers(layers, each, TOLERANCE) for each in expansion.members())
-            for layers in opened.directions
-        )
+        sequences = _sequences(opened, expansion)
         failures = [sequence.failure for members in sequences for sequence in members]
         found = score_ngrams(opened, sequences, read.weights, order)
     return found, dict.fromkeys(str(failure) for failure in failures if failure is not None)
+
+
+def _sequences(opened: OpenedNetwork, expansion: Expansion) -> tuple[tuple[AffineSequence, ...], ...]:
+    """Expand each direction by each member of an expansion."""
+    return tuple(
+        tuple(expand_layers(layers, each, TOLERANCE) for each in expansion.members()) for layers in opened.directions
+    )
+
+
+def _cancel(opened: OpenedNetwork, expansion: Expansion, read: Readout, order: int | None) -> Tensor:
+    """Return the cancellation of each sequence by another expansion."""
+    found = None
+    if not opened.coupled and order is None:
+        found = cancellation_where_read(opened, _sequences(opened, expansion), read.weights)
+    return cancellations(_score(opened, expansion, read, order)[0]) if found is None else found
