@@ -53,8 +53,9 @@ def test_an_account_runs_the_network_once_and_the_model_twice(kind, monkeypatch)
         unrolled.account(model, tokens, target=1)
     assert calls == {"model": 2, "head": 2, "backward": 1}
     once = events(lambda: model(tokens))
-    found = events(lambda: unrolled.account(model, tokens, target=1))
-    assert found[FUSED[kind]] == once[FUSED[kind]] == 1
+    for call in (unrolled.account, unrolled.explain_batch):
+        found = events(lambda call=call: call(model, tokens, target=1))
+        assert found[FUSED[kind]] == once[FUSED[kind]] == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

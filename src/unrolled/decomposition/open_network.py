@@ -74,8 +74,15 @@ def _check_finite(values: Tensor, what: str) -> None:
         raise NonFiniteError(f"{what} hold NaN or infinity; expected finite numbers")
 
 
-def _own_output(rnn: Network, x: Tensor, layout: Layout, state: InitialState) -> Tensor:
-    """Run the module and return its output, shape (time, batch, features)."""
+def _own_output(
+    rnn: Network, x: Tensor, layout: Layout, state: InitialState, known: Tensor | PackedSequence | None
+) -> Tensor:
+    """Return the module's output, shape (time, batch, features): as it is known, or by a run."""
+    if isinstance(known, PackedSequence) and layout.packed is not None:
+        return pad_packed_sequence(known, total_length=layout.time)[0]
+    if isinstance(known, Tensor) and not layout.ragged:
+        batched = known.unsqueeze(1) if layout.unbatched else known
+        return batched.transpose(0, 1) if rnn.batch_first and not layout.unbatched else batched
     given: Tensor | PackedSequence = x.transpose(0, 1) if rnn.batch_first else x
     if layout.ragged:
         given = pack_padded_sequence(x, layout.lengths.cpu(), enforce_sorted=False)
@@ -119,8 +126,12 @@ def open_network(
     inputs: Tensor | PackedSequence,
     lengths: Lengths = None,
     state: InitialState = None,
+    known: Tensor | PackedSequence | None = None,
 ) -> OpenedNetwork:
-    """Run a network on a batch and record every layer's states; the arguments are those of :func:`decompose`."""
+    """Run a network on a batch and record every layer's states; the first arguments are those of :func:`decompose`.
+
+    ``known`` is what the network gave on these inputs in evaluation mode, without autocast; None runs it.
+    """
     if not isinstance(rnn, Cell | Recurrent):
         cell_type(rnn)  # refuses any other module
     autocast = autocast_enabled()
@@ -129,11 +140,16 @@ def open_network(
             _check_finite(weight, f"weights {name}")
         if isinstance(rnn, Cell):
             return _open_cell(rnn, inputs, lengths, state, autocast)
-        return _open_layers(rnn, inputs, lengths, state, autocast)
+        return _open_layers(rnn, inputs, lengths, state, autocast, known)
 
 
 def _open_layers(
-    rnn: Network, inputs: Tensor | PackedSequence, lengths: Lengths, state: InitialState, autocast: bool
+    rnn: Network,
+    inputs: Tensor | PackedSequence,
+    lengths: Lengths,
+    state: InitialState,
+    autocast: bool,
+    known: Tensor | PackedSequence | None,
 ) -> OpenedNetwork:
     """Run a network layer by layer, and compare the top layer's states with the network's own."""
     x, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
@@ -149,7 +165,7 @@ def _open_layers(
     elif state is not None:
         state = _state_part(state, "h_0", own_type, autocast)
     initial = [s if s is None else s.to(dtype) for s in flat_states(state, len(cells) * count)]
-    tops = _own_output(rnn, x, layout, state).to(dtype).chunk(count, dim=-1)
+    tops = _own_output(rnn, x, layout, state, known).to(dtype).chunk(count, dim=-1)
     layers: list[list[LayerRun]] = [[] for _ in range(count)]
     gaps: list[Tensor] = []
     below = x.to(dtype)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.batch_layout import InitialState, Lengths
+from unrolled.decomposition.eval_mode import autocast_enabled
 from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.preserve_model import copy_tensors
@@ -156,7 +157,12 @@ def record_forward(
         )
     final = result[1]
     with torch.no_grad():
-        opened = open_network(rnn, inputs, cast("Lengths", named.get("lengths")), cast("InitialState", state))
+        # a hook of the user's may have changed what the network gave; those of ours only watch
+        hooks = rnn._forward_hooks.values()
+        changed = any(not str(getattr(hook, "__module__", "")).startswith("unrolled.") for hook in hooks)
+        known = None if autocast_enabled() or changed else result[0]
+        lengths = cast("Lengths", named.get("lengths"))
+        opened = open_network(rnn, inputs, lengths, cast("InitialState", state), known)
     return RecordedForward(
         model,
         rnn,
