@@ -21,6 +21,7 @@ __all__ = [
     "RandomOperationError",
     "ShapeError",
     "StoppedError",
+    "StrictError",
     "UnknownNameError",
     "UnrolledError",
     "UnsupportedOperationError",
@@ -76,7 +77,8 @@ class UnknownNameError(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(set(known))
         near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected one of: {', '.join(names)}"
+        listed = f"expected one of: {', '.join(names)}" if names else "there is none"
+        hint = f"did you mean {near[0]!r}?" if near else listed
         super().__init__(f"unknown {kind} {name!r}; {hint}")
 
 
@@ -94,6 +96,12 @@ class DataError(UnrolledError):
 
 class NonFiniteError(DataError):
     """A number is NaN or infinite."""
+
+
+class StrictError(UnrolledError):
+    """A result has notes, and ``strict=True`` was asked for."""
+
+    exit_code = 65
 
 
 class FileError(UnrolledError):

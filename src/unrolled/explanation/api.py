@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -9,14 +11,17 @@ from torch import nn
 
 from unrolled.decomposition.arguments import checked_order
 from unrolled.decomposition.open_network import Network
-from unrolled.errors import UnknownNameError, UsageError
+from unrolled.errors import UnknownNameError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.find_network import Named, find_networks
+from unrolled.explanation.model_arguments import model_arguments
+from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.one_call import explain_one_call
+from unrolled.explanation.output_kind import kind_note
 from unrolled.explanation.preserve_model import preserved
 from unrolled.explanation.readout import Target
 from unrolled.explanation.record_forward import NotOneCallError
@@ -38,6 +43,8 @@ def explain(
     call: int | None = None,
     max_order: int | None = None,
     seed: int | None = None,
+    strict: bool = False,
+    model_kwargs: Mapping[str, object] | None = None,
     **kwargs: object,
 ) -> Explanation:
     r"""Explain one logit of any model that contains a recurrent network, for one example.
@@ -76,6 +83,8 @@ def explain(
             by token and the ledger count all.
         seed: Of a model that draws random numbers, the draw to explain: every run starts all generators from this
             seed. Without it such a model is refused.
+        strict: Whether a result that has notes is an error.
+        model_kwargs: The model's own keyword arguments whose names are those of arguments of this function.
         **kwargs: The model's own keyword arguments.
 
     Raises:
@@ -85,6 +94,7 @@ def explain(
         ShapeError: If the output, the target or the tokens do not fit.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
         NonFiniteError: If weights, inputs or the logit are NaN or infinite.
+        StrictError: If the result has notes and ``strict`` is true.
         RandomOperationError: If two runs of the model give different answers; the message names what draws.
 
     Example:
@@ -106,9 +116,12 @@ def explain(
         Decomposition: see :func:`unrolled.decompose`. Held readout: ours. Averaged gradients: Sundararajan et al. 2017
         (arXiv:1703.01365), there taken over the inputs.
     """
-    return _explanations(
-        model, args, kwargs, target, tokens, expansion, readout, rnn, call, max_order, seed, several=False
-    )[0]
+    given = model_arguments(model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target})
+    found = _explanations(
+        model, args, given, target, tokens, expansion, readout, rnn, call, max_order, seed, several=False
+    )
+    refuse_notes(found[0].notes, strict)
+    return found[0]
 
 
 def explain_batch(
@@ -122,6 +135,8 @@ def explain_batch(
     call: int | None = None,
     max_order: int | None = None,
     seed: int | None = None,
+    strict: bool = False,
+    model_kwargs: Mapping[str, object] | None = None,
     **kwargs: object,
 ) -> Explanations:
     """Explain one logit of every example of a batch; otherwise as :func:`explain`.
@@ -140,6 +155,8 @@ def explain_batch(
         call: As in :func:`explain`.
         max_order: As in :func:`explain`.
         seed: As in :func:`explain`.
+        strict: As in :func:`explain`.
+        model_kwargs: As in :func:`explain`.
         **kwargs: The model's own keyword arguments.
 
     Returns:
@@ -165,9 +182,12 @@ def explain_batch(
         >>> [len(each) for each in found]
         [2, 2]
     """
-    return _explanations(
-        model, args, kwargs, target, tokens, expansion, readout, rnn, call, max_order, seed, several=True
+    given = model_arguments(model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target})
+    found = _explanations(
+        model, args, given, target, tokens, expansion, readout, rnn, call, max_order, seed, several=True
     )
+    refuse_notes((note for each in found for note in each.notes), strict)
+    return found
 
 
 @torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
@@ -186,8 +206,6 @@ def _explanations(
     several: bool,
 ) -> Explanations:
     """Explain every example; refuse more than one unless ``several``."""
-    if not isinstance(model, nn.Module):
-        raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module")
     chosen = resolve(expansion)
     networks, order = find_networks(model, rnn), checked_order(max_order)
     if readout not in ("held", "ray"):
@@ -204,4 +222,4 @@ def _explanations(
             if readout == "ray":
                 raise
             found = explain_calls(model, networks, asked, generators, seeded=seed is not None)
-    return Explanations(tuple(found))
+    return Explanations(tuple(replace(each, notes=(*kind_note(each.target, model), *each.notes)) for each in found))

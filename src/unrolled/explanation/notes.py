@@ -14,11 +14,19 @@ from torch import Tensor
 
 from unrolled.decomposition.attribution import Attribution
 from unrolled.decomposition.score_ngrams import NGramScores
-from unrolled.errors import UnrolledError
+from unrolled.errors import StrictError, UnrolledError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 
-__all__ = ["NOISY", "NOTED_RESIDUAL", "cancellations", "explanation_notes", "growth_note", "measured_growth"]
+__all__ = [
+    "NOISY",
+    "NOTED_RESIDUAL",
+    "cancellations",
+    "explanation_notes",
+    "growth_note",
+    "measured_growth",
+    "refuse_notes",
+]
 
 NOISY = 10.0
 """Above this cancellation, contributions are large against their sum."""
@@ -124,3 +132,10 @@ def explanation_notes(
 
 def _finer(dtype: torch.dtype) -> str:
     return "use the expansion operating" if dtype == torch.float64 else "use float64: model.double()"
+
+
+def refuse_notes(notes: Iterable[str], strict: bool) -> None:
+    """Refuse a result that has notes, if ``strict``."""
+    found = list(dict.fromkeys(notes))
+    if strict and found:
+        raise StrictError(f"the result has notes, and strict=True was asked for: {'; '.join(found)}")

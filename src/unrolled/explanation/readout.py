@@ -75,6 +75,16 @@ class Readout:
 
 def select_target(output: object, target: Target, batch: int) -> Tensor:
     """Select the target from a model's output: one number for each of ``batch`` examples."""
+    found = _selected(output, target, batch)
+    if not found.is_floating_point():
+        raise UsageError(
+            f"the target is {found.dtype}; expected floating-point numbers: those before an arg max, a comparison or a "
+            "conversion, by a model or a target that returns them"
+        )
+    return found
+
+
+def _selected(output: object, target: Target, batch: int) -> Tensor:
     if callable(target):
         value = target(output)
         if not isinstance(value, Tensor) or value.numel() != batch:

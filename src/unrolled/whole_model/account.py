@@ -19,6 +19,8 @@ from unrolled.errors import NonFiniteError, ParityError, ShapeError, Unsupported
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.determinism import TwoRuns
+from unrolled.explanation.model_arguments import model_arguments
+from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.preserve_model import preserved, without_gradients
 from unrolled.explanation.readout import Target, select_target
 from unrolled.explanation.thread_count import one_thread_if_small
@@ -49,6 +51,8 @@ def account(
     expansion: str | Expansion = "secant",
     share: float = 0.75,
     seed: int | None = None,
+    strict: bool = False,
+    model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Account:
     r"""Account for an output of any model: what every token, feature, bias and initial state contributed.
@@ -74,6 +78,8 @@ def account(
         share: Part of a gated product that is credited to its content, from 0 to 1.
         seed: Of a model that draws random numbers, the draw to account for: every run starts all generators from this
             seed. Without it such a model is refused.
+        strict: Whether a result that has notes is an error.
+        model_kwargs: The model's own keyword arguments whose names are those of arguments of this function.
         **kwargs: The model's own keyword arguments.
 
     Returns:
@@ -85,6 +91,7 @@ def account(
         ParityError: If the held run gives another output than the model.
         UsageError: If the output does not depend on the arguments, or an argument does not fit.
         NonFiniteError: If the output is NaN or infinite.
+        StrictError: If the result has notes and ``strict`` is true.
 
     Example:
         >>> import torch, unrolled
@@ -104,8 +111,7 @@ def account(
         Ours; see ``docs/mathematics.md``. Related: layer-wise relevance propagation (Arras et al. 2017,
         arXiv:1706.07206), AttnLRP (Achtibat et al. 2024, arXiv:2402.05602).
     """
-    if not isinstance(model, nn.Module):
-        raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module")
+    kwargs = model_arguments(model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target})
     if not 0 <= share <= 1:
         raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
     chosen = resolve(expansion)
@@ -150,7 +156,9 @@ def account(
     )
     if not torch.isfinite(result.remainder).all():
         raise NonFiniteError("the contributions overflow; use float64 (model.double()) or the expansion operating")
-    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *notes_of(result, chosen)))
+    told = replace(result, exact=result.exact and result.closes, notes=(*drawn, *notes_of(result, chosen)))
+    refuse_notes(told.notes, strict)
+    return told
 
 
 def _held_output(

@@ -1,0 +1,74 @@
+"""The model's own keyword arguments beside those of ``explain`` and ``account``, which may have the same names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from unrolled.errors import UsageError
+
+__all__ = ["model_arguments"]
+
+OWN = frozenset(
+    "target tokens expansion readout rnn call max_order seed strict model_kwargs of share against by_class".split()
+)
+"""The names that unrolled takes for itself."""
+
+
+def model_arguments(
+    model: nn.Module,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    model_kwargs: Mapping[str, object] | None,
+    own: Mapping[str, object],
+) -> dict[str, Any]:
+    """Return all keyword arguments of the model.
+
+    Args:
+        model: The model.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments whose names are not those of unrolled.
+        model_kwargs: Its keyword arguments of any name.
+        own: Arguments of unrolled that a user may have meant for the model.
+
+    Raises:
+        UsageError: If an argument is missing, unknown or given twice, or was taken by unrolled.
+    """
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module")
+    if model_kwargs is not None and not isinstance(model_kwargs, Mapping):
+        raise UsageError(f"model_kwargs is a {type(model_kwargs).__name__}; expected a dictionary of names and values")
+    twice = sorted({*kwargs} & {*(model_kwargs or {})})
+    if twice:
+        raise UsageError(f"{twice[0]} is given twice, as a keyword and in model_kwargs; give it once")
+    given = {**kwargs, **(model_kwargs or {})}
+    try:
+        signature = inspect.signature(model.forward)
+    except (TypeError, ValueError):  # a forward of C has none
+        return given
+    for name, value in own.items():
+        if name in signature.parameters and name not in given and isinstance(value, Tensor) and value.numel() != 1:
+            raise UsageError(
+                f"{name}= is an argument of unrolled; pass the model's own as model_kwargs={{{name!r}: …}}"
+            )
+    if model._forward_pre_hooks:  # which may change the arguments
+        return given
+    try:
+        signature.bind(*args, **given)
+    except TypeError as error:
+        missing = [
+            name
+            for name, parameter in list(signature.parameters.items())[len(args) :]
+            if parameter.default is parameter.empty
+            and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+            and name not in given
+        ]
+        hint = ""
+        if missing and missing[0] in OWN:
+            hint = f"; pass it by position, or as model_kwargs={{{missing[0]!r}: …}}: the name is one of unrolled's"
+        shown = str(signature) if len(str(signature)) < 90 else "(…)"
+        raise UsageError(f"the model's forward{shown} does not take these arguments: {error}{hint}") from None
+    return given

@@ -1,0 +1,38 @@
+"""Whether a model's output is a logit, a probability or the logarithm of one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["OutputKind", "kind_note", "output_kind"]
+
+OutputKind = Literal["output", "probability of output", "log-probability of output"]
+
+CLOSE = {torch.float64: 1e-9, torch.float32: 1e-4}
+
+
+def output_kind(output: object) -> OutputKind:
+    """Tell by its values what an output of shape (batch, classes) holds: probabilities sum to 1 in every row."""
+    if not isinstance(output, Tensor) or output.dim() != 2 or output.shape[1] < 2 or not output.is_floating_point():
+        return "output"
+    values, close = output.detach(), CLOSE.get(output.dtype, 0.02)
+    if bool((values >= 0).all()) and bool(((values.double().sum(dim=1) - 1).abs() <= close).all()):
+        return "probability of output"
+    if bool((values <= 0).all()) and bool((values.double().logsumexp(dim=1).abs() <= close).all()):
+        return "log-probability of output"
+    return "output"
+
+
+def kind_note(target: str, model: nn.Module) -> tuple[str, ...]:
+    """Say how to explain the logit where the target's name says that it is a probability."""
+    kind, named, _ = target.partition(" of output ")
+    if not named:
+        return ()
+    name = "softmax" if kind == "probability" else "log_softmax"
+    way = "explain a model that returns the value before it"
+    if isinstance(model, nn.Sequential) and isinstance(model[-1], nn.Softmax | nn.LogSoftmax):
+        way = "explain model[:-1]"
+    return (f"this is a {kind}, the result of a {name}, not a logit; for the logit {way}",)
