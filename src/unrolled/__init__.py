@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Account",
+    "Check",
     "ConfigError",
     "ConvergenceError",
     "DataError",
@@ -33,6 +34,7 @@ __all__ = [
     "__version__",
     "account",
     "cells",
+    "check",
     "decompose",
     "explain",
     "explain_batch",
@@ -66,16 +68,19 @@ if _typing.TYPE_CHECKING:
     from unrolled.explanation.explanations import Explanations
     from unrolled.laboratory import load
     from unrolled.whole_model.account import account
+    from unrolled.whole_model.check import Check, check
     from unrolled.whole_model.result import Account
 else:
     # Imported on first use: `import unrolled` and `unrolled --help` do not load torch.
     _MODULES = {
         "Account": "unrolled.whole_model.result",
+        "Check": "unrolled.whole_model.check",
         "Decomposition": "unrolled.decomposition.result",
         "Explanation": "unrolled.explanation.explanation",
         "Explanations": "unrolled.explanation.explanations",
         "Ledger": "unrolled.decomposition.attribution",
         "account": "unrolled.whole_model.account",
+        "check": "unrolled.whole_model.check",
         "decompose": "unrolled.decomposition.decomposition",
         "explain": "unrolled.explanation.api",
         "explain_batch": "unrolled.explanation.api",
