@@ -31,8 +31,7 @@ def find_networks(model: nn.Module, rnn: Named = None) -> dict[str, bool]:
         if not found:
             raise UsageError(
                 f"no recurrent network in {type(model).__name__}; expected a torch.nn.RNN, GRU, LSTM or a cell of "
-                "these, or one of unrolled.cells.recurrent, among its modules; name a module of your own that computes "
-                "one step: rnn='path'"
+                "these, or one of unrolled.cells.recurrent, among its modules; unrolled.account opens any other model"
             )
         return dict.fromkeys(found, True)
     several = list(rnn) if isinstance(rnn, list | tuple) else [rnn]
