@@ -68,7 +68,7 @@ def test_beyond_the_limit_a_value_takes_the_end():
 
 @pytest.mark.parametrize("scale", [SCALE, DARK_SCALE])
 def test_text_is_legible_on_every_colour(scale):
-    assert min(contrast(c, text_colour(c)) for c in scale) > 4.0
+    assert min(contrast(c, text_colour(c)) for c in scale) > 4.5
 
 
 def test_on_a_dark_page_zero_is_dark_and_each_arm_lightens():

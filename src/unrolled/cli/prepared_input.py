@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from unrolled.errors import UnknownNameError, UsageError
 
@@ -80,21 +80,17 @@ class ChosenTarget:
         """Explain it by one expansion."""
         from unrolled.explanation.api import explain
 
-        target, against = self.target, self.against
-
-        def difference(output: object) -> Tensor:
-            logits = cast("Tensor", output)
-            return logits[..., target] - logits[..., against]
-
         found = explain(
             self.prepared.model,
             *self.prepared.inputs,
-            target=target if against is None else difference,
+            target=self.target,
+            against=self.against,
+            classes=self.prepared.labels or [self.prepared.class_name(k) for k in range(len(self.logits))],
             tokens=self.prepared.tokens,
             expansion=expansion,
             rnn=self.prepared.rnn,
         )
-        return replace(found, target=self.name, notes=(*found.notes, *self.prepared.notes))
+        return replace(found, notes=(*found.notes, *self.prepared.notes))
 
     def explain_by_others(self, shown: str) -> tuple[list[Explanation], list[str]]:
         """Explain it by every expansion except ``shown``; also say which expansions do not suit the network."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,7 +15,7 @@ from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.sweeps import adjoint_sweep, forward_sweep
 from unrolled.linalg.quadrature import relative_error
 
-__all__ = ["NGramScores", "cancellation_where_read", "score_ngrams"]
+__all__ = ["NGramScores", "cancellation_where_read", "score_each", "score_ngrams"]
 
 
 # Where the model reads at most one position in so many, sweeps from these are fewer than starts carried to all.
@@ -39,19 +40,29 @@ class NGramScores:
     """Length of the longest n-gram that was scored; None for no limit."""
 
 
-@without_grad_and_autocast()
 def score_ngrams(
     opened: OpenedNetwork,
     sequences: tuple[tuple[AffineSequence, ...], ...],
     weights: tuple[Tensor, ...],
     longest: int | None = None,
 ) -> NGramScores:
-    """Score every n-gram of every direction.
+    """Score every n-gram of every direction under one readout; see :func:`score_each`."""
+    return score_each(opened, sequences, [weights], longest)[0]
+
+
+@without_grad_and_autocast()
+def score_each(
+    opened: OpenedNetwork,
+    sequences: tuple[tuple[AffineSequence, ...], ...],
+    readouts: Sequence[tuple[Tensor, ...]],
+    longest: int | None = None,
+) -> list[NGramScores]:
+    """Score every n-gram of every direction under several readouts, by one sweep.
 
     Args:
         opened: The network's run.
         sequences: For each direction the recurrences whose terms are averaged.
-        weights: For each direction w_t in token order, shape (time, batch, state).
+        readouts: For each readout and each direction w_t in token order, shape (time, batch, state).
         longest: Length of the longest n-gram to score; None for no limit. By token all are counted.
     """
     lengths = opened.lengths
@@ -59,30 +70,34 @@ def score_ngrams(
     windowed = longest is not None and longest < time
     index = reversal(lengths, time)
     inside = torch.arange(time, device=lengths.device)[:, None] < lengths
-    scores = torch.zeros(batch, len(sequences), time, time, dtype=torch.float64, device=lengths.device)
+    count = len(readouts)
+    scores = torch.zeros(count, batch, len(sequences), time, time, dtype=torch.float64, device=lengths.device)
     contributions = torch.zeros_like(scores)
-    tokens = scores.new_zeros(batch, time)
-    initial = torch.zeros(batch, dtype=torch.float64, device=lengths.device)
-    residual = torch.zeros_like(initial)
-    for d, (members, given) in enumerate(zip(sequences, weights, strict=True)):
-        weight = torch.where(inside[..., None], given, torch.zeros_like(given))
+    tokens = scores.new_zeros(count, batch, time)
+    initial = scores.new_zeros(count, batch)
+    residual = scores.new_zeros(batch)
+    for d, members in enumerate(sequences):
+        given = torch.stack([weights[d] for weights in readouts], dim=1)  # (time, readouts, batch, state)
+        weight = torch.where(inside[:, None, :, None], given, torch.zeros_like(given))
         own = opened.outputs[d]
         if d == 1:
-            weight = weight.gather(0, index[..., None].expand(weight.shape))
+            weight = weight.gather(0, index[:, None, :, None].expand(weight.shape))
             own = own.gather(0, index[..., None].expand(own.shape))
         total_weight = weight.sum(dim=0)
         error = torch.zeros_like(own)
         share = 1 / len(members)
         for sequence in members:
             if windowed:
-                entering = adjoint_sweep(sequence, weight[:, None])[0][:, 0]
-                tokens += share * (entering.gather(0, index) if d == 1 else entering).T.double()
+                entering = adjoint_sweep(sequence, weight)[0]  # (time, readouts, batch)
+                places = index[:, None].expand(entering.shape)
+                entering = entering.gather(0, places) if d == 1 else entering
+                tokens += share * entering.permute(1, 2, 0).double()
             for block in forward_sweep(sequence, longest):
                 t = block.time
-                both = torch.stack((total_weight, weight[t])).transpose(0, 1)  # (batch, 2, state)
+                both = torch.cat((total_weight, weight[t])).transpose(0, 1)  # (batch, 2 readouts, state)
                 values = torch.einsum("mbs,bks->kbm", block.terms, both).double()
-                scores[:, d, t, block.first : t + 1] += share * values[0]
-                contributions[:, d, t, block.first : t + 1] += share * values[1]
+                scores[:, :, d, t, block.first : t + 1] += share * values[:count]
+                contributions[:, :, d, t, block.first : t + 1] += share * values[count:]
                 initial += share * (weight[t] * block.initial).sum(dim=-1).double()
                 total = block.terms.sum(dim=0) + block.initial + block.older
                 error[t] += share * (total[..., sequence.hidden] - own[t])
@@ -90,13 +105,15 @@ def score_ngrams(
         residual = torch.maximum(residual, torch.where(inside, relative, 0.0).amax(dim=0).double())
     for matrix in (scores, contributions):
         if len(sequences) == 2:  # back to token order
-            rows, columns = index.T[:, :, None], index.T[:, None, :]
-            matrix[:, 1] = (
-                matrix[:, 1].gather(1, rows.expand(batch, time, time)).gather(2, columns.expand(batch, time, time))
-            )
+            rows, columns = index.T[None, :, :, None], index.T[None, :, None, :]
+            shape = (count, batch, time, time)
+            matrix[:, :, 1] = matrix[:, :, 1].gather(2, rows.expand(shape)).gather(3, columns.expand(shape))
         matrix.mul_(inside.T[:, None, :, None] & inside.T[:, None, None, :])
-    tokens = torch.where(inside.T, tokens, 0.0) if windowed else contributions.sum(dim=(1, 2))
-    return NGramScores(scores.cpu(), contributions.cpu(), tokens.cpu(), initial.cpu(), residual.cpu(), longest)
+    tokens = torch.where(inside.T, tokens, 0.0) if windowed else contributions.sum(dim=(2, 3))
+    return [
+        NGramScores(scores[k].cpu(), contributions[k].cpu(), tokens[k].cpu(), initial[k].cpu(), residual.cpu(), longest)
+        for k in range(count)
+    ]
 
 
 @without_grad_and_autocast()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -15,6 +15,7 @@ from unrolled.errors import UnknownNameError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.by_calls import explain_calls
+from unrolled.explanation.choice import Class, Wanted
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.find_network import Named, find_networks
@@ -35,13 +36,16 @@ __all__ = ["explain", "explain_batch"]
 def explain(
     model: nn.Module,
     *args: object,
-    target: Target | None = None,
+    target: Target | str | None = None,
+    against: Class | None = None,
+    classes: Sequence[str] | None = None,
     tokens: Words = None,
     expansion: str | Expansion = "secant",
     readout: Literal["held", "ray"] = "held",
     rnn: Named = None,
     call: int | None = None,
     max_order: int | None = None,
+    every_class: bool | None = None,
     seed: int | None = None,
     strict: bool = False,
     model_kwargs: Mapping[str, object] | None = None,
@@ -67,8 +71,11 @@ def explain(
         model: Any module with recurrent networks: ``torch.nn.RNN``, ``GRU``, ``LSTM`` and their cells in a loop, or
             networks of :func:`unrolled.cells.recurrent`.
         *args: The model's own positional arguments, for a batch of one example.
-        target: An index of the last dimension of an output of shape (batch, classes), None for the predicted class, or
-            a function from the model's output to one number for each example: ``lambda out: out[:, 3, 7]``.
+        target: An index of the last dimension of an output of shape (batch, classes), or its name; None for the
+            predicted class; or a function from the model's output to one number for each example:
+            ``lambda out: out[:, 3, 7]``.
+        against: A class whose output is subtracted: why the target rather than this one?
+        classes: Names of the model's outputs.
         tokens: The words of the sentence, for display only; of several sequences their words by name:
             ``tokens={"encoder": [...], "decoder": [...]}``.
         expansion: How the states are decomposed; see :func:`unrolled.decompose`.
@@ -81,6 +88,8 @@ def explain(
         max_order: Length of the longest n-gram to tell apart. None tells all apart, and in a bidirectional network of
             several layers, where that takes the cube of the text's length, those of up to 16 tokens. The contributions
             by token and the ledger count all.
+        every_class: Whether to account for every output as well, so that a page can show them and their differences.
+            None does it for at most five. Several sequences are explained for the target alone.
         seed: Of a model that draws random numbers, the draw to explain: every run starts all generators from this
             seed. Without it such a model is refused.
         strict: Whether a result that has notes is an error.
@@ -118,7 +127,18 @@ def explain(
     """
     given = model_arguments(model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target})
     found = _explanations(
-        model, args, given, target, tokens, expansion, readout, rnn, call, max_order, seed, several=False
+        model,
+        args,
+        given,
+        Wanted(target, against, classes, every_class),
+        tokens,
+        expansion,
+        readout,
+        rnn,
+        call,
+        max_order,
+        seed,
+        several=False,
     )
     refuse_notes(found[0].notes, strict)
     return found[0]
@@ -127,13 +147,16 @@ def explain(
 def explain_batch(
     model: nn.Module,
     *args: object,
-    target: Target | None = None,
+    target: Target | str | None = None,
+    against: Class | None = None,
+    classes: Sequence[str] | None = None,
     tokens: Words = None,
     expansion: str | Expansion = "secant",
     readout: Literal["held", "ray"] = "held",
     rnn: Named = None,
     call: int | None = None,
     max_order: int | None = None,
+    every_class: bool | None = None,
     seed: int | None = None,
     strict: bool = False,
     model_kwargs: Mapping[str, object] | None = None,
@@ -148,12 +171,15 @@ def explain_batch(
         model: As in :func:`explain`.
         *args: The model's own positional arguments, for a batch of any size.
         target: As in :func:`explain`; None is the predicted class of each example.
+        against: As in :func:`explain`.
+        classes: As in :func:`explain`.
         tokens: The words of each sentence, without its padding, for display only.
         expansion: As in :func:`explain`.
         readout: As in :func:`explain`.
         rnn: As in :func:`explain`.
         call: As in :func:`explain`.
         max_order: As in :func:`explain`.
+        every_class: As in :func:`explain`.
         seed: As in :func:`explain`.
         strict: As in :func:`explain`.
         model_kwargs: As in :func:`explain`.
@@ -184,7 +210,18 @@ def explain_batch(
     """
     given = model_arguments(model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target})
     found = _explanations(
-        model, args, given, target, tokens, expansion, readout, rnn, call, max_order, seed, several=True
+        model,
+        args,
+        given,
+        Wanted(target, against, classes, every_class),
+        tokens,
+        expansion,
+        readout,
+        rnn,
+        call,
+        max_order,
+        seed,
+        several=True,
     )
     refuse_notes((note for each in found for note in each.notes), strict)
     return found
@@ -195,7 +232,7 @@ def _explanations(
     model: nn.Module,
     args: tuple[object, ...],
     kwargs: dict[str, object],
-    target: Target | None,
+    wanted: Wanted,
     tokens: Words,
     expansion: str | Expansion,
     readout: str,
@@ -210,7 +247,7 @@ def _explanations(
     networks, order = find_networks(model, rnn), checked_order(max_order)
     if readout not in ("held", "ray"):
         raise UnknownNameError("readout", readout, ("held", "ray"))
-    asked = Request(args, kwargs, target, tokens, chosen, order, readout, call, several)
+    asked = Request(args, kwargs, wanted, tokens, chosen, order, readout, call, several)
     few = one_thread_if_small(model, (args, kwargs), passes=6.0)
     with preserved(model, seed) as generators, few:
         opened = [dict(model.named_modules())[path] for path, opens in networks.items() if opens]

@@ -49,7 +49,7 @@ def explain_calls(
         plain = runs.run()
     chosen, call = asked.expansion, asked.call
     members = [
-        open_calls(model, run, plain, asked.target, networks, member, recorded, runs, asked.max_order)
+        open_calls(model, run, plain, asked.wanted, networks, member, recorded, runs, asked.max_order)
         for member in chosen.members()
     ]
     found = _mean(members)

@@ -18,7 +18,7 @@ MIXED = {torch.float64: 1e-16, torch.float32: 1e-8}
 """The square of the share of another example from which on a sequence serves both."""
 
 
-def count_examples(output: object, target: Target | None, batches: Sequence[int], sequences: int) -> int:
+def count_examples(output: object, target: Target | str | None, batches: Sequence[int], sequences: int) -> int:
     """Return how many numbers a target has to give: one for each example of a model's output.
 
     Args:

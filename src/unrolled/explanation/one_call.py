@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,10 +14,17 @@ from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
 from unrolled.decomposition.attribution import Ledger, Triangle
 from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.open_network import Network, OpenedNetwork
-from unrolled.decomposition.score_ngrams import NGramScores, cancellation_where_read, score_ngrams
+from unrolled.decomposition.score_ngrams import NGramScores, cancellation_where_read, score_each
 from unrolled.decomposition.score_spans import score_spans
-from unrolled.errors import NonFiniteError, RandomOperationError, UnsupportedOperationError, UsageError
+from unrolled.errors import (
+    NonFiniteError,
+    RandomOperationError,
+    UnrolledError,
+    UnsupportedOperationError,
+    UsageError,
+)
 from unrolled.expansions.base import Expansion
+from unrolled.explanation.choice import Choice
 from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
@@ -27,7 +35,6 @@ from unrolled.explanation.readout import Readout, Target, ray_readout, select_ta
 from unrolled.explanation.record_forward import NotOneCallError, RecordedForward, record_forward
 from unrolled.explanation.request import Request
 from unrolled.explanation.sequence_names import of_one
-from unrolled.explanation.target_choice import choose_target
 from unrolled.explanation.token_names import token_names
 from unrolled.explanation.trace_tokens import trace_tokens
 
@@ -51,54 +58,100 @@ def explain_one_call(
         recorded = record_forward(model, network, asked.args, asked.kwargs)
     opened = recorded.opened
     batch = opened.lengths.shape[0]
-    if count_examples(recorded.output, asked.target, [batch], batch) != batch:
+    if count_examples(recorded.output, asked.wanted.target, [batch], batch) != batch:
         raise NotOneCallError(f"the network reads {batch} sequences, and the output is not one number for each of them")
     if batch != 1 and not asked.several:
         raise UsageError(f"the batch has {batch} examples; expected one: use unrolled.explain_batch")
-    chosen_target, target_names = choose_target(asked.target, recorded.output, batch)
-    select = partial(select_target, target=chosen_target, batch=batch)
-    expected = select(recorded.output)
-    drawn = runs.second(expected, select) if runs.draws or asked.readout == "ray" else ()
-    read = _read(recorded, chosen_target, asked.readout, runs, expected)
+    choice = asked.wanted.choose(recorded.output, batch)
+    try:
+        reads, drawn = _read_each(recorded, choice, asked.readout, runs)
+    except UnrolledError as error:
+        if not choice.every or isinstance(error, RandomOperationError):
+            raise
+        choice = choice.alone()  # an output that nobody asked for cannot be explained
+        reads, drawn = _read_each(recorded, choice, asked.readout, runs)
     draws = bool(drawn) or (seeded and runs.draws)
     with torch.no_grad():
-        found, failures = _score(opened, chosen, read, asked.max_order)
+        scored, failures = _score(opened, chosen, reads, asked.max_order)
     traces = trace_tokens(model, network, asked.args, asked.kwargs)
-    growth = measured_growth(chosen, lambda other: _cancel(opened, other, read, asked.max_order), opened.layout.time)
-    order = read.order.tolist()
-    names, of_names = token_names(of_one(asked.tokens), opened.lengths[read.order].tolist(), order, traces)
-    explanations = []
-    for b, (words, row) in enumerate(zip(names, read.order.tolist(), strict=True)):
-        n = len(words)
-        triangle = Triangle(found.scores[row, :, :n, :n], found.contributions[row, :, :n, :n])
-        logit, bias = float(read.logit[b]), float(read.bias[b])
-        residual = float(found.residual[row])
-        ngrams, initial = float(found.tokens[row].sum()), float(found.initial[row])
-        if not math.isfinite(ngrams + initial):
-            raise NonFiniteError("the n-grams overflow; use float64 (model.double()) or the expansion operating")
-        limited = found.longest is not None and found.longest < n
-        explanation = Explanation(
-            tokens=words,
-            directions=("forward", "backward")[: len(opened.directions)],
-            triangle=triangle,
-            ledger=Ledger(ngrams, initial, bias, logit - ngrams - initial - bias, logit),
-            target=target_names[b],
-            expansion=str(chosen),
-            exact=chosen.exact and not failures and residual <= NOTED_RESIDUAL,
-            local=chosen.local,
-            residual=residual,
-            parity=opened.parity,
-            biases={name: float(part[b]) for name, part in read.biases.items()},
-            deterministic=not draws,
-            rounding=torch.finfo(expected.dtype).eps,
-            notes=(*read.notes, *drawn, *of_names),
-            max_order=found.longest if limited else None,
-            by_token=found.tokens[row, :n] if limited or opened.coupled else None,
+
+    def measure(read: Readout) -> Callable[[Expansion], Tensor]:
+        return lambda other: _cancel(opened, other, read, asked.max_order)
+
+    growths = [measured_growth(chosen, measure(read), opened.layout.time) for read in reads]
+    lengths, rows = opened.lengths[reads[0].order].tolist(), reads[0].order.tolist()
+    names, of_names = token_names(of_one(asked.tokens), lengths, rows, traces)
+    by_target = []
+    for k, (read, found) in enumerate(zip(reads, scored, strict=True)):
+        labels = [choice.names[k]] * batch if choice.every else choice.names
+        by_target.append(
+            [
+                replace(
+                    _explanation(opened, chosen, read, found, b, words, not failures),
+                    target=labels[b],
+                    deterministic=not draws,
+                    notes=(*read.notes, *drawn, *of_names),
+                )
+                for b, words in enumerate(names)
+            ]
         )
-        notes = explanation_notes(explanation, chosen, failures, expected.dtype, growth, row)
-        exact = explanation.exact and explanation.closes
-        explanations.append(replace(explanation, exact=exact, notes=(*explanation.notes, *notes)))
+    explanations = []
+    for row, one in zip(rows, choice.combine(by_target), strict=True):
+        growth = growths[one.outputs.target if choice.every and one.outputs is not None else 0]
+        notes = explanation_notes(one, chosen, failures, reads[0].logit.dtype, growth, row)
+        explanations.append(replace(one, exact=one.exact and one.closes, notes=(*one.notes, *notes)))
     return explanations
+
+
+def _explanation(
+    opened: OpenedNetwork,
+    expansion: Expansion,
+    read: Readout,
+    found: NGramScores,
+    b: int,
+    words: tuple[str, ...],
+    converged: bool,
+) -> Explanation:
+    """Make the explanation of one target of one example, without its name and notes."""
+    n, row = len(words), int(read.order[b])
+    triangle = Triangle(found.scores[row, :, :n, :n], found.contributions[row, :, :n, :n])
+    logit, bias = float(read.logit[b]), float(read.bias[b])
+    residual = float(found.residual[row])
+    ngrams, initial = float(found.tokens[row].sum()), float(found.initial[row])
+    if not math.isfinite(ngrams + initial):
+        raise NonFiniteError("the n-grams overflow; use float64 (model.double()) or the expansion operating")
+    limited = found.longest is not None and found.longest < n
+    return Explanation(
+        tokens=words,
+        directions=("forward", "backward")[: len(opened.directions)],
+        triangle=triangle,
+        ledger=Ledger(ngrams, initial, bias, logit - ngrams - initial - bias, logit),
+        target="",
+        expansion=str(expansion),
+        exact=expansion.exact and converged and residual <= NOTED_RESIDUAL,
+        local=expansion.local,
+        residual=residual,
+        parity=opened.parity,
+        biases={name: float(part[b]) for name, part in read.biases.items()},
+        rounding=torch.finfo(read.logit.dtype).eps,
+        max_order=found.longest if limited else None,
+        by_token=found.tokens[row, :n] if limited or opened.coupled else None,
+    )
+
+
+def _read_each(
+    recorded: RecordedForward, choice: Choice, kind: str, runs: TwoRuns
+) -> tuple[list[Readout], tuple[str, ...]]:
+    """Compute the readout of every target; return notes on random numbers as well."""
+    reads: list[Readout] = []
+    drawn: tuple[str, ...] = ()
+    for target in choice.targets:
+        select = partial(select_target, target=target, batch=recorded.opened.lengths.shape[0])
+        expected = select(recorded.output)
+        if not reads and (runs.draws or kind == "ray"):
+            drawn = runs.second(expected, select)
+        reads.append(_read(recorded, target, kind, runs, expected))
+    return reads, drawn
 
 
 def _read(recorded: RecordedForward, target: Target, kind: str, runs: TwoRuns, expected: Tensor) -> Readout:
@@ -119,18 +172,19 @@ def _read(recorded: RecordedForward, target: Target, kind: str, runs: TwoRuns, e
 
 
 def _score(
-    opened: OpenedNetwork, expansion: Expansion, read: Readout, order: int | None
-) -> tuple[NGramScores, dict[str, None]]:
+    opened: OpenedNetwork, expansion: Expansion, reads: Sequence[Readout], order: int | None
+) -> tuple[list[NGramScores], tuple[str, ...]]:
     """Expand the network and score its n-grams; return why a quadrature is not to be trusted as well."""
     if opened.coupled:
         stacks = [expand_stack(opened.directions, opened.layout, each, TOLERANCE) for each in expansion.members()]
         failures = [stack.failure for stack in stacks]
-        found = score_spans(opened, stacks, read.weights, DEEP_ORDER if order is None else order)
+        longest = DEEP_ORDER if order is None else order
+        found = [score_spans(opened, stacks, read.weights, longest) for read in reads]
     else:
         sequences = _sequences(opened, expansion)
         failures = [sequence.failure for members in sequences for sequence in members]
-        found = score_ngrams(opened, sequences, read.weights, order)
-    return found, dict.fromkeys(str(failure) for failure in failures if failure is not None)
+        found = score_each(opened, sequences, [read.weights for read in reads], order)
+    return found, tuple(dict.fromkeys(str(failure) for failure in failures if failure is not None))
 
 
 def _sequences(opened: OpenedNetwork, expansion: Expansion) -> tuple[tuple[AffineSequence, ...], ...]:
@@ -145,4 +199,4 @@ def _cancel(opened: OpenedNetwork, expansion: Expansion, read: Readout, order: i
     found = None
     if not opened.coupled and order is None:
         found = cancellation_where_read(opened, _sequences(opened, expansion), read.weights)
-    return cancellations(_score(opened, expansion, read, order)[0]) if found is None else found
+    return cancellations(_score(opened, expansion, [read], order)[0][0]) if found is None else found

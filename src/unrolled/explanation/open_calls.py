@@ -25,6 +25,7 @@ from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import ConvergenceError, NonFiniteError, ParityError, UnsupportedOperationError, UsageError
 from unrolled.expansions.base import Linearisation
+from unrolled.explanation.choice import Wanted
 from unrolled.explanation.covectors import find_covectors, own_start
 from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.examples import complete_owners, count_examples, find_owners
@@ -33,7 +34,6 @@ from unrolled.explanation.preserve_model import without_gradients
 from unrolled.explanation.readout import Target, select_target
 from unrolled.explanation.recorded_model import RecordedModel
 from unrolled.explanation.strands import Strand
-from unrolled.explanation.target_choice import choose_target
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row, Rows
@@ -91,7 +91,7 @@ def open_calls(
     model: nn.Module,
     run: Callable[[], object],
     plain: object,
-    target: Target | None,
+    wanted: Wanted,
     networks: Mapping[str, bool],
     member: Linearisation,
     recorded: RecordedNetworks,
@@ -104,7 +104,7 @@ def open_calls(
         model: In evaluation mode.
         run: Runs it.
         plain: What it returns.
-        target: Picks one number for each example; None for the predicted class.
+        wanted: The output of which one number is picked for each example.
         networks: Paths of all recurrent networks, and whether their calls are to be opened.
         member: How states are expanded.
         recorded: What the networks gave in that run.
@@ -128,8 +128,9 @@ def open_calls(
                     raise UsageError("the model called its recurrent network 0 times; expected a call or more")
                 first = [strand for strand in mode.strands if strand.before is None and strand.direction == 0]
                 batches = [len(strand.lengths) for strand in mode.strands]
-                batch = count_examples(plain, target, batches, sum(len(strand.lengths) for strand in first))
-                select, names = choose_target(target, plain, batch)
+                batch = count_examples(plain, wanted.target, batches, sum(len(strand.lengths) for strand in first))
+                choice = replace(wanted, every=False).choose(plain, batch)
+                select, names = choice.targets[0], list(choice.names)
                 output = select_target(whole, select, batch)
             output = mode.with_gate_rows(output)
         return _HeldRun(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unrolled.expansions.base import Expansion
-from unrolled.explanation.readout import Target
+from unrolled.explanation.choice import Wanted
 from unrolled.explanation.sequence_names import Words
 
 __all__ = ["Request"]
@@ -17,7 +17,7 @@ class Request:
 
     args: tuple[object, ...]
     kwargs: dict[str, object]
-    target: Target | None
+    wanted: Wanted
     tokens: Words
     expansion: Expansion
     max_order: int | None

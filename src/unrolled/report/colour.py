@@ -38,7 +38,7 @@ __all__ = [
 STEPS = 64
 """Steps on each side of zero; ``SCALE[STEPS]`` is zero."""
 
-_DARK, _LIGHT = "#1b1d21", "#ffffff"
+_DARK, _LIGHT = "#000000", "#ffffff"
 # A limit is rounded up to one of these times a power of ten, so that a legend ends in a short number.
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 

@@ -26,7 +26,8 @@ function outputs(item) {
   const given = item.outputs;
   if (!given) return null;
   const { names, values, probabilities, predicted } = given;
-  const order = names.map((_, k) => k).sort((a, b) => values[b] - values[a]);
+  const size = probabilities.length ? probabilities : values;
+  const order = names.map((_, k) => k).sort((a, b) => size[b] - size[a]);
   const shown = order.filter((k, place) => place < 8 || k === given.true);
   const rows = shown.map((k) => element("tr", { class: k === predicted ? "predicted" : null },
     element("th", { scope: "row" }, element("bdi", {}, names[k]), k === given.true ? element("span", { class: "tag" }, "right answer") : null),
@@ -34,7 +35,7 @@ function outputs(item) {
       element("svg:svg", { viewBox: "0 0 1000 12", preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" },
         element("svg:rect", { width: Math.max(2, 1000 * probabilities[k]), height: 12 }))) : null,
     probabilities.length ? element("td", { class: "number" }, percent(probabilities[k])) : null,
-    element("td", { class: "number quiet" }, signed(values[k]))));
+    element("td", { class: "number quiet" }, values[k] === null ? "not finite" : signed(values[k]))));
   const head = element("tr", {}, ...["class", ...(probabilities.length ? ["probability", ""] : []), "output"].map((name, k, all) =>
     name || k === 0 ? element("th", { scope: "col", class: k === all.length - 1 ? "number" : null, colspan: name === "probability" ? "2" : null }, name) : null));
   return element("div", { class: "outputs" },

@@ -90,7 +90,8 @@ class _Recurrent(BaseEstimator):
         else:
             tokens, indices = self.words_.split(x)
             values = torch.as_tensor(indices)[None]
-        return explain(self.model_, values, target=self._target(target), tokens=tokens, **options)
+        names = [str(each) for each in self.classes_] if len(getattr(self, "classes_", ())) > 1 else None
+        return explain(self.model_, values, target=self._target(target), classes=names, tokens=tokens, **options)
 
     def _target(self, target: Any) -> int | None:
         raise NotImplementedError

@@ -110,22 +110,17 @@ class TrainedModel:
         from unrolled.explanation.api import explain
 
         prepared = self.task.prepare(self.model, text, at)
-        names = prepared.outputs
-        if isinstance(target, str) and target not in names:
-            raise UnknownNameError("class", target, names or ("0",))
-        chosen = names.index(target) if isinstance(target, str) else target
         found = explain(
             prepared.model,
             *prepared.inputs,
-            target=chosen,
+            target=target,
+            classes=prepared.outputs or None,
             tokens=mark_unknown(prepared.tokens, prepared.unknown),
             expansion=expansion,
             rnn=prepared.rnn,
             **options,
         )
-        place = int(found.target.removeprefix("output "))
-        notes = (*found.notes, *note_unknown(prepared.unknown, UNKNOWN_WORD))
-        return replace(found, target=names[place] if names else found.target, notes=notes)
+        return replace(found, notes=(*found.notes, *note_unknown(prepared.unknown, UNKNOWN_WORD)))
 
     @torch.no_grad()
     def _outputs(self, texts: Sequence[str]) -> NDArray[np.float64]:

@@ -99,6 +99,8 @@ def largest_remainder(run: Run, texts: Sequence[Any]) -> float:
     split, shares = run.task.encode(texts), list[float]()
     for which in split.plan(len(texts)):
         batch = split.select(which)
-        found = explain_batch(run.model, batch.tokens, batch.lengths, target=1, expansion="path", readout="ray")
+        found = explain_batch(
+            run.model, batch.tokens, batch.lengths, target=1, expansion="path", readout="ray", every_class=False
+        )
         shares += [abs(e.ledger.remainder / e.ledger.logit) for e in found]
     return max(shares)

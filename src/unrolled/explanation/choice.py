@@ -1,0 +1,162 @@
+"""Which outputs of a model are explained: one, the difference of two, or every one of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from unrolled.decomposition.contrast import of_output
+from unrolled.decomposition.outputs import Outputs
+from unrolled.errors import ShapeError, UnknownNameError, UsageError
+from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.output_kind import output_kind
+from unrolled.explanation.readout import Target, class_outputs
+
+__all__ = ["Choice", "Class", "Wanted"]
+
+Class = int | str
+"""A class of a model: the index of its output, or its name."""
+
+FEW = 5
+"""Up to this many outputs, each is explained without being asked for."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The readouts to compute, and what becomes of them."""
+
+    targets: tuple[Target, ...]
+    """One target, or the index of every output."""
+    names: tuple[str, ...]
+    """Of the targets; where there is one, it may differ by example."""
+    outputs: tuple[Outputs, ...] = ()
+    """Of each example; empty if the target is a function of the output."""
+
+    @property
+    def every(self) -> bool:
+        """Whether every output is explained."""
+        return len(self.targets) > 1
+
+    def alone(self) -> Choice:
+        """Return the choice of the explained outputs without the others."""
+        labels = tuple(each.contrast_name(each.target, each.against) for each in self.outputs)
+        return Choice((_readout(self.outputs),), labels, self.outputs)
+
+    def combine(self, found: Sequence[Sequence[Explanation]]) -> list[Explanation]:
+        """Make the explanation of each example from those by target and example."""
+        if not self.outputs:
+            return list(found[0])
+        if not self.every:
+            return [replace(each, outputs=outputs) for each, outputs in zip(found[0], self.outputs, strict=True)]
+        combined = []
+        for outputs, by_class in zip(self.outputs, zip(*found, strict=True), strict=True):
+            whole = replace(by_class[0], outputs=outputs, by_class=by_class)
+            one = of_output(whole, outputs.target, outputs.against)
+            assert isinstance(one, Explanation)
+            combined.append(one)
+        return combined
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which output a user asks for."""
+
+    target: Target | str | None
+    """An output, None for the predicted one of each example, or a function of the model's output."""
+    against: Class | None = None
+    """The output to subtract."""
+    classes: Sequence[str] | None = None
+    """The names of the outputs."""
+    every: bool | None = None
+    """Whether to explain every output; None if there are at most five."""
+
+    def choose(self, output: object, batch: int) -> Choice:
+        """Choose the readouts.
+
+        Args:
+            output: What the model returned.
+            batch: Number of examples.
+
+        Raises:
+            UsageError: If a class is out of range, or both classes are the same.
+            UnknownNameError: If a class has no such name.
+            ShapeError: If the output does not have one number for each class, or there are more or fewer names.
+        """
+        target, against, classes, every = self.target, self.against, self.classes, self.every
+        return _choose(target, against, classes, every, output, batch)
+
+
+def _choose(
+    target: Target | str | None,
+    against: Class | None,
+    classes: Sequence[str] | None,
+    every: bool | None,
+    output: object,
+    batch: int,
+) -> Choice:
+    if callable(target):
+        if against is not None:
+            raise UsageError("against is a class, but the target is a function; subtract in the function instead")
+        return Choice((target,), (_name_of_function(target),) * batch)
+    logits = class_outputs(output, target if isinstance(target, int) else 0, batch).detach()
+    count = logits.shape[1]
+    if classes is not None and (isinstance(classes, str) or len(classes) != count):
+        found = f"the string {classes[:40]!r}" if isinstance(classes, str) else f"{len(classes)} names"
+        raise ShapeError(f"classes are {found}; expected {count}, one name for each output")
+    names = (
+        tuple(map(str, classes)) if classes is not None else tuple(f"{output_kind(output)} {k}" for k in range(count))
+    )
+    known = () if classes is None else names
+    chosen = None if target is None else _index("target", target, known, count)
+    other = None if against is None else _index("against", against, known, count)
+    predicted = logits.argmax(dim=1).tolist()
+    outputs = []
+    for row, highest in zip(logits.tolist(), predicted, strict=True):
+        one = highest if chosen is None else chosen
+        if one == other:
+            raise UsageError(f"{names[one]} against itself; expected two different classes")
+        outputs.append(Outputs(names, tuple(row), one, other))
+    whole = Choice(tuple(range(count)), names, tuple(outputs))
+    if count > 1 and (every or (every is None and count <= FEW)):
+        return whole
+    only = whole.alone()
+    return only if count > 1 else replace(only, outputs=())
+
+
+def _readout(outputs: Sequence[Outputs]) -> Target:
+    """Return the target of every example, as an index if all have the same."""
+    first = outputs[0] if outputs else None
+    if first is None or (first.against is None and all(each.target == first.target for each in outputs)):
+        return first.target if first is not None else 0
+
+    def selected(output: object) -> Tensor:
+        found = class_outputs(output, 0, len(outputs))
+        columns = found.new_tensor([each.target for each in outputs]).long()[:, None]
+        value = found.gather(1, columns)[:, 0]
+        return value if first.against is None else value - found[:, first.against]
+
+    return selected
+
+
+def _index(role: str, given: object, names: Sequence[str], count: int) -> int:
+    """Return the index of an output by its index or its name."""
+    if isinstance(given, str) and names:
+        if given not in names:
+            raise UnknownNameError("class", given, names)
+        return names.index(given)
+    try:
+        index = operator.index(given)  # type: ignore[arg-type]
+    except TypeError as error:
+        hint = ", or its name, with classes=" if isinstance(given, str) else ", or a callable"
+        raise UsageError(f"the {role} is a {type(given).__name__}; expected an index of the output{hint}") from error
+    if not -count <= index < count:
+        raise UsageError(f"{role} is {index}; expected 0 to {count - 1}, an index of the output")
+    return index % count
+
+
+def _name_of_function(target: object) -> str:
+    name = getattr(target, "__name__", "")
+    return name if name.isidentifier() else "the target"  # a lambda's name says nothing

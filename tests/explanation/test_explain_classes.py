@@ -1,0 +1,110 @@
+"""Every class of a model, and the difference of two: by one sweep, as if each had been asked for alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from toy_models import Model, V
+from unrolled.errors import NonFiniteError, ShapeError, UnknownNameError, UsageError
+from unrolled.report.page import render_page
+
+LENGTHS = torch.tensor([5, 3, 4])
+TOKENS = torch.randint(0, V, (3, 5), generator=torch.Generator().manual_seed(0))
+CLASSES = ["negative", "neutral", "positive"]
+
+
+@pytest.mark.parametrize("readout", ["held", "ray"])
+@pytest.mark.parametrize(
+    "options", [{"pool": "last"}, {"pool": "mean", "head": "gelu", "bidirectional": True}, {"num_layers": 2}]
+)
+def test_the_account_of_each_class_is_the_one_asked_for_alone(options, readout):
+    model = Model(nn.LSTM, packed=True, **options).double()
+    given = {"readout": readout, "classes": CLASSES}
+    found = unrolled.explain_batch(model, TOKENS, LENGTHS, **given)
+    for k, name in enumerate(CLASSES):
+        alone = unrolled.explain_batch(model, TOKENS, LENGTHS, target=k, every_class=False, **given)
+        for one, expected in zip(found, alone, strict=True):
+            account = one.by_class[k]
+            assert account.target == expected.target == name
+            assert account.ledger == pytest.approx(expected.ledger, abs=1e-11)
+            torch.testing.assert_close(account.triangle.scores, expected.triangle.scores, rtol=1e-9, atol=1e-11)
+            torch.testing.assert_close(account.token_scores, expected.token_scores, rtol=1e-9, atol=1e-11)
+            assert account.biases == pytest.approx(expected.biases, abs=1e-11)
+            assert expected.by_class == ()
+    for one in found:
+        chosen = CLASSES.index(one.target)
+        assert one.outputs.target == one.outputs.predicted == chosen
+        assert one.outputs.values == pytest.approx([each.ledger.logit for each in one.by_class])
+        assert one.ledger == one.by_class[chosen].ledger
+
+
+def test_a_difference_is_the_account_of_the_difference():
+    model = Model(nn.GRU, "attention", "gelu", packed=True).double()
+
+    def difference(out):
+        return out[:, 2] - out[:, 0]
+
+    wanted = unrolled.explain_batch(model, TOKENS, LENGTHS, target=difference)
+    for every in (True, False):
+        found = unrolled.explain_batch(
+            model, TOKENS, LENGTHS, target="positive", against="negative", classes=CLASSES, every_class=every
+        )
+        for one, expected in zip(found, wanted, strict=True):
+            assert one.target == "positive rather than negative"
+            assert (one.outputs.target, one.outputs.against) == (2, 0)
+            assert one.ledger == pytest.approx(expected.ledger, abs=1e-11)
+            torch.testing.assert_close(one.triangle.scores, expected.triangle.scores, rtol=1e-8, atol=1e-11)
+            assert abs(one.ledger.remainder) < 1e-11
+    # the negative control: one class alone is another account
+    alone = unrolled.explain_batch(model, TOKENS, LENGTHS, target=2)
+    assert alone[0].ledger.logit != pytest.approx(wanted[0].ledger.logit, abs=1e-3)
+
+
+def test_against_the_predicted_class_and_many_classes():
+    model = Model(nn.GRU, packed=True).double()
+    predicted = model(TOKENS[:1], LENGTHS[:1]).argmax().item()
+    other = (predicted + 1) % 3
+    found = unrolled.explain(model, TOKENS[:1], LENGTHS[:1], against=other)
+    assert found.target == f"output {predicted} rather than output {other}"
+    model.head = nn.Linear(7, 9).double()
+    assert unrolled.explain(model, TOKENS[:1], LENGTHS[:1]).by_class == ()
+    many = unrolled.explain(model, TOKENS[:1], LENGTHS[:1], every_class=True)
+    assert len(many.by_class) == len(many.outputs.values) == 9
+    assert sum(many.outputs.probabilities) == pytest.approx(1)
+
+
+def test_an_output_that_cannot_be_explained_leaves_the_one_that_was_asked_for():
+    class HalfBroken(Model):
+        def forward(self, tokens, lengths=None, state=None):
+            out = super().forward(tokens, lengths, state)
+            return torch.stack((out[:, 0], torch.full_like(out[:, 1], -torch.inf)), dim=1)
+
+    model = HalfBroken(nn.GRU).double()
+    found = unrolled.explain(model, TOKENS[:1], target=0)
+    assert found.by_class == ()
+    assert abs(found.ledger.remainder) < 1e-11
+    assert found.outputs.probabilities == (1.0, 0.0)
+    assert "is <b" in render_page([found])
+    with pytest.raises(NonFiniteError):
+        unrolled.explain(model, TOKENS[:1], target=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"target": 1, "against": 1}, UsageError, "output 1 against itself; expected two different classes"),
+        ({"target": 1, "against": 7}, UsageError, "against is 7; expected 0 to 2"),
+        ({"target": "positiv", "classes": CLASSES}, UnknownNameError, "did you mean 'positive'"),
+        ({"target": "positive"}, UsageError, "target is a str; expected an index of the output, or its name, with cl"),
+        ({"classes": ["a", "b"]}, ShapeError, "classes are 2 names; expected 3"),
+        ({"classes": "abc"}, ShapeError, "classes are the string 'abc'"),
+        ({"target": lambda out: out[:, 0], "against": 1}, UsageError, "subtract in the function"),
+    ],
+)
+def test_classes_that_do_not_fit_are_refused_in_one_line(options, error, message):
+    with pytest.raises(error, match=message) as caught:
+        unrolled.explain(Model(nn.GRU), TOKENS[:1], **options)
+    assert "\n" not in str(caught.value)
