@@ -42,12 +42,13 @@ _METHODS = (
     "contextual decomposition", "occlusion by <unk>", "random",
 )  # fmt: skip
 """A frozen list."""
+_HARD = "first word of 40"
+"""Not learned by these networks in the steps of scale cpu, so it comes last."""
 _SHOWN = ("secant", "shares", "operating", "gates", "account", "integrated gradients, 32", "DeepLift",
           "occlusion by <unk>", "random")  # fmt: skip
 _LEARNED_TASKS = (
     "keyword", "two words in any order", "bigram", "two words in order", "negation", "first word of 12",
-    "first word of 40", "last write", "word after a mark", "associative recall", "at least three", "parity",
-    "first equals last",
+    "last write", "word after a mark", "associative recall", "at least three", "parity", "first equals last",
 )  # fmt: skip
 _CELLS = {"lstm": "LSTM", "gru": "GRU"}
 _SIZES: dict[Scale, dict[str, Any]] = {
@@ -75,10 +76,10 @@ class KnownTruth(Experiment):
             Trial(name, {"network": name, "task": COMPILED[name][0], **common})
             for name in (_SMOKE_COMPILED if smoke else _COMPILED_NAMES)
         ]
-        for seed, task, cell in product(range(seeds), _SMOKE if smoke else _LEARNED_TASKS, _CELLS):
+        for seed, task, cell in product(range(seeds), _SMOKE if smoke else (*_LEARNED_TASKS, _HARD), _CELLS):
             settings = {"network": cell, "task": task, **sizes, **common, "seed": seed}
             trials.append(Trial(f"{_CELLS[cell]}, {task}, seed {seed}", settings))
-        return trials
+        return sorted(trials, key=lambda trial: trial.settings["task"] == _HARD)
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Build or train the network, and let every method look for the reasons."""
