@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,21 @@ def test_half_of_an_overwritten_content_stays_credited_and_is_taken_back():
     assert 0.5 * (open_ + closed) * h > 0.49  # credited to the content
     assert 0.5 * (closed - open_) * h < -0.49  # taken back by the gate
     assert "half of the old content stays credited" in PAGE
+
+
+def test_a_word_that_a_closed_gate_keeps_out_is_credited_by_the_secant_and_not_by_shares():
+    """A GRU that keeps the first value: z = σ(40 h - 20) is open before any value, and closed after."""
+    latch = nn.GRU(1, 1, dtype=torch.float64)
+    for weight in latch.parameters():
+        weight.data.zero_()
+    latch.weight_hh_l0.data[1], latch.bias_ih_l0.data[1], latch.weight_ih_l0.data[2] = 40.0, -20.0, 3.0
+    words = torch.ones(2, 1, 1, dtype=torch.float64)
+    other = torch.tensor([1.0, -1.0], dtype=torch.float64).reshape(2, 1, 1)
+    with torch.no_grad():  # the second word is not read
+        assert torch.allclose(latch(words)[0][-1], latch(other)[0][-1], atol=1e-6)
+    by_secant, by_shares = (
+        unrolled.decompose(latch, words, expansion=name).vectors()[0, 1, :, 0].tolist() for name in ("secant", "shares")
+    )
+    assert by_secant == pytest.approx([0.0, math.tanh(3)], abs=1e-2)
+    assert by_shares[0] > 0.7 * math.tanh(3)
+    assert "`secant` credits the second word" in PAGE

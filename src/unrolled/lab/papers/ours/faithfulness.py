@@ -64,8 +64,7 @@ _NETWORKS = (
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"texts": 8, "slow": 2, "choice": 4, "stable": 4, "seeds": 1},
     "cpu": {"texts": 150, "slow": 50, "choice": 100, "stable": 32, "seeds": 1},
-    "day": {"texts": 500, "slow": 200, "choice": 100, "stable": 100, "seeds": 3},
-    "paper": {"texts": 1000, "slow": 500, "choice": 100, "stable": 200, "seeds": 5},
+    "paper": {"texts": 500, "slow": 200, "choice": 100, "stable": 100, "seeds": 3},
 }
 _RIVALS = ("path", _IG, "DeepLift", "LRP", "occlusion by <unk>", "kernel SHAP, 200", "shares", "operating", "account")
 _SLOW = ("sampling", "many points")
@@ -81,19 +80,21 @@ class Faithfulness(Experiment):
     title = "Faithfulness: do the words with the highest attributions carry the prediction?"
     source = "our own question"
     published = False
-    scales = ("smoke", "cpu", "day", "paper")
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the families network by network, the slow ones last."""
+        """List first what compares the default on eight networks, then the dev texts, then the slow families."""
         sizes = dict(_SIZES[scale])
         seeds, slow, choice, texts = (sizes.pop(name) for name in ("seeds", "slow", "choice", "texts"))
         networks = list(SMOKE_NETWORKS) if scale == "smoke" else list(_NETWORKS)
         kinds = {**NETWORKS, **SMOKE_NETWORKS}
         trials = []
-        first = [("expansions", "test"), ("others", "test"), ("expansions", "dev")]
-        later = [(family, "test") for family in _SLOW]
+        plans = (
+            [("expansions", "test"), ("others", "test")],
+            [("expansions", "dev")],
+            [(family, "test") for family in _SLOW],
+        )
         parts = (networks[:_COMPARED], networks[_COMPARED:])
-        for seed, (part, plan) in product(range(seeds), product(parts, (first, later))):
+        for seed, (part, plan) in product(range(seeds), product(parts, plans)):
             for network, (family, split) in product(part, plan):
                 count = choice if split == "dev" else slow if family in _SLOW else texts
                 count = math.ceil(count / 2) if kinds[network]["words"] > _LONG else count
@@ -104,15 +105,6 @@ class Faithfulness(Experiment):
                 }  # fmt: skip
                 trials.append(Trial(f"{network}: {family}, {split}, seed {seed}", settings))
         return trials
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate from measured trials at scale cpu: longer texts and slow methods take longer."""
-        words, slow = trial.settings["trained"]["words"], trial.settings["family"] in _SLOW
-        return (0.5 if slow else 0.1) * (3 if words > 100 else 1)
-
-    def worth(self, trial: Trial) -> float:
-        """Count a trial on dev as half: it serves one table only."""
-        return 0.5 if trial.settings["split"] == "dev" else 1.0
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train or load the network, and measure the methods."""
