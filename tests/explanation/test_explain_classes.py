@@ -108,3 +108,13 @@ def test_classes_that_do_not_fit_are_refused_in_one_line(options, error, message
     with pytest.raises(error, match=message) as caught:
         unrolled.explain(Model(nn.GRU), TOKENS[:1], **options)
     assert "\n" not in str(caught.value)
+
+
+def test_a_batch_is_one_page_with_its_right_classes(tmp_path):
+    found = unrolled.explain_batch(Model(nn.GRU, packed=True), TOKENS, LENGTHS, classes=CLASSES)
+    page = found.save_html(tmp_path / "page.html", true=[0, None, 2]).read_text(encoding="utf-8")
+    assert page.count('"true":') == 3
+    assert '"true":null' in page
+    assert "positive rather than negative" in page
+    with pytest.raises(ShapeError, match="2 right classes for 3 examples"):
+        found.save_html(tmp_path / "page.html", true=[0, 1])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import overload
 
+from unrolled.errors import ShapeError
 from unrolled.explanation.explanation import Explanation
 
 __all__ = ["Explanations"]
@@ -30,6 +32,33 @@ class Explanations(Sequence[Explanation]):
 
     def __len__(self) -> int:
         return len(self.members)
+
+    def save_html(
+        self, path: str | Path, true: Sequence[int | None] | None = None, title: str = "Explanations"
+    ) -> Path:
+        """Write one page with a list of all examples and filters, and return its path.
+
+        Args:
+            path: The file; an existing one is replaced.
+            true: Index of the right class of each example, where it is known.
+            title: The page's heading.
+
+        Raises:
+            ShapeError: If there are not as many right classes as examples.
+            UsageError: If there is no example.
+            FileError: If the file cannot be written.
+        """
+        from unrolled.report.page import save_pages
+
+        right = [None] * len(self) if true is None else list(true)
+        if len(right) != len(self):
+            raise ShapeError(f"{len(right)} right classes for {len(self)} examples; expected one for each")
+        shown = [
+            one if one.outputs is None else replace(one, outputs=replace(one.outputs, true=label))
+            for one, label in zip(self.members, right, strict=True)
+        ]
+        save_pages(path, [(one,) for one in shown], title)
+        return Path(path)
 
     def __repr__(self) -> str:
         return f"Explanations({len(self)}: {', '.join(map(repr, self.members[:3]))}{', …' if len(self) > 3 else ''})"
