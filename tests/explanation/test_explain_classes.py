@@ -118,3 +118,14 @@ def test_a_batch_is_one_page_with_its_right_classes(tmp_path):
     assert "positive rather than negative" in page
     with pytest.raises(ShapeError, match="2 right classes for 3 examples"):
         found.save_html(tmp_path / "page.html", true=[0, 1])
+
+
+def test_the_ngrams_are_a_data_frame_or_the_extra_is_named(monkeypatch):
+    found = unrolled.explain(Model(nn.GRU), TOKENS[:1])
+    pytest.importorskip("pandas", reason="needs the extra [tables]")
+    frame = found.to_frame()
+    assert len(frame) == 15
+    assert frame["contribution"].sum() == pytest.approx(found.ledger.ngrams)
+    monkeypatch.setattr("unrolled.explanation.explanation.find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"pip install 'unrolled\[tables\]'"):
+        found.to_frame()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unrolled.decomposition.attribution import Attribution
+from unrolled.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,6 +83,17 @@ class Explanation(Attribution):
 
         save_page(path, (self, *others))
         return Path(path)
+
+    def to_frame(self) -> Any:
+        """Return every n-gram as a row of a data frame: of pandas, or of polars where pandas is not installed.
+
+        Raises:
+            UsageError: If neither is installed.
+        """
+        for name in ("pandas", "polars"):
+            if find_spec(name) is not None:
+                return import_module(name).DataFrame(self.to_records())
+        raise UsageError("a data frame needs pandas or polars: pip install 'unrolled[tables]'")
 
     def render(self, width: int = 100, colour: bool = False) -> str:
         """Return the text for a terminal of ``width`` columns, with ANSI colours if ``colour``."""
