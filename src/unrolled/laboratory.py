@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from unrolled.errors import FileError
 from unrolled.extras import require_extra
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from unrolled.explanation.explanation import Explanation
 
-__all__ = ["TrainedRun", "estimators", "load", "open_run"]
+__all__ = ["TrainedRun", "check_run", "estimators", "load", "open_run"]
 
 
 class TrainedRun(Protocol):
@@ -85,9 +86,16 @@ def load(path: str | os.PathLike[str]) -> TrainedRun:
     return run
 
 
+def check_run(path: Path) -> None:
+    """Say that a run folder does not exist before torch is loaded; FileError."""
+    if not path.exists():
+        raise FileError(f"no run folder {path}; give a folder that `unrolled train` wrote")
+
+
 def open_run(path: Path, sentence: str, at: int | None) -> Any:
     """Open a run folder and one sentence for ``unrolled explain``."""
     require_extra("lab", "a run folder")
+    check_run(path)
     return importlib.import_module("unrolled.lab.cli.open_run").open_run_folder(path, sentence, at)
 
 

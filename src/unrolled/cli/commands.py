@@ -46,6 +46,10 @@ COMMANDS = {
         "Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit.",
     ),
     "evaluate": Command("lab.cli.evaluate", "Evaluate a trained model by all metrics of its task."),
+    "predict": Command(
+        "lab.cli.predict",
+        "Predict the class or the rating of every text of a file, as CSV with the probabilities of all classes.",
+    ),
     "explain": Command(
         "cli.explain", "Explain which n-grams made a network produce its output; the parts add up to the logit."
     ),

@@ -10,11 +10,15 @@ from unrolled.errors import UnknownNameError, UsageError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from unrolled.decomposition.outputs import Outputs
     from unrolled.explanation.explanation import Explanation
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 __all__ = ["ChosenTarget", "PreparedInput", "WeightsOptions", "mark_unknown", "note_unknown", "open_weights"]
+
+
+_NAMED = 100  # outputs of which a page lists the names
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,14 @@ class ChosenTarget:
         """The name of the explained number, such as ``"positive rather than negative"``."""
         name = self.prepared.class_name(self.target)
         return name if self.against is None else f"{name} rather than {self.prepared.class_name(self.against)}"
+
+    @property
+    def outputs(self) -> Outputs | None:
+        """All outputs by name; None if they have no names."""
+        from unrolled.decomposition.outputs import Outputs
+
+        names = self.prepared.labels
+        return Outputs(names, self.logits, self.target, self.against) if 1 < len(names) <= _NAMED else None
 
     def explain(self, expansion: str) -> Explanation:
         """Explain it by one expansion."""

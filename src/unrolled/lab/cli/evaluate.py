@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,13 +12,17 @@ import typer
 from unrolled.lab.cli.open_run import has_recurrent_network
 
 if TYPE_CHECKING:
+    from unrolled.lab.data.reading import Reading
     from unrolled.lab.training.run_folder import Run
     from unrolled.lab.training.task import Metric
 from pathlib import Path
 from typing import Annotated
 
-from unrolled.errors import UnknownNameError
+from unrolled.errors import UnknownNameError, UsageError
+from unrolled.lab.cli.judged import is_text_classification, judge, judge_ratings, print_classes, write_error_page
 from unrolled.lab.cli.options import DataFolder, print_notes
+from unrolled.lab.cli.prediction_file import check_new, write_predictions
+from unrolled.laboratory import check_run
 
 __all__ = ["evaluate", "format_metric", "format_metrics", "print_run"]
 
@@ -62,45 +67,78 @@ def print_run(run: Run) -> None:
 
 
 _SPLITS = ("test", "dev", "train")
+_CLASSES = 20
+"""With more classes, a table of them is written only on request."""
+
+
+def _own(help_text: str, *names: str) -> typer.models.OptionInfo:
+    return typer.Option(*names, help=help_text, rich_help_panel="Your own files", show_default=False)
+
+
+def _written(help_text: str) -> typer.models.OptionInfo:
+    return typer.Option(help=help_text, rich_help_panel="Files to write", show_default=False)
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
-    data: Annotated[
-        list[str] | None,
-        typer.Option(help="Your own files to evaluate on; by default the run's own data.", show_default=False),
-    ] = None,
+    data: Annotated[list[str] | None, _own("Files to evaluate on; by default the run's own data.")] = None,
     split: Annotated[str, typer.Option(help="Split of the run's own data: test, dev or train.")] = "test",
     format_name: Annotated[
-        str | None, typer.Option("--format", help="Format of your files, if their suffix does not tell it.")
+        str | None, _own("Format of the files, if their suffix does not tell it.", "--format")
     ] = None,
+    text_column: Annotated[str | None, _own("Column of the texts: its name, or its number from 1.")] = None,
+    label_column: Annotated[str | None, _own("Column of the labels: its name, or its number from 1.")] = None,
+    no_header: Annotated[bool, _own("Read the first line as an example.", "--no-header")] = False,
+    skip_invalid: Annotated[
+        bool, _own("Leave out and count rows that are no examples, or have a new label.", "--skip-invalid")
+    ] = False,
+    errors: Annotated[int, typer.Option(min=0, help="Number of the worst errors to show.")] = 5,
+    predictions: Annotated[Path | None, _written("A CSV file: text, label, predicted, probabilities.")] = None,
+    html: Annotated[Path | None, _written("A page that explains the worst errors.")] = None,
+    page_errors: Annotated[int, typer.Option(min=1, help="Largest number of errors on the page.")] = 50,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     data_dir: DataFolder = None,
 ) -> None:
     """Evaluate a trained model by all metrics of its task.
 
-    unrolled evaluate runs/sst2-gru --split dev
-    unrolled evaluate runs/sst2-gru --data reviews.tsv
+    For classes also precision, recall and F1 of each, the confusion matrix and the worst errors.
+
+    unrolled evaluate runs/reviews --html errors.html
+    unrolled evaluate runs/reviews --data more.csv --predictions predictions.csv
     """
+    if split not in _SPLITS:
+        raise UnknownNameError("split", split, _SPLITS)
+    check_run(run)
+    for name in data or ():
+        _check_readable(Path(name))
+    for path in (predictions, html):
+        check_new(path, force)
     import torch
 
-    from unrolled.lab.data.formats import read_split
-    from unrolled.lab.training.data_check import data_warnings
     from unrolled.lab.training.evaluation import details
     from unrolled.lab.training.evaluation import evaluate as compute_metrics
     from unrolled.lab.training.run_folder import load_run
 
-    if split not in _SPLITS:
-        raise UnknownNameError("split", split, _SPLITS)
     loaded = load_run(run)
-    if data:
-        files, title = [Path(name) for name in data], ", ".join(data)
-        examples, notes = read_split(loaded.task.kind, files, loaded.task.classes, format_name, loaded.data.reading)
-    else:
-        corpus = loaded.data.reload_corpus(loaded.task.kind, data_dir, loaded.settings.seed)
-        for line in data_warnings(run, corpus, loaded.data.files(data_dir), split):
-            typer.echo(f"warning: {line}", err=True)
-        examples, title, notes = getattr(corpus, split), f"{loaded.data.title}, {split}", corpus.notes
-    print_notes(notes)
+    if predictions is not None or html is not None:
+        loaded.text_task()
+    if html is not None and not loaded.task.classes:
+        raise UsageError(
+            f"--html shows errors of classes, and the task {loaded.task.name} predicts numbers; leave it out"
+        )
+    own = loaded.data.reading
+    reading = replace(
+        own,
+        text_column=text_column or own.text_column,
+        label_column=label_column or own.label_column,
+        header=own.header and not no_header,
+        skip_invalid=own.skip_invalid or skip_invalid,
+    )
+    if not data and reading != own:
+        raise UsageError(
+            "the options about columns and rows are for --data FILE; the run's own data are read as in its training"
+        )
+    examples, title = _examples(loaded, data, split, format_name, reading, data_dir)
     encoded = loaded.task.encode(examples)
     cpu = torch.device("cpu")
     found = compute_metrics(loaded.task, loaded.model, encoded, cpu)
@@ -109,3 +147,43 @@ def evaluate(
         typer.echo(f"  {metric.name}: {metric.description}")
     for line in details(loaded.task, loaded.model, encoded, cpu):
         typer.echo(line)
+    if is_text_classification(loaded):
+        judged = judge(loaded, examples)
+        print_classes(judged, errors, _CLASSES)
+        if html is not None:
+            typer.echo(write_error_page(html, loaded, judged, page_errors))
+    elif predictions is not None:
+        judged = judge_ratings(loaded, examples)
+    if predictions is not None:
+        write_predictions(predictions, loaded.task.classes, judged.rows)
+        typer.echo(f"predictions: {predictions}")
+
+
+def _check_readable(path: Path) -> None:
+    """Find a missing file before torch is loaded."""
+    with path.open("rb"):
+        pass
+
+
+def _examples(
+    loaded: Run,
+    data: Sequence[str] | None,
+    split: str,
+    format_name: str | None,
+    reading: Reading,
+    data_dir: Path | None,
+) -> tuple[Any, str]:
+    """Read what to evaluate on, and its title."""
+    from unrolled.lab.data.formats import read_split
+    from unrolled.lab.training.data_check import data_warnings
+
+    if data:
+        files = [Path(name) for name in data]
+        examples, notes = read_split(loaded.task.kind, files, loaded.task.classes, format_name, reading)
+        print_notes(notes)
+        return examples, ", ".join(data)
+    corpus = loaded.data.reload_corpus(loaded.task.kind, data_dir, loaded.settings.seed)
+    for line in data_warnings(loaded.folder, corpus, loaded.data.files(data_dir), split):
+        typer.echo(f"warning: {line}", err=True)
+    print_notes(corpus.notes)
+    return getattr(corpus, split), f"{loaded.data.title}, {split}"

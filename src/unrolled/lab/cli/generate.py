@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from unrolled.errors import UsageError
+from unrolled.laboratory import check_run
 
 __all__ = ["generate"]
 
@@ -27,6 +28,7 @@ def generate(
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed: the same seed, the same text.")] = 0,
 ) -> None:
     """Generate text with a trained language model, word by word or character by character."""
+    check_run(run)
     import sys
     from itertools import chain, islice
     from typing import cast

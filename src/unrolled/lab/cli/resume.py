@@ -10,6 +10,7 @@ import typer
 
 from unrolled.lab.cli.evaluate import print_run
 from unrolled.lab.cli.options import DataFolder, print_notes
+from unrolled.laboratory import check_run
 
 __all__ = ["resume"]
 
@@ -23,6 +24,7 @@ def resume(
     data_dir: DataFolder = None,
 ) -> None:
     """Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit."""
+    check_run(run)
     from rich.console import Console
 
     from unrolled.lab.training.engine import resume as resume_training

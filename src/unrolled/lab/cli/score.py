@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from unrolled.errors import UsageError
+from unrolled.laboratory import check_run
 
 __all__ = ["score"]
 
@@ -22,6 +23,7 @@ def score(
     The surprisal of a token is -log2 of its probability after the tokens before it, in bits. A text is scored after the
     end of a line. Texts of different lengths are best compared by the mean surprisal of a token.
     """
+    check_run(run)
     from typing import cast
 
     from rich.console import Console

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from unrolled.lab.tasks.translate import Translate
     from unrolled.lab.training.run_folder import Run
 
+from unrolled.laboratory import check_run
+
 __all__ = ["translate"]
 
 _AT_ONCE = 64
@@ -29,6 +31,7 @@ def translate(
     beam: Annotated[int, typer.Option(min=1, help="Beam width; 1 takes the most likely word at each step.")] = 5,
 ) -> None:
     """Translate a sentence, or each line of standard input, with a trained model."""
+    check_run(run)
     from unrolled.lab.tasks.translate import Translate
     from unrolled.lab.training.run_folder import load_run
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from unrolled.cli.prepared_input import mark_unknown, note_unknown
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
-from unrolled.lab.data.batches.base import EncodedTexts
+from unrolled.lab.data.batches.base import MAX_TOKENS, EncodedTexts, bounded_plan
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.text_tasks import TextTask
@@ -21,7 +21,13 @@ from unrolled.lab.training.text_tasks import TextTask
 if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
 
-__all__ = ["TrainedModel"]
+__all__ = ["TrainedModel", "softmax"]
+
+
+def softmax(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probabilities of the classes; shapes (texts, classes)."""
+    powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 class TrainedModel:
@@ -61,8 +67,7 @@ class TrainedModel:
         outputs = self._outputs(texts)
         if not self.task.classes:
             raise UsageError(f"a run of the task {self.task.name} predicts numbers, not classes; use predict")
-        powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+        return softmax(outputs)
 
     def score(self, texts: Sequence[str], labels: Sequence[Any]) -> float:
         """Return the accuracy; for a task of ratings R², 1 minus the squared error over the variance of the ratings.
@@ -122,15 +127,18 @@ class TrainedModel:
         )
         return replace(found, notes=(*found.notes, *note_unknown(prepared.unknown, UNKNOWN_WORD)))
 
-    @torch.no_grad()
+    def text_task(self) -> TextTask[Any]:
+        """Return the task, which has one output for a whole text; UsageError if it has not."""
+        if not isinstance(self.task, TextTask):
+            raise UsageError(
+                f"a run of the task {self.task.name} has no one output for a whole text; give a run of classify, "
+                "relate or regress"
+            )
+        return self.task
+
     def _outputs(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Run the model on texts; shape (texts, outputs)."""
-        task = self.task
-        if not isinstance(task, TextTask):
-            raise UsageError(
-                f"a run of the task {task.name} has no one output for a whole text; give a run of classify, relate or "
-                "regress"
-            )
+        task = self.text_task()
         if isinstance(texts, str):
             raise UsageError(f"texts is the string {texts[:40]!r}; expected a list of texts: [{texts[:40]!r}]")
         words = [task.tokenise(text) for text in texts]
@@ -139,12 +147,18 @@ class TrainedModel:
             raise UsageError(f"text {empty[0]} of {len(words)} has no words; expected at least one in each")
         if not words:
             raise UsageError("there are no texts; expected at least one")
+        return self.outputs_of(words)
+
+    @torch.no_grad()
+    def outputs_of(self, words: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        """Run the model on texts as words, none of them empty; shape (texts, outputs)."""
+        task = self.text_task()
         encoded = EncodedTexts.encode(words, [0] * len(words), task.vocabulary)
         found = np.empty((len(words), len(task.outputs)))
         training = self.model.training
         self.model.eval()
         try:
-            for which in encoded.plan(task.evaluation_batch):
+            for which in bounded_plan(encoded, task.evaluation_batch, MAX_TOKENS):
                 batch = encoded.select(which)
                 found[which.numpy()] = self.model(batch.tokens, batch.lengths).double().numpy()
         finally:

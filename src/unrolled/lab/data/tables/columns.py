@@ -166,7 +166,8 @@ class _Profile:
 
     @property
     def is_text(self) -> bool:
-        return self.words >= 1.5 and 2 * self.values > self.rows and self.numeric < 0.5 and self.dates < 0.5
+        free = (self.words >= 1.5 and 2 * self.values > self.rows) or (self.words > 4 and 10 * self.values > self.rows)
+        return free and self.numeric < 0.5 and self.dates < 0.5
 
     @property
     def is_few(self) -> bool:

@@ -1,0 +1,119 @@
+"""``unrolled predict``: what a trained model says of texts without labels."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from unrolled.lab.cli.prediction_file import (
+    Prediction,
+    check_new,
+    header,
+    predicted_rows,
+    write_predictions,
+    write_rows,
+)
+from unrolled.laboratory import check_run
+
+if TYPE_CHECKING:
+    from unrolled.lab.training.run_folder import Run
+
+__all__ = ["predict"]
+
+T = TypeVar("T")
+_AT_ONCE = 4096  # texts in memory
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of classify, relate or regress.")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]...", help="Tables, JSON lines, or a text a line; else standard input."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The CSV file to write.", show_default="standard output")] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column of the texts: its name, or its number from 1.", show_default="found")
+    ] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="Read the first line as a text.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Predict the class or the rating of every text of a file, as CSV with the probabilities of all classes.
+
+    unrolled predict runs/reviews new.csv --out predictions.csv
+    """
+    from unrolled.lab.data.reading import Reading
+    from unrolled.lab.data.unlabelled import read_texts
+
+    check_run(run)
+    check_new(out, force)
+    reading = Reading(text_column=text_column, header=not no_header)
+    paths = [Path(name) for name in files or ["-"]]
+    _check_files(paths)
+    from unrolled.lab.training.run_folder import load_run
+
+    loaded = load_run(run)
+    texts = (
+        text
+        for path in paths
+        for text in (_standard_input() if str(path) == "-" else (text for _, text in read_texts(path, reading)))
+    )
+    found = _predictions(loaded, texts)
+    if out is None:
+        _print(loaded.task.classes, found)
+        return
+    rows = list(found)
+    write_predictions(out, loaded.task.classes, rows)
+    empty = sum(not row.predicted for row in rows)
+    typer.echo(f"{len(rows):,} predictions: {out}" + (f"; {empty:,} texts without a word have none" if empty else ""))
+
+
+def _check_files(paths: Sequence[Path]) -> None:
+    """Find a missing file before torch is loaded."""
+    for path in paths:
+        if str(path) != "-":
+            with path.open("rb"):
+                pass
+
+
+def _standard_input() -> Iterator[str]:
+    return (line.rstrip("\r\n") for line in sys.stdin)
+
+
+def _predictions(run: Run, texts: Iterable[str]) -> Iterator[Prediction]:
+    run.text_task()
+    for part in _parts(texts):
+        yield from _predict_some(run, part)
+
+
+def _parts(items: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(items)
+    return iter(lambda: list(islice(remaining, _AT_ONCE)), [])
+
+
+def _predict_some(run: Run, texts: Sequence[str]) -> list[Prediction]:
+    """Predict some texts; one without a word has an empty prediction."""
+    task = run.text_task()
+    words = {place: tokens for place, text in enumerate(texts) if text.strip() and (tokens := task.tokenise(text))}
+    found = [Prediction(text, "") for text in texts]
+    if words:
+        rows = predicted_rows(run, list(words.values()))
+        for place, (predicted, probabilities) in zip(words, rows, strict=True):
+            found[place] = Prediction(texts[place], predicted, probabilities)
+    return found
+
+
+def _print(classes: Sequence[str], found: Iterable[Prediction]) -> None:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerow(header(classes, labelled=False))
+    for part in _parts(found):
+        write_rows(file, part)
+        sys.stdout.write(file.getvalue())
+        file.seek(0)
+        file.truncate()

@@ -1,0 +1,75 @@
+"""Predictions as a table of comma-separated values: the text, its label where it is known, and what was predicted."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unrolled.atomic_write import atomic_write
+from unrolled.errors import FileError, UsageError
+
+if TYPE_CHECKING:
+    from unrolled.lab.training.run_folder import Run
+
+__all__ = ["Prediction", "check_new", "header", "predicted_rows", "write_predictions", "write_rows"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of a text."""
+
+    text: str
+    predicted: str
+    """The class, or the number; empty for a text without a word."""
+    probabilities: tuple[float, ...] = ()
+    """Of every class; empty for a number."""
+    label: str | None = None
+    """The right answer; None if it is not known."""
+
+
+def predicted_rows(run: Run, words: Sequence[Sequence[str]]) -> list[tuple[str, tuple[float, ...]]]:
+    """Predict texts as words: the class with the probabilities of all classes, or the number without any."""
+    from unrolled.lab.training.trained_model import softmax
+
+    outputs, classes = run.outputs_of(words), run.task.classes
+    if not classes:
+        return [(f"{row[0]:.6g}", ()) for row in outputs.tolist()]
+    best = outputs.argmax(axis=1).tolist()
+    return [(classes[place], tuple(row)) for place, row in zip(best, softmax(outputs).tolist(), strict=True)]
+
+
+def check_new(path: Path | None, force: bool) -> None:
+    """Refuse, before anything is computed, to write over a file."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; give the path of a file")
+    if path.exists() and not force:
+        raise UsageError(f"{path} already exists: choose another path, or pass --force to overwrite it")
+    if not path.absolute().parent.is_dir():
+        raise FileError(f"{path} cannot be written: the folder {path.parent} does not exist; create it first")
+
+
+def header(classes: Sequence[str], labelled: bool) -> list[str]:
+    """Return the names of the columns."""
+    return ["text", *(["label"] if labelled else []), "predicted", *(f"p({name})" for name in classes)]
+
+
+def write_rows(file: io.TextIOBase, predictions: Sequence[Prediction]) -> None:
+    """Write rows of the table; numbers keep six digits."""
+    writer = csv.writer(file, lineterminator="\n")
+    for row in predictions:
+        known = [] if row.label is None else [row.label]
+        writer.writerow([row.text, *known, row.predicted, *(f"{value:.6g}" for value in row.probabilities)])
+
+
+def write_predictions(path: Path, classes: Sequence[str], predictions: Sequence[Prediction]) -> None:
+    """Write the whole table, or nothing."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerow(header(classes, any(row.label is not None for row in predictions)))
+    write_rows(file, predictions)
+    atomic_write(path, file.getvalue().encode(errors="backslashreplace"))

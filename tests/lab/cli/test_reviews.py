@@ -1,0 +1,146 @@
+"""An engineer with reviews.csv: training, errors of the model on a page, predictions in a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+from unrolled.lab.metrics.confusion import Confusion
+from unrolled.lab.training.run_folder import load_run
+
+GOOD, BAD = ("great", "lovely", "witty"), ("dull", "awful", "weak")
+
+
+def rows(count=300, seed=0):
+    drawn = random.Random(seed)
+    for number in range(count):
+        good, negated = drawn.random() < 0.5, drawn.random() < 0.3
+        adjective = drawn.choice(GOOD if good else BAD)
+        text = f"the film of day {number} was {'not ' if negated else ''}{adjective}, said we"
+        yield {"id": number, "review": text, "sentiment": "good" if good != negated else "bad", "date": "2024-01-01"}
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reviews")
+    with (folder / "reviews.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "review", "sentiment", "date"])
+        writer.writeheader()
+        writer.writerows(rows())
+    words = ["train", "classify", "--data", "reviews.csv", "--epochs", "2", "--hidden", "8", "--out", "runs/reviews"]
+    subprocess.run([sys.executable, "-m", "unrolled", *words], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _there(reviews, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reviews.csv").symlink_to(reviews / "reviews.csv")
+    (tmp_path / "runs").symlink_to(reviews / "runs")
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_two_commands_lead_from_a_csv_with_other_columns_to_a_page_of_the_errors(unrolled, tmp_path):
+    done = unrolled("evaluate", "runs/reviews", "--html", "errors.html", "--predictions", "predictions.csv")
+    assert done.status == 0, done.err
+    found = table((tmp_path / "predictions.csv").read_text())
+    wrong = [row for row in found if row["label"] != row["predicted"]]
+    assert f"the worst of {len(wrong)} errors" in done.out
+    assert f"page: errors.html: {len(wrong)} errors" in done.out
+    page = (tmp_path / "errors.html").read_text()
+    assert "Errors of reviews" in page
+    assert '"true":' in page
+
+
+def test_the_predictions_are_text_label_predicted_and_probabilities_and_the_printed_scores_are_theirs(
+    unrolled, tmp_path
+):
+    done = unrolled("evaluate", "runs/reviews", "--predictions", "predictions.csv")
+    found = table((tmp_path / "predictions.csv").read_text())
+    assert list(found[0]) == ["text", "label", "predicted", "p(bad)", "p(good)"]
+    whole = {row["review"]: row["sentiment"] for row in rows()}
+    assert all(whole[row["text"]] == row["label"] for row in found)
+    run = load_run(tmp_path / "runs" / "reviews")
+    shares = run.predict_proba([row["text"] for row in found])
+    assert np.allclose(shares, [[float(row["p(bad)"]), float(row["p(good)"])] for row in found], atol=1e-5)
+    assert [row["predicted"] for row in found] == [("bad", "good")[k] for k in shares.argmax(axis=1)]
+    truths, answers = ([row[key] for row in found] for key in ("label", "predicted"))
+    for name, scores in zip(
+        ("bad", "good"),
+        zip(*precision_recall_fscore_support(truths, answers, zero_division=0), strict=True),
+        strict=True,
+    ):
+        line = next(line for line in done.out.splitlines() if line.startswith(name))
+        assert line.split()[1:4] == [f"{value:.1%}" for value in scores[:3]]
+        assert line.split()[4] == f"{scores[3]}"
+
+
+def test_confusion_is_that_of_scikit_learn():
+    drawn = np.random.default_rng(0)
+    for classes in (2, 5):
+        truths, answers = drawn.integers(0, classes, (2, 60)).tolist()
+        found = Confusion.of([str(k) for k in range(classes)], truths, answers)
+        assert np.array_equal(found.counts, confusion_matrix(truths, answers, labels=range(classes)))
+        scores = precision_recall_fscore_support(truths, answers, labels=range(classes), zero_division=0)
+        mine = [(s.precision, s.recall, s.f1, s.examples) for s in found.scores]
+        assert np.allclose(np.array(mine).T, scores)
+        assert np.isclose(found.macro_f1, np.mean(scores[2]))
+    assert (
+        Confusion.of(("a", "b"), [0, 0], [0, 0]).macro_f1 == 1.0
+    )  # a class without examples or predictions counts not
+
+
+def test_predict_reads_tables_lines_and_standard_input(unrolled, tmp_path, monkeypatch):
+    texts = [row["review"] for row in rows(20, seed=3)]
+    (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text in texts))
+    with (tmp_path / "a.csv").open("w", newline="") as file:
+        csv.writer(file, delimiter=";").writerows([("nr", "comment"), *((n, text) for n, text in enumerate(texts))])
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"comment": "{text}", "nr": 1}}\n' for text in texts))
+    run = load_run(tmp_path / "runs" / "reviews")
+    expected = [(text, label) for text, label in zip(texts, run.predict(texts), strict=True)]
+    for name in ("a.txt", "a.csv", "a.jsonl"):
+        done = unrolled("predict", "runs/reviews", name)
+        assert done.status == 0, done.err
+        assert [(row["text"], row["predicted"]) for row in table(done.out)] == expected
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{text}\n" for text in texts)))
+    assert [(row["text"], row["predicted"]) for row in table(unrolled("predict", "runs/reviews").out)] == expected
+
+
+def test_a_text_without_a_word_keeps_its_row_and_has_no_prediction(unrolled, tmp_path):
+    (tmp_path / "a.txt").write_text("a dull film\n\n   \na great film\n")
+    done = unrolled("predict", "runs/reviews", "a.txt", "--out", "p.csv")
+    assert done.out == "4 predictions: p.csv; 2 texts without a word have none\n"
+    assert [bool(row["predicted"]) for row in table((tmp_path / "p.csv").read_text())] == [True, False, False, True]
+
+
+def test_bad_input_is_one_line_with_the_way_out(unrolled, tmp_path):
+    (tmp_path / "p.csv").write_text("mine")
+    (tmp_path / "two.csv").write_text("a,b\n" + "x y z,u v w\n" * 3 + "r s t,o p q\n" * 3)
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
+    evaluated = ("evaluate", "runs/reviews")
+    unrolled(*evaluated, "--predictions", "p.csv").assert_refused(2, "p.csv already exists", "--force")
+    unrolled("predict", "runs/reviews", "reviews.csv", "--out", "p.csv").assert_refused(2, "p.csv already exists")
+    assert (tmp_path / "p.csv").read_text() == "mine"
+    unrolled(*evaluated, "--predictions", "gone/p.csv").assert_refused(74, "the folder gone does not exist")
+    unrolled(*evaluated, "--html", "runs").assert_refused(74, "runs is a folder")
+    unrolled(*evaluated, "--data", "gone.csv").assert_refused(74, "gone.csv: No such file")
+    unrolled(*evaluated, "--no-header").assert_refused(2, "are for --data FILE")
+    unrolled(*evaluated, "--data", "reviews.csv", "--label-column", "sentimen").assert_refused(
+        2, "did you mean 'sentim"
+    )
+    unrolled("predict", "runs/reviews", "gone.csv").assert_refused(74, "gone.csv: No such file")
+    unrolled("predict", "runs/reviews", "two.csv").assert_refused(65, "--no-header if it is an example")
+    unrolled("predict", "runs/reviews", "latin.txt").assert_refused(65, "latin.txt:1: expected UTF-8 text")
+    unrolled("predict", "runs/reviews", "reviews.csv", "--text-column", "revue").assert_refused(
+        2, "did you mean 'review'"
+    )
