@@ -30,9 +30,9 @@ def convert(
     ] = None,
 ) -> None:
     """Convert a checkpoint of torch.save to safetensors, without running code that a pickle may contain."""
+    found, left_out = tensors_in(read_checkpoint(source), key)
     from safetensors.torch import save
 
-    found, left_out = tensors_in(read_checkpoint(source), key)
     tensors = {name: _plain(source, name, tensor) for name, tensor in found.items()}
     atomic_write(target, save(tensors))
     typer.echo(f"{target}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} numbers")
@@ -42,6 +42,8 @@ def convert(
 
 def read_checkpoint(path: Path) -> object:
     """Load a file of ``torch.save``; refuse everything but tensors and plain containers."""
+    if not path.exists():
+        raise FileError(f"cannot read {path}: No such file or directory")
     import torch
 
     try:

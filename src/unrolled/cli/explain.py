@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
-from unrolled.errors import UsageError
+from unrolled.errors import FileError, UsageError
 from unrolled.laboratory import open_run
+from unrolled.report.formatting import visible
 
 if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
@@ -76,23 +77,23 @@ def explain(
         unrolled explain runs/wikiqa-gru 'where is lincoln ? ||| lincoln lies in nebraska .'
         unrolled explain runs/multi30k-gru 'ein mann liest . ||| a man'
     """
+    hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
+    chosen = _open(words, weights, vocab, hints, at).choose_target(target, against)
     from unrolled.report.figure import save_figure
     from unrolled.report.json_records import save_json
 
-    hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
-    chosen = _open(words, weights, vocab, hints, at).choose_target(target, against)
     explanation = chosen.explain(expansion)
     _print(chosen, explanation, top)
     if html is not None:
         others, left_out = chosen.explain_by_others(explanation.expansion)
         explanation.save_html(html, *others)
-        typer.echo(f"page: {html}" + (f" (without {'; '.join(left_out)})" if left_out else ""))
+        typer.echo(f"page: {visible(str(html))}" + (f" (without {'; '.join(left_out)})" if left_out else ""))
     if png is not None:
         save_figure(png, explanation)
-        typer.echo(f"figure: {png}")
+        typer.echo(f"figure: {visible(str(png))}")
     if json_file is not None:
         save_json(json_file, [explanation])
-        typer.echo(f"all n-grams: {json_file}")
+        typer.echo(f"all n-grams: {visible(str(json_file))}")
 
 
 def _open(
@@ -103,6 +104,9 @@ def _open(
             raise UsageError("--weights needs --vocab: the file of the network's words")
         if at is not None:
             raise UsageError(f"--at is {at}, but a file of weights has one output; leave out --at")
+        for path in (weights, vocab):
+            if not path.exists():
+                raise FileError(f"cannot read {path}: No such file or directory")
         return open_weights(WeightsOptions(weights, vocab, **hints), " ".join(words))
     given = [f"--{name}" for name, value in {"vocab": vocab, **hints}.items() if value is not None]
     if given:
@@ -116,7 +120,7 @@ def _open(
 def _print(chosen: ChosenTarget, explanation: Explanation, top: int) -> None:
     from rich.console import Console
 
-    from unrolled.report.formatting import signed, visible
+    from unrolled.report.formatting import signed
     from unrolled.report.terminal import to_text
 
     console = Console()

@@ -6,6 +6,7 @@ a file that cannot be read or written, 78 for a wrong settings file; and 130 for
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -19,7 +20,8 @@ import typer
 from unrolled import __version__
 from unrolled.cli.commands import Commands
 from unrolled.cli.interruption import CommandInterrupted, advice, ignore, received, working
-from unrolled.errors import FileError, StoppedError, UnrolledError, UsageError
+from unrolled.errors import DataError, FileError, StoppedError, UnrolledError, UsageError
+from unrolled.report.formatting import visible
 
 __all__ = ["app", "main", "run"]
 
@@ -69,6 +71,9 @@ def run(words: Sequence[str]) -> int:
     An error is printed on stderr as one line.
     """
     plain, debug = _without_debug(words)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal's encoding lacks is shown by its code
+            stream.reconfigure(errors="backslashreplace")
     try:
         Path.cwd()
     except FileNotFoundError:  # libraries that are loaded later would end the process with messages of their own
@@ -103,11 +108,17 @@ def _signal_code() -> int:
 def _report_error(error: Exception, debug: bool) -> int:
     """Print an error as one line, and return its exit code."""
     if isinstance(error, typer.TyperException):
-        return _report(error.format_message() or "missing command: choose one of those above", error.exit_code, debug)
+        # A group without a command has shown its help, which is what was asked for.
+        return _report(error.format_message(), error.exit_code, debug) if error.format_message() else 0
     if isinstance(error, UnrolledError):
         return _report(str(error), error.exit_code, debug)
     if isinstance(error, OSError):
         return _report(_describe(error), FileError.exit_code, debug)
+    if isinstance(error, UnicodeDecodeError):
+        byte = f"the byte 0x{error.object[error.start]:02x}"
+        return _report(
+            f"the input is not UTF-8: it has {byte}; save it with the encoding UTF-8", DataError.exit_code, debug
+        )
     if isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY):
         text = "not enough memory for tensors of these sizes; use a smaller network, or a smaller batch"
         return _report(text, UsageError.exit_code, debug)
@@ -141,5 +152,6 @@ def _describe(error: OSError) -> str:
 def _report(text: str, status: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    print(f"unrolled: error: {' '.join(text.split())}", file=sys.stderr)  # noqa: T201  # line breaks removed
+    said = visible(" ".join(text.split()))  # on one line, and without what a path could do to the terminal
+    print(f"unrolled: error: {said}", file=sys.stderr)  # noqa: T201
     return status

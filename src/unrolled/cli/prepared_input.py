@@ -46,6 +46,8 @@ class PreparedInput:
 
         with torch.no_grad():
             logits: list[float] = self.model(*self.inputs)[0].tolist()
+        if not logits:
+            raise UsageError("the model has no outputs; expected at least one class")
         if target is None:
             chosen = max(range(len(logits)), key=logits.__getitem__)
         else:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from unrolled.errors import UnknownNameError, UsageError
 
@@ -35,11 +35,30 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_boolean_is_a_number(cls, values: Any) -> Any:
+        """Refuse true and false where a number is expected: pydantic reads them as 1 and 0."""
+        for name, value in values.items() if isinstance(values, dict) else ():
+            field = cls.model_fields.get(name)
+            if isinstance(value, bool) and field is not None and not _allows(field.annotation, bool):
+                raise UsageError(f"{name} is {str(value).lower()}; expected {_expected(field.annotation)}")
+        return values
+
     def __init__(self, **values: Any) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
             raise _one_line(error, type(self).model_fields) from None
+
+
+def _allows(annotation: Any, kind: type) -> bool:
+    """Tell whether a value of exactly this type fits an annotation."""
+    return annotation in (kind, Any) or any(_allows(part, kind) for part in get_args(annotation))
+
+
+def _expected(annotation: Any) -> str:
+    return "a number" if _allows(annotation, int) or _allows(annotation, float) else "another value"
 
 
 def _one_line(error: ValidationError, known: Iterable[str]) -> UsageError:

@@ -21,7 +21,7 @@ def is_tokenizer_file(path: Path) -> bool:
         return False
     try:
         found = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and isinstance(found.get("model"), dict) and "vocab" in found["model"]
 

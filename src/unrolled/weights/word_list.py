@@ -79,7 +79,7 @@ def _parse(text: str, path: Path) -> list[str] | dict[str, int]:
         return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
     try:
         found: object = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: expected a whole JSON file; {error}") from error
     if isinstance(found, list) and all(isinstance(word, str) for word in found):
         return found

@@ -23,6 +23,7 @@ from unrolled.lab.cli.judged import is_text_classification, judge, judge_ratings
 from unrolled.lab.cli.options import DataFolder, print_notes
 from unrolled.lab.cli.prediction_file import check_new, write_predictions
 from unrolled.laboratory import check_run
+from unrolled.report.formatting import visible
 
 __all__ = ["evaluate", "format_metric", "format_metrics", "print_run"]
 
@@ -55,15 +56,15 @@ def format_metrics(metrics: Sequence[Metric], values: Mapping[str, Any], prefix:
 
 def print_run(run: Run) -> None:
     """Print the metrics of a run, its folder, and a command to try next."""
-    metrics = run.metrics
+    metrics, folder = run.metrics, visible(str(run.folder))
     typer.echo(f"test: {format_metrics(run.task.metrics, metrics, 'test_')}")
     typer.echo(
-        f"with the weights of epoch {metrics['best_epoch']}, after {metrics['seconds']:.0f} s; saved to {run.folder}"
+        f"with the weights of epoch {metrics['best_epoch']}, after {metrics['seconds']:.0f} s; saved to {folder}"
     )
     sample = _SAMPLES.get(run.task.name, _OTHERWISE)
     if sample.startswith("explain") and not has_recurrent_network(run.model):
         sample = _OTHERWISE
-    typer.echo(f"next:  unrolled {sample.format(run=shlex.quote(str(run.folder)))}")
+    typer.echo(f"next:  unrolled {sample.format(run=visible(shlex.quote(str(run.folder))))}")
 
 
 _SPLITS = ("test", "dev", "train")
@@ -156,7 +157,7 @@ def evaluate(
         judged = judge_ratings(loaded, examples)
     if predictions is not None:
         write_predictions(predictions, loaded.task.classes, judged.rows)
-        typer.echo(f"predictions: {predictions}")
+        typer.echo(f"predictions: {visible(str(predictions))}")
 
 
 def _check_readable(path: Path) -> None:

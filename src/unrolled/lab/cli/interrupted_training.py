@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from unrolled.cli.interruption import received
+from unrolled.errors import UnrolledError
+
 __all__ = ["naming_the_way_on"]
 
 
@@ -16,7 +19,11 @@ def naming_the_way_on(folder: Path) -> Iterator[None]:
     before = _identity(folder)
     try:
         yield
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, Exception) as error:
+        stop = error if isinstance(error, KeyboardInterrupt) else KeyboardInterrupt()
+        if isinstance(error, UnrolledError) or (stop is not error and received() is None):
+            raise
+        # else a signal, or what it has become on its way, as an import that failed
         if stop.args or _identity(folder) in (None, before):  # nothing of this training is there
             raise
         from unrolled.lab.training.run_folder import is_finished

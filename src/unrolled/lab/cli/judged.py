@@ -120,6 +120,7 @@ def print_classes(judged: Judged, errors: int, most: int) -> None:
 
 def write_error_page(path: Path, run: Run, judged: Judged, most: int) -> str:
     """Explain the worst errors on one page: the predicted class rather than the right one. Return what was written."""
+    from unrolled.report.formatting import visible
     from unrolled.report.page import save_pages
 
     if not has_recurrent_network(run.model):
@@ -130,7 +131,7 @@ def write_error_page(path: Path, run: Run, judged: Judged, most: int) -> str:
     explained = [_explain(run, judged, place) for place in worst[:most]]
     save_pages(path, [[each] for each in explained], title=f"Errors of {run.folder.name}")
     more = f", the worst of {len(worst):,}" if len(worst) > most else ""
-    return f"page: {path}: {len(explained):,} errors{more}"
+    return f"page: {visible(str(path))}: {len(explained):,} errors{more}"
 
 
 def _explain(run: Run, judged: Judged, place: int) -> Explanation:

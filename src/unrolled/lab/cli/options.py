@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -15,13 +15,23 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from unrolled.errors import UsageError
+from unrolled.errors import FileError, UsageError
 
-__all__ = ["DataFolder", "MultiValueCommand", "options", "print_notes", "with_parameters"]
+__all__ = ["DataFolder", "MultiValueCommand", "check_files", "options", "print_notes", "with_parameters"]
 
 DataFolder = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder of the datasets; by default the variable UNROLLED_DATA.")
 ]
+
+
+def check_files(names: Sequence[str]) -> None:
+    """Find a file that is missing before torch is loaded; a name without a suffix may be a dataset's."""
+    from unrolled.lab.data.load import is_dataset
+
+    for name in names:
+        path = Path(name)
+        if not path.exists() and (path.suffix or len(names) > 1) and not is_dataset(name):
+            raise FileError(f"{name}: cannot be read: No such file or directory")
 
 
 def print_notes(notes: Iterable[str]) -> None:

@@ -21,6 +21,7 @@ from unrolled.lab.cli.prediction_file import (
     write_rows,
 )
 from unrolled.laboratory import check_run
+from unrolled.report.formatting import visible
 
 if TYPE_CHECKING:
     from unrolled.lab.training.run_folder import Run
@@ -71,7 +72,10 @@ def predict(
     rows = list(found)
     write_predictions(out, loaded.task.classes, rows)
     empty = sum(not row.predicted for row in rows)
-    typer.echo(f"{len(rows):,} predictions: {out}" + (f"; {empty:,} texts without a word have none" if empty else ""))
+    typer.echo(
+        f"{len(rows):,} predictions: {visible(str(out))}"
+        + (f"; {empty:,} texts without a word have none" if empty else "")
+    )
 
 
 def _check_files(paths: Sequence[Path]) -> None:

@@ -15,11 +15,13 @@ import typer.core
 from unrolled.errors import UnrolledError, UsageError
 from unrolled.lab.cli.evaluate import print_run
 from unrolled.lab.cli.interrupted_training import naming_the_way_on
-from unrolled.lab.cli.options import MultiValueCommand, options, print_notes, read_option, with_parameters
+from unrolled.lab.cli.options import MultiValueCommand, check_files, options, print_notes, read_option, with_parameters
 from unrolled.lab.cli.settings_file import SettingsFile, read_settings
 
 if TYPE_CHECKING:
-    from unrolled.lab.models.factory import EncoderSettings
+    from unrolled.lab.data.corpus import Corpus
+    from unrolled.lab.models.settings import EncoderSettings
+    from unrolled.lab.training.run_folder import Run
     from unrolled.lab.training.settings import DataSettings, TrainingSettings
     from unrolled.lab.training.task import Task
 
@@ -153,11 +155,13 @@ def _validate(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Choices
 
 
 def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
+    force, data_dir = bool(given.pop("force", False)), given.pop("data_dir", None)
+    for name in ("data", "dev", "test"):
+        check_files(given.get(name, ()))
+    choices = _combine(task, given)
     from unrolled.lab.training.initial_vectors import find_vectors
     from unrolled.lab.training.run_creation import check_destination
 
-    force, data_dir = bool(given.pop("force", False)), given.pop("data_dir", None)
-    choices = _combine(task, given)
     settings = choices.training
     if settings.vectors is not None:
         settings = settings.model_copy(update={"vectors": find_vectors(settings.vectors, data_dir)})
@@ -188,4 +192,22 @@ def _train_and_print(
         files = choices.data.files(data_dir)
         run = train(learned, corpus, settings, folder, data=choices.data, files=files, force=force, callback=progress)
     if first:
+        _compare_with_ngrams(run, corpus)
         print_run(run)
+
+
+def _compare_with_ngrams(run: Run, corpus: Corpus[Any]) -> None:
+    """Say in one line if n-grams without a network do better on a small corpus."""
+    from unrolled.lab.data.corpus import Classification
+    from unrolled.lab.models.bag_of_ngrams import ngram_accuracy
+
+    reached = run.metrics.get("test_accuracy")
+    if not isinstance(corpus, Classification) or reached is None:
+        return
+    counted = ngram_accuracy(corpus.train, corpus.test)
+    if counted is not None and counted > reached:
+        typer.echo(
+            f"a bag of 1- to 3-grams (logistic regression) has {counted:.2%} on test, more than this network: "
+            "train longer (--epochs, --patience), or with a larger --lr or a smaller --dropout",
+            err=True,
+        )

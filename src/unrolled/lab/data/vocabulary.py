@@ -158,7 +158,7 @@ class Vocabulary:
             record: Any = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{path}: expected a whole JSON file; {error}") from None
         try:
             return cls.from_record(record)

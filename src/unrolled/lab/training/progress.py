@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -21,6 +22,9 @@ from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Metric
 
 __all__ = ["TrainingProgress"]
+
+_EVERY = 60.0
+"""Seconds between two lines where there is no terminal: a log that stands still looks like a process that hangs."""
 
 
 class _Rate(ProgressColumn):
@@ -52,6 +56,7 @@ class TrainingProgress(Callback):
             disable=not console.is_terminal,
         )
         self._task = self._progress.add_task("", total=None)
+        self._said = time.monotonic()
 
     def __enter__(self) -> TrainingProgress:
         self._progress.start()
@@ -76,6 +81,8 @@ class TrainingProgress(Callback):
             total=step.total,
             predictions=step.predictions,
         )
+        if not self._progress.console.is_terminal and time.monotonic() - self._said >= _EVERY:
+            self.on_message(f"{description}  batch {step.done:,}/{step.total:,}")
 
     def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
         """Write the epoch's line."""
@@ -87,4 +94,5 @@ class TrainingProgress(Callback):
 
     def on_message(self, text: str) -> None:
         """Write a line."""
+        self._said = time.monotonic()
         self._progress.console.print(text, highlight=False, soft_wrap=True, markup=False)

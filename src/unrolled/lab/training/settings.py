@@ -41,7 +41,7 @@ class TrainingSettings(Settings):
     clip: float = Field(1.0, ge=0.0)
     """Clip the norm of the gradient to this; 0 for no clipping."""
     patience: int = Field(3, ge=1)
-    """Early stopping: stop after this many epochs without a better one on dev."""
+    """Early stopping: stop after this many epochs without a better one on dev; on a small dev split by its loss too."""
     schedule: Literal["constant", "linear", "cosine", "plateau"] = "constant"
     """Decay of the learning rate: to 0 at the last step, or by the factor after an epoch that was not the best."""
     warmup: int = Field(0, ge=0)

@@ -124,7 +124,7 @@ class Trainer:
                 logs.truncate(self.state.logs)
             with Interruption() as self.interruption:
                 self.logs = logs
-                while not self.state.over(self.settings):
+                while not self.state.over(self.settings, self.config.sizes["dev"]):
                     self._epoch()
                 return self._finish()
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from unrolled.lab.training.logs import epoch_from_record, epoch_to_record
 from unrolled.lab.training.settings import TrainingSettings
 
 __all__ = ["RunningMeans", "TrainingState", "get_rng_state", "seed_all", "seeded", "set_rng_state"]
+
+_SMALL = 500  # examples of a dev split
+_LOSS = "loss"
 
 
 def seed_all(seed: int) -> None:
@@ -130,16 +134,29 @@ class TrainingState:
         """Number of epochs that were not the best so far when they ended."""
         return sum(not epoch.best for epoch in self.history)
 
-    def over(self, settings: TrainingSettings) -> bool:
-        """Tell whether training ends here: after the last epoch or step, or by early stopping."""
+    def over(self, settings: TrainingSettings, dev: int) -> bool:
+        """Tell whether training ends here: after the last epoch or step, or by early stopping.
+
+        On a dev split of fewer than 500 examples (``dev`` is their number) an epoch with the lowest loss so far is
+        progress too. There the accuracy moves in steps of 0.2 points or more and often stands still while the network
+        still learns; the loss, which sees every probability, does not. The best epoch is the metric's.
+        """
         if not self.history:
             return False
         last = self.history[-1]
         return (
             last.number >= settings.epochs
             or (self.exhausted(settings) and not self.batch)  # an epoch that was cut short is evaluated first
-            or last.number - self.best_epoch.number >= settings.patience
+            or last.number - self._progress(dev) >= settings.patience
         )
+
+    def _progress(self, dev: int) -> int:
+        """Return the number of the last epoch that was better than all before it."""
+        losses = [epoch.dev[_LOSS] for epoch in self.history if not math.isnan(epoch.dev.get(_LOSS, math.nan))]
+        if dev >= _SMALL or len(losses) < len(self.history):
+            return self.best_epoch.number
+        lowest = self.history[losses.index(min(losses))]
+        return max(self.best_epoch.number, lowest.number)
 
     def exhausted(self, settings: TrainingSettings) -> bool:
         """Tell whether the largest number of steps has been made."""

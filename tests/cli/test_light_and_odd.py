@@ -1,0 +1,134 @@
+"""What loads torch and what does not, and odd places: encodings, escape bytes, values that are no numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from unrolled.cli.commands import COMMANDS
+
+HEAVY = """
+import sys
+from unrolled.cli.main import run
+status = run(sys.argv[1:])
+print(status, sorted({"torch", "numpy", "scipy", "sklearn", "matplotlib"} & set(sys.modules)))
+"""
+
+
+def loaded(*words, **environment):
+    """Run a command line in a process of its own: its exit code with what it loaded, and the whole of stderr."""
+    done = subprocess.run(
+        [sys.executable, "-c", HEAVY, *words], capture_output=True, check=False, env={**os.environ, **environment}
+    )
+    return done.stdout.decode(errors="replace").splitlines()[-1], done.stderr.decode(errors="replace")
+
+
+TASKS = ("classify", "translate")
+
+
+@pytest.mark.parametrize("words", [(name,) for name in COMMANDS] + [("train", task) for task in TASKS], ids=" ".join)
+def test_no_help_loads_torch(words):
+    assert loaded(*words, "--help") == ("0 []", "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train", "classify", "--data", "gone.csv"),
+        ("train", "tag", "--data", "gone.conll"),
+        ("evaluate", "gone"),
+        ("resume", "gone"),
+        ("predict", "gone"),
+        ("explain", "gone", "a film"),
+        ("explain", "--weights", "gone.safetensors", "--vocab", "gone.txt", "a film"),
+        ("convert", "gone.pt", "b"),
+    ],
+    ids=" ".join,
+)
+def test_a_missing_file_is_found_before_torch_is_loaded(words):
+    status, said = loaded(*words)
+    assert status == "74 []"
+    assert "gone" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_stdout_of_another_encoding_is_no_error(encoding):
+    done = subprocess.run(
+        [sys.executable, "-m", "unrolled", "parameters", "lstm", "--match", "é…", "--input", "3"],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    assert done.returncode == 2
+    assert b"internal" not in done.stderr
+    shown = subprocess.run(
+        [sys.executable, "-m", "unrolled", "train", "--help"],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    assert (shown.returncode, shown.stderr) == (0, b"")
+
+
+def test_escape_bytes_in_a_path_do_not_reach_the_terminal(unrolled):
+    for words in (
+        ("evaluate", "\x1b[31mred\x07"),
+        ("train", "classify", "--data", "\x1b[2Jx.csv"),
+        ("convert", "\x1b]0;x", "b"),
+    ):
+        shown = unrolled(*words)
+        assert shown.status == 74
+        assert "\x1b" not in shown.err
+        assert "␛" in shown.err
+
+
+def test_a_path_that_is_not_utf8_is_no_internal_error():
+    done = subprocess.run(
+        [sys.executable, "-m", "unrolled", "evaluate", os.fsdecode(b"caf\xe9")], capture_output=True, check=False
+    )
+    assert done.returncode == 74
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("hidden: true\n", "run.yaml:1: hidden is true; expected a number"),
+        ("lr: false\n", "run.yaml:1: lr is false; expected a number"),
+        ("layers: 1000000\n", "run.yaml:1: layers is 1000000; expected less than or equal to 1000"),
+        ("text_column: [1]\n", "run.yaml:1: text_column is [1]"),
+        ("max_tokens: 0\n", "run.yaml:1: max_tokens is 0; expected greater than or equal to 1"),
+        ("longer: never\n", "run.yaml:1: unknown longer 'never'"),
+    ],
+)
+def test_a_value_that_is_no_number_is_named_with_its_line(unrolled, tmp_path, text, expected):
+    (tmp_path / "run.yaml").write_text(text)
+    words = ("train", "classify", "--data", "negation", "--config", tmp_path / "run.yaml", "--out", tmp_path / "x")
+    unrolled(*words).assert_refused(78, expected)
+
+
+@pytest.mark.parametrize("label", ["1e308", "-1e308", "1e30"])
+def test_labels_whose_square_is_no_float32_are_refused_by_line(unrolled, tmp_path, label):
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"a text {n}\t{n}\n" for n in range(20)) + f"the last\t{label}\n")
+    words = ("train", "regress", "--data", path, "--out", tmp_path / "x")
+    unrolled(*words).assert_refused(65, "a.tsv:21: expected a number of at most 1e+18 in size")
+
+
+def test_json_nested_without_end_is_one_line(unrolled, tmp_path):
+    (tmp_path / "v.json").write_text("[" * 200_000)
+    (tmp_path / "w.safetensors").write_bytes(b"no")
+    words = ("--weights", tmp_path / "w.safetensors", "--vocab", tmp_path / "v.json", "a film")
+    shown = unrolled("explain", *words)
+    assert shown.status in (65, 74)
+    assert "internal" not in shown.err
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text('{"format": ' + "[" * 200_000)
+    unrolled("evaluate", tmp_path / "run").assert_refused(65, "config.json")
+    (tmp_path / "run" / "config.json").write_text(json.dumps({"format": "unrolled-run", "version": 2}))
+    assert "internal" not in unrolled("evaluate", tmp_path / "run").err
