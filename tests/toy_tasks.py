@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.corpus import Classification, Corpus, Example
-from unrolled.lab.models.factory import EncoderSettings
+from unrolled.lab.models.settings import EncoderSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.settings import DataSettings, TrainingSettings

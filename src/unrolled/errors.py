@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 
+_NAMED = 100  # names in one message
+
+
 class UnrolledError(ValueError):
     """Base class of all errors that a user can correct."""
 
@@ -77,7 +80,8 @@ class UnknownNameError(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(set(known))
         near = difflib.get_close_matches(name, names, n=1)
-        listed = f"expected one of: {', '.join(names)}" if names else "there is none"
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+        listed = f"expected one of: {', '.join(names[:_NAMED])}{more}" if names else "there is none"
         hint = f"did you mean {near[0]!r}?" if near else listed
         super().__init__(f"unknown {kind} {name!r}; {hint}")
 

@@ -11,7 +11,7 @@ import torch
 
 from unrolled.lab.cli.polarity_table import flips, phrase_scores
 from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, NegationReviews
-from unrolled.lab.models.factory import PooledSettings
+from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.papers.analyses.polarity import open_phrases
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.training.engine import train

@@ -9,7 +9,7 @@ import pytest
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.formats import FORMATS
-from unrolled.lab.models.factory import PooledSettings
+from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.settings import TrainingSettings

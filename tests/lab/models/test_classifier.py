@@ -6,8 +6,9 @@ from torch import nn
 
 from unrolled.errors import ShapeError, UsageError
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.models.factory import PooledSettings, make_classifier
+from unrolled.lab.models.factory import make_classifier
 from unrolled.lab.models.pooling import LastState
+from unrolled.lab.models.settings import PooledSettings
 
 ENCODERS = ("rnn", "gru", "lstm")
 POOLINGS = ("last", "mean", "max", "attention")

@@ -10,8 +10,6 @@ from unrolled.composition import ENCODERS
 from unrolled.errors import UsageError
 from unrolled.lab.models.factory import (
     ENCODER_NAMES,
-    EncoderSettings,
-    PooledSettings,
     feature_count,
     make_classifier,
     make_embedding,
@@ -20,6 +18,7 @@ from unrolled.lab.models.factory import (
     make_optimiser,
     make_pooling,
 )
+from unrolled.lab.models.settings import EncoderSettings, PooledSettings
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 
 

@@ -10,7 +10,7 @@ import torch
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import RatedText, Regression
-from unrolled.lab.models.factory import PooledSettings
+from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.tasks.regress import Regress
 
 SMALL = {"embedding": 6, "hidden": 8, "dropout": 0.0, "word_dropout": 0.0}

@@ -11,7 +11,7 @@ import torch
 import unrolled
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Classification, Example, RatedText, Regression
-from unrolled.lab.models.factory import PooledSettings
+from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.tasks.regress import Regress
 from unrolled.lab.tasks.tag import Tag

@@ -71,7 +71,7 @@ def _program() -> str:
 
 def _train(encoder: Literal["gru", "lstm"], folder: Path, seed: int, console: Console) -> Run:
     from unrolled.lab.data.datasets.negation import NegationReviews
-    from unrolled.lab.models.factory import PooledSettings
+    from unrolled.lab.models.settings import PooledSettings
     from unrolled.lab.tasks.classify import Classify
     from unrolled.lab.training.engine import train
     from unrolled.lab.training.progress import TrainingProgress

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 from torch import nn
 
 from unrolled.cells import CELLS, recurrent
@@ -18,10 +17,11 @@ from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.identity_start import start_at_identity
 from unrolled.lab.models.pooling import AttentionPooling, EndStates, LastState, MaxPooling, MeanPooling
-from unrolled.lab.settings import Settings
+from unrolled.lab.models.settings import EncoderSettings, PooledSettings
 
 __all__ = [
     "ENCODER_NAMES",
+    "POOLINGS",
     "EncoderSettings",
     "PooledSettings",
     "feature_count",
@@ -39,13 +39,14 @@ _NONLINEARITIES = ("tanh", "relu")
 # A name that is both a cell and an encoder means the cell: it is the same model, can be stacked and has a state.
 ENCODER_NAMES = tuple(sorted({*_TORCH, *CELLS.names(), *ENCODERS.names()}))
 """The names of all encoders."""
-_POOLINGS: dict[str, Callable[[int, int], nn.Module]] = {
+POOLINGS: dict[str, Callable[[int, int], nn.Module]] = {
     "last": lambda directions, _: LastState(directions),
     "ends": lambda *_: EndStates(),
     "mean": lambda *_: MeanPooling(),
     "max": lambda *_: MaxPooling(),
     "attention": lambda _, features: AttentionPooling(features),
 }
+"""How to build a pooling, by name, from the number of directions and of features."""
 _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
@@ -53,58 +54,6 @@ _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
 }
 _EMBEDDING_SCALE = 0.1
-
-
-class EncoderSettings(Settings):
-    """The encoder and the embedding of a model."""
-
-    encoder: str = "gru"
-    """The recurrent network: rnn, gru or lstm from torch.nn, or any cell or n-gram model of this package."""
-    hidden: int = Field(128, ge=1)
-    """Size of the hidden state in each direction."""
-    embedding: int = Field(128, ge=1)
-    """Size of the token vectors."""
-    layers: int = Field(1, ge=1)
-    """Number of stacked recurrent layers."""
-    bidirectional: bool = False
-    """Read in both directions."""
-    dropout: float = Field(0.5, ge=0.0, lt=1.0)
-    """Dropout probability of features in training."""
-    identity: bool = False
-    """Start recurrent weights at the identity and biases at zero; for rnn and elman, usually with nonlinearity=relu."""
-    options: dict[str, bool | int | float | str] = Field(default_factory=dict)
-    """Options of the encoder, such as choices=4 for mmlstm."""
-
-    @field_validator("encoder")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in ENCODER_NAMES:
-            raise UnknownNameError("encoder", name, ENCODER_NAMES)
-        return name
-
-    @model_serializer(mode="wrap")
-    def _serialise(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out identity where it is off: recorded trials, which are named by their settings, lack it."""
-        record: dict[str, Any] = serialise(self)
-        if not record.get("identity"):
-            record.pop("identity", None)
-        return record
-
-
-class PooledSettings(EncoderSettings):
-    """An encoder and the pooling of its states to one vector for a whole text."""
-
-    pooling: str = "last"
-    """How states become one vector: the last state, the two ends, or the mean, max or attention over all states."""
-    word_dropout: float = Field(0.1, ge=0.0, lt=1.0)
-    """Probability that training replaces a word by <unk>, so that the network learns that token."""
-
-    @field_validator("pooling")
-    @classmethod
-    def _pooling(cls, name: str) -> str:
-        if name not in _POOLINGS:
-            raise UnknownNameError("pooling", name, _POOLINGS)
-        return name
 
 
 def make_embedding(words: int, size: int) -> nn.Embedding:
@@ -216,7 +165,7 @@ def pooled_feature_count(settings: PooledSettings) -> int:
 
 def make_pooling(settings: PooledSettings) -> nn.Module:
     """Build a pooling of :mod:`unrolled.lab.models.pooling`."""
-    return _POOLINGS[settings.pooling](2 if settings.bidirectional else 1, feature_count(settings))
+    return POOLINGS[settings.pooling](2 if settings.bidirectional else 1, feature_count(settings))
 
 
 def make_classifier(settings: PooledSettings, words: int, outputs: int) -> Classifier:

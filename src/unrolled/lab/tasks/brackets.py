@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import torch
 from pydantic import Field
-from torch import Tensor, nn
-from torch.nn import functional as F
 
-from unrolled.lab.data.batches.labelled_sequences import IGNORE_INDEX, BracketBatch, EncodedBrackets
 from unrolled.lab.data.corpus import Brackets
 from unrolled.lab.data.formats.brackets import bracket_pairs
-from unrolled.lab.metrics.worst_case import CONFIDENT, accuracy_by_distance, group_distances
-from unrolled.lab.models.brackets import NextBracketModel, fixed_brackets, learned_brackets
-from unrolled.lab.models.factory import EncoderSettings, feature_count, make_encoder
+from unrolled.lab.models.settings import EncoderSettings
 from unrolled.lab.training.run_files import read_count
 from unrolled.lab.training.task import HiddenState, Loss, Metric, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from unrolled.lab.data.batches.labelled_sequences import BracketBatch, EncodedBrackets
+    from unrolled.lab.models.brackets import NextBracketModel
 
 __all__ = ["BracketSettings", "CloseBrackets"]
 
@@ -40,7 +40,7 @@ class BracketSettings(EncoderSettings):
     """Predict the kind of each closing bracket, or every next symbol and the end, as in Hewitt et al."""
 
 
-class CloseBrackets(Task[Brackets, BracketBatch]):
+class CloseBrackets(Task[Brackets, "BracketBatch"]):
     """Predict closing brackets: embedding, encoder, linear head; by default the Dyck-RNN of five parameters.
 
     Metrics count closing brackets only, and use the probabilities of closing brackets only. The best epoch has the
@@ -88,6 +88,11 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         return bracket_pairs(self.kinds)
 
     def build(self) -> NextBracketModel:
+        from torch import nn
+
+        from unrolled.lab.models.brackets import NextBracketModel, fixed_brackets, learned_brackets
+        from unrolled.lab.models.factory import feature_count, make_encoder
+
         chosen = self._complete()
         size = chosen.embedding
         by_hand = not self.architecture.embedding
@@ -111,16 +116,26 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         return chosen.model_copy(update={"embedding": size, "hidden": hidden, "options": options})
 
     def encode(self, examples: Sequence[Sequence[int]]) -> EncodedBrackets:
+        from unrolled.lab.data.batches.labelled_sequences import EncodedBrackets
+
         return EncodedBrackets.encode(examples, self.kinds, self.depth)
 
     def loss(self, model: nn.Module, batch: BracketBatch, state: HiddenState) -> Loss:
         """Compute the cross-entropy of the targets."""
+        from torch.nn import functional as F
+
+        from unrolled.lab.data.batches.labelled_sequences import IGNORE_INDEX
+
         logits, targets = model(batch.brackets, batch.lengths), self._targets(batch)
         asked = targets != IGNORE_INDEX
         return Loss(F.cross_entropy(logits[asked], targets[asked], reduction="sum"), int(asked.sum()), state)
 
     def _targets(self, batch: BracketBatch) -> Tensor:
         """What is right after each bracket, IGNORE_INDEX where it is not asked for, shape (batch, time)."""
+        import torch
+
+        from unrolled.lab.data.batches.labelled_sequences import IGNORE_INDEX
+
         if self.architecture.predict == "closing":
             return batch.closing
         places = torch.arange(batch.brackets.shape[1], device=batch.brackets.device)
@@ -129,6 +144,12 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
         return following.masked_fill(places >= batch.lengths[:, None], IGNORE_INDEX)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[str, float]:
+        import torch
+        from torch.nn import functional as F
+
+        from unrolled.lab.data.batches.labelled_sequences import IGNORE_INDEX
+        from unrolled.lab.metrics.worst_case import accuracy_by_distance
+
         loss, predictions = 0.0, 0
         asked: list[tuple[Tensor, Tensor, Tensor]] = []
         for batch in batches:
@@ -148,11 +169,17 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
 
     def distances(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[int, float]:
         """Compute the share of closing brackets with at least 0.8 of the probability, by distance."""
+        import torch
+
+        from unrolled.lab.metrics.worst_case import accuracy_by_distance
+
         asked = [self._closing(model(batch.brackets, batch.lengths), batch) for batch in batches]
         return accuracy_by_distance(*(torch.cat(each) for each in zip(*asked, strict=True)))
 
     def details(self, model: nn.Module, batches: Iterable[BracketBatch]) -> tuple[str, ...]:
         """Return a table of the accuracy by ranges of distances."""
+        from unrolled.lab.metrics.worst_case import CONFIDENT, group_distances
+
         rows = [
             (f"{each.first}–{each.last}" if each.last > each.first else f"{each.first}", each.mean, each.least)
             for each in group_distances(self.distances(model, batches))
@@ -165,6 +192,8 @@ class CloseBrackets(Task[Brackets, BracketBatch]):
 
     def _closing(self, logits: Tensor, batch: BracketBatch) -> tuple[Tensor, Tensor, Tensor]:
         """Where a bracket closes: the logits of all closing brackets, the right one and the distance."""
+        from unrolled.lab.data.batches.labelled_sequences import IGNORE_INDEX
+
         if self.architecture.predict == "next":
             logits = logits[..., self.kinds : 2 * self.kinds]
         closes = batch.closing != IGNORE_INDEX

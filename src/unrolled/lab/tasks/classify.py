@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from torch import nn
-from torch.nn import functional as F
-
-from unrolled.lab.data.batches.base import TextBatch
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.training.task import Metric
 from unrolled.lab.training.text_tasks import TextClassification
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unrolled.lab.data.batches.base import TextBatch
 
 __all__ = ["Classify"]
 
@@ -27,6 +29,8 @@ class Classify(TextClassification[Classification]):
     )
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
+        from torch.nn import functional as F
+
         right, loss, seen = 0, 0.0, 0
         for batch in batches:
             logits = model(batch.tokens, batch.lengths)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-import torch
 from pydantic import Field
-from torch import Tensor, nn
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.batches.text_pairs import EncodedQuestions, QuestionBatch, pad_and_stack
 from unrolled.lab.data.corpus import Question, Selection
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_features import WordOverlap
 from unrolled.lab.metrics.ranking import ranking_scores
-from unrolled.lab.models.factory import PooledSettings, make_embedding, make_encoder, make_pooling, pooled_feature_count
-from unrolled.lab.models.ranker import FixedQuestionScorer, Ranker, make_comparison
+from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from unrolled.lab.data.batches.text_pairs import EncodedQuestions, QuestionBatch
+    from unrolled.lab.models.ranker import Ranker
 
 __all__ = ["Rank", "RankSettings"]
 
@@ -42,7 +44,7 @@ class RankSettings(PooledSettings):
     """Add features: the words that question and sentence share, weighted by rarity, and the sentence's length."""
 
 
-class Rank(Task[Selection, QuestionBatch]):
+class Rank(Task[Selection, "QuestionBatch"]):
     """Rank the sentences that may answer a question: one encoder for both, a comparison and a score.
 
     The loss is listwise: the cross-entropy of the right candidates under the softmax of a question's scores. Every
@@ -89,6 +91,9 @@ class Rank(Task[Selection, QuestionBatch]):
         return cls(architecture, words, WordOverlap.from_record(record.get("overlap")))
 
     def build(self) -> Ranker:
+        from unrolled.lab.models.factory import make_embedding, make_encoder, make_pooling, pooled_feature_count
+        from unrolled.lab.models.ranker import Ranker, make_comparison
+
         chosen = self.architecture
         return Ranker(
             embedding=make_embedding(len(self.vocabulary), chosen.embedding),
@@ -105,6 +110,8 @@ class Rank(Task[Selection, QuestionBatch]):
 
     def encode(self, examples: Sequence[Question]) -> EncodedQuestions:
         """Encode the questions that have a right candidate."""
+        from unrolled.lab.data.batches.text_pairs import EncodedQuestions
+
         for number, question in enumerate(examples, start=1):
             if not question.tokens or not all(candidate.tokens for candidate in question.candidates):
                 what = "has an empty candidate" if question.tokens else "is empty"
@@ -115,6 +122,10 @@ class Rank(Task[Selection, QuestionBatch]):
         return EncodedQuestions(rows)
 
     def _encode(self, question: Question) -> QuestionBatch:
+        import torch
+
+        from unrolled.lab.data.batches.text_pairs import QuestionBatch, pad_and_stack
+
         candidates = question.candidates
         texts = [torch.tensor(self.vocabulary.encode(candidate.tokens)) for candidate in candidates]
         return QuestionBatch(
@@ -147,6 +158,10 @@ class Rank(Task[Selection, QuestionBatch]):
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Prepare ``question ||| sentence``; the network that reads the sentence is opened."""
+        import torch
+
+        from unrolled.lab.models.ranker import FixedQuestionScorer
+
         self.check_no_position(at)
         question, *sentences = (tuple(tokenise(part)) for part in text.split(_BETWEEN))
         if len(sentences) != 1 or not question or not sentences[0]:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Any, Self
-
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from typing import TYPE_CHECKING, Any, Self
 
 from unrolled.errors import DataError
-from unrolled.lab.data.batches.base import EncodedTexts, TextBatch
 from unrolled.lab.data.corpus import RatedText, Regression
 from unrolled.lab.data.vocabulary import Vocabulary
-from unrolled.lab.metrics.pearson import pearson
-from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.models.factory import PooledSettings, make_classifier
+from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.training.run_files import read_number
 from unrolled.lab.training.task import HiddenState, Loss, Metric
 from unrolled.lab.training.text_tasks import TextTask
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from unrolled.lab.data.batches.base import EncodedTexts, TextBatch
+    from unrolled.lab.models.classifier import Classifier
 
 __all__ = ["Regress"]
 
@@ -63,6 +62,10 @@ class Regress(TextTask[Regression]):
         return cls(architecture, Vocabulary.from_record(record.get("vocabulary")), read_number(record, "mean"))
 
     def build(self) -> Classifier:
+        from torch import nn
+
+        from unrolled.lab.models.factory import make_classifier
+
         model = make_classifier(self.architecture, len(self.vocabulary), outputs=1)
         assert isinstance(model.head, nn.Linear)
         nn.init.constant_(model.head.bias, self.mean)
@@ -70,6 +73,10 @@ class Regress(TextTask[Regression]):
 
     def encode(self, examples: Sequence[RatedText]) -> EncodedTexts:
         """Encode the words; ratings must be finite in float32."""
+        import torch
+
+        from unrolled.lab.data.batches.base import EncodedTexts
+
         ratings = torch.tensor([example.rating for example in examples])
         if not ratings.isfinite().all():
             wrong = int((~ratings.isfinite()).nonzero()[0])
@@ -79,9 +86,15 @@ class Regress(TextTask[Regression]):
         return EncodedTexts.encode([example.tokens for example in examples], ratings.tolist(), self.vocabulary)
 
     def loss(self, model: nn.Module, batch: TextBatch, state: HiddenState) -> Loss:
+        from torch.nn import functional as F
+
         return Loss(F.mse_loss(_predict(model, batch), batch.labels, reduction="sum"), len(batch), state)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
+        import torch
+
+        from unrolled.lab.metrics.pearson import pearson
+
         pairs = [(_predict(model, batch), batch.labels) for batch in batches]
         predictions, ratings = (torch.cat(each).double() for each in zip(*pairs, strict=True))
         errors = predictions - ratings

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
-from torch import nn
-from torch.nn import functional as F
 
-from unrolled.lab.data.batches.base import TextBatch
 from unrolled.lab.data.corpus import Relations
 from unrolled.lab.data.tokenise import tokenise_marked
 from unrolled.lab.metrics.f1_scores import OTHER, relation_f1
-from unrolled.lab.models.factory import PooledSettings
+from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.training.task import Metric
 from unrolled.lab.training.text_tasks import TextClassification
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unrolled.lab.data.batches.base import TextBatch
 
 __all__ = ["Relate", "RelateSettings"]
 
@@ -60,6 +62,8 @@ class Relate(TextClassification[Relations]):
         return tokenise_marked(text)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
+        from torch.nn import functional as F
+
         truths: list[str] = []
         answers: list[str] = []
         loss = 0.0

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-import torch
 from pydantic import Field
-from torch import Tensor, nn
 
-from unrolled.lab.data.batches.labelled_sequences import EncodedSentences, TaggedBatch
 from unrolled.lab.data.corpus import TaggedSentence, Tagging
 from unrolled.lab.data.spans import TagGrammar, iobes_tags
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_features import SHAPES, word_shape
 from unrolled.lab.metrics.f1_scores import entity_scorer, entity_scores
-from unrolled.lab.models.factory import EncoderSettings, feature_count, make_embedding_and_encoder
-from unrolled.lab.models.tag_output import IndependentTags, LinearChainCRF, TagOutput
-from unrolled.lab.models.tagger import OutputAtPosition, Tagger, checked_position
+from unrolled.lab.models.settings import EncoderSettings
 from unrolled.lab.training.run_files import read_boolean, read_names
 from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from unrolled.lab.data.batches.labelled_sequences import EncodedSentences, TaggedBatch
+    from unrolled.lab.models.tag_output import TagOutput
+    from unrolled.lab.models.tagger import Tagger
 
 __all__ = ["Tag", "TagSettings"]
 
@@ -54,7 +56,7 @@ class TagSettings(EncoderSettings):
     """Share of words read as <unk> in training, so that the network learns a vector for <unk>."""
 
 
-class Tag(Task[Tagging, TaggedBatch]):
+class Tag(Task[Tagging, "TaggedBatch"]):
     """Predict a tag for each token: embedding, encoder, linear emissions, conditional random field."""
 
     name = "tag"
@@ -89,6 +91,12 @@ class Tag(Task[Tagging, TaggedBatch]):
         return cls(architecture, words, read_names(record, "tags"), read_boolean(record, "spans"))
 
     def build(self) -> Tagger:
+        from torch import nn
+
+        from unrolled.lab.models.factory import feature_count, make_embedding_and_encoder
+        from unrolled.lab.models.tag_output import IndependentTags, LinearChainCRF
+        from unrolled.lab.models.tagger import Tagger
+
         chosen = self.architecture
         shapes = nn.Embedding(len(SHAPES), chosen.shapes, padding_idx=0) if chosen.shapes else None
         output: TagOutput = LinearChainCRF(self.grammar) if chosen.crf else IndependentTags()
@@ -107,6 +115,8 @@ class Tag(Task[Tagging, TaggedBatch]):
         return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
 
     def encode(self, examples: Sequence[TaggedSentence]) -> EncodedSentences:
+        from unrolled.lab.data.batches.labelled_sequences import EncodedSentences
+
         return EncodedSentences.encode(examples, self.vocabulary, self.tags, self.spans)
 
     def loss(self, model: nn.Module, batch: TaggedBatch, state: HiddenState) -> Loss:
@@ -134,6 +144,10 @@ class Tag(Task[Tagging, TaggedBatch]):
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Prepare a sentence; the outputs are the emissions of one token."""
+        import torch
+
+        from unrolled.lab.models.tagger import OutputAtPosition, checked_position
+
         tokens = tokenise(text)
         position = checked_position(tokens, at)
         inputs = (
@@ -147,4 +161,6 @@ class Tag(Task[Tagging, TaggedBatch]):
 
 def _inside(batch: TaggedBatch) -> Tensor:
     """Mask of the tokens, shape (batch, time)."""
+    import torch
+
     return torch.arange(batch.tokens.shape[1], device=batch.tokens.device) < batch.lengths[:, None]

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-import torch
 from pydantic import Field, field_validator, model_validator
-from torch import Tensor, nn
-from torch.nn import functional as F
 
-from unrolled.cells import CELLS
-from unrolled.composition import ENCODERS
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.batches.text_pairs import EncodedPairs, TranslationBatch
 from unrolled.lab.data.corpus import SentencePair, Translation
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.metrics.bleu import BLEU_SIGNATURE, bleu, bleu_scorer
-from unrolled.lab.models.decoding import TokenIds, beam_search, greedy_search
-from unrolled.lab.models.factory import EncoderSettings, feature_count, make_encoder
-from unrolled.lab.models.sequence_to_sequence import DecodingState, LuongAttention, RecurrentNetwork, SequenceToSequence
-from unrolled.lab.models.tagger import OutputAtPosition, checked_position
+from unrolled.lab.models.settings import MOST_LAYERS, EncoderSettings
 from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from unrolled.lab.data.batches.text_pairs import EncodedPairs, TranslationBatch
+    from unrolled.lab.models.decoding import TokenIds
+    from unrolled.lab.models.sequence_to_sequence import (
+        DecodingState,
+        RecurrentNetwork,
+        SequenceToSequence,
+    )
 
 __all__ = ["EncodedPairs", "Translate", "TranslateSettings", "TranslationBatch"]
 
@@ -40,7 +42,7 @@ class TranslateSettings(EncoderSettings):
     """Size of the hidden state of the encoder, for each direction, and of the decoder."""
     embedding: int = Field(256, ge=1)
     """Size of the word vectors of both languages."""
-    layers: int = Field(1, ge=1)
+    layers: int = Field(1, ge=1, le=MOST_LAYERS)
     """Number of recurrent layers of encoder and decoder (extension III)."""
     bidirectional: bool = True
     """Bidirectional encoder (extension IV)."""
@@ -60,6 +62,9 @@ class TranslateSettings(EncoderSettings):
     @field_validator("encoder")
     @classmethod
     def _recurrent(cls, name: str) -> str:
+        from unrolled.cells import CELLS
+        from unrolled.composition import ENCODERS
+
         if name in ENCODERS.names() and name not in CELLS.names():
             raise UsageError(
                 f"encoder is {name}, which has no hidden state for a decoder; choose rnn, gru, lstm or a recurrent cell"
@@ -76,7 +81,7 @@ class TranslateSettings(EncoderSettings):
         return self
 
 
-class Translate(Task[Translation, TranslationBatch]):
+class Translate(Task[Translation, "TranslationBatch"]):
     """Translate a sentence: an encoder, and a decoder that starts from its last state."""
 
     name = "translate"
@@ -121,6 +126,11 @@ class Translate(Task[Translation, TranslationBatch]):
         return cls(architecture, source, target)
 
     def build(self) -> SequenceToSequence:
+        from torch import nn
+
+        from unrolled.lab.models.factory import feature_count, make_encoder
+        from unrolled.lab.models.sequence_to_sequence import LuongAttention, SequenceToSequence
+
         made = self.architecture
         size = feature_count(made)
         both = made.embedding + size  # input of extension II: the previous word, and c
@@ -142,11 +152,17 @@ class Translate(Task[Translation, TranslationBatch]):
         )
 
     def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
+        from torch import nn
+
         found = [(self.source, model.source), (self.target, model.target)]
         return tuple((words, each) for words, each in found if isinstance(each, nn.Embedding))
 
     def encode(self, examples: Sequence[SentencePair]) -> EncodedPairs:
         """Encode the words; the source is reversed if the settings say so."""
+        import torch
+
+        from unrolled.lab.data.batches.text_pairs import EncodedPairs
+
         if not examples:
             raise DataError("a split has no sentence pairs; at least one is needed")
         for number, pair in enumerate(examples, start=1):
@@ -171,6 +187,8 @@ class Translate(Task[Translation, TranslationBatch]):
 
     def encode_source(self, words: Sequence[str]) -> Tensor:
         """Return the indices of the source's words, shape (time,), in the order in which the model reads them."""
+        import torch
+
         return torch.tensor(self.source.encode(self._ordered(words)))
 
     def _ordered(self, words: Sequence[str]) -> Sequence[str]:
@@ -178,6 +196,9 @@ class Translate(Task[Translation, TranslationBatch]):
 
     def loss(self, model: nn.Module, batch: TranslationBatch, state: HiddenState) -> Loss:
         """Compute the cross-entropy of every word given the right previous words, and of the end."""
+        import torch
+        from torch.nn import functional as F
+
         target = batch.target.masked_fill(batch.target >= len(self.target), UNKNOWN)
         previous = torch.cat((torch.full_like(target[:, :1], END), target[:, :-1]), dim=1)
         logits = model(batch.source, previous, batch.lengths)
@@ -199,6 +220,11 @@ class Translate(Task[Translation, TranslationBatch]):
 
     def translate(self, model: nn.Module, source: Tensor, lengths: Tensor, beam: int = 1) -> list[TokenIds]:
         """Translation of sentences."""
+        import torch
+
+        from unrolled.lab.models.decoding import beam_search, greedy_search
+        from unrolled.lab.models.sequence_to_sequence import SequenceToSequence
+
         assert isinstance(model, SequenceToSequence)
 
         def step(words: Tensor, decoding: DecodingState) -> tuple[Tensor, DecodingState]:
@@ -217,6 +243,10 @@ class Translate(Task[Translation, TranslationBatch]):
         ``sentence ||| beginning`` explains the word after that beginning of a translation. A sentence alone explains a
         word of the model's own translation: the first one, or the one at ``at``.
         """
+        import torch
+
+        from unrolled.lab.models.tagger import OutputAtPosition, checked_position
+
         first, *others = text.split(_BETWEEN)
         sentence, given = self.tokenise(first), [part.split() for part in others]
         if len(given) > 1 or not sentence:
@@ -241,4 +271,6 @@ class Translate(Task[Translation, TranslationBatch]):
 
 def _vectors(words: int, size: int) -> nn.Embedding:
     """Create word vectors with torch's initialisation: with the classifiers' small ones attention learns late."""
+    from torch import nn
+
     return nn.Embedding(words, size, padding_idx=PADDING)

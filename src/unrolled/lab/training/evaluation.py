@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from unrolled.lab.data.batches.base import Batch
+from unrolled.lab.data.batches.base import MAX_TOKENS, Batch, bounded_plan
 from unrolled.lab.training.task import Split, Task
 
 __all__ = ["EvaluationStopped", "details", "evaluate"]
@@ -26,6 +26,7 @@ def evaluate(
     split: Split[Batch],
     device: torch.device,
     stopped: Callable[[], bool] = lambda: False,
+    max_tokens: int = MAX_TOKENS,
 ) -> dict[str, float]:
     """Compute the task's metrics on a split, by name; the model's mode is restored afterwards.
 
@@ -34,7 +35,7 @@ def evaluate(
     """
 
     def batches() -> Iterator[Batch]:
-        for batch in _batches(task, split, device):
+        for batch in _batches(task, split, device, max_tokens):
             if stopped():
                 raise EvaluationStopped
             yield batch
@@ -51,8 +52,10 @@ def details(task: Task[Any, Any], model: nn.Module, split: Split[Batch], device:
         return task.details(model, _batches(task, split, device))
 
 
-def _batches(task: Task[Any, Any], split: Split[Batch], device: torch.device) -> Iterator[Batch]:
-    for which in split.plan(task.evaluation_batch):
+def _batches(
+    task: Task[Any, Any], split: Split[Batch], device: torch.device, max_tokens: int = MAX_TOKENS
+) -> Iterator[Batch]:
+    for which in bounded_plan(split, task.evaluation_batch, max_tokens):
         yield split.select(which).to(device)
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
-import torch
 from pydantic import Field
-from torch import nn
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.batches.windows import RunningText, WindowBatch
 from unrolled.lab.data.corpus import END_OF_LINE, Language, Stream
-from unrolled.lab.data.stream_encoding import build_vocabulary, encode_stream
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
-from unrolled.lab.models.factory import EncoderSettings, feature_count, make_embedding_and_encoder
-from unrolled.lab.models.language_model import LanguageModel
-from unrolled.lab.models.softmax import AdaptiveSoftmax, FullSoftmax, SoftmaxLayer, TiedSoftmax
-from unrolled.lab.models.tagger import OutputAtPosition, checked_position
+from unrolled.lab.models.settings import EncoderSettings
 from unrolled.lab.training.task import HiddenState, Loss, PreparedText, Task
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unrolled.lab.data.batches.windows import RunningText, WindowBatch
+    from unrolled.lab.models.language_model import LanguageModel
+    from unrolled.lab.models.softmax import SoftmaxLayer
 
 __all__ = ["LanguageModelSettings", "LanguageTask", "make_language_model"]
 
@@ -44,6 +44,10 @@ class LanguageModelSettings(EncoderSettings):
 
 def make_language_model(architecture: LanguageModelSettings, words: int) -> LanguageModel:
     """Build an untrained language model for ``words`` words; a transformer is causal by default."""
+    from unrolled.lab.models.factory import feature_count, make_embedding_and_encoder
+    from unrolled.lab.models.language_model import LanguageModel
+    from unrolled.lab.models.softmax import AdaptiveSoftmax, FullSoftmax, TiedSoftmax
+
     if architecture.bidirectional:
         raise UsageError(
             "bidirectional is True, but a backward network sees the tokens to be predicted; set it to False"
@@ -62,7 +66,7 @@ def make_language_model(architecture: LanguageModelSettings, words: int) -> Lang
     return LanguageModel(*make_embedding_and_encoder(architecture, words), head, architecture.dropout)
 
 
-class LanguageTask(Task[Language, WindowBatch]):
+class LanguageTask(Task[Language, "WindowBatch"]):
     """Predict every token of a text from those before it: embedding, causal encoder, softmax.
 
     The text is read in streams, window by window (:mod:`unrolled.lab.data.batches.windows`). A recurrent network
@@ -87,6 +91,8 @@ class LanguageTask(Task[Language, WindowBatch]):
     @classmethod
     def from_corpus(cls, corpus: Language, architecture: LanguageModelSettings) -> Self:
         """Collect the tokens of the training text, most frequent first."""
+        from unrolled.lab.data.stream_encoding import build_vocabulary
+
         return cls(
             architecture, build_vocabulary(corpus.train, min_count=architecture.min_count, most=architecture.most)
         )
@@ -106,6 +112,9 @@ class LanguageTask(Task[Language, WindowBatch]):
 
     def encode(self, examples: Stream) -> RunningText:
         """Encode the tokens as windows."""
+        from unrolled.lab.data.batches.windows import RunningText
+        from unrolled.lab.data.stream_encoding import encode_stream
+
         return RunningText(encode_stream(examples, self.vocabulary), self.line_end, self.architecture.bptt)
 
     def loss(self, model: nn.Module, batch: WindowBatch, state: HiddenState) -> Loss:
@@ -135,6 +144,10 @@ class LanguageTask(Task[Language, WindowBatch]):
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Prepare the beginning of a text, up to the token ``at``; the outputs are the next token."""
+        import torch
+
+        from unrolled.lab.models.tagger import OutputAtPosition, checked_position
+
         tokens = self.tokenise(text)
         tokens = tokens[: checked_position(tokens, at) + 1]
         inputs = (torch.tensor([self.vocabulary.encode(tokens)]),)

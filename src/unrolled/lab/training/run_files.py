@@ -7,14 +7,15 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor
 
 from unrolled.errors import DataError, FileError
-from unrolled.weights.checksum import CHECKSUM, check_tensors, tensors_checksum
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 __all__ = [
     "read_boolean",
@@ -108,11 +109,17 @@ def read_unchecked_json(folder: Path, name: str) -> dict[str, Any]:
 
 def weights_content(tensors: Mapping[str, Tensor]) -> bytes:
     """Encode tensors as the content of a safetensors file, with a checksum of their values."""
+    from safetensors.torch import save
+
+    from unrolled.weights.checksum import CHECKSUM, tensors_checksum
+
     return save(dict(tensors), metadata={CHECKSUM: tensors_checksum(tensors)})
 
 
 def read_weights(path: Path, *, checksum: bool) -> dict[str, Tensor]:
     """Read the tensors of a safetensors file by name; ``checksum`` says whether it must have one."""
+    from unrolled.weights.checksum import check_tensors
+
     try:
         with safe_open(path, framework="pt") as file:
             tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from unrolled.errors import DataError, FileError, UnrolledError, UsageError
-from unrolled.lab.models.factory import EncoderSettings
+from unrolled.lab.models.settings import EncoderSettings
 from unrolled.lab.settings import Settings
 from unrolled.lab.training.callbacks import Epoch
 from unrolled.lab.training.checkpoints import Checkpoints, load_tensors

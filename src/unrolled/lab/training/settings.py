@@ -28,6 +28,8 @@ class TrainingSettings(Settings):
     """Stop after this many steps, even within an epoch."""
     batch: int = Field(64, ge=1)
     """Batch size, over all processes: examples, or for running text the number of parallel streams."""
+    max_tokens: int = Field(2**18, ge=1)
+    """Largest number of tokens in a batch of texts, padding counted: long texts come in smaller batches."""
     lr: float = Field(0.001, gt=0.0)
     """Learning rate."""
     optimiser: Literal["adam", "adamw", "adagrad", "sgd"] = "adam"
@@ -74,8 +76,10 @@ class TrainingSettings(Settings):
 
     @model_serializer(mode="wrap")
     def _serialise(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out freeze_vectors where it is off: recorded trials, which are named by their settings, lack it."""
+        """Leave out later settings at their defaults: recorded trials, which are named by their settings, lack them."""
         record: dict[str, Any] = serialise(self)
+        if record.get("max_tokens") == type(self).model_fields["max_tokens"].default:
+            record.pop("max_tokens")
         if not record.get("freeze_vectors"):
             record.pop("freeze_vectors", None)
         return record

@@ -5,24 +5,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.vocabulary import Vocabulary
-from unrolled.lab.models.factory import EncoderSettings
+from unrolled.lab.models.settings import EncoderSettings
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from unrolled.lab.data.batches.base import Batch
 
 __all__ = ["HiddenState", "Loss", "Metric", "PreparedText", "Split", "Task"]
 
-HiddenState = tuple[Tensor, ...]
+HiddenState = tuple["Tensor", ...]
 """What a model carries from one batch to the next; empty if batches are independent."""
 
-B = TypeVar("B", bound=Batch)
-B_co = TypeVar("B_co", bound=Batch, covariant=True)
+B = TypeVar("B", bound="Batch")
+B_co = TypeVar("B_co", bound="Batch", covariant=True)
 C = TypeVar("C", bound=Corpus[Any])
 
 

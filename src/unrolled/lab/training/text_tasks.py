@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, TypeVar, cast
-
-import torch
-from torch import nn
-from torch.nn import functional as F
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.batches.base import EncodedTexts, TextBatch
 from unrolled.lab.data.corpus import Classification, Corpus, Example
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
-from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.models.factory import PooledSettings, make_classifier
+from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.training.run_files import read_names
 from unrolled.lab.training.task import HiddenState, Loss, PreparedText, Task
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unrolled.lab.data.batches.base import EncodedTexts, TextBatch
+    from unrolled.lab.models.classifier import Classifier
 
 __all__ = ["TextClassification", "TextTask"]
 
@@ -26,7 +26,7 @@ C = TypeVar("C", bound=Corpus[Any])
 D = TypeVar("D", bound=Classification)
 
 
-class TextTask(Task[C, TextBatch]):
+class TextTask(Task[C, "TextBatch"]):
     """A task whose model encodes a text as one vector."""
 
     Architecture = PooledSettings
@@ -50,6 +50,8 @@ class TextTask(Task[C, TextBatch]):
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Prepare a whole text; there is no position to choose."""
+        import torch
+
         self.check_no_position(at)
         tokens = self.tokenise(text)
         if not tokens:
@@ -89,10 +91,14 @@ class TextClassification(TextTask[D]):
         return cls(architecture, Vocabulary.from_record(record.get("vocabulary")), read_names(record, "labels"))
 
     def build(self) -> Classifier:
+        from unrolled.lab.models.factory import make_classifier
+
         return make_classifier(self.architecture, len(self.vocabulary), len(self.labels))
 
     def encode(self, examples: Sequence[Example]) -> EncodedTexts:
         """Encode the words; the labels must be known."""
+        from unrolled.lab.data.batches.base import EncodedTexts
+
         for number, example in enumerate(examples, 1):
             if not 0 <= example.label < len(self.labels):
                 raise DataError(
@@ -104,5 +110,7 @@ class TextClassification(TextTask[D]):
 
     def loss(self, model: nn.Module, batch: TextBatch, state: HiddenState) -> Loss:
         """Compute the cross-entropy of the labels."""
+        from torch.nn import functional as F
+
         logits = model(batch.tokens, batch.lengths)
         return Loss(F.cross_entropy(logits, batch.labels, reduction="sum"), len(batch), state)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import DataError, DivergedError
+from unrolled.lab.data.batches.base import bounded_plan
 from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step, TensorBoard, ranking_key
 from unrolled.lab.training.checkpoints import Checkpoints, all_tensors, load_tensors, plain_tensors
 from unrolled.lab.training.distributed import ProcessGroup, cpu_copy
@@ -136,7 +137,7 @@ class Trainer:
         """Train on the training split once, then evaluate on dev."""
         train, state = self.splits["train"], self.state
         self.order_state = self.order.get_state()
-        plan = train.plan(self.settings.batch, self.order)
+        plan = bounded_plan(train, self.settings.batch, self.settings.max_tokens, self.order)
         for batch in _selected(train, plan[state.batch :]):
             if state.exhausted(self.settings):
                 break
@@ -209,7 +210,12 @@ class Trainer:
             try:
                 device = self.group.device
                 found = evaluate(
-                    self.config.task, model, self.splits[split], device, lambda: bool(self.interruption.received)
+                    self.config.task,
+                    model,
+                    self.splits[split],
+                    device,
+                    lambda: bool(self.interruption.received),
+                    self.settings.max_tokens,
                 )
                 values = [1.0, *(value if math.isfinite(value) else math.nan for value in found.values())]
             except EvaluationStopped:

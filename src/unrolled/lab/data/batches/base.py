@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import torch
@@ -19,7 +19,10 @@ from torch import Tensor
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.vocabulary import PADDING, Vocabulary
 
-__all__ = ["Batch", "EncodedSequences", "EncodedTexts", "TextBatch", "length_buckets"]
+__all__ = ["MAX_TOKENS", "Batch", "EncodedSequences", "EncodedTexts", "TextBatch", "bounded_plan", "length_buckets"]
+
+MAX_TOKENS = 2**18
+"""Tokens of a batch where nothing else is asked for; 64 reviews of IMDB have 180,000 at most."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,48 @@ class Batch:
     def share(self, rank: int, world: int) -> Self:
         """Return every ``world``-th row from ``rank`` on: the part of one of several processes."""
         return self._map(lambda rows: rows[rank::world])
+
+
+class _Planned(Protocol):
+    """A split that divides itself into batches."""
+
+    def plan(self, size: int, generator: torch.Generator | None = None) -> Sequence[Tensor]: ...
+
+
+def bounded_plan(
+    split: _Planned, size: int, max_tokens: int, generator: torch.Generator | None = None
+) -> Sequence[Tensor]:
+    """Divide a split into batches of at most ``size`` examples and, padding counted, ``max_tokens`` tokens.
+
+    A batch of ``split.plan`` with too many tokens is cut before its longer examples; a plan without such a batch stays
+    as it is. The memory that a batch needs grows with its tokens. Running text, whose batches have a fixed size, has no
+    bound: only a split with ``row_tokens``, the number of tokens of each example, has one.
+
+    Raises:
+        DataError: If a single example has more than ``max_tokens`` tokens.
+    """
+    plan = split.plan(size, generator)
+    tokens: Tensor | None = getattr(split, "row_tokens", None)
+    if tokens is None or size * int(tokens.max()) <= max_tokens:
+        return plan
+    if (longest := int(tokens.max())) > max_tokens:
+        raise DataError(
+            f"example {int(tokens.argmax()) + 1:,} of {len(tokens):,} has {longest:,} tokens, more than the "
+            f"{max_tokens:,} of a batch; raise --max-tokens, or cut or skip long texts with --max-length"
+        )
+    return [part for batch in plan for part in batch.split(_parts(tokens[batch].tolist(), max_tokens))]
+
+
+def _parts(counts: Sequence[int], most: int) -> list[int]:
+    """Cut a batch into runs of examples whose number times the longest is at most ``most``; return their lengths."""
+    parts, longest = [0], 0
+    for count in counts:
+        longest = max(longest, count)
+        if (parts[-1] + 1) * longest > most:
+            parts.append(0)
+            longest = count
+        parts[-1] += 1
+    return parts
 
 
 @dataclass(frozen=True)
@@ -69,6 +114,11 @@ class EncodedSequences:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    @property
+    def row_tokens(self) -> Tensor:
+        """The number of tokens of each sequence."""
+        return self.lengths
 
     def plan(self, size: int, generator: torch.Generator | None = None) -> list[Tensor]:
         """Assign each sequence to one batch of at most ``size``; see :func:`length_buckets`."""

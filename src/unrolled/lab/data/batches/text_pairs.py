@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -37,6 +38,11 @@ class EncodedPairs:
 
     def __len__(self) -> int:
         return len(self.sources)
+
+    @cached_property
+    def row_tokens(self) -> Tensor:
+        """The number of words of the longer sentence of each pair."""
+        return torch.tensor([max(map(len, pair)) for pair in zip(self.sources, self.targets, strict=True)])
 
     def plan(self, size: int, generator: torch.Generator | None = None) -> list[Tensor]:
         """Assign each pair to one batch, so that first the sources and then the targets have similar lengths."""
@@ -83,6 +89,11 @@ class EncodedQuestions:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def row_tokens(self) -> Tensor:
+        """The number of words of all candidates of each question, padding counted."""
+        return torch.tensor([max(row.candidates[0].numel(), row.questions.shape[1]) for row in self.rows])
 
     def plan(self, size: int, generator: torch.Generator | None = None) -> list[Tensor]:
         """Assign each question to one batch, in random order if there is a generator."""

@@ -1,0 +1,67 @@
+"""Memory is bounded by what was asked for: a process of its own says how much it took."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+from unrolled.errors import DataError
+from unrolled.lab.training.run_folder import load_run
+
+MEASURED = """
+import resource, sys
+from unrolled.cli.main import run
+status = run(sys.argv[1:])
+print(status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+GIGABYTE = 1024
+
+
+def megabytes(*words):
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, *map(str, words)], capture_output=True, text=True, check=False
+    )
+    status, peak = done.stdout.splitlines()[-1].split()
+    assert status == "0", done.stderr
+    return int(peak)
+
+
+def reviews(path, count, long=0):
+    drawn = random.Random(0)
+    words = [f"word{number}" for number in range(200)]
+    lengths = [long] * bool(long) + [20] * count
+    path.write_text("".join(f"{' '.join(drawn.choices(words, k=n))}\t{i % 2}\n" for i, n in enumerate(lengths)))
+    return path
+
+
+@pytest.mark.slow
+def test_one_text_of_50_000_words_among_240_short_ones_takes_no_eleven_gigabytes(tmp_path):
+    path = reviews(tmp_path / "a.tsv", 240, 50_000)
+    words = ("train", "classify", "--data", path, "--epochs", 1, "--force", "--out")
+    assert megabytes(*words, tmp_path / "x") < 2.5 * GIGABYTE  # 1.6 here; 11 with the short ones padded
+    cut = megabytes(*words, tmp_path / "y", "--max-length", 400)
+    assert cut < 0.75 * GIGABYTE
+
+
+def test_a_million_layers_are_refused_before_anything_is_built(unrolled, tmp_path):
+    path = reviews(tmp_path / "a.tsv", 40)
+    unrolled("train", "classify", "--data", path, "--layers", 10**6, "--out", tmp_path / "x").assert_refused(
+        2, "layers is 1000000; expected less than or equal to 1000"
+    )
+    assert (
+        unrolled("train", "classify", "--data", path, "--epochs", 1, "--hidden", 4, "--out", tmp_path / "x").status == 0
+    )
+    config = json.loads((tmp_path / "x" / "config.json").read_text())
+    config["architecture"]["layers"] = 10**6
+    config["checksum"] = None
+    (tmp_path / "x" / "config.json").write_text(json.dumps(config))
+    began = time.process_time()
+    with pytest.raises(DataError, match=r"config\.json: layers is 1000000; expected less than or equal to 1000"):
+        load_run(tmp_path / "x")
+    assert time.process_time() - began < 60  # a GRU of a million layers takes minutes and gigabytes
+    unrolled("evaluate", tmp_path / "x").assert_refused(65, "layers is 1000000")
