@@ -3,6 +3,7 @@
 #   make test    what guards a change         make check   format, lint, types, import contracts
 #   make test-all   the slow tests as well: long interruptions, exhaustive grids, every experiment
 #   make campaign   attack runs, files, threads and command lines: at most an hour, goes on where it was stopped
+#   make gpu     the tests that need a GPU
 #   make bench   the benchmarks, printed      make wheel   build the wheel and try it on its own
 #   make docs    the documentation site, in build/docs; runs its notebooks
 #   make dist    build the sdist and the wheel twice, compare and check them
@@ -15,7 +16,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-all check format bench docs dist wheel reproduce-smoke clean campaign campaign-tenth
+.PHONY: help setup demo test test-slow test-all check format gpu bench docs dist wheel reproduce-smoke clean campaign campaign-tenth
 
 help:
 	@sed -n 's/^#  *make/make/p; s/^#   make/make/p' Makefile
@@ -47,6 +48,11 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Every test that needs a GPU.
+gpu: $(STAMP)
+	@$(BIN)/python -c 'import sys, torch; torch.cuda.is_available() or sys.exit("make gpu: torch finds no GPU on this machine")'
+	$(BIN)/pytest -m gpu
 
 format: $(STAMP)
 	$(BIN)/ruff format .

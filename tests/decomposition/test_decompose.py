@@ -115,6 +115,7 @@ def test_bfloat16_is_opened_in_float32(kind, options):
     assert found.residual().max() < BOUNDS[torch.bfloat16]
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 def test_on_a_gpu(kind, options):

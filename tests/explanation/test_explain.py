@@ -310,6 +310,7 @@ def test_padding_that_the_model_reads_is_shown_as_such():
     assert e.tokens == ("a", "b", *["‹pad›"] * 4)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
 @pytest.mark.parametrize("pool", POOLS)
 def test_on_a_gpu(pool):

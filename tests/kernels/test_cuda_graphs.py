@@ -167,6 +167,7 @@ def test_nothing_is_captured_outside_of_a_block_or_on_another_device():
     assert current_graph_cache() is None
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
 @pytest.mark.parametrize("name", [name for name in CAPTURED if name in CELLS.names()])
 def test_graphs_compute_what_passes_compute(name):

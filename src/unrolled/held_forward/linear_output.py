@@ -10,6 +10,11 @@ from torch import Tensor
 
 __all__ = ["LinearOutput"]
 
+_BASE = 32
+"""Digits of an example's number: weights are at most 2 to the power of 31."""
+_CLEAR = 0.01
+"""How far the logarithm of a weight may be from a whole number."""
+
 
 class LinearOutput:
     """The output of a held forward, differentiated once by all rows.
@@ -42,37 +47,46 @@ class LinearOutput:
         return self._contributions[place]
 
     @cached_property
-    def _weighed(self) -> tuple[Tensor | None, ...]:
-        """The gradients with the examples weighed by 1, 2, 3 and so on."""
-        numbers = torch.arange(1, self.batch + 1, dtype=self.output.dtype, device=self.output.device)
-        return self.differentiate((numbers * self.output).sum())
+    def _weighed(self) -> list[tuple[Tensor | None, ...]]:
+        """The gradients with each example weighed by 2 to the power of a digit of its number; once for every digit."""
+        numbers, found = torch.arange(self.batch, device=self.output.device), []
+        while True:
+            weights = torch.ldexp(torch.ones_like(self.output.detach()), numbers % _BASE)
+            found.append(self.differentiate((weights * self.output).sum()))
+            numbers = numbers // _BASE
+            if not bool(numbers.any()):
+                return found
 
     def examples(self, place: int) -> Tensor | None:
         """Return the example that each entry of a row serves, from 0, and -1 where it serves none.
 
-        The quotient of the weighed gradient and the plain one is the example's number, whatever axis counts examples
-        and whatever order the model put them in.
+        The quotient of the weighed gradient and the plain one tells the example's digit, whatever axis counts examples
+        and whatever order the model put them in. Powers of two pass through a linear graph without rounding, so this
+        holds in any precision and for any batch.
 
         Returns:
             Shape of the row; None if one entry serves several examples.
         """
-        gradient, weighed = self.gradients[place], self._weighed[place]
+        gradient = self.gradients[place]
         assert gradient is not None
         used = gradient != 0
-        if weighed is None or bool((weighed != 0)[~used].any()):  # the gradients of several examples cancel
-            return None
-        quotient = torch.where(used, weighed / torch.where(used, gradient, torch.ones_like(gradient)), 0.0)
-        example = quotient.round()
-        off = (
-            ((quotient - example).abs() > min(100 * self._rounding, 0.3))
-            | (example > self.batch)
-            | (used & (example < 1))
-        )
+        divisor = torch.where(used, gradient, torch.ones_like(gradient))
+        number = torch.zeros_like(gradient, dtype=torch.int64)
+        off = torch.zeros_like(used)
+        for position, gradients in enumerate(self._weighed):
+            weighed = gradients[place]
+            if weighed is None or bool((weighed != 0)[~used].any()):  # the gradients of several examples cancel
+                return None
+            power = torch.where(used, weighed / divisor, 1.0).clamp_min(0.5).log2()
+            digit = power.round()
+            off |= (power - digit).abs() > _CLEAR
+            number += digit.long().clamp(0, _BASE - 1) * _BASE**position
+        off |= number >= self.batch
         sizes = self.contributions(place).abs()
         # entries at the size of rounding have no quotient to speak of
         if float(sizes[off].sum()) > torch.finfo(sizes.dtype).eps * float(sizes.sum()):
             return None
-        return torch.where(used, example.clamp(1, self.batch), 0).long() - 1
+        return torch.where(used, number.clamp_max(self.batch - 1), -1)
 
     def by_each_example(self, place: int) -> Tensor:
         """Return the contributions of one row to every example, shape (batch, *row): one backward pass an example."""
