@@ -47,22 +47,27 @@ class LinearOutput:
         return self._contributions[place]
 
     @cached_property
-    def _weighed(self) -> list[tuple[Tensor | None, ...]]:
-        """The gradients with each example weighed by 2 to the power of a digit of its number; once for every digit."""
-        numbers, found = torch.arange(self.batch, device=self.output.device), []
-        while True:
-            weights = torch.ldexp(torch.ones_like(self.output.detach()), numbers % _BASE)
-            found.append(self.differentiate((weights * self.output).sum()))
+    def _exponents(self) -> list[Tensor]:
+        """Exponents for every example: the digits of its number, then drawn ones that check what the digits say."""
+        numbers, found = torch.arange(self.batch), []
+        while not found or bool(numbers.any()):
+            found.append(numbers % _BASE)
             numbers = numbers // _BASE
-            if not bool(numbers.any()):
-                return found
+        drawn = torch.randint(_BASE, (self.batch,), generator=torch.Generator().manual_seed(0))
+        return [each.to(self.output.device) for each in (*found, drawn)]
+
+    @cached_property
+    def _weighed(self) -> list[tuple[Tensor | None, ...]]:
+        """The gradients with the examples weighed by powers of two, once for each of the exponents."""
+        ones = torch.ones_like(self.output.detach())
+        return [self.differentiate((torch.ldexp(ones, each) * self.output).sum()) for each in self._exponents]
 
     def examples(self, place: int) -> Tensor | None:
         """Return the example that each entry of a row serves, from 0, and -1 where it serves none.
 
-        The quotient of the weighed gradient and the plain one tells the example's digit, whatever axis counts examples
-        and whatever order the model put them in. Powers of two pass through a linear graph without rounding, so this
-        holds in any precision and for any batch.
+        The quotient of the weighed gradient and the plain one tells the example, whatever axis counts examples and
+        whatever order the model put them in. Powers of two pass through a linear graph without rounding, so this holds
+        in any precision and for any batch.
 
         Returns:
             Shape of the row; None if one entry serves several examples.
@@ -71,22 +76,23 @@ class LinearOutput:
         assert gradient is not None
         used = gradient != 0
         divisor = torch.where(used, gradient, torch.ones_like(gradient))
-        number = torch.zeros_like(gradient, dtype=torch.int64)
-        off = torch.zeros_like(used)
-        for position, gradients in enumerate(self._weighed):
+        powers = []
+        for gradients in self._weighed:
             weighed = gradients[place]
             if weighed is None or bool((weighed != 0)[~used].any()):  # the gradients of several examples cancel
                 return None
-            power = torch.where(used, weighed / divisor, 1.0).clamp_min(0.5).log2()
-            digit = power.round()
-            off |= (power - digit).abs() > _CLEAR
-            number += digit.long().clamp(0, _BASE - 1) * _BASE**position
-        off |= number >= self.batch
+            powers.append(torch.where(used, weighed / divisor, 1.0).clamp_min(0.5).log2())
+        digits = [power.round().long().clamp(0, _BASE - 1) for power in powers[:-1]]
+        number = sum((digit * _BASE**k for k, digit in enumerate(digits)), torch.zeros_like(used, dtype=torch.int64))
+        off = used & (number >= self.batch)
+        number = number.clamp_max(self.batch - 1)
+        for power, exponents in zip(powers, self._exponents, strict=True):
+            off |= used & ((power - exponents[number]).abs() > _CLEAR)
         sizes = self.contributions(place).abs()
         # entries at the size of rounding have no quotient to speak of
         if float(sizes[off].sum()) > torch.finfo(sizes.dtype).eps * float(sizes.sum()):
             return None
-        return torch.where(used, number.clamp_max(self.batch - 1), -1)
+        return torch.where(used, number, -1)
 
     def by_each_example(self, place: int) -> Tensor:
         """Return the contributions of one row to every example, shape (batch, *row): one backward pass an example."""
