@@ -204,6 +204,13 @@ def test_networks_of_our_cells(name):
     checked(model, padded(), target=1)
 
 
+def test_a_network_of_our_cells_takes_a_packed_sequence():
+    model = Classifier(pool="mean", packed=True)
+    model.rnn = recurrent("mi_lstm", E, D, num_layers=1, bidirectional=True, batch_first=True)
+    model.head[0] = nn.Linear(2 * D, 6)
+    checked(model, padded(), LENGTHS, target=1)
+
+
 @pytest.mark.parametrize(
     "expansion", ["secant", "shares", "shares(0.5)", "path", "operating", "gates", "mean(operating, gates)"]
 )

@@ -161,17 +161,16 @@ class HeldForward(TorchFunctionMode):
 
     def with_gate_rows(self, value: Any) -> Any:
         """Let a gate carry its value at zero too, as a row, where it is used as anything but a gate."""
-        if isinstance(value, Tensor) and value in self.gates:
-            at_zero = self.gates[value]
-            row = self.rows.constant(torch.full_like(value.detach(), at_zero))
-            return value - at_zero + row
-        if isinstance(value, PackedSequence):
-            return value._replace(data=self.with_gate_rows(value.data))
-        if isinstance(value, tuple | list):
-            return type(value)(self.with_gate_rows(each) for each in value)
-        if isinstance(value, dict):
-            return {key: self.with_gate_rows(each) for key, each in value.items()}
-        return value
+        if not self.gates:
+            return value
+
+        def with_row(tensor: Tensor) -> Tensor:
+            if tensor not in self.gates:
+                return tensor
+            at_zero = self.gates[tensor]
+            return tensor - at_zero + self.rows.constant(torch.full_like(tensor.detach(), at_zero))
+
+        return _changed(value, with_row)
 
     def hold(self, call: Held) -> Any:
         """Compute an operation on what its operands hold, and remember its name for the rows."""
@@ -224,26 +223,25 @@ def operands(values: Any) -> list[Tensor]:
 
 def detached(value: Any) -> Any:
     """The same arguments, without value."""
+    return _changed(value, Tensor.detach)
+
+
+def _changed(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """The same arguments, with every tensor changed."""
     if isinstance(value, Tensor):
-        return value.detach()
+        return change(value)
     if isinstance(value, PackedSequence):
-        return value._replace(data=value.data.detach())
+        return value._replace(data=change(value.data))
     if isinstance(value, tuple | list):
-        return type(value)(detached(each) for each in value)
+        return type(value)(_changed(each, change) for each in value)
     if isinstance(value, dict):
-        return {key: detached(each) for key, each in value.items()}
+        return {key: _changed(each, change) for key, each in value.items()}
     return value
 
 
 def _without_flags(value: Any) -> Any:
     """The same arguments, where no parameter requires a gradient."""
-    if type(value) is torch.nn.Parameter:
-        return value.detach()
-    if isinstance(value, tuple | list):
-        return type(value)(_without_flags(each) for each in value)
-    if isinstance(value, dict):
-        return {key: _without_flags(each) for key, each in value.items()}
-    return value
+    return _changed(value, lambda each: each.detach() if type(each) is torch.nn.Parameter else each)
 
 
 def _nothing_overridden(*_: object) -> bool:
