@@ -19,6 +19,7 @@ from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.deep_result import DeepBidirectionalDecomposition
 from unrolled.decomposition.eval_mode import run_pre_hooks
 from unrolled.decomposition.open_network import Network, open_network
+from unrolled.decomposition.recurrent_twin import scripted_network
 from unrolled.decomposition.result import Decomposition
 from unrolled.errors import ConvergenceError, UsageError
 from unrolled.expansions import resolve
@@ -89,6 +90,7 @@ def decompose(
     """
     chosen = resolve(expansion)
     order, per_sequence = checked_order(max_order), checked_tolerance(tolerance)
+    rnn = scripted_network(rnn)
     if isinstance(rnn, Network):
         inputs, state = run_pre_hooks(rnn, inputs, state)
     opened = open_network(rnn, inputs, lengths, state)

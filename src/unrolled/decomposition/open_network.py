@@ -20,6 +20,7 @@ from unrolled.cells.batch_layout import InitialState, Layout, Lengths, checked_s
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_mode, without_grad_and_autocast
+from unrolled.decomposition.recurrent_twin import quantised_kind
 from unrolled.errors import NonFiniteError, ParityError, UsageError
 
 __all__ = ["Network", "OpenedNetwork", "build_cells", "cell_type", "open_network"]
@@ -98,6 +99,10 @@ def cell_type(rnn: nn.RNNBase) -> type[ClosedCell]:
     for cell in CELLS.members.values():
         if issubclass(cell, ClosedCell) and cell.torch_type and isinstance(rnn, cell.torch_type):
             return cell
+    if quantised_kind(rnn) is not None:
+        raise UsageError(
+            f"the network is a quantised {type(rnn).__name__}; pass the network that it was quantised from"
+        )
     raise UsageError(
         f"the network is a {type(rnn).__name__}; expected torch.nn.RNN, GRU or LSTM, or a cell of unrolled.cells"
     )

@@ -24,6 +24,7 @@ from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.one_call import explain_one_call
 from unrolled.explanation.output_kind import kind_note
 from unrolled.explanation.preserve_model import preserved
+from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.readout import Target
 from unrolled.explanation.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
@@ -243,20 +244,32 @@ def _explanations(
     several: bool,
 ) -> Explanations:
     """Explain every example; refuse more than one unless ``several``."""
-    chosen = resolve(expansion)
-    networks, order = find_networks(model, rnn), checked_order(max_order)
+    chosen, order = resolve(expansion), checked_order(max_order)
     if readout not in ("held", "ray"):
         raise UnknownNameError("readout", readout, ("held", "ray"))
     asked = Request(args, kwargs, wanted, tokens, chosen, order, readout, call, several)
-    few = one_thread_if_small(model, (args, kwargs), passes=6.0)
+    with python_modules(model, args, kwargs) as python:
+        found = _explain_python(python.model, find_networks(python.model, python.named(rnn, model)), asked, seed)
+        return Explanations(
+            tuple(
+                replace(each, notes=(*python.notes, *kind_note(each.target, python.model), *each.notes))
+                for each in found
+            )
+        )
+
+
+def _explain_python(
+    model: nn.Module, networks: Mapping[str, bool], asked: Request, seed: int | None
+) -> Sequence[Explanation]:
+    """Explain a model of Python modules."""
+    few = one_thread_if_small(model, (asked.args, asked.kwargs), passes=6.0)
     with preserved(model, seed) as generators, few:
         opened = [dict(model.named_modules())[path] for path, opens in networks.items() if opens]
         try:
-            if len(opened) != 1 or not isinstance(opened[0], Network) or call is not None:
+            if len(opened) != 1 or not isinstance(opened[0], Network) or asked.call is not None:
                 raise NotOneCallError("a ray opens one network of several steps, called once; choose readout='held'")
-            found = explain_one_call(model, opened[0], asked, generators, seeded=seed is not None)
+            return explain_one_call(model, opened[0], asked, generators, seeded=seed is not None)
         except NotOneCallError:
-            if readout == "ray":
+            if asked.readout == "ray":
                 raise
-            found = explain_calls(model, networks, asked, generators, seeded=seed is not None)
-    return Explanations(tuple(replace(each, notes=(*kind_note(each.target, model), *each.notes)) for each in found))
+            return explain_calls(model, networks, asked, generators, seeded=seed is not None)

@@ -22,6 +22,7 @@ from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.preserve_model import preserved, without_gradients
+from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.readout import Target, select_target
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.explanation.token_names import Tokens, padded_words, word_rows
@@ -115,6 +116,25 @@ def account(
     if not 0 <= share <= 1:
         raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
     chosen = resolve(expansion)
+    with python_modules(model, args, kwargs) as python:
+        found = _account(python.model, args, kwargs, target, of, tokens, chosen, share, seed)
+    told = replace(found, notes=(*python.notes, *found.notes))
+    refuse_notes(told.notes, strict)
+    return told
+
+
+def _account(
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    target: Target | None,
+    of: str | None,
+    tokens: Tokens,
+    chosen: Expansion,
+    share: float,
+    seed: int | None,
+) -> Account:
+    """Account for an output of a model of Python modules."""
     _refuse_unusual(model)
     keep_freed_memory()
     few = one_thread_if_small(model, (args, kwargs))
@@ -156,9 +176,7 @@ def account(
     )
     if not torch.isfinite(result.remainder).all():
         raise NonFiniteError("the contributions overflow; use float64 (model.double()) or the expansion operating")
-    told = replace(result, exact=result.exact and result.closes, notes=(*drawn, *notes_of(result, chosen)))
-    refuse_notes(told.notes, strict)
-    return told
+    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *notes_of(result, chosen)))
 
 
 def _held_output(

@@ -1,0 +1,169 @@
+"""A model as Python modules: wrappers are taken off, and what was scripted, traced or quantised has a twin.
+
+The rules of a held forward meet operations that Python calls. What was compiled runs elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
+from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
+from unrolled.errors import ParityError, UnsupportedOperationError
+from unrolled.explanation.preserve_model import copy_tensors
+
+__all__ = ["PythonModel", "python_modules"]
+
+WHOLE = "the model"
+SAME = {torch.float64: 1e-9, torch.float32: 1e-3}
+COARSE = 0.1  # of the output: a twin of 8-bit weights that is further off explains another model
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PythonModel:
+    """A model whose forward is Python, for the time of a call."""
+
+    model: nn.Module
+    twins: Mapping[nn.Module, nn.Module]
+    """The twin of each module that has one."""
+    notes: tuple[str, ...] = ()
+
+    def named(self, rnn: T, original: nn.Module) -> T | nn.Module:
+        """Return what names a recurrent network in this model: the module behind a wrapper, or a twin."""
+        if isinstance(rnn, tuple | list):
+            return cast("T", [self.named(each, original) for each in rnn])
+        given: Any = rnn
+        if isinstance(rnn, str) and rnn not in dict(self.model.named_modules()):  # it may go through a wrapper
+            given = dict(original.named_modules()).get(rnn, rnn)
+        return self.twins.get(given, given) if isinstance(given, nn.Module) else rnn
+
+
+@contextmanager
+def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[PythonModel]:
+    """Yield a model as Python modules, and restore it at the end.
+
+    Raises:
+        UnsupportedOperationError: If it was scripted, traced or quantised in a way that cannot be followed.
+        ParityError: If the twins give another output.
+    """
+    with ONE_THREAD:
+        top, twins = _replacement(WHOLE, model), {}
+        if top is not model:
+            twins[model] = top
+        places = []
+        for prefix, parent in list(top.named_modules()):
+            if any(parent is part for twinned in twins for part in twinned.modules() if twinned is not model):
+                continue  # a part of what has a twin
+            for name, child in list(parent._modules.items()):
+                if child is not None and (found := _replacement(f"{prefix}.{name}".strip("."), child)) is not child:
+                    places.append((parent, name, child))
+                    twins[child] = found
+        compiled = [part for part in top.modules() if getattr(part, "_compiled_call_impl", None) is not None]
+        if not places and not compiled:
+            yield PythonModel(top, twins)
+            return
+        replaced = [child for _, _, child in places if twins[child] is not _inner(child)]
+        expected = _output(model, args, kwargs) if replaced else []
+        kept = [part._compiled_call_impl for part in compiled]
+        try:
+            for parent, name, child in places:
+                parent._modules[name] = twins[child]
+            for part in compiled:
+                part._compiled_call_impl = None
+            notes = _compared(expected, _output(top, args, kwargs), replaced) if replaced else ()
+            yield PythonModel(top, twins, notes)
+        finally:
+            for parent, name, child in places:
+                parent._modules[name] = child
+            for part, call in zip(compiled, kept, strict=True):
+                part._compiled_call_impl = call
+
+
+def _scripted(module: torch.jit.ScriptModule) -> str:
+    return "traced" if "Traced" in type(module).__name__ else "scripted"
+
+
+def _recurs(module: torch.jit.ScriptModule, name: str) -> bool:
+    """Whether a scripted module is the model or has a recurrent network in it."""
+    kinds = ("RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell")
+    return name == WHOLE or any(getattr(part, "original_name", "") in kinds for part in module.modules())
+
+
+def _replacement(name: str, module: nn.Module) -> nn.Module:
+    """Return the module inside a wrapper, or the twin of one that is not Python; else the module itself."""
+    inner = _inner(module)
+    twin: nn.Module | None = recurrent_twin(inner)
+    if twin is None:
+        twin = linear_twin(inner)
+    if twin is None and isinstance(inner, torch.jit.ScriptModule) and _recurs(inner, name):
+        raise UnsupportedOperationError(
+            f"{name} is a {_scripted(inner)} module, whose operations no rule can meet; pass the Python module that it "
+            "was made of, with its weights: module.load_state_dict(scripted.state_dict())"
+        )
+    if twin is None and quantised_kind(inner) is not None:
+        raise UnsupportedOperationError(
+            f"{name} is a quantised {type(inner).__name__}, whose operations no rule can meet; pass the model that it "
+            "was quantised from"
+        )
+    return inner if twin is None else twin
+
+
+def _inner(module: nn.Module) -> nn.Module:
+    """Take off the wrappers of torch.compile, DataParallel and DistributedDataParallel."""
+    while True:
+        if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            module = module.module
+        elif type(module).__name__ == "OptimizedModule" and isinstance(getattr(module, "_orig_mod", None), nn.Module):
+            module = cast("nn.Module", module._orig_mod)
+        else:
+            return module
+
+
+def _output(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
+    """Run a model once, and return the tensors of its output."""
+    with torch.no_grad(), eval_mode(model):
+        return list(_tensors(model(*copy_tensors(args), **copy_tensors(dict(kwargs)))))
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple | list):
+        for each in value:
+            yield from _tensors(each)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _tensors(each)
+
+
+def _compared(expected: list[Tensor], found: list[Tensor], replaced: list[nn.Module]) -> tuple[str, ...]:
+    """Compare a model's output with that of its twins; note the gap of 8-bit weights."""
+    real = [(a, b) for a, b in zip(expected, found, strict=False) if a.is_floating_point() and a.shape == b.shape]
+    gap = max((float((a - b).abs().max()) for a, b in real if a.numel()), default=0.0)
+    size = max((float(a.abs().max()) for a, _ in real if a.numel()), default=0.0)
+    if any(quantised_kind(each) is not None for each in replaced):
+        if gap > COARSE * size:
+            raise ParityError(
+                f"with its 8-bit weights in float32 the model's output differs by {gap:.2g} of {size:.2g}; expected at "
+                "most a tenth: explain the model before it was quantised"
+            )
+        return (
+            "the model computes in 8 bits; explained are the same weights in float32, whose output differs by "
+            f"{gap:.2g}",
+        )
+    allowed = max((SAME.get(a.dtype, 1e-1) for a, _ in real), default=0.0) * max(1.0, size)
+    if gap > allowed:
+        raise ParityError(
+            f"a Python module with the weights of the scripted or traced one gives another output, by {gap:.2g}; "
+            "expected rounding: pass the module it was made of"
+        )
+    return ()
