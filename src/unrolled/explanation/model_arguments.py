@@ -38,8 +38,10 @@ def model_arguments(
         UsageError: If an argument is missing, unknown or given twice, or was taken by unrolled.
     """
     if not isinstance(model, nn.Module):
-        way = "; pass the module that was exported" if type(model).__name__ == "ExportedProgram" else ""
-        raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module{way}")
+        raise UsageError(
+            f"the model is a {type(model).__name__}; expected a torch.nn.Module"
+            + ("; pass the module that was exported" if type(model).__name__ == "ExportedProgram" else "")
+        )
     if model_kwargs is not None and not isinstance(model_kwargs, Mapping):
         raise UsageError(f"model_kwargs is a {type(model_kwargs).__name__}; expected a dictionary of names and values")
     twice = sorted({*kwargs} & {*(model_kwargs or {})})
