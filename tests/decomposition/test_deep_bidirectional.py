@@ -100,7 +100,7 @@ def test_tokens_and_spans_are_sums_over_all_paths(kind, layers, pool, expansion)
     torch.testing.assert_close(found.triangle.scores, scores, **close)
     assert found.scope == "tokens"
     assert found.max_order is None
-    assert found.notes == ()
+    assert not [note for note in found.notes if "as large as their sum" not in note]  # parts may cancel
     assert initial == found.ledger.initial
     assert abs(found.ledger.remainder) < 1e-12
     assert float(found.triangle.contributions.sum()) == pytest.approx(found.ledger.ngrams, abs=1e-11)

@@ -93,7 +93,7 @@ def test_words_follow_their_tokens(way):
     change, words = FOLLOWED[way]
     found = unrolled.explain(Model(change), IDS, target=0, tokens=WORDS)
     assert list(found.tokens) == words
-    assert found.notes == ()
+    assert not [note for note in found.notes if "as large as their sum" not in note]  # parts may cancel
 
 
 def test_ids_that_python_made_are_not_guessed():

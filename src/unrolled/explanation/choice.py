@@ -13,7 +13,7 @@ from unrolled.decomposition.outputs import Outputs
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.output_kind import output_kind
-from unrolled.explanation.readout import Target, class_outputs
+from unrolled.explanation.readout import Target, checked_floating, class_outputs
 
 __all__ = ["Choice", "Class", "Wanted"]
 
@@ -101,7 +101,7 @@ def _choose(
         if against is not None:
             raise UsageError("against is a class, but the target is a function; subtract in the function instead")
         return Choice((target,), (_name_of_function(target),) * batch)
-    logits = class_outputs(output, target if isinstance(target, int) else 0, batch).detach()
+    logits = checked_floating(class_outputs(output, target if isinstance(target, int) else 0, batch).detach())
     count = logits.shape[1]
     if classes is not None and (isinstance(classes, str) or len(classes) != count):
         found = f"the string {classes[:40]!r}" if isinstance(classes, str) else f"{len(classes)} names"

@@ -242,6 +242,11 @@ def _check_sum(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None])
     held = [part.detach() for part in parts if part is not None]
     size = CLOSE[expected.dtype] * sum((part.abs() for part in held), expected.abs())
     for found in (output.detach(), sum(held, torch.zeros_like(expected))):
+        if not torch.isfinite(found).all():
+            raise UnsupportedOperationError(
+                "a held run gives NaN or infinity where the model gives a number; explain the outputs one by one, "
+                "without the padding that is masked"
+            )
         gap = (found - expected).abs()
         if not bool((gap <= size).all()):
             raise ParityError(

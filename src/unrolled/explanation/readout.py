@@ -30,6 +30,7 @@ __all__ = [
     "Readout",
     "Target",
     "ambiguous_order",
+    "checked_floating",
     "class_outputs",
     "example_of_sequence",
     "ray_readout",
@@ -75,13 +76,17 @@ class Readout:
 
 def select_target(output: object, target: Target, batch: int) -> Tensor:
     """Select the target from a model's output: one number for each of ``batch`` examples."""
-    found = _selected(output, target, batch)
-    if not found.is_floating_point():
+    return checked_floating(_selected(output, target, batch))
+
+
+def checked_floating(target: Tensor) -> Tensor:
+    """Return a target that is of a floating type, and refuse any other."""
+    if not target.is_floating_point():
         raise UsageError(
-            f"the target is {found.dtype}; expected floating-point numbers: those before an arg max, a comparison or a "
-            "conversion, by a model or a target that returns them"
+            f"the target is {target.dtype}; expected floating-point numbers: those before an arg max, a comparison or "
+            "a conversion, by a model or a target that returns them"
         )
-    return found
+    return target
 
 
 def _selected(output: object, target: Target, batch: int) -> Tensor:

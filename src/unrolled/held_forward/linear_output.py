@@ -49,7 +49,8 @@ class LinearOutput:
     @cached_property
     def _exponents(self) -> list[Tensor]:
         """Exponents for every example: the digits of its number, then drawn ones that check what the digits say."""
-        numbers, found = torch.arange(self.batch), []
+        numbers = torch.arange(self.batch)
+        found: list[Tensor] = []
         while not found or bool(numbers.any()):
             found.append(numbers % _BASE)
             numbers = numbers // _BASE

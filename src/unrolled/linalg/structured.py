@@ -278,9 +278,10 @@ def diagonals_by_forward_mode(
             return function(*point[:place], value, *point[place + 1 :])
 
         for k in sorted({term.product for term in of_argument if term.diagonal not in diagonals}):
-            direction = torch.zeros_like(point[place])
+            value = point[place].contiguous()  # forward mode writes to its arguments: none may be a repeated value
+            direction = torch.zeros_like(value)
             block(direction, k, units).fill_(1)
-            tangents = torch.func.jvp(moved, (point[place],), (direction,))[1]
+            tangents = torch.func.jvp(moved, (value,), (direction,))[1]
             of_part = dict(zip(parts, tangents, strict=True))
             diagonals.update({term.diagonal: of_part[term.part] for term in of_argument if term.product == k})
     return diagonals

@@ -49,6 +49,7 @@ def test_files_of_ones_own_are_judged_with_the_runs_labels(unrolled: Command, tr
 def test_what_cannot_be_judged_is_one_line(unrolled: Command, trained: Path, tmp_path: Path) -> None:
     unrolled("evaluate", trained, "--split", "tset").assert_refused(2, "unknown split 'tset'; did you mean 'test'")
     unrolled("evaluate", tmp_path / "none").assert_refused(74, "no run folder")
+    (tmp_path / "x.conll").write_text("a O\n")
     unrolled("evaluate", trained, "--data", tmp_path / "x.conll").assert_refused(2, "no format of the suffix '.conll'")
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError, UnsupportedOperationError, UsageError
 from unrolled.lab.models.pooling import AttentionPooling, LastState, MaxPooling, MeanPooling
 from unrolled.lab.models.ranker import FixedQuestionScorer, FixedSentenceScorer, Ranker, make_comparison
 
@@ -135,8 +135,8 @@ def test_an_expansion_that_is_not_exact_leaves_a_remainder():
     assert abs(found.ledger.remainder) > 1e-6
 
 
-def test_the_ranker_itself_runs_its_encoder_twice_and_says_so():
-    with pytest.raises(UsageError, match="called its recurrent network 2 times; expected exactly one call"):
+def test_candidates_that_are_padding_are_masked_and_the_ranker_is_refused_as_a_whole():
+    with pytest.raises(UnsupportedOperationError, match="explain the outputs one by one, without the padding"):
         unrolled.explain(made(), QUESTIONS, LENGTHS, CANDIDATES, SIZES, SHARED)
 
 

@@ -150,7 +150,10 @@ def test_the_lock_dies_with_its_process_and_a_stale_file_locks_nothing(tmp_path,
 def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path):
     lock = RunLock.acquire(tmp_path)
     reading, writing = os.pipe()
-    child = forked(lambda: os.read(reading, 1) and 0)  # lives on while the parent gives the lock back
+    ready, is_ready = os.pipe()
+    # lives on while the parent gives the lock back
+    child = forked(lambda: os.write(is_ready, b".") and os.read(reading, 1) and 0)
+    os.read(ready, 1)
     with pytest.raises(UsageError):
         RunLock.acquire(tmp_path)
     os.close(lock._descriptor)  # as the kernel does for a parent that is killed

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SequenceToSequence,
     )
 
-__all__ = ["EncodedPairs", "Translate", "TranslateSettings", "TranslationBatch"]
+__all__ = ["Translate", "TranslateSettings"]
 
 END = 2
 """Index of ``<eos>`` in the target vocabulary: it ends a sentence, and precedes its first word."""

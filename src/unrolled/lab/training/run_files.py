@@ -125,6 +125,8 @@ def read_weights(path: Path, *, checksum: bool) -> dict[str, Tensor]:
             tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
     except SafetensorError as error:
         raise DataError(f"{path}: not a safetensors file, or truncated; {error}") from None
+    except RuntimeError as error:  # so safetensors calls a file that it cannot open
+        raise FileError(f"{path}: cannot be read; {error}") from None
     if not check_tensors(tensors, metadata, path) and checksum:
         raise DataError(f"{path} is damaged or of another run: it lacks its checksum")
     return tensors

@@ -141,6 +141,8 @@ class Learnability(Experiment):
 class _Recaller(nn.Module):
     """One cell over codes, and one linear layer from its last state to every word."""
 
+    codes: Tensor
+
     def __init__(self, cell: Cell, length: int) -> None:
         super().__init__()
         self.cell = cell
