@@ -242,7 +242,7 @@ class Attribution:
 
     @property
     def cancellation(self) -> float:
-        """Σ|c| / |Σc| over the contributions of all n-grams and of the initial state; 1 if all have one sign.
+        """``Σ|c| / |Σc|`` over the contributions of all n-grams and of the initial state; 1 if all have one sign.
 
         N-grams longer than ``max_order`` count as one.
         """

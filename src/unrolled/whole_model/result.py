@@ -93,7 +93,7 @@ class Account:
 
     @property
     def cancellation(self) -> Tensor:
-        """Σ|c| / |Σc| over all contributions, biases and constants, shape (batch,); 1 if all have one sign."""
+        """``Σ|c| / |Σc|`` over all contributions, biases and constants, shape (batch,); 1 if all have one sign."""
         total, net = self._sizes(), (self.output - self.remainder).abs()
         return torch.where(total > 0, total / net.clamp_min(torch.finfo(net.dtype).tiny), torch.ones_like(net))
 
