@@ -16,7 +16,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-all check format gpu bench docs dist wheel reproduce-smoke clean campaign campaign-tenth
+.PHONY: help setup demo test test-slow test-fuzz test-all check format gpu bench docs dist wheel reproduce-smoke clean campaign campaign-tenth
 
 help:
 	@sed -n 's/^#  *make/make/p; s/^#   make/make/p' Makefile
@@ -39,9 +39,12 @@ test: $(STAMP)
 	$(BIN)/pytest -n auto -m "not slow"
 
 test-slow: $(STAMP)
-	$(BIN)/pytest -n auto -m slow
+	$(BIN)/pytest -n auto -m "slow and not fuzz"
 
-test-all: test test-slow
+test-fuzz: $(STAMP)
+	$(BIN)/pytest -n auto -m fuzz
+
+test-all: test test-slow test-fuzz
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

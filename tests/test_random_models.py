@@ -103,6 +103,7 @@ def test_a_few_random_models():
 
 
 @pytest.mark.slow
+@pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(QUICK, ALL, CHUNK))
 def test_many_random_models(first):
     seeds = range(first, min(first + CHUNK, ALL))
