@@ -175,7 +175,7 @@ def _lock(descriptor: int, folder: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _HELD:
-            _refuse(folder, _read_note(descriptor))
+            _refuse(folder, _awaited_note(descriptor))
         if error.errno not in _NO_LOCKS:
             raise FileError(f"{folder}: cannot be locked: {error.strerror or error}") from None
         held = _read_note(descriptor)
@@ -202,6 +202,14 @@ def _write_note(descriptor: int, note: _Note) -> None:
         os.pwrite(descriptor, content, 0)
     except OSError:
         pass
+
+
+def _awaited_note(descriptor: int) -> _Note | None:
+    """Read the note of a lock that is held; who has just taken it may not have written it yet."""
+    last = time.monotonic() + _SETTLED
+    while (note := _read_note(descriptor)) is None and time.monotonic() < last:
+        time.sleep(_SETTLED / 20)
+    return note
 
 
 def _read_note(descriptor: int) -> _Note | None:
