@@ -132,7 +132,7 @@ def test_backward_spans_are_read_at_their_first_token():
     with torch.no_grad():
         found = unrolled.decompose(model.net, model.embedding(TOKENS[:1]), expansion="operating")
     for d, name in enumerate(e.directions):
-        scores = found.scores(model.head.weight[0, d * D : (d + 1) * D], d)[0, ..., 0]
+        scores = found.scores(model.head.weight[0, d * D : (d + 1) * D] / T, d)[0, ..., 0]
         assert e.score(1, 4, name) == pytest.approx(float(scores[3, 1] if d == 0 else scores[1, 3]), abs=1e-9)
     assert e.score(1, 4) == pytest.approx(e.score(1, 4, "forward") + e.score(1, 4, "backward"))
 

@@ -9,8 +9,10 @@ of the logit:
 
 - its **contribution** w_tᵀ v_{i:t}: its part of this logit. All contributions add up to ``ledger["ngrams"]``.
   If the model reads only its last state, only n-grams that end there contribute.
-- its **score** rᵀ v_{i:t} with r = Σ_t w_t: what it would contribute if the model read the position where it ends.
-  For a linear readout of the last or of the mean state, r is the class weight, and this is the papers' polarity score.
+- its **score** rᵀ v_{i:t}: what it would contribute if it ended where the model reads most. Each number of r is the
+  weight of largest magnitude with which the model reads that number of the state, over all positions. For a linear head
+  U behind the last, the maximal or the sum of the states r is U, and this is the papers' polarity score; behind the
+  mean of T states r is U / T, behind attention U times the largest attention.
 
 In a bidirectional network of several layers a path from a token to the state can turn: its n-gram is the span from the
 leftmost to the rightmost token that it has seen. ``forward`` and ``backward`` are the directions of the layer that the
@@ -159,7 +161,7 @@ class Attribution:
         return len(self.tokens)
 
     def score(self, start: int, stop: int, direction: str | None = None) -> float:
-        """Return the score of one n-gram: what it would contribute if the model read the position where it ends."""
+        """Return the score of one n-gram: what it would contribute if it ended where the model reads most."""
         return self._sum_directions(self.triangle.scores, start, stop, direction)
 
     def contribution(self, start: int, stop: int, direction: str | None = None) -> float:

@@ -12,6 +12,7 @@ from unrolled.cells.batch_layout import reversal
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
+from unrolled.decomposition.score_weight import score_weight
 from unrolled.decomposition.sweeps import adjoint_sweep, forward_sweep
 from unrolled.linalg.quadrature import relative_error
 
@@ -27,7 +28,7 @@ class NGramScores:
     """The n-gram scores of a batch, in float64 on the CPU."""
 
     scores: Tensor
-    """rᵀ v with r = Σ_t w_t, shape (batch, directions, time read, time entered)."""
+    """rᵀ v with r the weight of the scores, shape (batch, directions, time read, time entered)."""
     contributions: Tensor
     """w_tᵀ v, the same shape."""
     tokens: Tensor
@@ -83,7 +84,7 @@ def score_each(
         if d == 1:
             weight = weight.gather(0, index[:, None, :, None].expand(weight.shape))
             own = own.gather(0, index[..., None].expand(own.shape))
-        total_weight = weight.sum(dim=0)
+        strongest = score_weight(weight)
         error = torch.zeros_like(own)
         share = 1 / len(members)
         for sequence in members:
@@ -94,7 +95,7 @@ def score_each(
                 tokens += share * entering.permute(1, 2, 0).double()
             for block in forward_sweep(sequence, longest):
                 t = block.time
-                both = torch.cat((total_weight, weight[t])).transpose(0, 1)  # (batch, 2 readouts, state)
+                both = torch.cat((strongest, weight[t])).transpose(0, 1)  # (batch, 2 readouts, state)
                 values = torch.einsum("mbs,bks->kbm", block.terms, both).double()
                 scores[:, :, d, t, block.first : t + 1] += share * values[:count]
                 contributions[:, :, d, t, block.first : t + 1] += share * values[count:]

@@ -12,6 +12,7 @@ from unrolled.decomposition.bidirectional_stack import BidirectionalStack, token
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.score_ngrams import NGramScores
+from unrolled.decomposition.score_weight import score_weight
 from unrolled.decomposition.stack_sweep import SpanColumns, TotalColumns, stack_sweep
 from unrolled.linalg.quadrature import relative_error
 
@@ -101,11 +102,12 @@ def _add_spans(
     read = [
         [part if part is None or not way else layout.reverse(part) for way, part in enumerate(ways)] for ways in readout
     ]
+    strongest = [[None if part is None else score_weight(part) for part in ways] for ways in read]
     found: dict[tuple[int, int], list[Tensor]] = {}
     for step in stack_sweep(stack, columns):
-        weight = read[step.level][step.way]
-        if weight is not None:
-            both = torch.stack((weight.sum(dim=0), weight[step.time]))
+        weight, most = read[step.level][step.way], strongest[step.level][step.way]
+        if weight is not None and most is not None:
+            both = torch.stack((most, weight[step.time]))
             values = torch.einsum("kbs,mbs->kmb", step.block, both)
             found.setdefault((step.level, step.way), []).append(values.double())
     index = reversal(layout.lengths, layout.time).T

@@ -16,6 +16,7 @@ from torch import Tensor
 from unrolled.cells.batch_layout import reversal
 from unrolled.decomposition.composed_sequence import ComposedSequence, Stretch
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
+from unrolled.decomposition.score_weight import score_weight
 from unrolled.decomposition.sweeps import forward_sweep
 from unrolled.explanation.strands import Strand
 from unrolled.linalg.operators import Workspace
@@ -149,14 +150,14 @@ class Line:
 
 
 def _score(sequence: ComposedSequence, weights: Tensor, longest: int | None) -> tuple[Tensor, Tensor]:
-    """Multiply every term with its weight and with the sum of all weights, each (batch, time, time)."""
+    """Multiply every term with its weight and with that of the scores, each (batch, time, time)."""
     time, batch, _ = sequence.g.shape
     scores = torch.zeros(batch, time, time, dtype=torch.float64, device=weights.device)
     contributions = torch.zeros_like(scores)
-    total = weights.sum(dim=0)
+    strongest = score_weight(weights)
     for block in forward_sweep(sequence, longest):
         t = block.time
-        both = torch.stack((total, weights[t])).transpose(0, 1)
+        both = torch.stack((strongest, weights[t])).transpose(0, 1)
         values = torch.einsum("mbs,bks->kbm", block.terms, both).double()
         scores[:, t, block.first : t + 1] = values[0]
         contributions[:, t, block.first : t + 1] = values[1]
