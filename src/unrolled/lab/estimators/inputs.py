@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_array
 from torch import Tensor
 
 from unrolled.errors import ShapeError, UsageError

@@ -31,8 +31,8 @@ def entity_scorer() -> Callable[..., tuple[Any, Any, Any, Any]]:
         UsageError: seqeval is not installed.
     """
     try:
-        from seqeval.metrics.v1 import precision_recall_fscore_support  # type: ignore[import-untyped]  # no stubs
-        from seqeval.scheme import IOBES  # type: ignore[import-untyped]  # no stubs
+        from seqeval.metrics.v1 import precision_recall_fscore_support
+        from seqeval.scheme import IOBES
     except ImportError as error:
         raise UsageError('entity F1 needs seqeval; install it with: pip install "unrolled[tasks]"') from error
     return partial(precision_recall_fscore_support, average="micro", scheme=IOBES, zero_division=0)

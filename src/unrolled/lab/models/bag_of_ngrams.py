@@ -27,8 +27,8 @@ def ngram_accuracy(train: Sequence[Any], test: Sequence[Any]) -> float | None:
         return None
     import warnings
 
-    from sklearn.feature_extraction.text import CountVectorizer  # type: ignore[import-untyped]
-    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
 
     counter = CountVectorizer(analyzer=_ngrams, dtype="float64")
     counts = counter.fit_transform(example.tokens for example in train)

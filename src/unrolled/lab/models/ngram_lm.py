@@ -150,9 +150,9 @@ class NGramLanguageModel:
 def _make(order: int, smoothing: str, discount: float) -> Any:
     """Build the model of nltk."""
     try:
-        from nltk.lm import MLE  # type: ignore[import-untyped]  # no stubs
-        from nltk.lm.models import InterpolatedLanguageModel  # type: ignore[import-untyped]  # no stubs
-        from nltk.lm.smoothing import KneserNey  # type: ignore[import-untyped]  # no stubs
+        from nltk.lm import MLE
+        from nltk.lm.models import InterpolatedLanguageModel
+        from nltk.lm.smoothing import KneserNey
     except ImportError:
         raise UsageError("n-gram language models need nltk; install it with: pip install 'unrolled[tasks]'") from None
 

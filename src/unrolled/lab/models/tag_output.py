@@ -64,7 +64,7 @@ class LinearChainCRF(nn.Module):
     def __init__(self, grammar: TagGrammar) -> None:
         super().__init__()
         try:
-            from torchcrf import CRF  # type: ignore[import-untyped]  # no stubs
+            from torchcrf import CRF
         except ImportError as error:
             raise UsageError(
                 'a conditional random field needs pytorch-crf; install it with: pip install "unrolled[tasks]", '

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-import pooch  # type: ignore[import-untyped]
+import pooch
 import requests
 
 from unrolled.errors import DataError, FileError, UnrolledError, UsageError

@@ -147,7 +147,7 @@ def integrated_gradients(steps: int) -> Attribution:
         Sundararajan, Taly and Yan (2017), arXiv:1703.01365.
     """
     try:
-        from captum.attr import IntegratedGradients  # type: ignore[import-untyped]  # no stubs
+        from captum.attr import IntegratedGradients
     except ImportError as error:
         raise UsageError(
             'integrated gradients need captum; install it with: pip install "unrolled[compare]"'

@@ -27,7 +27,7 @@ _AT_ONCE = 256
 
 def _captum() -> Any:
     try:
-        import captum.attr  # type: ignore[import-untyped]  # no stubs
+        import captum.attr
     except ImportError as error:
         raise UsageError('this method needs captum; install it with: pip install "unrolled[compare]"') from error
     return captum.attr

@@ -29,7 +29,7 @@ def area_under_curve(scores: Sequence[float], is_positive: Sequence[bool]) -> fl
         >>> area_under_curve([0.1, 0.7, 0.7], [False, True, False])
         0.75
     """
-    from sklearn.metrics import roc_auc_score  # type: ignore[import-untyped]  # no stubs
+    from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(is_positive, scores)) if len(set(is_positive)) == 2 else None
 
@@ -57,7 +57,7 @@ def correlations(units: Tensor, property_: Tensor) -> Tensor:
         >>> correlations(torch.tensor([[1.0, 5.0], [2.0, 5.0]]), torch.tensor([1.0, 0.0])).tolist()
         [-1.0, 0.0]
     """
-    from scipy.stats import DegenerateDataWarning, pearsonr  # type: ignore[import-untyped]  # no stubs
+    from scipy.stats import DegenerateDataWarning, pearsonr
 
     target = property_.double().numpy()
     with warnings.catch_warnings(action="ignore", category=DegenerateDataWarning):  # of a constant unit

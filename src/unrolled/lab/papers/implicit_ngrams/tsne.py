@@ -175,7 +175,7 @@ def neighbours_agree(points: Tensor, labels: Tensor, count: int) -> float:
 
 
 def _silhouette(points: Tensor, labels: Tensor) -> float:
-    from sklearn.metrics import silhouette_score  # type: ignore[import-untyped]  # no stubs
+    from sklearn.metrics import silhouette_score
 
     return float(silhouette_score(points.double().numpy(), labels.numpy()))
 
@@ -183,7 +183,7 @@ def _silhouette(points: Tensor, labels: Tensor) -> float:
 def _embed(points: Tensor, perplexity: float, seed: int) -> Tensor:
     """Project points to two dimensions by t-SNE, shape (n, 2)."""
     try:
-        from sklearn.manifold import TSNE  # type: ignore[import-untyped]  # no stubs
+        from sklearn.manifold import TSNE
     except ImportError as error:
         raise UsageError('t-SNE needs scikit-learn; install it with: pip install "unrolled[figures]"') from error
     return torch.from_numpy(TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(points.numpy()))
