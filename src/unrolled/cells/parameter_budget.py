@@ -1,6 +1,6 @@
 r"""The hidden size of a network for a given number of parameters.
 
-Experiments compare cells at equal numbers of parameters. The count includes what a language model trains: the cells
+Experiments compare cells at equal parameter counts. The count includes what a language model trains: the cells
 with all biases and, for a vocabulary of V words, the embedding (V·e numbers) and the softmax layer (V·n + V, with n the
 length of the top layer's output). It is taken from the real module, built without storage.
 
@@ -28,7 +28,7 @@ SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
 
 @dataclass(frozen=True)
 class Sized:
-    """The numbers of parameters of a network of one hidden size."""
+    """The parameter counts of a network of one hidden size."""
 
     hidden_size: int
     network: int
@@ -117,7 +117,7 @@ def fit_parameters(
     bidirectional: bool = False,
     vocabulary: int = 0,
 ) -> Fit:
-    """Find the hidden sizes whose numbers of parameters are next to ``budget``.
+    """Find the hidden sizes whose parameter counts are next to ``budget``.
 
     The other arguments are those of :func:`count_parameters`.
 
