@@ -148,6 +148,8 @@ class Attribution:
     """All outputs of the model, if the explained one is a class or the difference of two."""
     features: Features | None = None
     """The numbers that the model read, where it reads numbers rather than words."""
+    no_features: str = ""
+    """Why there are no features."""
     by_class: tuple[Attribution, ...] = ()
     """The attribution of each output of the model, by index; empty if they were not computed."""
     deterministic: bool = True
@@ -189,6 +191,20 @@ class Attribution:
         if self.by_token is not None:
             return self.by_token
         return self.triangle.contributions.sum(dim=(0, 1))
+
+    @property
+    def feature_scores(self) -> Tensor:
+        """Contribution of each number that the model read, shape (time, features).
+
+        The features of a step and ``features.rest`` add up to its entry of ``token_scores``.
+
+        Raises:
+            UsageError: If the model reads no numbers step by step; ``features`` is then None.
+        """
+        if self.features is None:
+            why = self.no_features or "the model reads no numbers step by step"
+            raise UsageError(f"there are no contributions of features: {why}; token_scores has those of the steps")
+        return self.features.scores
 
     @property
     def longest(self) -> int:

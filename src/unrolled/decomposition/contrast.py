@@ -22,7 +22,11 @@ def contrast(one: Attribution, other: Attribution, name: str) -> Attribution:
     biases = {each: one.biases.get(each, 0.0) - other.biases.get(each, 0.0) for each in names}
     features = one.features
     if features is not None and other.features is not None:
-        features = replace(features, scores=features.scores - other.features.scores)
+        features = replace(
+            features,
+            scores=features.scores - other.features.scores,
+            rest=features.rest - other.features.rest,
+        )
     by_token = one.by_token
     if by_token is not None and other.by_token is not None:
         by_token = by_token - other.by_token

@@ -62,3 +62,5 @@ class Features:
     """Shape (time, features)."""
     scores: Tensor
     """Contribution of each number, shape (time, features)."""
+    rest: Tensor
+    """What each step contributes beyond its numbers, shape (time,): biases, and what no feature of the step makes."""

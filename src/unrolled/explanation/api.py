@@ -41,6 +41,7 @@ def explain(
     against: Class | None = None,
     classes: Sequence[str] | None = None,
     tokens: Words = None,
+    features: Sequence[str] | None = None,
     expansion: str | Expansion = "secant",
     readout: Literal["held", "ray"] = "held",
     rnn: Named = None,
@@ -79,6 +80,8 @@ def explain(
         classes: Names of the model's outputs.
         tokens: The words of the sentence, for display only; of several sequences their words by name:
             ``tokens={"encoder": [...], "decoder": [...]}``.
+        features: Names of the numbers of a step, for a model that reads numbers; what each contributes is
+            ``feature_scores``.
         expansion: How the states are decomposed; see :func:`unrolled.decompose`.
         readout: ``"held"``, or ``"ray"``: w is then the gradient averaged along the line from 0 to H, and the bias is
             F(0). Where an operation behind the network has no rule, the ray is taken, and a note says so.
@@ -126,13 +129,16 @@ def explain(
         Decomposition: see :func:`unrolled.decompose`. Held readout: ours. Averaged gradients: Sundararajan et al. 2017
         (arXiv:1703.01365), there taken over the inputs.
     """
-    given = model_arguments(model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target})
+    given = model_arguments(
+        model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target, "features": features}
+    )
     found = _explanations(
         model,
         args,
         given,
         Wanted(target, against, classes, every_class),
         tokens,
+        features,
         expansion,
         readout,
         rnn,
@@ -152,6 +158,7 @@ def explain_batch(
     against: Class | None = None,
     classes: Sequence[str] | None = None,
     tokens: Words = None,
+    features: Sequence[str] | None = None,
     expansion: str | Expansion = "secant",
     readout: Literal["held", "ray"] = "held",
     rnn: Named = None,
@@ -175,6 +182,7 @@ def explain_batch(
         against: As in :func:`explain`.
         classes: As in :func:`explain`.
         tokens: The words of each sentence, without its padding, for display only.
+        features: As in :func:`explain`.
         expansion: As in :func:`explain`.
         readout: As in :func:`explain`.
         rnn: As in :func:`explain`.
@@ -209,13 +217,16 @@ def explain_batch(
         >>> [len(each) for each in found]
         [2, 2]
     """
-    given = model_arguments(model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target})
+    given = model_arguments(
+        model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target, "features": features}
+    )
     found = _explanations(
         model,
         args,
         given,
         Wanted(target, against, classes, every_class),
         tokens,
+        features,
         expansion,
         readout,
         rnn,
@@ -235,6 +246,7 @@ def _explanations(
     kwargs: dict[str, object],
     wanted: Wanted,
     tokens: Words,
+    features: Sequence[str] | None,
     expansion: str | Expansion,
     readout: str,
     rnn: Named,
@@ -247,7 +259,7 @@ def _explanations(
     chosen, order = resolve(expansion), checked_order(max_order)
     if readout not in ("held", "ray"):
         raise UnknownNameError("readout", readout, ("held", "ray"))
-    asked = Request(args, kwargs, wanted, tokens, chosen, order, readout, call, several)
+    asked = Request(args, kwargs, wanted, tokens, chosen, order, readout, call, several, features)
     with python_modules(model, args, kwargs) as python:
         found = _explain_python(python.model, find_networks(python.model, python.named(rnn, model)), asked, seed)
         return Explanations(

@@ -14,8 +14,10 @@ from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.features import FeaturesFound, one_after_another
 from unrolled.explanation.joint import JointExplanation, side_by_side
 from unrolled.explanation.notes import NOTED_RESIDUAL, explanation_notes
+from unrolled.explanation.number_places import NoNumbersError, Numbers
 from unrolled.explanation.open_calls import OpenedCalls, OpenedLine, open_calls
 from unrolled.explanation.random_generators import RandomGenerators
 from unrolled.explanation.record_forward import named_failures, runner
@@ -48,10 +50,7 @@ def explain_calls(
     with named_failures(arguments), recorded:
         plain = runs.run()
     chosen, call = asked.expansion, asked.call
-    members = [
-        open_calls(model, run, plain, asked.wanted, networks, member, recorded, runs, asked.max_order)
-        for member in chosen.members()
-    ]
+    members = [open_calls(model, run, plain, asked, networks, member, recorded, runs) for member in chosen.members()]
     found = _mean(members)
     titles = line_titles([line.line for line in found.lines])
     if call is not None and not 0 <= call < len(titles):
@@ -92,7 +91,15 @@ def _mean(members: Sequence[OpenedCalls]) -> OpenedCalls:
     names = dict.fromkeys(name for member in members for name in member.biases)
     zero = torch.zeros_like(first.logit)
     biases = {name: sum((m.biases.get(name, zero) for m in members), zero) / count for name in names}
-    return replace(first, lines=lines, biases=biases, failures=tuple(f for m in members for f in m.failures))
+    numbers = tuple(
+        tuple(
+            Numbers.mean([each for each in of_example if each is not None]) if all(of_example) else None
+            for of_example in zip(*of_line, strict=True)
+        )
+        for of_line in zip(*(member.numbers for member in members), strict=True)
+    )
+    failures = tuple(f for m in members for f in m.failures)
+    return replace(first, lines=lines, biases=biases, failures=failures, numbers=numbers)
 
 
 def _parts(found: OpenedCalls, titles: Sequence[str], example: int) -> list[_Part]:
@@ -175,6 +182,7 @@ def _sequences(
     bias = sum(biases.values())
     remainder = logit - sum(ngrams) - sum(initial) - bias
     failures = tuple(dict.fromkeys(map(str, found.failures)))
+    features = FeaturesFound.of(lambda: _numbers(found), asked)
     sequences = []
     for place, (line, part, tokens) in enumerate(zip(opened, parts, words, strict=True)):
         if not math.isfinite(ngrams[place] + initial[place]):
@@ -201,10 +209,17 @@ def _sequences(
             max_order=asked.max_order if limited else None,
             by_token=line.tokens[part.row][inside] if limited else None,
         )
+        explanation = features.put(explanation, part.line, b)
         notes = explanation_notes(explanation, chosen, failures, found.dtype, None, part.row)
         notes = (*_notes_on_bias(line), *found.notes, *notes)
         sequences.append(replace(explanation, exact=explanation.exact and explanation.closes, notes=notes))
     return sequences
+
+
+def _numbers(found: OpenedCalls) -> Sequence[Sequence[Numbers | None]]:
+    if not found.numbers:
+        raise NoNumbersError(found.no_numbers)
+    return found.numbers
 
 
 def _joint(members: Sequence[Explanation]) -> JointExplanation:
@@ -230,6 +245,8 @@ def _joint(members: Sequence[Explanation]) -> JointExplanation:
         notes=tuple(dict.fromkeys(note for each in members for note in each.notes)),
         max_order=next((each.max_order for each in members if each.max_order is not None), None),
         by_token=torch.cat([each.token_scores for each in members]),
+        features=one_after_another([each.features for each in members]),
+        no_features=first.no_features or "each of its sequences has its own",
         members=tuple(members),
     )
 

@@ -13,7 +13,8 @@ from unrolled.errors import UsageError
 __all__ = ["model_arguments"]
 
 OWN = frozenset(
-    "target tokens expansion readout rnn call max_order seed strict model_kwargs of share against by_class".split()
+    "target tokens features expansion readout rnn call max_order seed strict model_kwargs of share against "
+    "by_class".split()
 )
 """The names that unrolled takes for itself."""
 

@@ -28,9 +28,11 @@ from unrolled.explanation.choice import Choice
 from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.held_readout import held_readout
 from unrolled.explanation.notes import NOTED_RESIDUAL, cancellations, explanation_notes, measured_growth
 from unrolled.explanation.random_generators import RandomGenerators
+from unrolled.explanation.read_numbers import numbers_of_call
 from unrolled.explanation.readout import Readout, Target, ray_readout, select_target
 from unrolled.explanation.record_forward import NotOneCallError, RecordedForward, record_forward
 from unrolled.explanation.request import Request
@@ -81,13 +83,16 @@ def explain_one_call(
     growths = [measured_growth(chosen, measure(read), opened.layout.time) for read in reads]
     lengths, rows = opened.lengths[reads[0].order].tolist(), reads[0].order.tolist()
     names, of_names = token_names(of_one(asked.tokens), lengths, rows, traces)
+    numbers = FeaturesFound.of(
+        lambda: numbers_of_call(recorded, asked.args, asked.kwargs, chosen, reads, traces), asked
+    )
     by_target = []
     for k, (read, found) in enumerate(zip(reads, scored, strict=True)):
         labels = [choice.names[k]] * batch if choice.every else choice.names
         by_target.append(
             [
                 replace(
-                    _explanation(opened, chosen, read, found, b, words, not failures),
+                    numbers.put(_explanation(opened, chosen, read, found, b, words, not failures), k, b),
                     target=labels[b],
                     deterministic=not draws,
                     notes=(*read.notes, *drawn, *of_names),

@@ -23,16 +23,25 @@ from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
-from unrolled.errors import ConvergenceError, NonFiniteError, ParityError, UnsupportedOperationError, UsageError
+from unrolled.errors import (
+    ConvergenceError,
+    NonFiniteError,
+    ParityError,
+    UnrolledError,
+    UnsupportedOperationError,
+    UsageError,
+)
 from unrolled.expansions.base import Linearisation
-from unrolled.explanation.choice import Wanted
 from unrolled.explanation.covectors import find_covectors, own_start
 from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.examples import complete_owners, count_examples, find_owners
+from unrolled.explanation.line_numbers import call_with_sources, numbers_of_lines
 from unrolled.explanation.lines import Line, find_lines, residual, unfit_stacks
+from unrolled.explanation.number_places import NoNumbersError, Numbers, has_numbers, not_followed
 from unrolled.explanation.preserve_model import without_gradients
 from unrolled.explanation.readout import Target, select_target
 from unrolled.explanation.recorded_model import RecordedModel
+from unrolled.explanation.request import Request
 from unrolled.explanation.strands import Strand
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.linear_output import LinearOutput
@@ -82,6 +91,10 @@ class OpenedCalls:
     failures: tuple[ConvergenceError, ...]
     dtype: torch.dtype
     """The type in which the model computed."""
+    numbers: tuple[tuple[Numbers | None, ...], ...] = ()
+    """What each number contributes, by line and example; empty if the model reads none step by step."""
+    no_numbers: str = ""
+    """Why it is empty."""
     notes: tuple[str, ...] = ()
     deterministic: bool = True
     """Whether the model draws no random numbers."""
@@ -91,12 +104,11 @@ def open_calls(
     model: nn.Module,
     run: Callable[[], object],
     plain: object,
-    wanted: Wanted,
+    asked: Request,
     networks: Mapping[str, bool],
     member: Linearisation,
     recorded: RecordedNetworks,
     runs: TwoRuns,
-    longest: int | None = None,
 ) -> OpenedCalls:
     """Open every call of some networks.
 
@@ -104,26 +116,34 @@ def open_calls(
         model: In evaluation mode.
         run: Runs it.
         plain: What it returns.
-        wanted: The output of which one number is picked for each example.
+        asked: What the user asks for.
         networks: Paths of all recurrent networks, and whether their calls are to be opened.
         member: How states are expanded.
         recorded: What the networks gave in that run.
         runs: Refuses a model that draws random numbers.
-        longest: Length of the longest n-gram to tell apart; None for no limit.
 
     Raises:
         UnsupportedOperationError: If the model has an operation without a rule.
         ParityError: If the held run gives another output.
         UsageError: If the target reads none of the networks, or one sequence serves several examples.
     """
+    wanted, longest = asked.wanted, asked.max_order
     opens = [path for path, opens in networks.items() if opens]
 
-    def held(probe: Callable[[Tensor], Tensor] | None, separate: frozenset[str]) -> _HeldRun:
+    def plainly(mode: RecordedModel) -> object:
+        with mode:
+            return run()
+
+    def held(
+        probe: Callable[[Tensor], Tensor] | None,
+        separate: frozenset[str],
+        call: Callable[[RecordedModel], object] = plainly,
+    ) -> _HeldRun:
         recorded.begin()
         mode = RecordedModel(Rows(model), opens, member, separate, probe, recorded if probe is None else None)
         with torch.enable_grad(), without_autocast(), without_gradients(model), networks_as_operations(model):
-            with mode.watching(model, networks), mode:
-                whole = run()
+            with mode.watching(model, networks):
+                whole = call(mode)
                 if not mode.strands:
                     raise UsageError("the model called its recurrent network 0 times; expected a call or more")
                 first = [strand for strand in mode.strands if strand.before is None and strand.direction == 0]
@@ -131,10 +151,11 @@ def open_calls(
                 batch = count_examples(plain, wanted.target, batches, sum(len(strand.lengths) for strand in first))
                 choice = replace(wanted, every=False).choose(plain, batch)
                 select, names = choice.targets[0], list(choice.names)
-                output = select_target(whole, select, batch)
+                with mode:
+                    output = select_target(whole, select, batch)
             output = mode.with_gate_rows(output)
         return _HeldRun(
-            output, select_target(plain, select, batch).detach(), select, names, mode.strands, mode.rows.rows
+            output, select_target(plain, select, batch).detach(), select, names, mode.strands, mode.rows.rows, mode
         )
 
     separate: frozenset[str] = frozenset()
@@ -149,7 +170,23 @@ def open_calls(
     except ParityError:
         runs.second(found.expected, select)  # two runs that differ are refused by name
         raise
-    return replace(opened, notes=drawn, deterministic=not (drawn or (runs.seeded and runs.draws)))
+    opened = replace(opened, notes=drawn, deterministic=not (drawn or (runs.seeded and runs.draws)))
+
+    def of_numbers() -> tuple[tuple[Numbers | None, ...], ...]:
+        again = held(None, separate, lambda mode: call_with_sources(mode, model, asked.args, asked.kwargs))
+        owners = {line.line.first.call: line.owners for line in opened.lines}
+        with without_autocast(), without_gradients(model):
+            by_line = numbers_of_lines(
+                again.mode, again.output, [owners.get(line.first.call) for line in find_lines(again.strands)]
+            )
+        return tuple(map(tuple, by_line))
+
+    try:
+        if not has_numbers((asked.args, asked.kwargs)):
+            raise NoNumbersError("the model reads token ids, not numbers")
+        return replace(opened, numbers=of_numbers())
+    except (UnrolledError, RuntimeError) as error:
+        return replace(opened, no_numbers=str(not_followed(error)))
 
 
 @dataclass(frozen=True)
@@ -162,6 +199,7 @@ class _HeldRun:
     names: list[str]
     strands: list[Strand]
     rows: list[Row]
+    mode: RecordedModel
 
     def owners(self) -> list[Tensor]:
         """Find the example that reads each sequence of each line."""

@@ -194,10 +194,10 @@ class RecordedModel(HeldModel):
             return None, None
         from_others = image(inputs, [s.states for s in others], [s.states for s in others])
         leaf = origin.detach().clone().requires_grad_()
-        g = self._as_function(sequence, leaf)
+        g = self.as_function(sequence, leaf)
         return (leaf, g), image(g, [leaf], [sum(inherited, from_others)])
 
-    def _as_function(self, sequence: AffineSequence, leaf: Tensor) -> Tensor:
+    def as_function(self, sequence: AffineSequence, leaf: Tensor) -> Tensor:
         """Make g of all layers linear in the beginning of the lowest layer's line."""
         of_others, self.expansion = self.expansion, self.member
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unrolled.expansions.base import Expansion
@@ -25,3 +26,5 @@ class Request:
     call: int | None
     several: bool
     """Whether the output may have several examples."""
+    features: Sequence[str] | None = None
+    """Names of the numbers of a step."""

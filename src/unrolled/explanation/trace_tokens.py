@@ -47,6 +47,8 @@ class Trace:
     """The argument's ids; of an argument of vectors, 0 where a vector is zero and 1 elsewhere."""
     padding: int
     """The id of padding."""
+    vectors: int = -1
+    """Of an argument of vectors, its number among those; -1 for an argument of ids."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class _Source:
     places: Tensor
     argument: Tensor
     padding: int = 0
+    vectors: int = -1
 
 
 class _Reached(BaseException):
@@ -90,7 +93,7 @@ class _Tracer(TorchFunctionMode):
         self.looked_up = False
         """Whether ids were looked up, be it that they could be followed or not."""
         self._one_hot: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        self._count = 0
+        self._count = self._vectors = 0
 
     def open(self, value: Any) -> Any:
         """Return an argument as the model receives it."""
@@ -108,7 +111,9 @@ class _Tracer(TorchFunctionMode):
                 return copy
             leaf = copy.requires_grad_()
             used = (leaf.detach() != 0).any(dim=-1).long()
-            self.sources.append(_Source(leaf, None, torch.arange(used.numel()).view(used.shape), used))
+            places, number = torch.arange(used.numel()).view(used.shape), self._vectors
+            self.sources.append(_Source(leaf, None, places, used, vectors=number))
+            self._vectors += 1
             return leaf.clone()
         if copy.dtype != torch.bool and not copy.is_complex():
             self.positions[copy] = torch.arange(copy.numel(), device=copy.device).view(copy.shape) + self._count
@@ -293,4 +298,4 @@ def _trace(source: _Source, where: Tensor | None, layout: Layout) -> Trace | Non
         return tuple(tuple(tuple(flat[row] for row in rows) for rows in each) for each in lists)
 
     ids = None if source.ids is None else of_rows(source.ids)
-    return Trace(ids, of_rows(source.places), source.argument, source.padding)
+    return Trace(ids, of_rows(source.places), source.argument, source.padding, source.vectors)

@@ -24,6 +24,7 @@ from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.preserve_model import preserved, without_gradients
 from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.readout import Target, select_target
+from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.explanation.token_names import Tokens, padded_words, word_rows
 from unrolled.held_forward.graph import check_linear
@@ -32,7 +33,6 @@ from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.contributions import Contributions, collect
 from unrolled.whole_model.notes import notes_of
 from unrolled.whole_model.result import Account
-from unrolled.whole_model.sources import Sources, source_module
 
 __all__ = ["account"]
 

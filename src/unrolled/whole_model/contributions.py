@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UsageError
+from unrolled.explanation.sources import Sources
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row
-from unrolled.whole_model.sources import Sources
 
 __all__ = ["Contributions", "collect"]
 

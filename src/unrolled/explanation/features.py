@@ -1,0 +1,73 @@
+"""The features of an explanation: the numbers that the model read, and what each contributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from unrolled.decomposition.outputs import Features
+from unrolled.errors import ShapeError, UsageError
+from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.number_places import NoNumbersError, Numbers
+from unrolled.explanation.request import Request
+
+__all__ = ["FeaturesFound", "one_after_another"]
+
+
+@dataclass(frozen=True)
+class FeaturesFound:
+    """What was found out about the numbers that a model reads."""
+
+    numbers: Sequence[Sequence[Numbers | None]]
+    """By readout and example, or by example and sequence; empty where there are none."""
+    names: Sequence[str] | None
+    """As the user gave them."""
+    why: str = ""
+    """Why there are none."""
+
+    @classmethod
+    def of(cls, find: Callable[[], Sequence[Sequence[Numbers | None]]], asked: Request) -> FeaturesFound:
+        """Find the numbers, or why there are none.
+
+        Raises:
+            UsageError: If there are none, and the user named them.
+        """
+        try:
+            return cls(find(), asked.features)
+        except NoNumbersError as error:
+            if asked.features is not None:
+                raise UsageError(f"features= names numbers, but {error}; leave it out") from error
+            return cls((), None, str(error))
+
+    def put(self, found: Explanation, first: int, second: int) -> Explanation:
+        """Return an explanation with its features.
+
+        Raises:
+            ShapeError: If the user gave more or fewer names than a step has numbers.
+        """
+        numbers = self.numbers[first][second] if self.numbers else None
+        if numbers is None:
+            return replace(found, no_features=self.why)
+        names = numbers.names if self.names is None else _checked(self.names, len(numbers.names))
+        rest = found.token_scores - numbers.scores.sum(dim=1)
+        return replace(found, features=Features(names, numbers.values, numbers.scores, rest))
+
+
+def one_after_another(members: Sequence[Features | None]) -> Features | None:
+    """Join the features of several sequences; None unless all have the same."""
+    found = [each for each in members if each is not None]
+    if len(found) < len(members) or len({each.names for each in found}) > 1:
+        return None
+    values, scores, rest = (
+        torch.cat(parts) for parts in zip(*((f.values, f.scores, f.rest) for f in found), strict=True)
+    )
+    return Features(found[0].names, values, scores, rest)
+
+
+def _checked(names: Sequence[str], count: int) -> tuple[str, ...]:
+    if isinstance(names, str) or len(names) != count:
+        given = f"the string {names[:40]!r}" if isinstance(names, str) else f"{len(names)} names"
+        raise ShapeError(f"features are {given}; expected {count} names, one for each number of a step")
+    return tuple(map(str, names))

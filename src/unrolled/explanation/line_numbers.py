@@ -1,0 +1,112 @@
+r"""What each number that a model reads contributes by each line of its recurrent calls.
+
+What a step adds to the states of a strand, g, goes back to the beginning of the strand's line, and from there to the
+numbers by the layers that the model computes before the network. A level above others begins where these begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.explanation.covectors import find_covectors
+from unrolled.explanation.lines import Line, find_lines
+from unrolled.explanation.number_places import NoNumbersError, Numbers, numbers_of_traces
+from unrolled.explanation.recorded_model import RecordedModel
+from unrolled.explanation.sources import Sources
+from unrolled.explanation.strands import Strand
+from unrolled.explanation.trace_tokens import Traces
+from unrolled.held_forward.linear_output import LinearOutput
+from unrolled.held_forward.recorded_maps import pull_back
+
+__all__ = ["call_with_sources", "numbers_of_lines"]
+
+
+def call_with_sources(mode: RecordedModel, model: Any, args: Sequence[object], kwargs: dict[str, object]) -> object:
+    """Run a model whose numbers are sources of value."""
+    sources = Sources(mode, opens=True)
+    given = [sources.open(str(place), value) for place, value in enumerate(args)]
+    named = {key: sources.open(key, value) for key, value in kwargs.items()}
+    with mode:
+        return model(*given, **named)
+
+
+def numbers_of_lines(
+    mode: RecordedModel, output: Tensor, owners: Sequence[Tensor | None]
+) -> list[list[Numbers | None]]:
+    """Find what each number contributes by each line, for each example; None where a line has none step by step.
+
+    Args:
+        mode: Has recorded the strands of a run whose numbers are sources.
+        output: The target of each example, with its graph.
+        owners: The example that reads each sequence of each line; None for a line that nobody reads.
+
+    Raises:
+        NoNumbersError: If the model reads token ids as well, or no line reads a number for each step.
+    """
+    strands, batch = mode.strands, len(output)
+    if any(row.kind == "token" for row in mode.rows.rows):
+        raise NoNumbersError("the model reads token ids beside numbers; unrolled.account tells what each contributes")
+    direct = LinearOutput(output, [strand.states for strand in strands], keeps=True).gradients
+    at_inputs = _at_inputs(mode, find_covectors(strands, direct, whole=True).entering)
+    rows = list(mode.rows.rows)
+    leaves = [*(row.leaf for row in rows), *(strand.states for strand in strands)]
+    found: list[list[Numbers | None]] = []
+    for line, own in zip(find_lines(strands), owners, strict=True):
+        if own is None:
+            continue
+        order = _order(own, batch)
+        if order is None or not _is_prefix(line):
+            found.append([None] * batch)
+            continue
+        total = line.first.states.new_zeros(len(own))
+        for strand in line.strands:
+            part = (at_inputs[strand] * strand.inputs).sum(dim=(0, 2))
+            total = total.index_add(0, line.rows_of(strand), part)
+        linear = LinearOutput(total[order], leaves, keeps=True)
+        lengths = line.inside.sum(dim=0)[order].tolist()
+        try:
+            found.append([*numbers_of_traces(linear, rows, Traces((), False), order.tolist(), lengths, True)])
+        except NoNumbersError:
+            found.append([None] * batch)
+    if all(each is None for of_line in found for each in of_line):
+        raise NoNumbersError("no argument has numbers for each step of a network")
+    return found
+
+
+def _at_inputs(mode: RecordedModel, entering: Mapping[Strand, Tensor]) -> dict[Strand, Tensor]:
+    """Carry the covectors of g back to what every strand reads, the last strand first."""
+    through = {strand: torch.zeros_like(strand.states) for strand in mode.strands}
+    found = {}
+    for strand in reversed(mode.strands):
+        with torch.no_grad():
+            origin = strand.inputs.detach()
+            for lower, link in strand.below:
+                origin = origin - link.apply(lower.states.detach() - lower.sequence.g)
+        leaf = origin.clone().requires_grad_()
+        with torch.enable_grad():
+            g = mode.as_function(strand.sequence, leaf)
+        (at_line,) = pull_back(g, [leaf], entering[strand] + through[strand])
+        found[strand] = torch.zeros_like(origin) if at_line is None else at_line
+        for lower, link in strand.below:
+            through[lower] += link.apply_transpose(found[strand])
+    return found
+
+
+def _order(owners: Tensor, batch: int) -> Tensor | None:
+    """Return the sequence that each example reads; None unless each reads one."""
+    known = owners[owners >= 0]
+    if len(known) != batch or len(known.unique()) != batch:
+        return None
+    order = torch.empty(batch, dtype=torch.int64)
+    order[known] = (owners >= 0).nonzero()[:, 0]
+    return order
+
+
+def _is_prefix(line: Line) -> bool:
+    """Tell whether every sequence of a line takes part from its first step to its last one."""
+    inside = line.inside.long()
+    return bool((inside[1:] <= inside[:-1]).all())

@@ -1,0 +1,177 @@
+r"""What each number that a model reads contributes by one call of its recurrent network.
+
+The contribution of a token is the sum of the n-grams that enter there, u_tᵀ g_t, with g_t = f(x_t, 0). Where x_t is
+made of numbers, g_t goes back to them and to the biases by shares, as in :func:`unrolled.account`:
+
+.. math:: u_t^\top g_t = \sum_k c_{t,k} + \text{rest}_t
+
+The rest is what no number of the step makes: the biases of the network and of the layers before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from unrolled.cells.base import Cell, LayerRun
+from unrolled.cells.batch_layout import Layout
+from unrolled.decomposition.eval_mode import without_autocast
+from unrolled.decomposition.held_model import HeldModel
+from unrolled.decomposition.recurrent_rules import networks_as_operations
+from unrolled.errors import UnrolledError
+from unrolled.expansions.base import Expansion, Linearisation
+from unrolled.explanation.number_places import NoNumbersError, Numbers, has_numbers, not_followed, numbers_of_traces
+from unrolled.explanation.preserve_model import without_gradients
+from unrolled.explanation.readout import Readout
+from unrolled.explanation.record_forward import RecordedForward
+from unrolled.explanation.sources import Sources
+from unrolled.explanation.trace_tokens import Traces
+from unrolled.held_forward.linear_output import LinearOutput
+from unrolled.held_forward.rows import Rows
+
+__all__ = ["numbers_of_call"]
+
+CLOSE = {torch.float64: 1e-9, torch.float32: 1e-3}
+"""How far a held run's states may be from the recorded ones, relative to what they contribute."""
+
+
+def numbers_of_call(
+    recorded: RecordedForward,
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    expansion: Expansion,
+    reads: Sequence[Readout],
+    traces: Traces,
+) -> list[list[Numbers]]:
+    """Find what each number contributes, for each readout and example.
+
+    Raises:
+        NoNumbersError: If the model reads no numbers step by step, or an operation before the network has no rule.
+    """
+    if not has_numbers((tuple(args), dict(kwargs))):
+        raise NoNumbersError("the model reads token ids, not numbers")
+    members = [_of_member(recorded, args, kwargs, member, reads, traces) for member in expansion.members()]
+    return [
+        [Numbers.mean(of_example) for of_example in zip(*of_read, strict=True)]
+        for of_read in zip(*members, strict=True)
+    ]
+
+
+def _of_member(
+    recorded: RecordedForward,
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    member: Linearisation,
+    reads: Sequence[Readout],
+    traces: Traces,
+) -> list[list[Numbers]]:
+    """Run the model held up to the states of its network, and differentiate what is read of these."""
+    mode = _CapturingModel(Rows(recorded.model), member)
+    sources = Sources(mode, opens=True)
+    given = [sources.open(str(place), value) for place, value in enumerate(args)]
+    named = {key: sources.open(key, value) for key, value in kwargs.items()}
+    try:
+        with (
+            torch.enable_grad(),
+            without_autocast(),
+            without_gradients(recorded.model),
+            networks_as_operations(recorded.model),
+            _ending(recorded.rnn),
+            mode,
+        ):
+            recorded.model(*given, **named)
+            raise NoNumbersError("the model does not call its network")
+    except _Reached as reached:
+        states = mode.by_direction(2 if recorded.rnn.bidirectional else 1, reached.packed)
+    except (UnrolledError, RuntimeError) as error:
+        raise not_followed(error) from error
+    rows = mode.rows.rows
+    if any(row.kind == "token" for row in rows):
+        raise NoNumbersError("the model reads token ids beside numbers; unrolled.account tells what each contributes")
+    if states[0].dtype not in CLOSE:
+        raise NoNumbersError(f"the network computes in {states[0].dtype}, which is too coarse")
+    layout, known = recorded.opened.layout, recorded.states
+    lengths = recorded.opened.lengths
+    found = []
+    for read in reads:
+        total, wanted, size = (torch.zeros_like(states[0][0, :, 0]) for _ in range(3))
+        for weight, state, own in zip(read.weights, states, known, strict=True):
+            w, own = layout.blank(weight).to(state), own.to(state)
+            total = total + (w * state).sum(dim=(0, 2))
+            wanted, size = wanted + (w * own).sum(dim=(0, 2)), size + (w * own).abs().sum(dim=(0, 2))
+        if not bool(((total.detach() - wanted).abs() <= CLOSE[total.dtype] * size + 1e-30).all()):
+            raise NoNumbersError("a held run of the model gives other states than the model itself")
+        linear = LinearOutput(total[read.order], [row.leaf for row in rows], keeps=True)
+        order = read.order.tolist()
+        found.append(
+            numbers_of_traces(linear, rows, traces, order, lengths[read.order].tolist(), recorded.rnn.batch_first)
+        )
+    return found
+
+
+class _Reached(BaseException):
+    """The recurrent network has run; no code of the model catches this."""
+
+    def __init__(self, packed: PackedSequence | None) -> None:
+        super().__init__()
+        self.packed = packed
+
+
+class _CapturingModel(HeldModel):
+    """A held forward that collects the states of every layer and direction of a call, in token order."""
+
+    def __init__(self, rows: Rows, expansion: Linearisation) -> None:
+        super().__init__(rows, expansion)
+        self.collected: list[Tensor] = []
+        self.layout: Layout | None = None
+
+    def run_layers(
+        self,
+        cells: Sequence[Sequence[Cell]],
+        inputs: Tensor,
+        layout: Layout,
+        initial: Sequence[Tensor | None],
+        own: Tensor | None = None,
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Run the layers of a network, and note their form."""
+        self.collected, self.layout = [], layout
+        return super().run_layers(cells, inputs, layout, initial, own)
+
+    def _layer(
+        self, cell: Cell, alone: Tensor, moved: Tensor | None, start: Tensor | None, run: LayerRun
+    ) -> tuple[Tensor, Tensor]:
+        states, base = super()._layer(cell, alone, moved, start, run)
+        self.collected.append(states)
+        return states, base
+
+    def by_direction(self, ways: int, packed: PackedSequence | None) -> list[Tensor]:
+        """Return the states of all layers side by side, shape (time, batch, state), in the caller's order."""
+        assert self.layout is not None
+        sides = [torch.cat(self.collected[way::ways], dim=-1) for way in range(ways)]
+        sides = [self.layout.reverse(each) if way else each for way, each in enumerate(sides)]
+        if packed is None or packed.unsorted_indices is None:
+            return sides
+        return [each[:, packed.unsorted_indices] for each in sides]
+
+
+@contextmanager
+def _ending(rnn: nn.Module) -> Iterator[None]:
+    """Let a network end the run of its model."""
+    own, forward = rnn.__dict__, rnn.forward
+    before = {"forward": own["forward"]} if "forward" in own else {}
+
+    def end(*args: Any, **kwargs: Any) -> None:
+        forward(*args, **kwargs)
+        raise _Reached(next((each for each in (*args, *kwargs.values()) if isinstance(each, PackedSequence)), None))
+
+    own["forward"] = end
+    try:
+        yield
+    finally:
+        del own["forward"]
+        own.update(before)
