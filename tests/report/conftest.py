@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 
-from unrolled.decomposition.attribution import Attribution, Ledger, Triangle
+from banded import banded
+from unrolled.decomposition.attribution import Attribution, Ledger
+from unrolled.decomposition.triangle import Triangle
 
 HOSTILE = {
     "script": "<script>document.title='owned'</script>",
@@ -64,7 +66,7 @@ def _build(
     whole = {
         "tokens": tuple(tokens),
         "directions": ("forward", "backward")[: len(scores)],
-        "triangle": Triangle(scores, contributions),
+        "triangle": Triangle(banded(scores), banded(contributions)),
         "ledger": Ledger(ngrams, initial, bias, remainder, ngrams + initial + bias + remainder),
         "target": "class 1",
         "expansion": expansion,

@@ -201,7 +201,7 @@ def test_another_output_is_a_choice(build, browse, colours):
     outputs = attribution.outputs
     html = render_page([attribution])
     shown = of_output(attribution, 1, outputs.rival(1))
-    total = float(by_span(shown, "phrase")[3, 0])
+    total = float(by_span(shown, "phrase")[0, 3])
     page = browse(html, "#explain=1&ngram=0-4")
     assert page.text("verdict").startswith(f"Predicted: {outputs.names[outputs.predicted]}")
     assert page.text("picker").startswith(f"Explain positive {shown.target}")

@@ -12,8 +12,9 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
-from unrolled.decomposition.attribution import Ledger, Triangle
+from unrolled.decomposition.attribution import Ledger
 from unrolled.decomposition.outputs import Features, Outputs
+from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import FileError, NonFiniteError, UsageError
 from unrolled.report import page_data
 from unrolled.report.formatting import magnitude, minus, signed, visible

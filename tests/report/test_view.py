@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from unrolled.decomposition.attribution import Triangle
+from banded import banded
+from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import UsageError
 from unrolled.report.page_data import Example, examples_data, longest_shown
 from unrolled.report.page_view import panel_labels, waterfall_of_ledger
@@ -14,7 +15,7 @@ from unrolled.report.spans import by_span, largest_phrases, rows_by_order, value
 def test_rows_hold_every_ngram_once_at_its_place(build, bidirectional):
     attribution = build(bidirectional=bidirectional)
     for d, direction in enumerate(attribution.directions):
-        laid = rows_by_order(attribution.triangle.scores[d], direction, len(attribution))
+        laid = rows_by_order(attribution.triangle.score_band[d], direction, len(attribution))
         assert [len(row) for row in laid] == [4, 3, 2, 1]
         for order, row in enumerate(laid, start=1):
             for start, value in enumerate(row):
@@ -77,7 +78,7 @@ def test_the_values_of_phrases_are_their_scores(build, bidirectional):
     both, summed = values_of(attribution, "phrase"), by_span(attribution, "phrase")
     for start in range(count):
         for stop in range(start + 1, count + 1):
-            assert float(summed[stop - 1, start]) == pytest.approx(attribution.phrase_score(start, stop))
+            assert float(summed[start, stop - start - 1]) == pytest.approx(attribution.phrase_score(start, stop))
             for d, direction in enumerate(attribution.directions):
                 rows = rows_by_order(both[d], direction, count)
                 value = attribution.phrase_score(start, stop, direction)
@@ -89,7 +90,7 @@ def test_nested_near_copies_of_a_phrase_are_one_row(build):
     contributions = torch.zeros(1, 8, 8, dtype=torch.float64)
     for start, value in ((3, 1.0), (2, 0.75), (1, 0.5), (0, -0.5), (6, 0.25), (7, 0.125)):
         contributions[0, 7, start] = value
-    attribution = build(tokens, triangle=Triangle(contributions, contributions))
+    attribution = build(tokens, triangle=Triangle(banded(contributions), banded(contributions)))
     rows = [(row.start, row.stop, row.copies, row.contribution) for row in largest_phrases(attribution, 9)]
     # [2, 8) and [1, 8) hold [3, 8); [0, 8) has the other sign; [7, 8) is half of [6, 8)
     assert rows == [(3, 8, 2, 2.25), (0, 8, 0, -0.5), (6, 8, 0, 0.25), (7, 8, 0, 0.125)]

@@ -28,10 +28,12 @@ from functools import cached_property
 
 from torch import Tensor
 
+from unrolled.decomposition.bands import by_entered
 from unrolled.decomposition.outputs import Features, Outputs
+from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import UsageError
 
-__all__ = ["Attribution", "Ledger", "NGram", "Triangle"]
+__all__ = ["Attribution", "Ledger", "NGram"]
 
 CLOSES = 1e-3
 """The largest remainder of an account that closes, relative to the movement."""
@@ -94,20 +96,6 @@ class NGram:
 
 
 @dataclass(frozen=True)
-class Triangle:
-    """The two numbers of every n-gram, by direction, position read and position entered.
-
-    ``scores[d, t, i]`` belongs to the n-gram that enters at token i and is read at token t. Forward it spans
-    ``[i, t + 1)`` with i <= t; backward it spans ``[t, i + 1)`` with i >= t. All other entries are zero.
-    """
-
-    scores: Tensor
-    """Shape (directions, time, time)."""
-    contributions: Tensor
-    """Shape (directions, time, time)."""
-
-
-@dataclass(frozen=True)
 class Attribution:
     """The n-grams and the ledger of one logit of one sequence. All tensors are float64 on the CPU.
 
@@ -164,11 +152,11 @@ class Attribution:
 
     def score(self, start: int, stop: int, direction: str | None = None) -> float:
         """Return the score of one n-gram: what it would contribute if it ended where the model reads most."""
-        return self._sum_directions(self.triangle.scores, start, stop, direction)
+        return self._sum_directions(self.triangle.score_band, start, stop, direction)
 
     def contribution(self, start: int, stop: int, direction: str | None = None) -> float:
         """Return the contribution of one n-gram: its part of the logit."""
-        return self._sum_directions(self.triangle.contributions, start, stop, direction)
+        return self._sum_directions(self.triangle.contribution_band, start, stop, direction)
 
     def phrase_score(self, start: int, stop: int, direction: str | None = None) -> float:
         """Return the score of a phrase: the sum of the scores of all n-grams inside it that end at its end.
@@ -179,7 +167,7 @@ class Attribution:
         total = 0.0
         for d in self._direction_indices(direction):
             read = stop - 1 if self.directions[d] == "forward" else start
-            total += float(self.triangle.scores[d, read, start:stop].sum())
+            total += float(self.triangle.score_band[d, read, : stop - start].sum())
         return total
 
     @cached_property
@@ -190,7 +178,7 @@ class Attribution:
         """
         if self.by_token is not None:
             return self.by_token
-        return self.triangle.contributions.sum(dim=(0, 1))
+        return by_entered(self.triangle.contribution_band)
 
     @property
     def feature_scores(self) -> Tensor:
@@ -214,7 +202,7 @@ class Attribution:
     @property
     def longer(self) -> float:
         """Contribution of the n-grams longer than ``max_order``; 0 where the triangle holds all."""
-        return 0.0 if self.max_order is None else self.ledger.ngrams - float(self.triangle.contributions.sum())
+        return 0.0 if self.max_order is None else self.ledger.ngrams - float(self.triangle.contribution_band.sum())
 
     def ngrams(self) -> Iterator[NGram]:
         """Iterate over the n-grams of every direction, by start and length, up to ``max_order``."""
@@ -233,14 +221,16 @@ class Attribution:
         """
         if k < 0:
             raise UsageError(f"k is {k}; expected 0 or more")
-        sizes = self.triangle.contributions.abs().flatten()
+        band = self.triangle.contribution_band
+        sizes = band.abs().flatten()
         largest = sizes.topk(min(k, sizes.numel()))
-        time = len(self)
         found = []
         for size, place in zip(largest.values.tolist(), largest.indices.tolist(), strict=True):
             if size > 0:
-                d, read, entered = place // time**2, place // time % time, place % time
-                found.append(self._ngram(d, min(read, entered), max(read, entered) + 1))
+                d, rest = divmod(place, band[0].numel())
+                read, further = divmod(rest, band.shape[-1])
+                start = read - further if self.directions[d] == "forward" else read
+                found.append(self._ngram(d, start, start + further + 1))
         return found
 
     def to_records(self) -> list[dict[str, object]]:
@@ -264,7 +254,7 @@ class Attribution:
 
         N-grams longer than ``max_order`` count as one.
         """
-        sizes = float(self.triangle.contributions.abs().sum()) + abs(self.longer) + abs(self.ledger.initial)
+        sizes = float(self.triangle.contribution_band.abs().sum()) + abs(self.longer) + abs(self.ledger.initial)
         net = abs(self.ledger.ngrams + self.ledger.initial)
         return 1.0 if not sizes else sizes / net if net else math.inf
 
@@ -292,14 +282,14 @@ class Attribution:
             raise UsageError(f"unknown direction {direction!r}; expected one of: {', '.join(self.directions)}")
         return [self.directions.index(direction)]
 
-    def _sum_directions(self, matrix: Tensor, start: int, stop: int, direction: str | None) -> float:
+    def _sum_directions(self, bands: Tensor, start: int, stop: int, direction: str | None) -> float:
         self._check_span(start, stop)
-        return sum(self._entry(matrix, d, start, stop) for d in self._direction_indices(direction))
+        return sum(self._entry(bands, d, start, stop) for d in self._direction_indices(direction))
 
-    def _entry(self, matrix: Tensor, d: int, start: int, stop: int) -> float:
+    def _entry(self, bands: Tensor, d: int, start: int, stop: int) -> float:
         """The entry of the n-gram [start, stop): read at its last token forward, at its first backward."""
-        read, entered = (stop - 1, start) if self.directions[d] == "forward" else (start, stop - 1)
-        return float(matrix[d, read, entered])
+        read = stop - 1 if self.directions[d] == "forward" else start
+        return float(bands[d, read, stop - start - 1])
 
     def _ngram(self, d: int, start: int, stop: int) -> NGram:
         return NGram(
@@ -307,7 +297,7 @@ class Attribution:
             stop=stop,
             text=" ".join(self.tokens[start:stop]),
             direction=self.directions[d],
-            score=self._entry(self.triangle.scores, d, start, stop),
-            contribution=self._entry(self.triangle.contributions, d, start, stop),
+            score=self._entry(self.triangle.score_band, d, start, stop),
+            contribution=self._entry(self.triangle.contribution_band, d, start, stop),
             sequence=self.name,
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unrolled.decomposition.attribution import Attribution, Ledger, Triangle
+from unrolled.decomposition.attribution import Attribution, Ledger
+from unrolled.decomposition.triangle import Triangle
 
 __all__ = ["contrast", "of_output"]
 
@@ -16,7 +17,8 @@ def contrast(one: Attribution, other: Attribution, name: str) -> Attribution:
     """
     ledger = Ledger(**{key: one.ledger[key] - other.ledger[key] for key in one.ledger})
     triangle = Triangle(
-        one.triangle.scores - other.triangle.scores, one.triangle.contributions - other.triangle.contributions
+        one.triangle.score_band - other.triangle.score_band,
+        one.triangle.contribution_band - other.triangle.contribution_band,
     )
     names = dict.fromkeys((*one.biases, *other.biases))
     biases = {each: one.biases.get(each, 0.0) - other.biases.get(each, 0.0) for each in names}

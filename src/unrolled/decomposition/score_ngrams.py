@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unrolled.cells.batch_layout import reversal
 from unrolled.decomposition.affine_sequence import AffineSequence
+from unrolled.decomposition.bands import by_entered, put_terms
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.score_weight import score_weight
@@ -28,7 +29,7 @@ class NGramScores:
     """The n-gram scores of a batch, in float64 on the CPU."""
 
     scores: Tensor
-    """rᵀ v with r the weight of the scores, shape (batch, directions, time read, time entered)."""
+    """rᵀ v with r the weight of the scores: a band in token order, shape (batch, directions, time, longest)."""
     contributions: Tensor
     """w_tᵀ v, the same shape."""
     tokens: Tensor
@@ -72,7 +73,8 @@ def score_each(
     index = reversal(lengths, time)
     inside = torch.arange(time, device=lengths.device)[:, None] < lengths
     count = len(readouts)
-    scores = torch.zeros(count, batch, len(sequences), time, time, dtype=torch.float64, device=lengths.device)
+    held = min(time, longest) if longest is not None else time
+    scores = torch.zeros(count, batch, len(sequences), time, held, dtype=torch.float64, device=lengths.device)
     contributions = torch.zeros_like(scores)
     tokens = scores.new_zeros(count, batch, time)
     initial = scores.new_zeros(count, batch)
@@ -97,20 +99,18 @@ def score_each(
                 t = block.time
                 both = torch.cat((strongest, weight[t])).transpose(0, 1)  # (batch, 2 readouts, state)
                 values = torch.einsum("mbs,bks->kbm", block.terms, both).double()
-                scores[:, :, d, t, block.first : t + 1] += share * values[:count]
-                contributions[:, :, d, t, block.first : t + 1] += share * values[count:]
+                put_terms(scores[:, :, d], t, share * values[:count])
+                put_terms(contributions[:, :, d], t, share * values[count:])
                 initial += share * (weight[t] * block.initial).sum(dim=-1).double()
                 total = block.terms.sum(dim=0) + block.initial + block.older
                 error[t] += share * (total[..., sequence.hidden] - own[t])
         relative = relative_error(error, own)
         residual = torch.maximum(residual, torch.where(inside, relative, 0.0).amax(dim=0).double())
-    for matrix in (scores, contributions):
+    for band in (scores, contributions):
         if len(sequences) == 2:  # back to token order
-            rows, columns = index.T[None, :, :, None], index.T[None, :, None, :]
-            shape = (count, batch, time, time)
-            matrix[:, :, 1] = matrix[:, :, 1].gather(2, rows.expand(shape)).gather(3, columns.expand(shape))
-        matrix.mul_(inside.T[:, None, :, None] & inside.T[:, None, None, :])
-    tokens = torch.where(inside.T, tokens, 0.0) if windowed else contributions.sum(dim=(2, 3))
+            band[:, :, 1] = band[:, :, 1].gather(2, index.T[None, :, :, None].expand_as(band[:, :, 1]))
+        band.mul_(inside.T[:, None, :, None])
+    tokens = torch.where(inside.T, tokens if windowed else by_entered(contributions), 0.0)
     return [
         NGramScores(scores[k].cpu(), contributions[k].cpu(), tokens[k].cpu(), initial[k].cpu(), residual.cpu(), longest)
         for k in range(count)

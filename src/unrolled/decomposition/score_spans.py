@@ -34,12 +34,13 @@ def score_spans(
     layout, share = opened.layout, 1 / len(stacks)
     time, batch = weights[0].shape[:2]
     readout = _by_layer(stacks[0], layout, weights)
-    scores = torch.zeros(batch, 2, time, time, dtype=torch.float64, device=weights[0].device)
+    held = min(longest, time)
+    scores = torch.zeros(batch, 2, time, held, dtype=torch.float64, device=weights[0].device)
     contributions = torch.zeros_like(scores)
     tokens, initial = scores.new_zeros(batch, time), scores.new_zeros(batch)
     residual = torch.zeros_like(initial)
     errors = [torch.zeros_like(own) for own in opened.outputs]
-    columns = SpanColumns(min(longest, time))
+    columns = SpanColumns(held)
     for stack in stacks:
         entering, of_initial = token_contributions(
             stack, [[None if each is None else each[None] for each in ways] for ways in readout]
@@ -53,9 +54,8 @@ def score_spans(
     for error, own in zip(errors, opened.outputs, strict=True):
         relative = relative_error(error, own)
         residual = torch.maximum(residual, torch.where(inside, relative, 0.0).amax(dim=0).double())
-    both = inside.T[:, None, :, None] & inside.T[:, None, None, :]
-    for matrix in (scores, contributions):
-        matrix.mul_(share).mul_(both)
+    for band in (scores, contributions):
+        band.mul_(share).mul_(inside.T[:, None, :, None])
     return NGramScores(
         scores.cpu(),
         contributions.cpu(),
@@ -93,7 +93,7 @@ def _add_spans(
     scores: Tensor,
     contributions: Tensor,
 ) -> None:
-    """Add the scores and the contributions of the spans, at (batch, direction, where the span ends, where it begins).
+    """Add the scores and the contributions of the spans, at (batch, direction, where the span ends, length - 1).
 
     The end of a span is the last token of it that a direction reads: a contribution adds up the paths that are read
     anywhere in the span, a score those that are read at its end.
@@ -117,12 +117,9 @@ def _add_spans(
         behind, ahead = (places[:count].to(values.device) for places in (columns.behind, columns.ahead))
         here = torch.arange(len(steps), device=values.device)[:, None]
         ends, starts = here + ahead, here - behind
-        for matrix, which, wanted in ((scores, 0, ahead == 0), (contributions, 1, ahead >= 0)):
+        for band, which, wanted in ((scores, 0, ahead == 0), (contributions, 1, ahead >= 0)):
             kept = wanted & (starts >= 0) & (ends < len(steps))
-            dense = values.new_zeros(len(steps), len(steps), values.shape[-1])
-            dense.index_put_((ends[kept], starts[kept]), values[:, :, which][kept], accumulate=True)
-            dense = dense.permute(2, 0, 1)
-            if way:
-                rows, across = index[:, :, None].expand_as(dense), index[:, None, :].expand_as(dense)
-                dense = dense.gather(1, rows).gather(2, across)
-            matrix[:, way] += dense
+            added = values.new_zeros(len(steps), band.shape[-1], values.shape[-1])
+            added.index_put_((ends[kept], (ends - starts)[kept]), values[:, :, which][kept], accumulate=True)
+            added = added.permute(2, 0, 1)
+            band[:, way] += added.gather(1, index[:, :, None].expand_as(added)) if way else added

@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from unrolled.decomposition.attribution import Ledger, Triangle
+from unrolled.decomposition.attribution import Ledger
+from unrolled.decomposition.bands import kept_steps
 from unrolled.decomposition.recorded_networks import RecordedNetworks
+from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound, one_after_another
 from unrolled.explanation.joint import JointExplanation, side_by_side
-from unrolled.explanation.notes import NOTED_RESIDUAL, explanation_notes
+from unrolled.explanation.notes import NOTED_RESIDUAL, explanation_notes, limit_note
 from unrolled.explanation.number_places import NoNumbersError, Numbers
 from unrolled.explanation.open_calls import OpenedCalls, OpenedLine, open_calls
 from unrolled.explanation.random_generators import RandomGenerators
@@ -188,7 +190,7 @@ def _sequences(
         if not math.isfinite(ngrams[place] + initial[place]):
             raise NonFiniteError("the n-grams overflow; use float64 (model.double()) or the expansion operating")
         residual, inside = float(line.residual[part.row]), line.line.inside[:, part.row]
-        limited = asked.max_order is not None and asked.max_order < len(tokens)
+        limited = line.longest is not None and line.longest < len(tokens)
         others = {f"{OTHERS}{each.name}": ngrams[k] + initial[k] for k, each in enumerate(parts) if k != place}
         explanation = Explanation(
             tokens=tokens,
@@ -206,12 +208,12 @@ def _sequences(
             deterministic=found.deterministic,
             rounding=torch.finfo(found.dtype).eps,
             name=part.name if len(parts) > 1 else "",
-            max_order=asked.max_order if limited else None,
+            max_order=line.longest if limited else None,
             by_token=line.tokens[part.row][inside] if limited else None,
         )
         explanation = features.put(explanation, part.line, b)
         notes = explanation_notes(explanation, chosen, failures, found.dtype, None, part.row)
-        notes = (*_notes_on_bias(line), *found.notes, *notes)
+        notes = (*_notes_on_bias(line), *found.notes, *limit_note(explanation, asked.max_order), *notes)
         sequences.append(replace(explanation, exact=explanation.exact and explanation.closes, notes=notes))
     return sequences
 
@@ -254,7 +256,7 @@ def _joint(members: Sequence[Explanation]) -> JointExplanation:
 def _triangle(line: OpenedLine, row: int) -> Triangle:
     """Leave out the steps that are not a sequence's."""
     places = line.line.inside[:, row].nonzero()[:, 0]
-    scores, contributions = (matrix[row][:, places][:, :, places] for matrix in (line.scores, line.contributions))
+    scores, contributions = (kept_steps(bands[row], places) for bands in (line.scores, line.contributions))
     return Triangle(scores, contributions)
 
 

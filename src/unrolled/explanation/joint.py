@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.attribution import Attribution, NGram, Triangle
+from unrolled.decomposition.attribution import Attribution, NGram
+from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
 
@@ -112,14 +113,16 @@ class JointExplanation(Explanation):
 
 
 def side_by_side(members: Sequence[Explanation]) -> Triangle:
-    """Put the triangles of several sequences in one, in blocks."""
+    """Put the triangles of several sequences in one, one after the other."""
     ways = max(len(each.directions) for each in members)
 
-    def blocks(matrices: Sequence[Tensor]) -> Tensor:
-        return torch.stack(
-            [torch.block_diag(*(m[d] if d < len(m) else torch.zeros_like(m[0]) for m in matrices)) for d in range(ways)]
-        )
+    def joined(bands: Sequence[Tensor]) -> Tensor:
+        whole = torch.zeros(ways, sum(b.shape[1] for b in bands), max(b.shape[2] for b in bands), dtype=torch.float64)
+        for first, b in zip(accumulate((b.shape[1] for b in bands), initial=0), bands, strict=False):
+            whole[: len(b), first : first + b.shape[1], : b.shape[2]] = b
+        return whole
 
     return Triangle(
-        blocks([each.triangle.scores for each in members]), blocks([each.triangle.contributions for each in members])
+        joined([each.triangle.score_band for each in members]),
+        joined([each.triangle.contribution_band for each in members]),
     )

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.batch_layout import reversal
+from unrolled.decomposition.bands import put_terms
 from unrolled.decomposition.composed_sequence import ComposedSequence, Stretch
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.score_weight import score_weight
@@ -89,19 +90,15 @@ class Line:
         """Score every n-gram of every sequence, up to a length.
 
         Returns:
-            Scores and contributions in token order, shape (batch, directions, time read, time entered).
+            Scores and contributions, bands in token order, shape (batch, directions, time, longest).
         """
         ways = [(level,) for level in self.levels] if self.both else [self.levels]
         pairs = [_score(self._compose(levels), self._spread(levels, weights), longest) for levels in ways]
         scores, contributions = (torch.stack([pair[k] for pair in pairs], dim=1) for k in (0, 1))
         if self.both:
             index = reversal(self.first.lengths, len(self.first.states)).T
-            for matrix in (scores, contributions):
-                rows, columns = (
-                    index[:, :, None].expand(matrix[:, 1].shape),
-                    index[:, None, :].expand(matrix[:, 1].shape),
-                )
-                matrix[:, 1] = matrix[:, 1].gather(1, rows).gather(2, columns)
+            for band in (scores, contributions):
+                band[:, 1] = band[:, 1].gather(1, index[:, :, None].expand_as(band[:, 1]))
         return scores.cpu(), contributions.cpu()
 
     @without_grad_and_autocast()
@@ -150,17 +147,18 @@ class Line:
 
 
 def _score(sequence: ComposedSequence, weights: Tensor, longest: int | None) -> tuple[Tensor, Tensor]:
-    """Multiply every term with its weight and with that of the scores, each (batch, time, time)."""
+    """Multiply every term with its weight and with that of the scores, each (batch, time, longest)."""
     time, batch, _ = sequence.g.shape
-    scores = torch.zeros(batch, time, time, dtype=torch.float64, device=weights.device)
+    held = time if longest is None else min(time, longest)
+    scores = torch.zeros(batch, time, held, dtype=torch.float64, device=weights.device)
     contributions = torch.zeros_like(scores)
     strongest = score_weight(weights)
     for block in forward_sweep(sequence, longest):
         t = block.time
         both = torch.stack((strongest, weights[t])).transpose(0, 1)
         values = torch.einsum("mbs,bks->kbm", block.terms, both).double()
-        scores[:, t, block.first : t + 1] = values[0]
-        contributions[:, t, block.first : t + 1] = values[1]
+        put_terms(scores, t, values[0])
+        put_terms(contributions, t, values[1])
     return scores, contributions
 
 

@@ -93,6 +93,16 @@ def cancellations(found: NGramScores) -> Tensor:
     return torch.where(sizes > 0, sizes / net, torch.ones_like(sizes))
 
 
+def limit_note(found: Attribution, asked: int | None) -> tuple[str, ...]:
+    """Note that longer n-grams are not told apart, where nobody asked for that."""
+    if asked is not None or found.max_order is None:
+        return ()
+    return (
+        f"the text has {len(found):,} tokens: n-grams of more than {found.max_order} are not told apart; max_order "
+        "sets another limit",
+    )
+
+
 def explanation_notes(
     found: Attribution,
     expansion: Expansion,

@@ -11,11 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
-from unrolled.decomposition.attribution import Ledger, Triangle
+from unrolled.decomposition.attribution import Ledger
+from unrolled.decomposition.bands import default_longest
 from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.open_network import Network, OpenedNetwork
 from unrolled.decomposition.score_ngrams import NGramScores, cancellation_where_read, score_each
 from unrolled.decomposition.score_spans import score_spans
+from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import (
     NonFiniteError,
     RandomOperationError,
@@ -30,7 +32,13 @@ from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.held_readout import held_readout
-from unrolled.explanation.notes import NOTED_RESIDUAL, cancellations, explanation_notes, measured_growth
+from unrolled.explanation.notes import (
+    NOTED_RESIDUAL,
+    cancellations,
+    explanation_notes,
+    limit_note,
+    measured_growth,
+)
 from unrolled.explanation.random_generators import RandomGenerators
 from unrolled.explanation.read_numbers import numbers_of_call
 from unrolled.explanation.readout import Readout, Target, ray_readout, select_target
@@ -104,7 +112,8 @@ def explain_one_call(
     for row, one in zip(rows, choice.combine(by_target), strict=True):
         growth = growths[one.outputs.target if choice.every and one.outputs is not None else 0]
         notes = explanation_notes(one, chosen, failures, reads[0].logit.dtype, growth, row)
-        explanations.append(replace(one, exact=one.exact and one.closes, notes=(*one.notes, *notes)))
+        limit = () if opened.coupled else limit_note(one, asked.max_order)
+        explanations.append(replace(one, exact=one.exact and one.closes, notes=(*one.notes, *limit, *notes)))
     return explanations
 
 
@@ -188,7 +197,13 @@ def _score(
     else:
         sequences = _sequences(opened, expansion)
         failures = [sequence.failure for members in sequences for sequence in members]
-        found = score_each(opened, sequences, [read.weights for read in reads], order)
+        bands = 2 * len(opened.directions) * len(reads)
+        found = score_each(
+            opened,
+            sequences,
+            [read.weights for read in reads],
+            default_longest(opened.layout.time, bands) if order is None else order,
+        )
     return found, tuple(dict.fromkeys(str(failure) for failure in failures if failure is not None))
 
 

@@ -19,6 +19,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from unrolled.decomposition.bands import by_entered, default_longest
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.recorded_networks import RecordedNetworks
@@ -66,7 +67,7 @@ class OpenedLine:
     owners: Tensor
     """The example that reads each sequence, -1 for none, shape (batch of the line,)."""
     scores: Tensor
-    """Shape (batch of the line, directions, time read, time entered)."""
+    """Bands, shape (batch of the line, directions, time, longest)."""
     contributions: Tensor
     """The same shape."""
     tokens: Tensor
@@ -75,6 +76,8 @@ class OpenedLine:
     """What the initial states contribute that neither another call nor a bias made, shape (batch of the line,)."""
     residual: Tensor
     """Shape (batch of the line,)."""
+    longest: int | None
+    """Length of the longest n-grams that are told apart; None for all."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +230,9 @@ def _collect(
     parts = linear.split()
     _check_sum(output, expected, parts)
     batch, lines = len(expected), find_lines(strands)
+    if longest is None:
+        limits = (default_longest(len(line.inside), 4 if line.both else 2) for line in lines)
+        longest = min((limit for limit in limits if limit is not None), default=None)
     found = find_covectors(strands, direct, whole=longest is not None)
     owners = dict(zip(lines, run.owners(), strict=True))
     if len(lines) == 1 and len(owners[lines[0]]) == batch:
@@ -250,12 +256,12 @@ def _collect(
                 _add_starts(biases, strand, found.starts[strand], rows, owners[line][at], batch)
         scores, contributions = line.score(found.weights, longest)
         limited = longest is not None and longest < len(line.inside)
-        tokens = line.by_token(found.entering) if limited else contributions.sum(dim=(1, 2))
+        tokens = line.by_token(found.entering) if limited else by_entered(contributions)
         off = torch.zeros_like(initial)
         for strand in line.strands:
             at = line.rows_of(strand)
             off[at] = torch.maximum(off[at], residual(strand).cpu())
-        opened.append(OpenedLine(line, owners[line], scores, contributions, tokens, initial, off))
+        opened.append(OpenedLine(line, owners[line], scores, contributions, tokens, initial, off, longest))
     failures = tuple(s.sequence.failure for s in strands if s.sequence.failure is not None)
     used = {name: part for name, part in biases.items() if bool(part.any())}
     return OpenedCalls(tuple(opened), expected.double().cpu(), tuple(run.names), used, failures, expected.dtype)

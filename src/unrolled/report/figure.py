@@ -102,9 +102,9 @@ def _draw_cells(axes: Axes, attribution: Attribution, d: int, quantity: Quantity
     from matplotlib.collections import PolyCollection
 
     count = len(attribution)
-    matrix = values_of(attribution, quantity)
+    bands = values_of(attribution, quantity)
     corners, values = [], []
-    for k, row in enumerate(rows_by_order(matrix[d], attribution.directions[d], attribution.longest)):
+    for k, row in enumerate(rows_by_order(bands[d], attribution.directions[d], attribution.longest)):
         for start, value in enumerate(row):
             x = start + k / 2
             corners.append([(x, k), (x + 1, k), (x + 1, k + 1), (x, k + 1)])

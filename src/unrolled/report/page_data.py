@@ -10,9 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
 from unrolled.decomposition.attribution import Attribution
 from unrolled.decomposition.contrast import of_output
 from unrolled.errors import NonFiniteError, UsageError
@@ -138,7 +135,7 @@ def _series(attribution: Attribution) -> dict[str, object] | None:
     values = features.values.double()
     return {
         "names": [clip(visible(name), 40) for name in features.names],
-        "values": _rounded(values.T, float(values.abs().max())),
+        "values": _rounded(values.T.tolist(), float(values.abs().max())),
     }
 
 
@@ -147,7 +144,7 @@ def _feature_scores(attribution: Attribution) -> dict[str, object] | None:
     if features is None:
         return None
     scores = features.scores
-    return {"rows": _rounded(scores.T, float(scores.abs().max())), "limit": limit_of(scores)}
+    return {"rows": _rounded(scores.T.tolist(), float(scores.abs().max())), "limit": limit_of(scores)}
 
 
 def _panel(attribution: Attribution, label: str, options: Sequence[Option], longest: int) -> dict[str, object]:
@@ -172,15 +169,14 @@ def _panel(attribution: Attribution, label: str, options: Sequence[Option], long
 def _arrays(attribution: Attribution, longest: int) -> dict[str, object]:
     """Write the scores and contributions of one class, one triangle for each direction."""
     found: dict[str, object] = {}
-    for name, matrices in (
-        ("score", attribution.triangle.scores),
-        ("contribution", attribution.triangle.contributions),
+    for name, bands in (
+        ("score", attribution.triangle.score_band),
+        ("contribution", attribution.triangle.contribution_band),
     ):
-        size = float(matrices.abs().max())
-        rounded = torch.tensor(_rounded(matrices.flatten(1), size), dtype=torch.float64).reshape(matrices.shape)
+        size = float(bands.abs().max())
         found[name] = [
-            rows_by_order(matrix, direction, longest)
-            for matrix, direction in zip(rounded, attribution.directions, strict=True)
+            _rounded(rows_by_order(band, direction, longest), size)
+            for band, direction in zip(bands, attribution.directions, strict=True)
         ]
     return found
 
@@ -222,9 +218,9 @@ def _short(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _rounded(matrix: Tensor, size: float) -> list[list[float]]:
+def _rounded(rows: Sequence[Sequence[float]], size: float) -> list[list[float]]:
     """Round to a millionth of the largest absolute value."""
     if not math.isfinite(size):
         raise NonFiniteError("an explanation holds NaN or infinity; expected numbers")
     decimals = 7 - math.ceil(math.log10(size)) if size > 0 else 0
-    return [[round(value, decimals) for value in row] for row in matrix.tolist()]
+    return [[round(value, decimals) for value in row] for row in rows]

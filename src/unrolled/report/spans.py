@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.bands import by_first
 
 __all__ = ["Phrase", "Quantity", "by_span", "largest_phrases", "rows_by_order", "values_of"]
 
@@ -20,33 +21,29 @@ ALIKE = 0.6
 """Two nested n-grams are near-copies if they share this part of their tokens."""
 
 
-def rows_by_order(matrix: Tensor, direction: str, longest: int) -> list[list[float]]:
-    """Lay out one direction's matrix, shape (time, time), by length and first token."""
-    # The matrix is indexed by position read and position entered: forward below the diagonal, backward above it.
-    sign = -1 if direction == "forward" else 1
-    return [torch.diagonal(matrix, sign * (order - 1)).tolist() for order in range(1, longest + 1)]
+def rows_by_order(band: Tensor, direction: str, longest: int) -> list[list[float]]:
+    """Lay out one direction's band, shape (time, lengths), by length and first token."""
+    time, held = band.shape
+    return [
+        (band[k:, k] if direction == "forward" else band[: time - k, k]).tolist() for k in range(min(longest, held))
+    ]
 
 
 def values_of(attribution: Attribution, quantity: Quantity) -> Tensor:
-    """Return one quantity of every span by direction, position read and position entered, as in a triangle."""
+    """Return one quantity of every span, a band for each direction, as in a triangle."""
     if quantity == "contribution":
-        return attribution.triangle.contributions
-    scores = attribution.triangle.scores
-    if quantity == "score":
-        return scores
+        return attribution.triangle.contribution_band
+    scores = attribution.triangle.score_band
     # a phrase is the sum over the n-grams inside it that end at its end, where it is read
-    sums = [
-        matrix.flip(1).cumsum(1).flip(1) if direction == "forward" else matrix.cumsum(1)
-        for matrix, direction in zip(scores, attribution.directions, strict=True)
-    ]
-    return torch.stack(sums) if sums else scores
+    return scores if quantity == "score" else scores.cumsum(-1)
 
 
 def by_span(attribution: Attribution, quantity: Quantity) -> Tensor:
-    """Return the sum over directions of one quantity, shape (time, time), indexed by last token and first token."""
-    total = torch.zeros(len(attribution), len(attribution), dtype=torch.float64)
-    for matrix, direction in zip(values_of(attribution, quantity), attribution.directions, strict=True):
-        total += matrix if direction == "forward" else matrix.T
+    """Return the sum over directions of one quantity by first token and length - 1, shape (time, longest)."""
+    bands = values_of(attribution, quantity)
+    total = torch.zeros(bands.shape[1:], dtype=torch.float64)
+    for band, direction in zip(bands, attribution.directions, strict=True):
+        total += by_first(band, direction == "backward")
     return total
 
 
@@ -67,7 +64,6 @@ class Phrase:
 
 def largest_phrases(attribution: Attribution, count: int) -> list[Phrase]:
     """Return the n-grams with the largest contributions, with near-copies in one row."""
-    time = len(attribution)
     contributions, scores = by_span(attribution, "contribution"), by_span(attribution, "phrase")
     sizes = contributions.abs().flatten()
     looked_at = sizes.topk(min(max(8 * count, 64), sizes.numel()))
@@ -75,8 +71,9 @@ def largest_phrases(attribution: Attribution, count: int) -> list[Phrase]:
     for size, place in zip(looked_at.values.tolist(), looked_at.indices.tolist(), strict=True):
         if size == 0:
             break
-        start, stop = place % time, place // time + 1
-        value = float(contributions[stop - 1, start])
+        start, further = divmod(place, contributions.shape[1])
+        stop = start + further + 1
+        value = float(contributions[start, further])
         for first, last, members in rows:
             if value * members[0] > 0 and _near_copies((start, stop), (first, last)):
                 members.append(value)
@@ -91,7 +88,7 @@ def largest_phrases(attribution: Attribution, count: int) -> list[Phrase]:
             text=" ".join(attribution.tokens[start:stop]),
             copies=len(members) - 1,
             contribution=sum(members),
-            score=float(scores[stop - 1, start]),
+            score=float(scores[start, stop - start - 1]),
         )
         for start, stop, members in rows[:count]
     ]

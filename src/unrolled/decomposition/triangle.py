@@ -1,0 +1,48 @@
+"""The scores and the contributions of all n-grams of a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unrolled.decomposition.bands import to_matrix
+
+__all__ = ["Triangle"]
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """The two numbers of every n-gram.
+
+    They are kept by direction, position read and length: ``score_band[d, t, k]`` belongs to the n-gram of k + 1 tokens
+    that is read at token t, its last token forward and its first token backward.
+    """
+
+    score_band: Tensor
+    """Shape (directions, time, longest)."""
+    contribution_band: Tensor
+    """Shape (directions, time, longest)."""
+
+    @property
+    def scores(self) -> Tensor:
+        """The scores by direction, position read and position entered, shape (directions, time, time).
+
+        ``scores[d, t, i]`` belongs to the n-gram that enters at token i and is read at token t. Forward it spans
+        ``[i, t + 1)`` with i <= t; backward it spans ``[t, i + 1)`` with i >= t. All other entries are zero. This takes
+        the square of the text's length; the bands do not where ``max_order`` limits them.
+        """
+        return _matrices(self.score_band)
+
+    @property
+    def contributions(self) -> Tensor:
+        """The contributions in the same form as ``scores``."""
+        return _matrices(self.contribution_band)
+
+
+def _matrices(bands: Tensor) -> Tensor:
+    """Lay the bands of one or two directions out by position read and position entered."""
+    if not len(bands):
+        return bands
+    return torch.stack([to_matrix(band, backward=d == 1) for d, band in enumerate(bands)])
