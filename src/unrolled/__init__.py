@@ -33,6 +33,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "account",
+    "as_cell",
     "cells",
     "check",
     "decompose",
@@ -66,6 +67,7 @@ if _typing.TYPE_CHECKING:
     from unrolled.explanation.api import explain, explain_batch
     from unrolled.explanation.explanation import Explanation
     from unrolled.explanation.explanations import Explanations
+    from unrolled.explanation.own_cells import as_cell
     from unrolled.laboratory import load
     from unrolled.whole_model.account import account
     from unrolled.whole_model.check import Check, check
@@ -80,6 +82,7 @@ else:
         "Explanations": "unrolled.explanation.explanations",
         "Ledger": "unrolled.decomposition.attribution",
         "account": "unrolled.whole_model.account",
+        "as_cell": "unrolled.explanation.own_cells",
         "check": "unrolled.whole_model.check",
         "decompose": "unrolled.decomposition.decomposition",
         "explain": "unrolled.explanation.api",

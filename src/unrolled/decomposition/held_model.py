@@ -165,7 +165,8 @@ class HeldModel(HeldForward):
         """Compute f, linear in the inputs, the state if there is one, and the biases."""
         with self:
             if not isinstance(cell, ClosedCell):
-                empty = inputs.new_zeros(*inputs.shape[:-1], cell.state_size)
+                # of value zero, and no row: the bias of a product with the state is a row as others are
+                empty = inputs.detach().new_zeros(*inputs.shape[:-1], cell.state_size).requires_grad_()
                 return cell.step(inputs, empty if state is None else state)
             from_input = nn.functional.linear(inputs, cell.weight_ih, cell.bias_ih)
             lead = inputs.shape[:-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -11,6 +11,7 @@ from torch import nn
 
 from unrolled.decomposition.arguments import checked_order
 from unrolled.decomposition.open_network import Network
+from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
@@ -23,7 +24,7 @@ from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.one_call import explain_one_call
 from unrolled.explanation.output_kind import kind_note
-from unrolled.explanation.preserve_model import preserved
+from unrolled.explanation.preserve_model import copy_tensors, preserved
 from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.readout import Target
 from unrolled.explanation.record_forward import NotOneCallError
@@ -86,7 +87,8 @@ def explain(
         readout: ``"held"``, or ``"ray"``: w is then the gradient averaged along the line from 0 to H, and the bias is
             F(0). Where an operation behind the network has no rule, the ray is taken, and a note says so.
         rnn: The recurrent network's path inside the model (``"encoder.rnn"``), the module, or a list of them; None for
-            all.
+            all. A step that you wrote yourself (``forward(x, state)``, ``step(x, state)``) is named in the same way, or
+            by :func:`unrolled.as_cell`; without it, it is found in a model that has no other recurrent network.
         call: Which of several sequences to return, counted from 0 in the order in which the model begins to read them;
             None for all.
         max_order: Length of the longest n-gram to tell apart. None tells all apart, and in a bidirectional network of
@@ -261,7 +263,9 @@ def _explanations(
         raise UnknownNameError("readout", readout, ("held", "ray"))
     asked = Request(args, kwargs, wanted, tokens, chosen, order, readout, call, several, features)
     with python_modules(model, args, kwargs) as python:
-        found = _explain_python(python.model, find_networks(python.model, python.named(rnn, model)), asked, seed)
+        run = _observed_run(python.model, args, kwargs, seed)
+        networks, forms = find_networks(python.model, python.named(rnn, model), run)
+        found = _explain_python(python.model, networks, forms, asked, seed)
         return Explanations(
             tuple(
                 replace(each, notes=(*python.notes, *kind_note(each.target, python.model), *each.notes))
@@ -271,7 +275,11 @@ def _explanations(
 
 
 def _explain_python(
-    model: nn.Module, networks: Mapping[str, bool], asked: Request, seed: int | None
+    model: nn.Module,
+    networks: Mapping[str, bool],
+    forms: Mapping[str, StepForm],
+    asked: Request,
+    seed: int | None,
 ) -> Sequence[Explanation]:
     """Explain a model of Python modules."""
     few = one_thread_if_small(model, (asked.args, asked.kwargs), passes=6.0)
@@ -284,4 +292,16 @@ def _explain_python(
         except NotOneCallError:
             if asked.readout == "ray":
                 raise
-            return explain_calls(model, networks, asked, generators, seeded=seed is not None)
+            return explain_calls(model, networks, forms, asked, generators, seeded=seed is not None)
+
+
+def _observed_run(
+    model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], seed: int | None
+) -> Callable[[], object]:
+    """Return what runs a model once and leaves it as it was."""
+
+    def run() -> object:
+        with preserved(model, seed), torch.no_grad():
+            return model(*copy_tensors(args), **copy_tensors(kwargs))
+
+    return run

@@ -12,6 +12,7 @@ from torch import nn
 from unrolled.decomposition.attribution import Ledger
 from unrolled.decomposition.bands import kept_steps
 from unrolled.decomposition.recorded_networks import RecordedNetworks
+from unrolled.decomposition.step_calls import StepForm
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.explanation.determinism import TwoRuns
@@ -43,7 +44,12 @@ class _Part:
 
 
 def explain_calls(
-    model: nn.Module, networks: Mapping[str, bool], asked: Request, generators: RandomGenerators, seeded: bool
+    model: nn.Module,
+    networks: Mapping[str, bool],
+    forms: Mapping[str, StepForm],
+    asked: Request,
+    generators: RandomGenerators,
+    seeded: bool,
 ) -> list[Explanation]:
     """Explain every example of an output by all calls of some networks."""
     run, arguments = runner(model, asked.args, asked.kwargs), (*asked.args, *asked.kwargs.values())
@@ -52,7 +58,9 @@ def explain_calls(
     with named_failures(arguments), recorded:
         plain = runs.run()
     chosen, call = asked.expansion, asked.call
-    members = [open_calls(model, run, plain, asked, networks, member, recorded, runs) for member in chosen.members()]
+    members = [
+        open_calls(model, run, plain, asked, networks, forms, member, recorded, runs) for member in chosen.members()
+    ]
     found = _mean(members)
     titles = line_titles([line.line for line in found.lines])
     if call is not None and not 0 <= call < len(titles):

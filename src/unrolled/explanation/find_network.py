@@ -1,25 +1,39 @@
-"""Find the recurrent networks inside a model."""
+"""Find the recurrent networks inside a model, and the steps that users wrote themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import nn
 
 from unrolled.cells.recurrent import Recurrent
+from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError, UsageError
+from unrolled.explanation.own_cells import CellAdapter, found_steps, named_step, seen_steps
 
 __all__ = ["Named", "find_networks"]
 
-Named = str | nn.Module | Sequence[str | nn.Module] | None
-"""A network's path inside the model, the module itself, or several of them; None for all."""
+Named = str | nn.Module | CellAdapter | Sequence[str | nn.Module | CellAdapter] | None
+"""A network's path inside the model, the module itself, a step of the user's own, or several; None for all."""
 
 RECURRENT_MODULES = (nn.RNNBase, nn.RNNCellBase, Recurrent)
 """Modules that are recurrent networks by their class."""
 
+WRITTEN = ("LSTM", "GRU", "RNN")
+"""How the types of recurrent networks are called."""
 
-def find_networks(model: nn.Module, rnn: Named = None) -> dict[str, bool]:
-    """Return the paths of all recurrent networks of a model, and for each whether it is to be opened.
+
+def find_networks(
+    model: nn.Module, rnn: Named, run: Callable[[], object]
+) -> tuple[dict[str, bool], dict[str, StepForm]]:
+    """Return the paths of all recurrent networks of a model with whether they are to be opened, and steps among them.
+
+    The steps that users wrote are looked for where a model has no other recurrent network, or where they are named.
+
+    Args:
+        model: The model.
+        rnn: What is to be opened; None for all.
+        run: Runs the model, to see which modules are steps.
 
     Raises:
         UsageError: If the model has none, or ``rnn`` names none of them.
@@ -28,31 +42,78 @@ def find_networks(model: nn.Module, rnn: Named = None) -> dict[str, bool]:
     modules = dict(model.named_modules())
     found = [path for path, module in modules.items() if isinstance(module, RECURRENT_MODULES)]
     if rnn is None:
-        if not found:
-            raise UsageError(
-                f"no recurrent network in {type(model).__name__}; expected a torch.nn.RNN, GRU, LSTM or a cell of "
-                "these, or one of unrolled.cells.recurrent, among its modules; unrolled.account opens any other model"
-            )
-        return dict.fromkeys(found, True)
+        forms = {} if found else found_steps(seen_steps(model, run))
+        if not found and not forms:
+            raise UsageError(_none_found(model, modules))
+        return dict.fromkeys([*found, *forms], True), forms
     several = list(rnn) if isinstance(rnn, list | tuple) else [rnn]
-    chosen = {path for each in several for path in _named(each, modules, found)}
-    return {path: path in chosen for path in found}
+    adapters = [each for each in several if isinstance(each, CellAdapter)]
+    chosen: set[str] = set()
+    steps: dict[str, StepForm] = {}
+    seen = None
+    for each in several:
+        adapter = each if isinstance(each, CellAdapter) else None
+        paths = _paths(adapter.module if adapter else each, modules, found)
+        inside = [p for p in found for path in paths if p == path or p.startswith(f"{path}." if path else "")]
+        if adapter is not None or not inside:
+            seen = seen_steps(model, run, adapters) if seen is None else seen
+            own = {path: form for each in paths for path, form in named_step(seen, each, adapter).items()}
+            if not own:
+                raise UsageError(_no_step(paths[0], modules[paths[0]], adapter))
+            steps |= own
+            inside = list(own)
+        chosen.update(inside)
+    return {path: path in chosen for path in [*found, *(path for path in steps if path not in found)]}, steps
 
 
-def _named(rnn: object, modules: dict[str, nn.Module], found: list[str]) -> list[str]:
-    """Return the paths that a name or a module stands for: itself, or the recurrent networks inside it."""
+def _paths(rnn: object, modules: dict[str, nn.Module], found: list[str]) -> list[str]:
+    """Return the paths that a name or a module stands for."""
     if isinstance(rnn, nn.Module):
         paths = [path for path, module in modules.items() if module is rnn]
         if not paths:
             raise UsageError(f"rnn is a {type(rnn).__name__} that is no recurrent network inside the model")
-    elif isinstance(rnn, str):
-        if rnn not in modules:
-            raise UnknownNameError("recurrent network", rnn, found)
-        paths = [rnn]
-    else:
+        return paths
+    if not isinstance(rnn, str):
         raise UsageError(f"rnn is a {type(rnn).__name__}; expected the network's path inside the model, or the module")
-    inside = [each for path in paths for each in found if each == path or each.startswith(f"{path}." if path else "")]
-    if not inside:
-        kind = type(modules[paths[0]]).__name__
-        raise UsageError(f"rnn is a {kind} that is no recurrent network inside the model")
-    return inside
+    if rnn not in modules:
+        raise UnknownNameError("recurrent network", rnn, found or [path for path in modules if path])
+    return [rnn]
+
+
+def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
+    """Say what a model lacks, and what to pass where a part of it is called a recurrent network."""
+    written = [
+        (path, type(module).__name__)
+        for path, module in modules.items()
+        if any(name in type(module).__name__.upper() for name in WRITTEN)
+    ]
+    if written:
+        path, kind = written[-1]
+        return (
+            f"{path or 'the model'} is a {kind} that computes its steps itself, and none of its modules is one step; "
+            f"write the step as a module or as a method step(x, state), or name it: rnn='{path or kind.lower()}.cell' "
+            "or rnn=unrolled.as_cell(…); unrolled.account opens it as it is"
+        )
+    return (
+        f"no recurrent network in {type(model).__name__}; expected a torch.nn.RNN, GRU, LSTM or a cell of these, "
+        "one of unrolled.cells.recurrent, or a module that is called in a loop with its own state (rnn= names it); "
+        "unrolled.account opens any other model"
+    )
+
+
+def _no_step(path: str, module: nn.Module, adapter: CellAdapter | None) -> str:
+    """Say why what a user named cannot be opened."""
+    kind = type(module).__name__
+    if adapter is None:
+        return (
+            f"rnn is a {kind} that is no recurrent network inside the model: it has no torch.nn.RNN, GRU, LSTM or cell "
+            "of these, and no step that receives a state and returns the next one; name a step by "
+            "rnn=unrolled.as_cell(module, method=…, state=…)"
+        )
+    if not callable(getattr(module, adapter.method, None)):
+        return f"{path or 'the model'} is a {kind} without a method {adapter.method!r}; expected the method of one step"
+    named = ", ".join(map(repr, adapter.state)) or "none that is called a state"
+    return (
+        f"{path or 'the model'}.{adapter.method} of {kind} was not called with a state; expected the names of its "
+        f"parameters that are one in state=, found {named}"
+    )

@@ -65,11 +65,11 @@ class ModelState:
         """Make the model what it was.
 
         Args:
-            between_runs: Whether hooks and replaced ``forward`` functions, which may be ours, stay.
+            between_runs: Whether hooks, a replaced ``forward`` and replaced methods of ours stay.
         """
         for space, before in self._spaces:
             if not (between_runs and id(space) in self._hooks):
-                _restore(space, before, ("forward",) if between_runs else ())
+                _restore(space, before, _replaced(space) if between_runs else ())
         with torch.no_grad(), torch._C.DisableTorchFunction():  # a mode of ours may be on
             for parameter, data, _ in self._places:
                 if parameter.data_ptr() != data.data_ptr() or parameter.shape != data.shape:
@@ -127,6 +127,18 @@ class ModelState:
 def _attributes(value: Any) -> Any:
     """Return the attributes of an object, or None if it has none."""
     return getattr(value, "__dict__", None)
+
+
+def _replaced(space: Any) -> tuple[str, ...]:
+    """Return the names of methods that are replaced while we look at a model."""
+    if not isinstance(space, dict):
+        return ()
+    ours = (
+        name
+        for name, value in space.items()
+        if isinstance(value, types.FunctionType) and str(value.__module__).startswith("unrolled.")
+    )
+    return ("forward", *ours)
 
 
 def _restore(space: Any, before: Any, kept: tuple[str, ...]) -> None:

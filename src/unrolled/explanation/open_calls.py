@@ -24,6 +24,7 @@ from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
+from unrolled.decomposition.step_calls import StepForm, steps_as_operations
 from unrolled.errors import (
     ConvergenceError,
     NonFiniteError,
@@ -52,7 +53,6 @@ __all__ = ["OpenedCalls", "OpenedLine", "open_calls"]
 
 # How far the held run, and the sum of its parts, may be from the model's own output, relative to the parts.
 CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5}
-
 
 SCALES = (0.5, 0.0625, -1.0)
 """Multiples of the states that are tried first, and then how often random ones are."""
@@ -109,6 +109,7 @@ def open_calls(
     plain: object,
     asked: Request,
     networks: Mapping[str, bool],
+    forms: Mapping[str, StepForm],
     member: Linearisation,
     recorded: RecordedNetworks,
     runs: TwoRuns,
@@ -121,6 +122,7 @@ def open_calls(
         plain: What it returns.
         asked: What the user asks for.
         networks: Paths of all recurrent networks, and whether their calls are to be opened.
+        forms: Those of them that are steps of the user's own.
         member: How states are expanded.
         recorded: What the networks gave in that run.
         runs: Refuses a model that draws random numbers.
@@ -145,7 +147,7 @@ def open_calls(
         recorded.begin()
         mode = RecordedModel(Rows(model), opens, member, separate, probe, recorded if probe is None else None)
         with torch.enable_grad(), without_autocast(), without_gradients(model), networks_as_operations(model):
-            with mode.watching(model, networks):
+            with steps_as_operations(model, forms), mode.watching(model, networks, forms):
                 whole = call(mode)
                 if not mode.strands:
                     raise UsageError("the model called its recurrent network 0 times; expected a call or more")

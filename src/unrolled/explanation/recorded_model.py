@@ -6,7 +6,7 @@ and nothing that a recurrence does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +21,10 @@ from unrolled.cells.closed_run import ClosedRay
 from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import run_layers
+from unrolled.decomposition.own_cell import STEPS
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import RECURRENT
+from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.expansions.base import Linearisation
 from unrolled.expansions.secant import Secant
@@ -49,7 +51,7 @@ class RecordedModel(HeldModel):
         recorded: What the networks gave in a plain run.
     """
 
-    sources = HeldModel.sources | RECURRENT
+    sources = HeldModel.sources | RECURRENT | STEPS
 
     def __init__(
         self,
@@ -68,19 +70,20 @@ class RecordedModel(HeldModel):
         self._calls = 0
 
     @contextmanager
-    def watching(self, model: nn.Module, paths: Iterable[str]) -> Iterator[None]:
-        """Note which of these modules runs, until the end of the block."""
+    def watching(self, model: nn.Module, paths: Iterable[str], forms: Mapping[str, StepForm]) -> Iterator[None]:
+        """Note which of these modules runs, until the end of the block; of some a step has another method."""
         modules = dict(model.named_modules())
-        before = [(path, modules[path], modules[path].__dict__.get("forward")) for path in paths]
+        methods = {path: forms[path].method if path in forms else "forward" for path in paths}
+        before = [(modules[path], method, modules[path].__dict__.get(method)) for path, method in methods.items()]
         try:
-            for path, module, _ in before:
-                module.__dict__["forward"] = self._noted(path, module.forward)
+            for path, method in methods.items():
+                modules[path].__dict__[method] = self._noted(path, getattr(modules[path], method))
             yield
         finally:
-            for _, module, own in before:
-                del module.__dict__["forward"]
+            for module, method, own in before:
+                del module.__dict__[method]
                 if own is not None:
-                    module.__dict__["forward"] = own
+                    module.__dict__[method] = own
 
     def _noted(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
         def noted(*args: Any, **kwargs: Any) -> Any:

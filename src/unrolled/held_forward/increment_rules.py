@@ -18,7 +18,7 @@ __all__: list[str] = []
 @increment_rule(
     "view reshape flatten unflatten permute transpose t squeeze unsqueeze movedim expand repeat repeat_interleave "
     "chunk split unbind select narrow getitem sum mean flip roll clone contiguous to float double cat stack neg "
-    "diagonal cumsum tensor_split index_select gather split_with_sizes"
+    "diagonal cumsum tensor_split index_select gather split_with_sizes detach"
 )
 def linear_in_all(call: IncrementCall) -> Any:
     """Run the operation on the increments; what does not move has none."""
@@ -144,6 +144,56 @@ def fused(call: IncrementCall) -> Tensor:
             return a + c * (b - a)
         found = b * c if call.name == "addcmul" else b / c
         return a + (found if scale == 1 else scale * found)
+
+
+@increment_rule("addmm baddbmm")
+def product_and_sum(call: IncrementCall) -> Tensor:
+    """Compute b + x W by its parts."""
+    if call.options:
+        raise UnsupportedOperationError(f"{call.name} with {', '.join(call.options)} has no rule for increments")
+    summand, a, b = call.args
+    with call.mode:
+        return torch.matmul(a, b) + summand
+
+
+@increment_rule("where masked_fill")
+def selected(call: IncrementCall) -> Tensor:
+    """Select among increments; a constant that is selected has none."""
+
+    def increments(value: Any) -> Any:
+        if isinstance(value, Tensor) and not call.moves(value) and value.is_floating_point():
+            return torch.zeros_like(value)
+        return 0.0 if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+    result: Tensor = call.mode.keep(call.run(*map(increments, call.args)), *call.at_both())
+    return result
+
+
+@increment_rule("layer_norm rms_norm")
+def normalised(call: IncrementCall) -> Tensor:
+    """Divide by the root mean square of the features, of which a layer norm takes off the mean first."""
+    centres = call.name == "layer_norm"
+    names = ("input", "normalized_shape", "weight", *(("bias",) if centres else ()), "eps")
+    given = dict(zip(names, call.args, strict=False)) | call.options
+    z, dims = given["input"], tuple(range(-len(given["normalized_shape"]), 0))
+    eps = given.get("eps", 1e-5 if centres else None)
+    with call.mode:
+        centred = z - z.mean(dims, keepdim=True) if centres else z
+        variance = (centred * centred).mean(dims, keepdim=True)
+        eps = torch.finfo(variance.dtype).eps if eps is None else eps
+        result = centred * torch.reciprocal(torch.sqrt(variance + eps))
+        result = result if given.get("weight") is None else result * given["weight"]
+        return result if given.get("bias") is None else result + given["bias"]
+
+
+@increment_rule("dropout alpha_dropout feature_alpha_dropout dropout1d dropout2d dropout3d")
+def dropped(call: IncrementCall) -> Tensor:
+    """Return the operand: in evaluation mode nothing is dropped."""
+    default = call.name in ("dropout", "dropout1d", "dropout2d", "dropout3d")
+    if call.options.get("training", call.args[2] if len(call.args) > 2 else default):
+        raise UnsupportedOperationError(f"{call.name} draws random numbers")
+    found: Tensor = call.args[0]
+    return found
 
 
 @increment_rule("expand_as")

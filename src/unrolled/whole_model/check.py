@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.errors import UnrolledError
 from unrolled.explanation.api import explain_batch
 from unrolled.explanation.model_arguments import model_arguments
+from unrolled.explanation.own_cells import found_steps, seen_steps
 from unrolled.explanation.preserve_model import copy_tensors, preserved
 from unrolled.explanation.readout import Target
 from unrolled.report.check_table import check_to_text
@@ -128,8 +129,9 @@ def check(
     seen = _calls(model, args, given, seed)
     options: dict[str, Any] = {"target": target, "seed": seed, "model_kwargs": given}
     parts = []
-    for path, module in _recurrent_modules(model).items():
-        reads = seen[path]
+    modules = dict(model.named_modules())
+    for path, reads in seen.items():
+        module = modules[path]
         way = f", rnn={path!r}" if len(seen) > 1 else ""
         parts.append(
             _tried(
@@ -154,16 +156,24 @@ def check(
     return Check((*parts, whole))
 
 
-def _recurrent_modules(model: nn.Module) -> dict[str, nn.Module]:
-    """Find what is recurrent, by what it is or by what its type is called; of nested ones the inner."""
-    found: dict[str, nn.Module] = {}
-    for path, module in model.named_modules():
-        known = isinstance(module, nn.RNNBase | nn.RNNCellBase | Recurrent)
-        named = any(name in _type_name(module).upper() for name in RECURRENT) and not any(module.children())
-        inside = any(isinstance(found[outer], Recurrent) and path.startswith(f"{outer}.") for outer in found)
-        if (known or named) and not inside:
-            found[path] = module
-    return found
+def _recurrent_modules(model: nn.Module, steps: Collection[str]) -> list[str]:
+    """Find what is recurrent: by what it is, by how a run calls it, or by its type's name; of nested ones the inner."""
+    modules = dict(model.named_modules())
+    known = [path for path, each in modules.items() if isinstance(each, nn.RNNBase | nn.RNNCellBase | Recurrent)]
+    known = [path for path in known if not any(_inside(path, o) and isinstance(modules[o], Recurrent) for o in known)]
+    known += [path for path in steps if not any(path == each or _inside(each, path) for each in known)]
+    named = [path for path, each in modules.items() if any(name in _type_name(each).upper() for name in RECURRENT)]
+    known += [
+        path
+        for path in named
+        if not any(path == each or _inside(each, path) or _inside(path, each) for each in known)
+        and not any(_inside(each, path) for each in named)
+    ]
+    return [path for path in modules if path in known]
+
+
+def _inside(path: str, outer: str) -> bool:
+    return path != outer and path.startswith(f"{outer}." if outer else "")
 
 
 def _type_name(module: nn.Module) -> str:
@@ -182,23 +192,28 @@ def _kind(module: nn.Module) -> str:
 
 def _calls(model: nn.Module, args: Any, kwargs: Any, seed: int | None) -> dict[str, list[Any]]:
     """Run the model once, and collect what every recurrent module receives."""
-    modules = _recurrent_modules(model)
-    seen: dict[str, list[Any]] = {path: [] for path in modules}
-    with preserved(model, seed):
-        hooks = [
-            module.register_forward_pre_hook(
-                lambda _, given, named, path=path: seen[path].append(copy_tensors((given, named))),
-                with_kwargs=True,
-            )
-            for path, module in modules.items()
-        ]
-        try:
-            with torch.no_grad():
+    received: dict[str, list[Any]] = {path: [] for path, _ in model.named_modules()}
+
+    def run() -> None:
+        with preserved(model, seed), torch.no_grad():
+            hooks = [
+                module.register_forward_pre_hook(
+                    lambda _, given, named, path=path: received[path].append((given, named)), with_kwargs=True
+                )
+                for path, module in model.named_modules()
+            ]
+            try:
                 model(*copy_tensors(args), **copy_tensors(kwargs))
-        finally:
-            for hook in hooks:
-                hook.remove()
-    return seen
+            finally:
+                for hook in hooks:
+                    hook.remove()
+
+    seen = seen_steps(model, run)
+    steps = found_steps(seen)
+    for each in seen:
+        if each.path in steps and steps[each.path].method == each.method:
+            received[each.path] = [(tuple(given.values()), {}) for given, _ in each.calls]
+    return {path: received[path] for path in _recurrent_modules(model, steps)}
 
 
 def _shape(given: Any) -> str:

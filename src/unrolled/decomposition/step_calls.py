@@ -1,0 +1,139 @@
+"""Calls of a step that a user wrote, as operations of a mode: what it receives, what it returns, where its state is."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import handle_torch_function
+
+from unrolled.errors import UnsupportedOperationError
+
+__all__ = ["Place", "StepCall", "StepForm", "leaves", "own_step", "rebuilt", "same_tensor", "steps_as_operations"]
+
+Place = tuple[Any, ...]
+"""Where a tensor stands among arguments or results: a parameter's name, and the indices that lead to the tensor."""
+
+
+@dataclass(frozen=True)
+class StepForm:
+    """How a module takes its state, and how it returns it."""
+
+    method: str
+    """The method that is one step: ``"forward"``, ``"step"``, …"""
+    state: Mapping[Place, Place]
+    """For each tensor of the state among the arguments: where the next one stands among the results."""
+    tested: set[Any] = field(default_factory=set, compare=False)
+    """The shapes of calls whose rows were found independent of each other."""
+
+
+def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Tensor]]:
+    """List the tensors in arguments or results, each with its place."""
+    if isinstance(value, Tensor):
+        yield place, value
+    elif isinstance(value, tuple | list):
+        for index, each in enumerate(value):
+            yield from leaves(each, (*place, index))
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from leaves(each, (*place, key))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for each in dataclasses.fields(value):
+            yield from leaves(getattr(value, each.name), (*place, each.name))
+
+
+def rebuilt(value: Any, tensors: Mapping[Place, Tensor], place: Place = ()) -> Any:
+    """Return arguments or results with other tensors at some places."""
+    if isinstance(value, Tensor):
+        return tensors.get(place, value)
+    if isinstance(value, tuple | list):
+        parts = [rebuilt(each, tensors, (*place, index)) for index, each in enumerate(value)]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if type(value) is dict:
+        return {key: rebuilt(each, tensors, (*place, key)) for key, each in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [each.name for each in dataclasses.fields(value)]
+        return dataclasses.replace(
+            value, **{name: rebuilt(getattr(value, name), tensors, (*place, name)) for name in names}
+        )
+    return value
+
+
+def same_tensor(one: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors are the same numbers in memory."""
+    return one is other or (
+        one.numel() > 0
+        and one.data_ptr() == other.data_ptr()
+        and one.shape == other.shape
+        and one.stride() == other.stride()
+    )
+
+
+@dataclass(frozen=True)
+class StepCall:
+    """One call of a step."""
+
+    path: str
+    module: nn.Module
+    form: StepForm
+    function: Callable[..., Any]
+    bound: inspect.BoundArguments
+    places: tuple[Place, ...]
+    """The places of the tensors among the arguments."""
+
+    def run(self, tensors: Mapping[Place, Tensor], function: Callable[..., Any] | None = None) -> Any:
+        """Run the step on other tensors."""
+        arguments = {name: rebuilt(value, tensors, (name,)) for name, value in self.bound.arguments.items()}
+        bound = inspect.BoundArguments(self.bound.signature, arguments)
+        return (self.function if function is None else function)(*bound.args, **bound.kwargs)
+
+    def refusal(self, why: str) -> UnsupportedOperationError:
+        """Return the error for a step that cannot be opened."""
+        return UnsupportedOperationError(
+            f"{self.path or 'the model'}.{self.form.method} of {type(self.module).__name__} is no step that can be "
+            f"opened: {why}"
+        )
+
+
+def own_step(call: StepCall, tensors: Sequence[Tensor]) -> Any:
+    """Run one step as it is."""
+    return call.run(dict(zip(call.places, tensors, strict=True)))
+
+
+@contextmanager
+def steps_as_operations(model: nn.Module, forms: Mapping[str, StepForm]) -> Iterator[None]:
+    """Make each call of these steps one operation of a mode, until the end of the block."""
+    modules = dict(model.named_modules())
+    before = [(modules[path], form.method, modules[path].__dict__.get(form.method)) for path, form in forms.items()]
+    try:
+        for path, form in forms.items():
+            modules[path].__dict__[form.method] = _stand_in(path, modules[path], form)
+        yield
+    finally:
+        for module, method, own in before:
+            del module.__dict__[method]
+            if own is not None:
+                module.__dict__[method] = own
+
+
+def _stand_in(path: str, module: nn.Module, form: StepForm) -> Callable[..., Any]:
+    """A method that a mode meets as one operation."""
+    function = getattr(module, form.method)
+    signature = inspect.signature(function)
+
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        if not torch._C._len_torch_function_stack():
+            return function(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
+        found = dict(leaves(bound.arguments))
+        call = StepCall(path, module, form, function, bound, tuple(found))
+        tensors = list(found.values())
+        return handle_torch_function(own_step, tensors, call, tensors)
+
+    return stand_in

@@ -1,0 +1,286 @@
+"""Find the steps that users wrote themselves: modules that a model calls in a loop, with their own state.
+
+A model is run once while its modules are watched. A step is a method that receives what it returned at an earlier
+call, or that names such an argument: ``forward(x, state)``, ``forward(x, h, c)``, ``step(x, state)``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+
+from unrolled.cells.recurrent import Recurrent
+from unrolled.decomposition.step_calls import Place, StepForm, leaves, same_tensor
+from unrolled.errors import UsageError
+
+__all__ = ["CellAdapter", "SeenStep", "as_cell", "found_steps", "named_step", "seen_steps"]
+
+_WORDS = (
+    "h c s m z hc hx cx state states hidden hiddens cell memory mem carry context hiddenstate cellstate rnn".split()
+)
+_TIMES = "prev previous last old t tm past before in init initial zero pre the of and".split()
+_OF_MODULES = frozenset(vars(nn.Module))
+
+
+@dataclass(frozen=True)
+class CellAdapter:
+    """A step that a user named, for ``rnn=``; see :func:`as_cell`."""
+
+    module: str | nn.Module
+    method: str
+    state: tuple[str, ...]
+
+
+def as_cell(module: str | nn.Module, *, method: str = "forward", state: str | Sequence[str] = ()) -> CellAdapter:
+    """Say which module, or method of one, is a recurrent step, where :func:`unrolled.explain` does not find it itself.
+
+    It finds a step that receives what it returned at an earlier call, or whose state is called ``state``, ``hidden``,
+    ``h`` or ``c``. What a step returns is (any of) its output and its next state, as tensors with the batch first.
+
+    Args:
+        module: The module, or its path inside the model.
+        method: The method that the model calls once a step.
+        state: The names of the method's parameters that are the state; without it they are found.
+
+    Returns:
+        What ``rnn=`` of :func:`unrolled.explain` takes.
+
+    Raises:
+        UsageError: If an argument is of another type.
+
+    Example:
+        >>> import torch, unrolled
+        >>> class Leaky(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.w, self.u = torch.nn.Linear(3, 4), torch.nn.Linear(4, 4)
+        ...     def advance(self, x, level):
+        ...         return 0.9 * level + 0.1 * torch.tanh(self.w(x) + self.u(level))
+        >>> class Model(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.leaky, self.head = Leaky(), torch.nn.Linear(4, 2)
+        ...     def forward(self, xs):
+        ...         level = torch.zeros(len(xs), 4)
+        ...         for x in xs.unbind(1):
+        ...             level = self.leaky.advance(x, level).clamp(-1, 1)
+        ...         return self.head(level)
+        >>> cell = unrolled.as_cell("leaky", method="advance", state="level")
+        >>> found = unrolled.explain(Model(), torch.randn(1, 5, 3), target=1, rnn=cell)
+        >>> len(found)
+        5
+    """
+    if not isinstance(module, str | nn.Module):
+        raise UsageError(f"the cell is a {type(module).__name__}; expected a module, or its path inside the model")
+    names = (state,) if isinstance(state, str) else tuple(state)
+    if not isinstance(method, str) or not all(isinstance(each, str) for each in names):
+        raise UsageError("method and state are names: a method of the module, and parameters of that method")
+    return CellAdapter(module, method, names)
+
+
+@dataclass
+class SeenStep:
+    """A method as one run of the model called it."""
+
+    path: str
+    module: nn.Module
+    method: str
+    parameters: tuple[str, ...]
+    calls: list[tuple[dict[Place, Tensor], dict[Place, Tensor]]] = field(default_factory=list)
+    """The tensors that each call received, and those that it returned."""
+
+    @property
+    def receives_its_own(self) -> bool:
+        """Whether an argument is a result of an earlier call, as it is."""
+        return bool(self._flows()[0])
+
+    def inside(self, other: SeenStep) -> bool:
+        """Tell whether this is a part of another one's module, or another method of it."""
+        prefix = f"{other.path}." if other.path else ""
+        return self is not other and (self.path == other.path or self.path.startswith(prefix))
+
+    def form(self, names: Sequence[str] = (), asked: bool = False) -> StepForm | None:
+        """Find the state among the arguments and results.
+
+        Args:
+            names: Parameters that are the state; none to find them.
+            asked: Whether a user says that this is a step: then one call is enough.
+        """
+        flows, then = self._flows()
+        highest = max(flows.values(), default=0)
+        state = {place: then[place] for place, count in flows.items() if count == highest}
+        received = list(dict.fromkeys(place for given, _ in self.calls for place in given))
+        if names:
+            state = {place: result for place, result in then.items() if place[0] in names}
+            wanted = [place for place in received if place[0] in names]
+        else:
+            state = self._without_inputs(state, received)
+            wanted = [place for place in received if _is_state(str(place[0]))]
+        state |= self._by_shape([place for place in wanted if place not in state], set(state.values()))
+        stated = all(name in self.parameters for name in names) and any(map(_is_state, names or self.parameters))
+        if not (state or (asked and len(self.calls) == 1 and (stated or names))):
+            return None
+        if not asked and (len(self.calls) < 2 or not self._varies([p for p in received if p not in state])):
+            return None
+        return StepForm(self.method, state)
+
+    def _flows(self) -> tuple[Counter[Place], dict[Place, Place]]:
+        """Count how often each argument is a result of an earlier call, and say which one."""
+        counts: Counter[Place] = Counter()
+        then: dict[Place, Place] = {}
+        returned: list[tuple[Place, Tensor]] = []
+        for given, results in self.calls:
+            for place, each in given.items():
+                found = next((where for where, result in reversed(returned) if same_tensor(each, result)), None)
+                if found is not None and each.is_floating_point():
+                    counts[place] += 1
+                    then.setdefault(place, found)
+            returned += results.items()
+        return counts, then
+
+    def _without_inputs(self, state: dict[Place, Place], received: Sequence[Place]) -> dict[Place, Place]:
+        """Leave one argument as the input where a model feeds the output back as well."""
+        if any(place not in state for place in received) or len({place[0] for place in state}) < 2:
+            return state
+        named = {place: then for place, then in state.items() if _is_state(str(place[0]))}
+        return named or {place: then for place, then in state.items() if place[0] != self.parameters[0]}
+
+    def _by_shape(self, places: Sequence[Place], taken: set[Place]) -> dict[Place, Place]:
+        """Pair arguments with results of their shapes, the last results first: an output stands before the state."""
+        found: dict[Place, Place] = {}
+        for place in reversed(places):
+            for given, results in self.calls:
+                if place in given:
+                    free = [w for w, r in results.items() if r.shape == given[place].shape and w not in taken]
+                    if free:
+                        found[place] = free[-1]
+                        taken.add(free[-1])
+                    break
+        return found
+
+    def _varies(self, places: Iterable[Place]) -> bool:
+        """Tell whether an argument is another one from call to call."""
+        for place in places:
+            values = [given[place] for given, _ in self.calls if place in given]
+            if any(not same_tensor(values[0], each) for each in values[1:]):
+                return True
+        return False
+
+
+def _is_state(name: str) -> bool:
+    """Tell whether a parameter is called as states are: ``h``, ``prev_state``, ``hidden``, ``c_t``, ``hprev``."""
+    words = [word for word in re.split(r"[_\d]+", name.lower()) if word and word not in _TIMES]
+    bare = [re.sub(r"^(prev|last|old)|(prev|last|old|tm|t)$", "", word) or word for word in words]
+    return bool(words) and all(word in _WORDS or short in _WORDS for word, short in zip(words, bare, strict=True))
+
+
+def seen_steps(model: nn.Module, run: Callable[[], object], adapters: Iterable[CellAdapter] = ()) -> list[SeenStep]:
+    """Run a model once, and list the methods that may be a step."""
+    wanted = [(each.module, each.method) for each in adapters]
+    watched = []
+    for path, module in model.named_modules():
+        asked = {method for which, method in wanted if which is module or which == path}
+        for method in (*asked, *(name for name in _methods(module) if name not in asked)):
+            parameters = _parameters(module, method)
+            if len(parameters) > 1 or (method in asked and parameters):
+                watched.append(SeenStep(path, module, method, parameters))
+    with _watching(watched):
+        run()
+    return [each for each in watched if each.calls]
+
+
+def found_steps(seen: Sequence[SeenStep]) -> dict[str, StepForm]:
+    """Return the steps among the methods that were seen, by path; of nested ones those that are called most often.
+
+    Where a step calls one other step each time, as for zoneout, the outer one is the cell. Where it calls several, it
+    is a stack.
+    """
+    forms = [(each, form) for each in seen if (form := each.form()) is not None]
+    dropped: list[SeenStep] = []
+    for outer, _ in forms:
+        inner = [each for each, _ in forms if each.inside(outer) and each not in dropped]
+        # what a module of its own receives back unchanged is a state; by its name alone it may be that of the outer one
+        sure = [each for each in inner if each.receives_its_own or not outer.receives_its_own]
+        same = [each for each in inner if outer.inside(each)]  # another method of the same module
+        below = {each.path for each in sure if each not in same}
+        if any(len(each.calls) > len(outer.calls) for each in inner) or len(below) > 1:
+            dropped.append(outer)
+        else:
+            dropped += inner
+    return {each.path: form for each, form in forms if each not in dropped}
+
+
+def named_step(seen: Sequence[SeenStep], path: str, adapter: CellAdapter | None) -> dict[str, StepForm]:
+    """Return the step that a user named, or the steps inside the module that was named."""
+    here = [each for each in seen if each.path == path]
+    if adapter is not None:
+        here = [each for each in here if each.method == adapter.method]
+    for each in sorted(here, key=lambda each: -len(each.calls)):
+        form = each.form(adapter.state if adapter else (), asked=True)
+        if form is not None:
+            return {path: form}
+    prefix = f"{path}." if path else ""
+    return {each: form for each, form in found_steps(seen).items() if each == path or each.startswith(prefix)}
+
+
+def _methods(module: nn.Module) -> Iterator[str]:
+    """List the methods of a user's module that may be a step."""
+    kind = type(module)
+    if kind.__module__.startswith("torch.") or isinstance(module, Recurrent | nn.RNNBase | nn.RNNCellBase):
+        return
+    if next(module.parameters(), None) is None:
+        return
+    names = dict.fromkeys(name for base in reversed(kind.__mro__) for name in vars(base))
+    for name in names:
+        may_be = name == "forward" or ("step" in name.lower() and name not in _OF_MODULES)
+        if may_be and isinstance(inspect.getattr_static(module, name, None), types.FunctionType):
+            yield name
+
+
+def _parameters(module: nn.Module, method: str) -> tuple[str, ...]:
+    """Return the names of a method's parameters, none if it has no signature."""
+    try:
+        parameters = inspect.signature(getattr(module, method)).parameters
+    except (TypeError, ValueError, AttributeError):
+        return ()
+    return tuple(parameters)
+
+
+@contextmanager
+def _watching(watched: Sequence[SeenStep]) -> Iterator[None]:
+    """Note the calls of methods until the end of the block."""
+    before = [(each, each.module.__dict__.get(each.method)) for each in watched]
+    try:
+        for each in watched:
+            each.module.__dict__[each.method] = _noted(each)
+        yield
+    finally:
+        for each, own in before:
+            each.module.__dict__.pop(each.method, None)
+            if own is not None:
+                each.module.__dict__[each.method] = own
+
+
+def _noted(step: SeenStep) -> Callable[..., Any]:
+    function = getattr(step.module, step.method)
+    signature = inspect.signature(function)
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given: Mapping[str, Any] = signature.bind(*args, **kwargs).arguments
+        except TypeError:  # which the function says better
+            return function(*args, **kwargs)
+        received = dict(leaves(given))
+        result = function(*args, **kwargs)
+        step.calls.append((received, dict(leaves(result))))
+        return result
+
+    return noted
