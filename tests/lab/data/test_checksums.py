@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from hashlib import blake2b
 from itertools import combinations
 
 import pytest
@@ -140,3 +141,20 @@ def test_examples_that_are_spelled_alike_differ():
 def test_a_record_of_nonsense_is_refused(record):
     with pytest.raises(DataError, match="these are no checksums of a corpus"):
         CorpusChecksums.from_record(record)
+
+
+@pytest.mark.parametrize(
+    ("example", "spelled"),
+    [
+        (Example(("not", "bad"), 1), "2\0not\0bad\0" + "1"),
+        (Example((), 0), "0\0\0" + "0"),
+        (Example(("\ud800",), 0), "1\0\ud800\0" + "0"),
+        (SentencePair(("a", "b"), ("c",)), "2\0a\0b\0" + "1\0c"),
+        (Question(("who",), (Candidate(("me",), True),)), "1\0who\0" + "1\0" + "1\0me\0True"),
+        ("a line", "a line"),
+    ],
+)
+def test_a_checksum_is_that_of_the_text_that_earlier_runs_have_kept(example, spelled):
+    corpus = Classification(name="it", labels=("no", "yes"), train=(example,), dev=(), test=())
+    expected = blake2b(spelled.encode(errors="surrogatepass"), digest_size=8).digest()
+    assert CorpusChecksums.of(corpus, {}).splits["train"] == expected
