@@ -99,6 +99,16 @@ class TwoRuns:
         if not agree(self._first, [each.detach() for each in again]):
             self.second(expected, select)
 
+    @contextmanager
+    def named_draws(self) -> Iterator[None]:
+        """Refuse a model that draws random numbers where a run could not repeat another."""
+        try:
+            yield
+        except ParityError:
+            if self.draws and not self.seeded:
+                raise self._error(lambda _: Tensor()) from None
+            raise
+
     @property
     def draws(self) -> bool:
         """Whether a run so far drew random numbers."""

@@ -21,6 +21,7 @@ from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, UnsupportedOperationError
 from unrolled.expansions.secant import Secant
+from unrolled.explanation.output_kind import gate_note
 from unrolled.explanation.preserve_model import without_gradients
 from unrolled.explanation.readout import (
     Readout,
@@ -58,6 +59,7 @@ def held_readout(recorded: RecordedForward, target: Target) -> Readout:
         given = tuple(rows.open("feature", f"states {d}", each) for d, each in enumerate(states))
         with mode:
             output = select_target(recorded.replay(given), target, batch)
+        of_target = gate_note(output, mode.gates)
         output = mode.with_gate_rows(output)
     check_linear(output, NODES)
     linear = LinearOutput(output, [row.leaf for row in rows.rows])
@@ -83,7 +85,7 @@ def held_readout(recorded: RecordedForward, target: Target) -> Readout:
         logit,
         logit - from_states,
         _order(linear, recorded, target, states, batch),
-        _held_notes(biases, held, from_states),
+        (*of_target, *_held_notes(biases, held, from_states)),
         biases,
     )
 

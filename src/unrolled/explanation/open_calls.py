@@ -12,7 +12,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -27,32 +27,30 @@ from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.decomposition.step_calls import StepForm, steps_as_operations
 from unrolled.errors import (
     ConvergenceError,
-    NonFiniteError,
     ParityError,
     UnrolledError,
-    UnsupportedOperationError,
     UsageError,
 )
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.covectors import find_covectors, own_start
 from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.examples import complete_owners, count_examples, find_owners
+from unrolled.explanation.held_sum import check_sum
 from unrolled.explanation.line_numbers import call_with_sources, numbers_of_lines
 from unrolled.explanation.lines import Line, find_lines, residual, unfit_stacks
 from unrolled.explanation.number_places import NoNumbersError, Numbers, has_numbers, not_followed
+from unrolled.explanation.output_kind import gate_note
 from unrolled.explanation.preserve_model import without_gradients
 from unrolled.explanation.readout import Target, select_target
 from unrolled.explanation.recorded_model import RecordedModel
 from unrolled.explanation.request import Request
 from unrolled.explanation.strands import Strand
 from unrolled.held_forward.graph import check_linear
+from unrolled.held_forward.held_only import HeldOnlyError, follow_if_held_only
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row, Rows
 
 __all__ = ["OpenedCalls", "OpenedLine", "open_calls"]
-
-# How far the held run, and the sum of its parts, may be from the model's own output, relative to the parts.
-CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5}
 
 SCALES = (0.5, 0.0625, -1.0)
 """Multiples of the states that are tried first, and then how often random ones are."""
@@ -142,10 +140,12 @@ def open_calls(
     def held(
         probe: Callable[[Tensor], Tensor] | None,
         separate: frozenset[str],
+        follows_from: int | None = None,
         call: Callable[[RecordedModel], object] = plainly,
     ) -> _HeldRun:
         recorded.begin()
         mode = RecordedModel(Rows(model), opens, member, separate, probe, recorded if probe is None else None)
+        mode.follows_from = follows_from
         with torch.enable_grad(), without_autocast(), without_gradients(model), networks_as_operations(model):
             with steps_as_operations(model, forms), mode.watching(model, networks, forms):
                 whole = call(mode)
@@ -158,27 +158,38 @@ def open_calls(
                 select, names = choice.targets[0], list(choice.names)
                 with mode:
                     output = select_target(whole, select, batch)
+            of_gate = gate_note(output, mode.gates)
             output = mode.with_gate_rows(output)
-        return _HeldRun(
-            output, select_target(plain, select, batch).detach(), select, names, mode.strands, mode.rows.rows, mode
-        )
+        expected = select_target(plain, select, batch).detach()
+        return _HeldRun(output, expected, select, names, mode.strands, mode.rows.rows, mode, of_gate)
 
     separate: frozenset[str] = frozenset()
-    found = held(None, separate)
-    select = partial(select_target, target=found.select, batch=len(found.expected))
-    while unfit := unfit_stacks(found.strands):
-        separate |= unfit
+    with runs.named_draws():
         found = held(None, separate)
+        select = partial(select_target, target=found.select, batch=len(found.expected))
+        while unfit := unfit_stacks(found.strands):
+            separate |= unfit
+            found = held(None, separate)
     try:
         drawn = runs.second(found.expected, select) if runs.draws else ()
-        opened = _collect(found, lambda probe: held(probe, separate), longest)
+        (opened, follows_from), of_target = follow_if_held_only(
+            lambda first: found if first is None else held(None, separate, first),
+            lambda run: (_collect(run, lambda probe: held(probe, separate), longest), run.mode.follows_from),
+        )
     except ParityError:
-        runs.second(found.expected, select)  # two runs that differ are refused by name
-        raise
-    opened = replace(opened, notes=drawn, deterministic=not (drawn or (runs.seeded and runs.draws)))
+        with runs.named_draws():
+            runs.second(found.expected, select)  # two runs that differ are refused by name
+            raise
+    notes = (*drawn, *found.notes, *of_target)
+    opened = replace(opened, notes=notes, deterministic=not (drawn or (runs.seeded and runs.draws)))
 
     def of_numbers() -> tuple[tuple[Numbers | None, ...], ...]:
-        again = held(None, separate, lambda mode: call_with_sources(mode, model, asked.args, asked.kwargs))
+        again = held(
+            None,
+            separate,
+            follows_from,
+            lambda mode: call_with_sources(mode, model, asked.args, asked.kwargs),
+        )
         owners = {line.line.first.call: line.owners for line in opened.lines}
         with without_autocast(), without_gradients(model):
             by_line = numbers_of_lines(
@@ -205,6 +216,8 @@ class _HeldRun:
     strands: list[Strand]
     rows: list[Row]
     mode: RecordedModel
+    notes: tuple[str, ...]
+    """What the target is."""
 
     def owners(self) -> list[Tensor]:
         """Find the example that reads each sequence of each line."""
@@ -228,9 +241,9 @@ def _collect(
     linear = LinearOutput(output, leaves, keeps=True)
     direct = linear.gradients[: len(strands)]
     if all(gradient is None for gradient in direct):
-        raise UnsupportedOperationError("the target depends on the states by held results only, if at all")
+        raise HeldOnlyError("the target depends on the states by held results only, if at all")
     parts = linear.split()
-    _check_sum(output, expected, parts)
+    check_sum(output, expected, parts)
     batch, lines = len(expected), find_lines(strands)
     if longest is None:
         limits = (default_longest(len(line.inside), 4 if line.both else 2) for line in lines)
@@ -279,26 +292,6 @@ def _probed(again: Callable[[Callable[[Tensor], Tensor]], _HeldRun]) -> Iterator
     probes: list[Callable[[Tensor], Tensor]] = [partial(torch.mul, other=scale) for scale in SCALES]
     for probe in (*probes, *[random] * RANDOM_PROBES):
         yield again(probe).owners()[0]
-
-
-def _check_sum(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None]) -> None:
-    """Compare the held run, and the sum of its parts, with the model's own output."""
-    if not torch.isfinite(expected).all():
-        raise NonFiniteError(f"the logit is {expected.tolist()}; expected finite numbers")
-    held = [part.detach() for part in parts if part is not None]
-    size = CLOSE[expected.dtype] * sum((part.abs() for part in held), expected.abs())
-    for found in (output.detach(), sum(held, torch.zeros_like(expected))):
-        if not torch.isfinite(found).all():
-            raise UnsupportedOperationError(
-                "a held run gives NaN or infinity where the model gives a number; explain the outputs one by one, "
-                "without the padding that is masked"
-            )
-        gap = (found - expected).abs()
-        if not bool((gap <= size).all()):
-            raise ParityError(
-                f"the held run differs from the model's own output by {float(gap.max()):.3g}; expected rounding at "
-                "most: does the model draw random numbers, or change at every call?"
-            )
 
 
 def _add(biases: dict[str, Tensor], name: str, part: Tensor, owners: Tensor, batch: int) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["OutputKind", "kind_note", "output_kind"]
+__all__ = ["OutputKind", "gate_note", "kind_note", "output_kind"]
 
 OutputKind = Literal["output", "probability of output", "log-probability of output"]
 
@@ -24,6 +25,21 @@ def output_kind(output: object) -> OutputKind:
     if bool((values <= 0).all()) and bool((values.double().logsumexp(dim=1).abs() <= close).all()):
         return "log-probability of output"
     return "output"
+
+
+def gate_note(target: Tensor, gates: Container[Tensor]) -> tuple[str, ...]:
+    """Say what a target is that is the result of a sigmoid.
+
+    Args:
+        target: As a held run gives it.
+        gates: The results of sigmoids in that run.
+    """
+    if target not in gates:
+        return ()
+    return (
+        "the target is the result of a sigmoid, not a logit: contributions are those to the probability, above and "
+        "below one half",
+    )
 
 
 def kind_note(target: str, model: nn.Module) -> tuple[str, ...]:

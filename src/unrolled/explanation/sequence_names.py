@@ -72,12 +72,20 @@ def words_of(given: object, name: str, ids: Sequence[int], arguments: Iterable[o
         UsageError: If they are no list.
     """
     if given is None:
+        if len(ids) > 1 and len(set(ids)) == 1 and _count(ids[0], arguments) < len(ids):
+            ids = [-1] * len(ids)  # a number that describes the whole sequence is no token of any step
         return tuple(str(i) if i >= 0 else f"x{t + 1}" for t, i in enumerate(ids))
     if not isinstance(given, list | tuple):
         raise UsageError(f"the tokens of {name} are a {type(given).__name__}; expected a list of words")
     if len(given) != len(ids):
         raise ShapeError(f"{len(given)} tokens for {name or 'a sequence'} of {len(ids)} positions; expected as many")
     return tuple(map(str, given[::-1] if _is_reversed(ids, arguments) else given))
+
+
+def _count(number: int, arguments: Iterable[object]) -> int:
+    """Count how often a number stands in the arguments."""
+    integers = (each for each in arguments if isinstance(each, Tensor) and not each.is_floating_point())
+    return sum(int((each == number).sum()) for each in integers)
 
 
 def _is_reversed(ids: Sequence[int], arguments: Iterable[object]) -> bool:

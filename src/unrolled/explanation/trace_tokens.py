@@ -198,7 +198,10 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
     with torch.enable_grad():
         read, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
     found = [_trace(source, where, layout) for source, where in _where_read(tracer.sources, read, layout)]
-    traces = [trace for trace in found if trace is not None and not _mixed(trace, found)]
+    known = [trace for trace in found if trace is not None]
+    if known and all(trace is None or _of_all_steps(trace) for trace in found):  # nothing names a step
+        return Traces((), len(known) < len(found))
+    traces = [trace for trace in known if not _mixed(trace, found) and not _of_all_steps(trace)]
     # ids before vectors, and ids of words before those of a mask or of segments
     traces.sort(key=lambda trace: 2 if trace.ids is None else int(int(trace.given.max()) <= 1))
     return Traces(tuple(traces), tracer.looked_up)
@@ -207,6 +210,11 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
 def _mixed(trace: Trace, found: Sequence[Trace | None]) -> bool:
     """Whether a position also reads other tokens of the same argument."""
     return any(other is not None and other.given is trace.given and other.places != trace.places for other in found)
+
+
+def _of_all_steps(trace: Trace) -> bool:
+    """Whether every step reads the same places, which then describe the sequence and name no step."""
+    return any(len(each) > 1 and all(places == each[0] for places in each) for each in trace.places)
 
 
 def _reach(input: Any = None, *_: Any, lengths: Any = None, **__: Any) -> Any:

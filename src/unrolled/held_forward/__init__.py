@@ -7,6 +7,7 @@ each source contributed to an output, and the contributions sum to the output.
 from unrolled.held_forward import (
     activation_rules,
     additive_rules,
+    followed_rules,
     held_rules,
     increment_rules,
     linear_rules,
@@ -22,6 +23,7 @@ __all__ = ["HeldForward", "Row", "Rows", "rule"]
 RULE_FILES = (
     activation_rules,
     additive_rules,
+    followed_rules,
     held_rules,
     increment_rules,
     linear_rules,

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import Held, carries, operands, rule
 
 __all__ = ["with_rows"]
@@ -117,6 +118,17 @@ def write(call: Held) -> Tensor:
         for each in call.args
     ]
     return call.run(*floating)
+
+
+@rule("scatter_reduce", "index_reduce")
+def reduce_to(call: Held) -> Tensor:
+    """Sum, average or choose among the entries for each place; the choice is held."""
+    how = next(each for each in (*call.args, *call.kwargs.values()) if isinstance(each, str))
+    if how == "prod":
+        raise UnsupportedOperationError(
+            f"{call.operation.name} with 'prod' has no rule; expected sum, mean, amax or amin"
+        )
+    return write(call)  # autograd holds the choice
 
 
 @rule("lerp")

@@ -27,6 +27,7 @@ def log_softmax(call: Held) -> Tensor:
     """Compute x - log Σ exp x, of which the second is held."""
     x = call.args[0]
     logarithm = call.held() - x.detach()
+    logarithm.masked_fill_(torch.isinf(x.detach()), 0.0)  # what is masked stays minus infinity
     call.rows.mark(logarithm, "held", "log_softmax")
     return x + call.rows.constant(logarithm.contiguous())
 
@@ -35,7 +36,7 @@ _QUESTIONS = (
     "gt ge lt le eq ne greater greater_equal less less_equal equal not_equal isnan isinf isfinite allclose isclose "
     "argmax argmin argsort any all count_nonzero nonzero bool long int short byte char logical_and logical_or "
     "logical_not logical_xor __contains__ searchsorted bucketize unique is_floating_point is_complex zeros_like "
-    "ones_like empty_like full_like rand_like randn_like new_zeros new_ones new_empty new_full new_tensor signbit "
+    "ones_like empty_like full_like rand_like randn_like new new_zeros new_ones new_empty new_full new_tensor signbit "
     "is_nonzero __bool__ size dim numel stride storage_offset is_contiguous element_size data_ptr ndimension nelement "
     "__len__ shape get_device is_same_size dim_order is_pinned is_inference is_set_to __hash__ untyped_storage "
     "is_signed is_conj is_neg type_check"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.mode import GATE_MOVES, Held, carries, rule
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.mode import GATE_MOVES, Held, carries, detached, rule
 
 __all__: list[str] = []
 
@@ -58,6 +59,22 @@ def dropout(call: Held) -> Tensor:
                 images.append(call.run(torch.full_like(x.detach(), fill), *call.args[1:]))
         call.held()  # the generator goes on as in the model's own run
     return x * (images[1] - images[0]) + call.rows.constant(images[0])
+
+
+@rule("normal")
+def normal(call: Held) -> Tensor:
+    """Compute mean + deviation · ε, of which the draw ε is held."""
+    mean, deviation = call.args[0], call.kwargs.get("std", call.args[1] if len(call.args) > 1 else 1.0)
+    if call.operation.in_place:
+        raise UnsupportedOperationError(
+            "normal_ writes random numbers over a tensor that carries value; use torch.normal"
+        )
+    with torch.no_grad():
+        moved, size = call.held() - detached(mean), detached(deviation)
+        noise = moved / size if isinstance(size, int | float) else torch.where(size > 0, moved / size, 0.0)
+    call.rows.mark(noise, "held", "normal")
+    with call.mode:
+        return mean + deviation * noise
 
 
 @rule("_pad_packed_sequence")

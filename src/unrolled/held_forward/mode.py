@@ -18,7 +18,7 @@ from unrolled.held_forward.operation_names import Operation, name_of
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
 
-__all__ = ["Held", "HeldForward", "Rule", "carries", "detached", "operands", "rule"]
+__all__ = ["Held", "HeldForward", "Rule", "carries", "detached", "followed", "operands", "rule"]
 
 Function = Callable[..., Any]
 
@@ -62,6 +62,8 @@ class Held:
 
 Rule = Callable[[Held], Any]
 RULES: dict[str, Rule] = {}
+FOLLOWED: dict[str, Rule] = {}
+"""Rules of operations that are held unless the output reads the model by their results only."""
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -87,6 +89,16 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     def register(function: Rule) -> Rule:
         for name in names:
             RULES[name] = function
+        return function
+
+    return register
+
+
+def followed(*names: str) -> Callable[[Rule], Rule]:
+    """Register how an operation whose result is held is followed where an output is made of it."""
+
+    def register(function: Rule) -> Rule:
+        FOLLOWED.update(dict.fromkeys(names, function))
         return function
 
     return register
@@ -118,6 +130,10 @@ class HeldForward(TorchFunctionMode):
         """For tensors of token ids: the flat index of each token in the argument it came from."""
         self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """For outputs of gates: the value γ₀ that the gate takes at zero. Only γ - γ₀ carries value."""
+        self.holds: list[str] = []
+        """The operations whose results were held so far."""
+        self.follows_from: int | None = None
+        """The first of them, by its number, that is followed; None for none."""
 
     def __torch_function__(
         self,
@@ -174,8 +190,12 @@ class HeldForward(TorchFunctionMode):
 
     def hold(self, call: Held) -> Any:
         """Compute an operation on what its operands hold, and remember its name for the rows."""
+        number, name = len(self.holds), call.operation.name
+        self.holds.append(name)
+        if self.follows_from is not None and number >= self.follows_from and name in FOLLOWED:
+            return FOLLOWED[name](call)
         result = call.held()
-        self.rows.mark(result, "held", call.operation.name)
+        self.rows.mark(result, "held", name)
         return result
 
     def _without_value(

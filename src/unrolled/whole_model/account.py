@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,22 +17,25 @@ from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, ParityError, ShapeError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
-from unrolled.expansions.base import Expansion
+from unrolled.expansions.base import Expansion, Linearisation
 from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
+from unrolled.explanation.output_kind import gate_note
 from unrolled.explanation.preserve_model import preserved, without_gradients
 from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.readout import Target, select_target
 from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.thread_count import one_thread_if_small
-from unrolled.explanation.token_names import Tokens, padded_words, word_rows
+from unrolled.explanation.token_names import Tokens
 from unrolled.held_forward.graph import check_linear
+from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.held_forward.rows import Rows
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.contributions import Contributions, collect
 from unrolled.whole_model.notes import notes_of
 from unrolled.whole_model.result import Account
+from unrolled.whole_model.text_words import words_of_texts
 
 __all__ = ["account"]
 
@@ -123,6 +126,17 @@ def account(
     return told
 
 
+@dataclass(frozen=True)
+class _HeldRun:
+    """One held run of a model."""
+
+    mode: HeldModel
+    output: Tensor
+    sources: Sources
+    notes: tuple[str, ...]
+    """What the target is."""
+
+
 def _account(
     model: nn.Module,
     args: tuple[Any, ...],
@@ -150,15 +164,25 @@ def _account(
         if not torch.isfinite(expected).all():
             raise NonFiniteError(f"the output is {expected.tolist()}; expected finite numbers")
         drawn = runs.second(expected, select) if runs.draws else ()  # else the held run tells
-        found = []
+        found: list[Contributions] = []
+        of_target: tuple[str, ...] = ()
         for member in chosen.members():
-            recorded.begin()
-            mode = HeldModel(Rows(model), member, share, recorded=recorded)
-            sources = Sources(mode, opens=of is None)
-            output = _held_output(model, args, kwargs, select, mode, sources, of)
-            _check_parity(runs, select, output, expected)
-            check_linear(output, NODES)
-            found.append(collect(output, mode.rows.rows, sources))
+
+            def held(first: int | None, member: Linearisation = member) -> _HeldRun:
+                recorded.begin()
+                mode = HeldModel(Rows(model), member, share, recorded=recorded)
+                mode.follows_from = first
+                sources = Sources(mode, opens=of is None)
+                run = _held_run(model, args, kwargs, select, mode, sources, of)
+                _check_parity(runs, select, run.output, expected)
+                check_linear(run.output, NODES)
+                return run
+
+            (parts, of_gate), of_held = follow_if_held_only(
+                held, lambda run: (collect(run.output, run.mode.rows.rows, run.sources), run.notes)
+            )
+            found.append(parts)
+            of_target = (*of_gate, *of_held)
     means = _mean(found)
     result = Account(
         target=name,
@@ -171,15 +195,15 @@ def _account(
         constants=means.constants,
         output=expected,
         axes=means.axes,
-        words=_words(tokens, args, kwargs, means, len(expected)),
+        words=words_of_texts(tokens, args, kwargs, means, len(expected)),
         deterministic=not (drawn or (seed is not None and runs.draws)),
     )
     if not torch.isfinite(result.remainder).all():
         raise NonFiniteError("the contributions overflow; use float64 (model.double()) or the expansion operating")
-    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *notes_of(result, chosen)))
+    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *notes_of(result, chosen)))
 
 
-def _held_output(
+def _held_run(
     model: nn.Module,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
@@ -187,15 +211,14 @@ def _held_output(
     mode: HeldModel,
     sources: Sources,
     of: str | None,
-) -> Tensor:
+) -> _HeldRun:
     """Run the model held; its output is linear in the rows."""
     given = [sources.open(str(place), value) for place, value in enumerate(args)]
     named = {key: sources.open(key, value) for key, value in kwargs.items()}
     with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, of):
         with mode:
             output = select(model(*given, **named))
-        found: Tensor = mode.with_gate_rows(output)
-    return found
+        return _HeldRun(mode, mode.with_gate_rows(output), sources, gate_note(output, mode.gates))
 
 
 def _has_networks(model: nn.Module) -> bool:
@@ -268,35 +291,3 @@ def _mean(found: Sequence[Contributions]) -> Contributions:
         biases=mean([each.biases for each in found]),
         constants=mean([each.constants for each in found]),
     )
-
-
-def _words(
-    tokens: Tokens, args: tuple[Any, ...], kwargs: Mapping[str, Any], means: Contributions, batch: int
-) -> tuple[tuple[str, ...], ...]:
-    """Name the tokens of each example: as given, else by their ids."""
-    if not means.texts:
-        return ()
-    order = list(range(batch)) if means.order is None else means.order.tolist()
-    named: list[list[str]] = [[] for _ in range(batch)]
-    free: list[set[int]] = [set() for _ in range(batch)]  # what needs no word: padding, and what contributes nothing
-    given = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
-    for name, part in means.texts.items():
-        ids, axis = given.get(name), means.axes[name]
-        parts = part.reshape(1, -1) if axis is None else part.movedim(axis, 0).reshape(batch, -1)
-        rows: list[list[Any]] = [[f"x{k + 1}" for k in range(parts.shape[1])]] * batch
-        if isinstance(ids, Tensor) and ids.numel() == part.numel():
-            rows = (ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1))[order].tolist()
-        for words, unnamed, row, values in zip(named, free, rows, parts.tolist(), strict=True):
-            unnamed.update(len(words) + k for k, value in enumerate(values) if not value or row[k] == 0)
-            words.extend(map(str, row))
-    if tokens is None:
-        return tuple(map(tuple, named))
-    texts, found = word_rows(tokens, batch), []
-    for k, unnamed, ids in zip(order, free, named, strict=True):
-        padded = padded_words(texts[k], len(ids), unnamed)
-        if padded is None:
-            raise ShapeError(
-                f"{len(texts[k])} tokens for a text of {len(ids)}; expected one for each that is not padding"
-            )
-        found.append(tuple(padded))
-    return tuple(found)

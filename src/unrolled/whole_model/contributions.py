@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from unrolled.errors import UsageError
 from unrolled.explanation.sources import Sources
+from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row
 
@@ -37,12 +37,12 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
     """Differentiate the output by all rows, and add up the contributions.
 
     Raises:
-        UsageError: If the output depends on no argument.
+        HeldOnlyError: If the output depends on no argument by any operation that carries value.
     """
     linear = LinearOutput(output, [row.leaf for row in rows])
     inputs = [place for place, row in enumerate(rows) if row.kind in ("token", "feature")]
     if all(linear.gradients[place] is None for place in inputs):
-        raise UsageError(
+        raise HeldOnlyError(
             "the output does not depend on the model's arguments by any operation that carries value, so there is "
             "nothing to account for; check the target, or name a submodule with of="
         )

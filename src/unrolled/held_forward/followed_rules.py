@@ -1,0 +1,113 @@
+r"""Operations whose result is held, followed along a line where an output reads the model by that result only.
+
+In the middle of a model softmax, exp and the like are multipliers: weights of attention, decays. At its end they are
+the output. An element-wise function then is φ(z) = φ(c) + (z - c) (φ(z) - φ(c)) / (z - c), where the line begins at
+c = 0 or, for a function that has a pole there, at c = 1. Of softmax p and of logsumexp the gradient is averaged along
+the line from zero:
+
+.. math:: p(z) = p(0) + \int_0^1 \frac{∂p}{∂z}(αz)\, dα\; z
+
+Source:
+    The average is that of integrated gradients (Sundararajan et al. 2017, arXiv:1703.01365), of the last operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.held_forward.activation_rules import from_zero
+from unrolled.held_forward.mode import Held, carries, followed
+from unrolled.linalg.quadrature import legendre_nodes
+
+__all__: list[str] = []
+
+NODES = (16, 64, 256)
+CLOSE = {torch.float64: 1e-13, torch.float32: 1e-6}
+
+
+@followed("exp", "exp2", "cos", "cosh")
+def from_zero_on(call: Held) -> Tensor:
+    """Follow φ from φ(0)."""
+    risen, at_zero = from_zero(call.args[0], call.function)
+    return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
+
+
+@followed("log", "log2", "log10", "reciprocal", "rsqrt", "pow", "div")
+def from_one_on(call: Held) -> Any:
+    """Follow φ from φ(1); of a quotient the divisor is followed."""
+    x, function = call.args[0], call.function
+    if call.operation.name == "div":
+        x = call.args[1]
+        function = lambda divisor: call.run(call.args[0], divisor)  # noqa: E731
+    elif call.operation.name == "pow":
+        function = lambda base: call.run(base, call.args[1])  # noqa: E731
+    if not carries(x) or call.kwargs.get("rounding_mode"):
+        return call.held()
+    with torch.no_grad():
+        held = x.detach()
+        at_one = function(torch.ones_like(held))
+        factor = (function(held) - at_one) / torch.where(held == 1, torch.ones_like(held), held - 1)
+    return x * factor + call.rows.constant(at_one - factor)
+
+
+@followed("softmax", "_softmax", "_safe_softmax")
+def softmax(call: Held) -> Tensor:
+    """Follow softmax from equal parts; what is masked takes no part."""
+    x = call.args[0]
+    if not carries(x):
+        return call.held()
+    dim = _dim(call)
+    value = call.held()
+    inside = value > 0
+    size = inside.to(value.dtype)
+    start = size / size.sum(dim, keepdim=True)
+    entry = x.masked_fill(~inside, 0.0).to(value.dtype)
+
+    def along(z: Tensor, parts: Tensor) -> Tensor:
+        return parts * (z - (parts * z).sum(dim, keepdim=True))
+
+    return _averaged(entry, inside, dim, along, value, start) + call.rows.constant(start)
+
+
+@followed("logsumexp")
+def logsumexp(call: Held) -> Tensor:
+    """Follow log Σ exp x from the logarithm of the number of entries."""
+    x, dim, keep = call.bind("input", "dim", "keepdim")
+    value = torch.logsumexp(x.detach(), dim, keepdim=True)
+    inside = (x.detach() - value).exp() > 0
+    start = inside.to(x.dtype).sum(dim, keepdim=True).log()
+    entry = x.masked_fill(~inside, 0.0)
+    risen = _averaged(entry, inside, dim, lambda z, parts: (parts * z).sum(dim, keepdim=True), value, start)
+    whole = risen + call.rows.constant(start)
+    return whole if keep else whole.sum(dim)  # of one entry
+
+
+def _averaged(
+    x: Tensor,
+    inside: Tensor,
+    dim: int,
+    along: Callable[[Tensor, Tensor], Tensor],
+    value: Tensor,
+    start: Tensor,
+) -> Tensor:
+    """Average a derivative along the line from zero, linear in x; nodes are added until it gives the known rise."""
+    held = x.detach()
+    for count in NODES:
+        with torch.no_grad():
+            parts = [
+                (w, torch.softmax((node * held).masked_fill(~inside, -torch.inf), dim))
+                for node, w in legendre_nodes(count)
+            ]
+            gap = (sum(w * along(held, p) for w, p in parts) - (value - start)).abs().max()
+        if float(gap) <= CLOSE.get(value.dtype, 1e-2):
+            break
+    return torch.stack([w * along(x, p) for w, p in parts]).sum(0)
+
+
+def _dim(call: Held) -> int:
+    dim = call.kwargs.get("dim", call.args[1] if len(call.args) > 1 else None)
+    return -1 if dim is None else int(dim)

@@ -1,0 +1,46 @@
+"""Words for the tokens of an account."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from unrolled.errors import ShapeError
+from unrolled.explanation.token_names import Tokens, padded_words, word_rows
+from unrolled.whole_model.contributions import Contributions
+
+__all__ = ["words_of_texts"]
+
+
+def words_of_texts(
+    tokens: Tokens, args: tuple[Any, ...], kwargs: Mapping[str, Any], means: Contributions, batch: int
+) -> tuple[tuple[str, ...], ...]:
+    """Name the tokens of each example: as given, else by their ids."""
+    if not means.texts:
+        return ()
+    order = list(range(batch)) if means.order is None else means.order.tolist()
+    named: list[list[str]] = [[] for _ in range(batch)]
+    free: list[set[int]] = [set() for _ in range(batch)]  # what needs no word: padding, and what contributes nothing
+    given = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
+    for name, part in means.texts.items():
+        ids, axis = given.get(name), means.axes[name]
+        parts = part.reshape(1, -1) if axis is None else part.movedim(axis, 0).reshape(batch, -1)
+        rows: list[list[Any]] = [[f"x{k + 1}" for k in range(parts.shape[1])]] * batch
+        if isinstance(ids, Tensor) and ids.numel() == part.numel():
+            rows = (ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1))[order].tolist()
+        for words, unnamed, row, values in zip(named, free, rows, parts.tolist(), strict=True):
+            unnamed.update(len(words) + k for k, value in enumerate(values) if not value or row[k] == 0)
+            words.extend(map(str, row))
+    if tokens is None:
+        return tuple(map(tuple, named))
+    texts, found = word_rows(tokens, batch), []
+    for k, unnamed, ids in zip(order, free, named, strict=True):
+        padded = padded_words(texts[k], len(ids), unnamed)
+        if padded is None:
+            raise ShapeError(
+                f"{len(texts[k])} tokens for a text of {len(ids)}; expected one for each that is not padding"
+            )
+        found.append(tuple(padded))
+    return tuple(found)
