@@ -283,7 +283,8 @@ def test_the_numbers_that_a_model_read_are_on_the_page(build):
     )
     page = render_page([attribution])
     (item,) = items(page)
-    assert item["series"] == {"names": ["temperature", "</script>"], "values": values.T.tolist()}
+    names = ["temperature", "</script>", "rest (biases)"]
+    assert item["series"] == {"names": names, "values": values.T.tolist(), "named": False}
     told = item["panels"][0]["options"][0]["features"]
-    assert told == {"rows": scores.T.tolist(), "limit": 1.0}
+    assert told == {"rows": [*scores.T.tolist(), [0.0] * 3], "limit": 1.0}
     assert items(render_page([build()]))[0]["series"] is None

@@ -14,7 +14,7 @@ from unrolled.errors import UsageError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from unrolled.report.spans import Quantity
+    from unrolled.report.figure import Drawn
 
 __all__ = ["Explanation"]
 
@@ -51,21 +51,22 @@ class Explanation(Attribution):
         """The sequences whose n-grams it holds: itself, or several where an output is made of several."""
         return (self,)
 
-    def figure(self, quantity: Quantity = "phrase", limit: float | None = None) -> Figure:
-        """Draw the triangle of n-grams; needs matplotlib.
+    def figure(self, quantity: Drawn | None = None, limit: float | None = None) -> Figure:
+        """Draw the triangle of n-grams, or the numbers over time of a model that reads numbers; needs matplotlib.
 
         Args:
             quantity: ``"phrase"`` for the scores of phrases, ``"score"`` for the n-grams' own terms, ``"contribution"``
-                for their parts of this logit.
+                for their parts of this logit; ``"features"`` for the numbers that the model read, which is the default
+                where it read some.
             limit: Value at the ends of the colour scale, in units of the logit; None for the largest value. Set it to
                 compare figures.
 
         Raises:
             UsageError: If matplotlib is missing, the sentence is empty, or an argument is out of its range.
         """
-        from unrolled.report.figure import triangle_figure
+        from unrolled.report.figure import draw_figure
 
-        return triangle_figure(self, quantity, limit)
+        return draw_figure(self, quantity, limit)
 
     def save_html(self, path: str | Path, *others: Attribution) -> Path:
         """Write one self-contained HTML page and return its path.

@@ -147,4 +147,5 @@ def rounded_limit(largest: float) -> float:
     if largest == 0:
         return 0.0
     power = 10.0 ** math.floor(math.log10(largest))
-    return next((power * m for m in _ROUND if power * m >= largest), 10 * power)
+    found = next((m for m in _ROUND if power * m >= largest), 10.0)
+    return float(f"{power * found:.2g}")  # without the digits that a product of decimals leaves

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.attribution import Attribution
@@ -18,6 +18,7 @@ from unrolled.extras import require_extra
 from unrolled.report.colour import colour, colour_map, shared_limit, text_colour
 from unrolled.report.formatting import brief, clip, minus, signed, visible
 from unrolled.report.page_view import ledger_parts, sum_of_ngrams
+from unrolled.report.series_figure import series_figure
 from unrolled.report.spans import Quantity, rows_by_order, values_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
-__all__ = ["save_figure", "triangle_figure"]
+__all__ = ["Drawn", "draw_figure", "save_figure", "triangle_figure", "write_heading"]
+
+Drawn = Quantity | Literal["features"]
+"""What a figure shows: a quantity of the triangle, or the numbers that the model read and their contributions."""
 
 _FORMATS = (".pdf", ".png", ".svg")
 _UNIT = {
@@ -94,7 +98,7 @@ def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", lim
     middle = (tall - _HEAD + (foot if flat else 0)) / 2
     place = ((width + 0.6) / wide, (middle - length / 2) / tall, 0.13 / wide, length / tall)
     _draw_scale(figure, place, mappable, ends, quantity)
-    _write_heading(figure, attribution, 0.25 / wide, tall)
+    write_heading(figure, attribution, 0.25 / wide, tall)
     return figure
 
 
@@ -161,7 +165,8 @@ def _draw_scale(
     bar.set_label(_UNIT[quantity], fontsize=8, color=_INK)
 
 
-def _write_heading(figure: Figure, attribution: Attribution, left: float, tall: float) -> None:
+def write_heading(figure: Figure, attribution: Attribution, left: float, tall: float) -> None:
+    """Write the target, the ledger and the expansion above a figure."""
     ledger = attribution.ledger
     sum_line = " + ".join(f"{name} {minus(signed(value))}" for name, value in ledger_parts(ledger))
     for down, points, shade, text in (
@@ -172,22 +177,29 @@ def _write_heading(figure: Figure, attribution: Attribution, left: float, tall: 
         figure.text(left, 1 - down / tall, text, fontsize=points, color=shade, va="center", parse_math=False)
 
 
+def draw_figure(attribution: Attribution, quantity: Drawn | None = None, limit: float | None = None) -> Figure:
+    """Draw numbers over time where there are features, else the triangle of phrases; or what is asked for."""
+    if quantity == "features" or (quantity is None and attribution.features is not None):
+        return series_figure(attribution, limit)
+    return triangle_figure(attribution, quantity or "phrase", limit)
+
+
 def save_figure(
-    path: str | os.PathLike[str], attribution: Attribution, quantity: Quantity = "phrase", limit: float | None = None
+    path: str | os.PathLike[str], attribution: Attribution, quantity: Drawn | None = None, limit: float | None = None
 ) -> None:
-    """Save the figure of :func:`triangle_figure`, whole or not at all.
+    """Save the figure of :func:`draw_figure`, whole or not at all.
 
     The suffix of ``path`` sets the format: ``.png``, ``.svg`` or ``.pdf``.
 
     Raises:
-        UsageError: If the suffix is another one, or as in :func:`triangle_figure`.
+        UsageError: If the suffix is another one, or as in :func:`triangle_figure` and :func:`series_figure`.
         NonFiniteError: If the attribution holds NaN or infinity.
         FileError: If the file cannot be written.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in _FORMATS:
         raise UsageError(f"cannot draw {os.fspath(path)!r}; expected a name that ends in one of: {', '.join(_FORMATS)}")
-    figure = triangle_figure(attribution, quantity, limit)
+    figure = draw_figure(attribution, quantity, limit)
     content = io.BytesIO()
     # without a date the same attribution gives the same bytes
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]

@@ -13,6 +13,7 @@ from unrolled.decomposition.attribution import Attribution, NGram
 from unrolled.report.colour import shared_limit
 from unrolled.report.formatting import clip, magnitude, signed, visible
 from unrolled.report.page_view import ledger_parts, sum_of_ngrams
+from unrolled.report.series_terminal import Series
 from unrolled.report.terminal import Sentence, print_to_text, spaced, sum_table
 
 __all__ = ["to_text"]
@@ -30,7 +31,8 @@ def to_text(whole: Attribution, sequences: Sequence[Attribution], width: int = 1
     blocks: list[RenderableType] = [heading]
     for each in sequences:
         title = Text.assemble(visible(each.name), (f"  n-grams {signed(each.ledger.ngrams)}", _FAINT))
-        blocks += [title, Sentence(each.tokens, each.token_scores.tolist(), limit)]
+        steps = Sentence(each.tokens, each.token_scores.tolist(), limit)
+        blocks += [title, steps if each.features is None else Series(each)]
     entries = [(name, value) for name, value in ledger_parts(ledger) if name != "n-grams"]
     named = [(f"n-grams of {each.name}", each.ledger.ngrams) for each in sequences]
     blocks.append(sum_table([*named, *entries], ("logit", ledger.logit)))

@@ -13,6 +13,7 @@
         "tokens": [text, ...],                  "directions": ["forward"] or ["forward", "backward"],
         "ledger": {"ngrams", "initial", "bias", "remainder", "logit"},  the first four sum to the fifth,
         "token_scores": [a number a token],     they sum to ledger.ngrams
+        "features": null, or {"names", "values", "scores", "rest"}; a step's scores and rest sum to its token_scores
         "ngrams": [{"start", "stop", "order", "text", "direction", "score", "contribution"}, ...]
     }, ...]}
 
@@ -52,7 +53,20 @@ def _record(attribution: Attribution) -> dict[str, object]:
         "directions": list(attribution.directions),
         "ledger": dict(attribution.ledger),
         "token_scores": attribution.token_scores.tolist(),
+        "features": _features(attribution),
         "ngrams": attribution.to_records(),
+    }
+
+
+def _features(attribution: Attribution) -> dict[str, object] | None:
+    found = attribution.features
+    if found is None:
+        return None
+    return {
+        "names": list(found.names),
+        "values": found.values.tolist(),
+        "scores": found.scores.tolist(),
+        "rest": found.rest.tolist(),
     }
 
 

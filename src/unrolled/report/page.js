@@ -70,7 +70,7 @@ function build() {
   for (const name of ["kind", "sentence", "triangle", "ledger", "top", "comparison", "detail", "moment"]) view[name] = element("div", { class: name });
   view.detail.setAttribute("role", "status");
   const series = item.series ? element("section", { "aria-label": "Series" }, view.seriesHead = element("div", { class: "head" }), view.moment, view.series = element("div", { class: item.tokens.length > 60 ? "wide" : null }), view.features = element("div", {})) : null;
-  const sentence = item.series ? null : element("section", { "aria-label": "Sentence" }, view.sentenceHead = element("div", { class: "head" }), view.sentence);
+  const sentence = item.series && !item.series.named ? null : element("section", { "aria-label": "Sentence" }, view.sentenceHead = element("div", { class: "head" }), view.sentence);
   view.show = choice("What the cells show", QUANTITIES, state.quantity, (value) => { state.quantity = value; update(); remember(); });
   const both = item.panels.some((panel) => panel.directions.length > 1);
   const ways = [["both", "both directions"], ["forward", "forward"], ["backward", "backward"]];
@@ -115,7 +115,7 @@ function update() {
   const way = panel.directions.length > 1 ? state.way : panel.directions[0];
   if (view.ways) press(view.ways, way);
   if (item.series) drawSeries(item, told);
-  else {
+  if (!item.series || item.series.named) {
     view.sentenceHead.replaceChildren(element("h2", {}, "Sentence"), element("div", { class: "end" }, legend(told.limits.token, "a token’s contribution")));
     view.sentence.replaceChildren(sentence(item.tokens, told.tokens, told.limits.token, item.tokens.length <= 40));
   }
@@ -194,7 +194,7 @@ function sums(panel, option, way, span) {
 
 function drawSeries(item, told) {
   view.seriesHead.replaceChildren(element("h2", {}, "Series"), element("div", { class: "end" }, legend(told.features.limit, "a number’s contribution")));
-  view.line.show(item.series.names, item.series.values, told.features.rows, told.features.limit);
+  view.line.show(item.series.names, item.series.values, told.features.rows, told.features.limit, item.series.named ? item.tokens : null);
   tellMoment(null);
   const totals = told.features.rows.map((row, f) => [item.series.names[f], row.reduce((sum, value) => sum + value, 0)]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
   view.features.replaceChildren(element("details", { class: "plain" }, element("summary", {}, "Contributions by feature"),
@@ -210,7 +210,7 @@ function tellMoment(place) {
   const rows = view.line.rows;
   const name = view.line.names[place.row];
   const read = place.row < series.values.length ? `, read ${series.values[place.row][place.time]}` : "";
-  view.moment.replaceChildren(element("p", {}, element("b", {}, element("bdi", {}, name)), ` at time ${place.time}${read}, contributes `, element("span", { class: "number" }, signed(rows[place.row][place.time]))));
+  view.moment.replaceChildren(element("p", {}, element("b", {}, element("bdi", {}, name)), ` at ${current().series.named ? current().tokens[place.time] : `time ${place.time}`}${read}, contributes `, element("span", { class: "number" }, signed(rows[place.row][place.time]))));
 }
 
 function drawLedger(panel, told) {

@@ -10,10 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+
 from unrolled.decomposition.attribution import Attribution
 from unrolled.decomposition.contrast import of_output
 from unrolled.errors import NonFiniteError, UsageError
-from unrolled.report.colour import limit_of, shared_limit
+from unrolled.report.colour import shared_limit
+from unrolled.report.feature_rows import feature_rows, rows_limit, steps_are_named
 from unrolled.report.formatting import clip, magnitude, minus, signed, visible
 from unrolled.report.page_view import panel_labels, sum_of_ngrams, waterfall_of_ledger
 from unrolled.report.spans import largest_phrases, rows_by_order
@@ -107,7 +110,7 @@ def _example(example: Example, panels: int, budget: int) -> dict[str, object]:
             shared_limit([chosen(each, option) for each in example.attributions], "token") for option in options
         ],
         "panels": [
-            _panel(attribution, label, options, longest_shown(attribution, panels, budget))
+            _panel(attribution, first, label, options, longest_shown(attribution, panels, budget))
             for attribution, label in zip(example.attributions, labels, strict=True)
         ],
         "series": _series(first),
@@ -129,25 +132,29 @@ def _outputs(attribution: Attribution) -> dict[str, object] | None:
 
 def _series(attribution: Attribution) -> dict[str, object] | None:
     """Write the numbers that the model read, one row for each feature."""
-    features = attribution.features
-    if features is None:
+    if attribution.features is None:
         return None
-    values = features.values.double()
+    rows = feature_rows(attribution.features)
+    values = torch.stack([row.values for row in rows if row.values is not None]).double()
     return {
-        "names": [clip(visible(name), 40) for name in features.names],
-        "values": _rounded(values.T.tolist(), float(values.abs().max())),
+        "names": [clip(visible(row.name), 40) for row in rows],
+        "values": _rounded(values.tolist(), float(values.abs().max())),
+        "named": steps_are_named(attribution),
     }
 
 
-def _feature_scores(attribution: Attribution) -> dict[str, object] | None:
-    features = attribution.features
-    if features is None:
+def _feature_scores(attribution: Attribution, first: Attribution) -> dict[str, object] | None:
+    """Write the contributions of the rows; ``first`` decides which features are rows of their own."""
+    if attribution.features is None or first.features is None:
         return None
-    scores = features.scores
-    return {"rows": _rounded(scores.T.tolist(), float(scores.abs().max())), "limit": limit_of(scores)}
+    rows = feature_rows(attribution.features, first.features)
+    scores = torch.stack([row.scores for row in rows])
+    return {"rows": _rounded(scores.tolist(), float(scores.abs().max())), "limit": rows_limit(rows)}
 
 
-def _panel(attribution: Attribution, label: str, options: Sequence[Option], longest: int) -> dict[str, object]:
+def _panel(
+    attribution: Attribution, first: Attribution, label: str, options: Sequence[Option], longest: int
+) -> dict[str, object]:
     classes = attribution.by_class if options[0].plus is not None else (attribution,)
     return {
         "label": clip(visible(label), 60),
@@ -162,7 +169,7 @@ def _panel(attribution: Attribution, label: str, options: Sequence[Option], long
         "parity": minus(magnitude(attribution.parity)),
         "directions": list(attribution.directions),
         "classes": [_arrays(each, longest) for each in classes],
-        "options": [_of_option(chosen(attribution, option)) for option in options],
+        "options": [_of_option(chosen(attribution, option), first) for option in options],
     }
 
 
@@ -181,7 +188,7 @@ def _arrays(attribution: Attribution, longest: int) -> dict[str, object]:
     return found
 
 
-def _of_option(attribution: Attribution) -> dict[str, object]:
+def _of_option(attribution: Attribution, first: Attribution) -> dict[str, object]:
     limits = {
         "phrase": shared_limit([attribution], "phrase"),
         "score": shared_limit([attribution], "score"),
@@ -205,7 +212,7 @@ def _of_option(attribution: Attribution) -> dict[str, object]:
             }
             for phrase in largest_phrases(attribution, TOP)
         ],
-        "features": _feature_scores(attribution),
+        "features": _feature_scores(attribution, first),
         "longer": attribution.longer,
         "remainder": minus(signed(attribution.ledger.remainder)),
         "share": minus(magnitude(attribution.relative_remainder)),

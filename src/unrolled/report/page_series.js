@@ -14,9 +14,9 @@ class Series {
     new ResizeObserver(() => { if (this.rows && this.scroll.clientWidth !== this.seen) this.layout(); }).observe(this.scroll);
   }
 
-  show(names, values, rows, limit) {
+  show(names, values, rows, limit, steps) {
     const total = rows[0].map((_, t) => rows.reduce((sum, row) => sum + row[t], 0));
-    Object.assign(this, { names: [...names, "all features"], values, rows: [...rows, total], limit, count: total.length });
+    Object.assign(this, { names: [...names, "the whole step"], values, rows: [...rows, total], limit, steps, count: total.length });
     this.total = Math.max(...total.map(Math.abs), limit);
     this.layout();
   }
@@ -113,7 +113,7 @@ class Series {
     c.font = "11px system-ui, sans-serif";
     c.textAlign = "center";
     c.textBaseline = "top";
-    for (let t = first; t <= last; t++) if (t % every === 0) c.fillText(String(t), x0 + (t + 0.5) * this.width, this.tall - 26);
+    for (let t = first; t <= last; t++) if (t % every === 0) c.fillText(this.steps ? short(this.steps[t], Math.max(3, Math.floor(every * this.width / 6.5))) : String(t), x0 + (t + 0.5) * this.width, this.tall - 26);
     c.fillText("time", this.left + (this.seen - this.left) / 2, this.tall - 13);
   }
 

@@ -18,9 +18,11 @@ from rich.text import Text
 
 from unrolled.decomposition.attribution import Attribution
 from unrolled.report.colour import colour, shared_limit, text_colour
+from unrolled.report.feature_rows import steps_are_named
 from unrolled.report.formatting import brief, clip, magnitude, signed, visible
 from unrolled.report.page_view import ledger_parts, sum_of_ngrams
-from unrolled.report.spans import largest_phrases, rows_by_order, values_of
+from unrolled.report.series_terminal import Series
+from unrolled.report.spans import Phrase, largest_phrases, rows_by_order, values_of
 
 __all__ = ["Sentence", "print_to_text", "render", "spaced", "sum_table", "to_text"]
 
@@ -120,9 +122,16 @@ def _top(attribution: Attribution, limit: float, count: int) -> Table:
             Text(signed(phrase.contribution), _tint(phrase.contribution, limit)),
             Text(signed(phrase.score)),
             Text(f"[{phrase.start}, {phrase.stop})", _FAINT),
-            Text.assemble(clip(visible(phrase.text), 200), (near, _FAINT)),
+            Text.assemble(_named(attribution, phrase), (near, _FAINT)),
         )
     return table
+
+
+def _named(attribution: Attribution, phrase: Phrase) -> str:
+    """Write a phrase; a long one of steps by its ends."""
+    if attribution.features is not None and phrase.stop - phrase.start > 3:
+        return f"{visible(attribution.tokens[phrase.start])} … {visible(attribution.tokens[phrase.stop - 1])}"
+    return clip(visible(phrase.text), 200)
 
 
 def _details(attribution: Attribution) -> Text:
@@ -149,8 +158,12 @@ def render(attribution: Attribution, limit: float | None = None, top: int = _TOP
     ends = shared_limit([attribution]) if limit is None else limit
     totals = attribution.token_scores.tolist()
     sentence = Sentence(attribution.tokens, totals, shared_limit([attribution], "token") if limit is None else limit)
-    blocks: list[RenderableType] = [_heading(attribution), sentence]
-    blocks += [_Pyramid(attribution, d, ends) for d in range(len(attribution.directions))]
+    blocks: list[RenderableType] = [_heading(attribution)]
+    if attribution.features is not None:
+        blocks.append(Series(attribution))
+    if attribution.features is None or steps_are_named(attribution):
+        blocks.append(sentence)
+        blocks += [_Pyramid(attribution, d, ends) for d in range(len(attribution.directions))]
     blocks.append(sum_table(ledger_parts(attribution.ledger), ("logit", attribution.ledger.logit)))
     blocks.append(_top(attribution, shared_limit([attribution], "contribution"), top))
     blocks.append(_details(attribution))

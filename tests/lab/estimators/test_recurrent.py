@@ -157,3 +157,22 @@ def test_the_errors_of_the_library_are_value_errors_for_scikit_learn():
         assert issubclass(kind, ValueError), kind
     with pytest.raises(DivergedError, match="choose a smaller lr"):
         RecurrentRegressor(**QUICK | {"lr": 1e20, "clip": 0}).fit(*series())
+
+
+def test_the_features_of_an_explanation_are_numbers_as_they_were_given():
+    series = np.random.default_rng(0).normal(5.0, 2.0, size=(30, 6, 2))
+    regressor = RecurrentRegressor(**QUICK).fit(series, series[:, :, 0].sum(axis=1))
+    found = regressor.explain(series[0], features=["load", "wind"], tokens=["a", "b", "c", "d", "e", "f"])
+    assert found.features is not None
+    assert found.features.names == ("load", "wind")
+    assert found.tokens == ("a", "b", "c", "d", "e", "f")
+    np.testing.assert_allclose(found.features.values.numpy(), series[0])
+    assert abs(found.ledger.logit - regressor.predict(series[:1])[0]) < 1e-9
+    torch.testing.assert_close(found.feature_scores.sum(dim=1) + found.features.rest, found.token_scores)
+    # a number that is the mean of training contributes nothing
+    mean = np.broadcast_to(series.reshape(-1, 2).mean(axis=0), (6, 2))
+    assert float(regressor.explain(mean).feature_scores.abs().max()) < 1e-6
+    classifier = RecurrentClassifier(**QUICK).fit(series, series[:, 0, 0] > 5)
+    by_class = classifier.explain(series[0]).by_class
+    assert all(each.features is not None for each in by_class)
+    np.testing.assert_allclose(by_class[1].features.values.numpy(), series[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor, nn
 
@@ -56,6 +58,12 @@ class SequenceModel(nn.Module):
         self.pooling = make_pooling(settings)
         self.dropout = nn.Dropout(settings.dropout)
         self.head = nn.Linear(pooled_feature_count(settings), outputs)
+
+    def behind_reader(self) -> SequenceModel:
+        """Return the same model without its reader: it takes word vectors, or standardised numbers."""
+        model = copy.copy(self)
+        model._modules = {**self._modules, "reader": nn.Identity()}
+        return model
 
     def forward(self, values: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Compute the outputs, shape (batch, outputs).

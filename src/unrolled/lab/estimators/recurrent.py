@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import torch
@@ -76,22 +77,25 @@ class _Recurrent(BaseEstimator):
     def explain(self, x: Any, target: Any = None, **options: Any) -> Explanation:
         """Explain the output for one text or one sequence.
 
+        The contribution of a number is that of its distance from the mean of the training sequences.
+
         Args:
             x: A text, or numbers of shape (time, features) or (time,).
             target: A class; None for the predicted one.
-            **options: Other options of :func:`unrolled.explain`.
+            **options: Other options of :func:`unrolled.explain`, such as ``features``, the names of the numbers of a
+                step, and ``tokens``, those of the steps.
         """
         from unrolled.explanation.api import explain
 
         check_is_fitted(self, "model_")
-        if self.words_ is None:
-            (sequence,) = numeric_sequences([x], "sequences")
-            values, tokens = torch.as_tensor(sequence)[None], None
-        else:
-            tokens, indices = self.words_.split(x)
-            values = torch.as_tensor(indices)[None]
         names = [str(each) for each in self.classes_] if len(getattr(self, "classes_", ())) > 1 else None
-        return explain(self.model_, values, target=self._target(target), classes=names, tokens=tokens, **options)
+        options.update(target=self._target(target), classes=names)
+        if self.words_ is not None:
+            tokens, indices = self.words_.split(x)
+            return explain(self.model_, torch.as_tensor(indices)[None], tokens=tokens, **options)
+        (sequence,) = numeric_sequences([x], "sequences")
+        values, model = torch.as_tensor(sequence)[None].double(), cast("SequenceModel", self.model_)
+        return _with_values(explain(model.behind_reader(), model.reader(values), **options), values[0])
 
     def _target(self, target: Any) -> int | None:
         raise NotImplementedError
@@ -279,6 +283,16 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
         if target is not None:
             raise UsageError(f"target is {target!r}, but a regressor has one output; leave it out")
         return 0
+
+
+def _with_values(found: Explanation, values: Tensor) -> Explanation:
+    """Show the numbers as they were given, not as they were standardised."""
+
+    def shown(each: Explanation) -> Explanation:
+        return each if each.features is None else replace(each, features=replace(each.features, values=values))
+
+    by_class = tuple(shown(cast("Explanation", each)) for each in found.by_class)
+    return replace(shown(found), by_class=by_class)
 
 
 def _nested(X: Any) -> bool:

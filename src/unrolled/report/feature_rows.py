@@ -1,0 +1,62 @@
+"""The rows of a numeric view: features by name, those that are too many to draw, and the rest of each step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.outputs import Features
+from unrolled.errors import NonFiniteError
+from unrolled.report.colour import limit_of
+
+__all__ = ["FeatureRow", "feature_rows", "rows_limit", "steps_are_named"]
+
+DRAWN = 24
+"""Features that are drawn by themselves; what the others contribute is one row."""
+
+
+@dataclass(frozen=True)
+class FeatureRow:
+    """One row of a numeric view."""
+
+    name: str
+    scores: Tensor
+    """Contribution at each step, shape (time,)."""
+    values: Tensor | None = None
+    """The numbers that were read; None for a row that is no single feature."""
+
+
+def feature_rows(features: Features, by: Features | None = None) -> list[FeatureRow]:
+    """Return the rows of features, in their own order; the last is the rest of each step.
+
+    Args:
+        features: Of one output.
+        by: Those whose sizes decide which are drawn by themselves; None for the same.
+
+    Raises:
+        NonFiniteError: If a number is NaN or infinite.
+    """
+    if not all(bool(torch.isfinite(each).all()) for each in (features.values, features.scores, features.rest)):
+        raise NonFiniteError("the features hold NaN or infinity; expected numbers")
+    sizes = (features if by is None else by).scores.abs().sum(dim=0)
+    drawn = sorted(sizes.argsort(descending=True)[:DRAWN].tolist())
+    rows = [FeatureRow(features.names[k], features.scores[:, k], features.values[:, k]) for k in drawn]
+    others = len(features.names) - len(drawn)
+    if others:
+        kept = torch.zeros(len(features.names), dtype=torch.bool)
+        kept[drawn] = True
+        rows.append(FeatureRow(f"{others} other features", features.scores[:, ~kept].sum(dim=1)))
+    return [*rows, FeatureRow("rest (biases)", features.rest)]
+
+
+def rows_limit(rows: list[FeatureRow]) -> float:
+    """Return the end of the rows' colour scale."""
+    return limit_of(torch.stack([row.scores for row in rows]))
+
+
+def steps_are_named(attribution: Attribution) -> bool:
+    """Tell whether the steps have names of their own, as dates or words, rather than numbers."""
+    return any(token != f"x{k + 1}" for k, token in enumerate(attribution.tokens))

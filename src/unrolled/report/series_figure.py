@@ -1,0 +1,131 @@
+"""Draw numbers over time as a matplotlib figure: each feature's series, and below them strips of contributions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from unrolled.decomposition.attribution import Attribution
+from unrolled.errors import UsageError
+from unrolled.extras import require_extra
+from unrolled.report.colour import colour_map
+from unrolled.report.feature_rows import FeatureRow, feature_rows, rows_limit, steps_are_named
+from unrolled.report.formatting import clip, minus, visible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+__all__ = ["series_figure"]
+
+_INK, _SOFT, _LINE = "#1b1d21", "#63676f", "#c9ccd2"
+_HEAD, _FOOT, _BAND, _STRIP = 0.9, 0.55, 0.42, 0.24
+"""Inches of the heading, the time axis, a feature's series and a feature's strip."""
+_LABELLED = 12
+"""Largest number of steps with a label."""
+
+
+def series_figure(attribution: Attribution, limit: float | None = None) -> Figure:
+    """Draw the numbers that a model read, and what each contributed at each step.
+
+    Args:
+        attribution: It has features.
+        limit: Value at the ends of the colour scale; None for the largest one.
+
+    Raises:
+        UsageError: If matplotlib is missing, there are no features, or the limit is not above zero.
+        NonFiniteError: If a number is NaN or infinite.
+    """
+    require_extra("figures", "a figure")
+    from matplotlib.figure import Figure
+
+    from unrolled.report.figure import write_heading
+
+    if attribution.features is None:
+        why = attribution.no_features or "the model reads no numbers step by step"
+        raise UsageError(f"no features to draw: {why}; choose another quantity")
+    if limit is not None and not limit > 0:
+        raise UsageError(f"colour limit is {limit}; expected a number above 0")
+    rows = feature_rows(attribution.features)
+    whole = FeatureRow("the whole step", torch.stack([row.scores for row in rows]).sum(dim=0))
+    drawn = [row for row in rows if row.values is not None]
+    longest = max(len(clip(visible(row.name), 28)) for row in (*rows, whole))
+    left, right, width = 0.35 + 0.075 * longest, 1.25, min(9.0, max(4.5, 0.16 * len(attribution)))
+    series, strips = _BAND * len(drawn), _STRIP * (len(rows) + 1)
+    wide, tall = left + width + right, _HEAD + series + 0.18 + strips + _FOOT
+    figure = Figure(figsize=(wide, tall), facecolor="white")
+    for place, row in enumerate(drawn):
+        bottom = tall - _HEAD - (place + 1) * _BAND
+        axes = figure.add_axes((left / wide, (bottom + 0.05) / tall, width / wide, (_BAND - 0.1) / tall))
+        _draw_series(axes, row, len(attribution))
+    axes = figure.add_axes((left / wide, _FOOT / tall, width / wide, strips / tall))
+    ends = limit if limit is not None else rows_limit([*rows, whole]) or 1.0
+    image = _draw_strips(axes, [*rows, whole], ends)
+    _write_time(axes, attribution)
+    figure.text(0.12 / wide, 1 - (_HEAD - 0.12) / tall, "a", fontsize=9, color=_SOFT, weight="bold")
+    figure.text(0.12 / wide, (_FOOT + strips + 0.02) / tall, "b", fontsize=9, color=_SOFT, weight="bold")
+    height = min(1.8, strips + series)
+    place_of_scale = ((left + width + 0.3) / wide, _FOOT / tall, 0.13 / wide, height / tall)
+    bar = figure.colorbar(image, cax=figure.add_axes(place_of_scale))
+    bar.set_ticks([-ends, 0.0, ends], labels=[minus(f"{-ends:+g}"), "0", f"{ends:+g}"])
+    bar.ax.tick_params(labelsize=8, length=2, color=_SOFT, labelcolor=_INK)
+    bar.ax.spines["outline"].set_visible(False)
+    bar.set_label("contribution", fontsize=8, color=_INK)
+    write_heading(figure, attribution, 0.25 / wide, tall)
+    return figure
+
+
+def _draw_series(axes: Axes, row: FeatureRow, count: int) -> None:
+    assert row.values is not None
+    values = row.values.tolist()
+    low, high = min(values), max(values)
+    axes.plot(range(count), values, color=_INK, linewidth=1.0, marker="o" if count == 1 else None, markersize=3)
+    axes.set_xlim(-0.5, count - 0.5)
+    marks = [low, high] if high > low else [low]
+    axes.set_yticks(marks, [minus(f"{mark:.3g}") for mark in marks])
+    axes.yaxis.tick_right()
+    axes.tick_params(labelsize=6, length=0, labelcolor=_SOFT)
+    axes.set_xticks([])
+    for side in ("top", "left", "right"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(_LINE)
+    axes.set_ylabel(
+        clip(visible(row.name), 28), rotation=0, ha="right", va="center", fontsize=8, color=_INK, parse_math=False
+    )
+
+
+def _draw_strips(axes: Axes, rows: list[FeatureRow], ends: float) -> AxesImage:
+    count = len(rows[0].scores)
+    matrix = torch.stack([row.scores for row in rows]).numpy()
+    image = axes.imshow(
+        matrix,
+        cmap=colour_map(),
+        vmin=-ends,
+        vmax=ends,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(-0.5, count - 0.5, len(rows) - 0.5, -0.5),
+    )
+    axes.set_yticks(range(len(rows)))
+    axes.set_yticklabels([clip(visible(row.name), 28) for row in rows], parse_math=False)
+    axes.tick_params(axis="y", labelsize=8, length=0, labelcolor=_INK)
+    for place in range(1, len(rows)):
+        axes.axhline(place - 0.5, color="white", linewidth=2.5 if place == len(rows) - 1 else 1.2)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return image
+
+
+def _write_time(axes: Axes, attribution: Attribution) -> None:
+    """Label some steps: by their names, else by their numbers from 0."""
+    count = len(attribution)
+    every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if -(-count // n) <= _LABELLED)
+    places = list(range(0, count, every))
+    named = steps_are_named(attribution)
+    labels = [clip(visible(attribution.tokens[t]), 10) if named else str(t) for t in places]
+    axes.set_xticks(places)
+    axes.set_xticklabels(labels, parse_math=False)
+    axes.tick_params(axis="x", labelsize=7.5, length=2, color=_SOFT, labelcolor=_INK)
+    axes.set_xlabel("time", fontsize=8, color=_SOFT)

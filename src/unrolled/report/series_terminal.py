@@ -1,0 +1,91 @@
+"""Numbers over time in a terminal: each feature's series, and below it what it contributed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.style import Style
+from rich.text import Text
+from torch import Tensor
+
+from unrolled.decomposition.attribution import Attribution
+from unrolled.report.colour import colour, limit_of, text_colour
+from unrolled.report.feature_rows import feature_rows
+from unrolled.report.formatting import signed, visible
+
+__all__ = ["Series"]
+
+_BARS = "▁▂▃▄▅▆▇█"
+_FAINT = Style(dim=True)
+_NAME, _NUMBER = 20, 10
+"""Cells of the names and of the numbers to the left of the series."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """The features of an attribution, with time from left to right; many steps share cells."""
+
+    attribution: Attribution
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        attribution = self.attribution
+        assert attribution.features is not None
+        rows = feature_rows(attribution.features)
+        name = min(_NAME, max(cell_len(visible(row.name)) for row in rows))
+        each = -(-len(attribution) // max(1, options.max_width - name - _NUMBER - 2))
+        strips = torch.stack([_sums(row.scores, each) for row in rows])
+        limit = limit_of(strips)
+        shared = f", {each} steps a cell" if each > 1 else ""
+        yield Text(f"contributions of numbers over time{shared}: colours end at ±{limit:g}", style=_FAINT)
+        yield Text("▲ ▼ above half of that, + - above a tenth, · below; bars are what was read", style=_FAINT)
+        for row, strip in zip(rows, strips, strict=True):
+            if row.values is not None:
+                yield Text(" " * (name + _NUMBER + 2)).append(_bars(row.values, each))
+            yield _strip(row.name, strip, limit, name)
+        whole = strips.sum(dim=0)
+        yield _strip("the whole step", whole, limit_of(whole), name)
+        yield Text(" " * (name + _NUMBER + 2) + self._axis(strips.shape[1]), style=_FAINT)
+
+    def _axis(self, width: int) -> str:
+        """Name the first and the last step."""
+        first, last = visible(self.attribution.tokens[0]), visible(self.attribution.tokens[-1])
+        gap = width - cell_len(first) - cell_len(last)
+        return (
+            first + " " * gap + last if gap > 0 and len(self.attribution) > 1 else set_cell_size(first, width).rstrip()
+        )
+
+
+def _sums(values: Tensor, each: int) -> Tensor:
+    """Sum the values of the steps that share a cell."""
+    return torch.stack([part.double().sum() for part in values.split(each)])
+
+
+def _bars(values: Tensor, each: int) -> str:
+    """Draw a series as bars from its lowest value to its highest; each cell shows the mean of its steps."""
+    low, high = float(values.min()), float(values.max())
+    means = [float(part.double().mean()) for part in values.split(each)]
+    top = len(_BARS) - 1
+    return "".join(_BARS[round(top * (mean - low) / (high - low)) if high > low else top // 2] for mean in means)
+
+
+def _strip(name: str, scores: Tensor, limit: float, width: int) -> Text:
+    """Draw contributions as coloured cells, behind their name and their sum."""
+    shown = visible(name)
+    if cell_len(shown) > width:
+        shown = set_cell_size(shown, width - 1) + "…"
+    line = Text(set_cell_size(shown, width)).append(f" {signed(float(scores.sum())):>{_NUMBER}} ", _FAINT)
+    for value in scores.tolist():
+        ground = colour(value, limit)
+        line.append(_mark(value, limit), Style(color=text_colour(ground), bgcolor=ground))
+    return line
+
+
+def _mark(value: float, limit: float) -> str:
+    if abs(value) <= 0.1 * limit:
+        return "·"
+    if abs(value) <= 0.5 * limit:
+        return "+" if value > 0 else "-"
+    return "▲" if value > 0 else "▼"
