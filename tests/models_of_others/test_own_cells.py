@@ -622,3 +622,16 @@ def test_chunks_of_the_users_own_network_are_one_sequence():
     found = unrolled.explain(model, IDS, target=1)
     assert len(found) == T
     assert_same(found, unrolled.explain(whole, IDS, target=1), 1e-12)
+
+
+def test_a_whole_network_is_no_step_though_it_takes_a_state():
+    class Whole(OwnGRU):
+        def forward(self, xs, state=None):
+            h = xs.new_zeros(len(xs), D) if state is None else state
+            for t in range(xs.shape[1]):
+                h = OwnGRU.forward(self, xs[:, t], h)
+            return h, h
+
+    for rnn in (None, "rnn"):
+        with pytest.raises(UsageError, match=r"no recurrent network|no step that receives"):
+            unrolled.explain(Encoder(Whole(E, D)), IDS, target=1, rnn=rnn)

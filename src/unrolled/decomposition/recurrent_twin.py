@@ -1,4 +1,4 @@
-"""Recurrent networks that were scripted, traced or quantised: torch.nn's own module with the same weights."""
+"""torch.nn's networks with the weights of those that were scripted, traced, quantised or written by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-__all__ = ["linear_twin", "quantised_kind", "recurrent_twin", "scripted_network"]
+__all__ = ["linear_twin", "networks_with_weights", "quantised_kind", "recurrent_twin", "scripted_network"]
 
 N = TypeVar("N")
 
@@ -53,6 +53,28 @@ def linear_twin(module: nn.Module) -> nn.Linear | None:
         if bias is not None:
             twin.bias.copy_(bias)
     return twin.eval()
+
+
+def networks_with_weights(weights: Mapping[str, Tensor]) -> list[nn.RNNBase]:
+    """Return torch.nn's networks, with the batch second, that have weights of these names and shapes; none if none has.
+
+    Those of an Elman network may be one with tanh or with relu.
+    """
+    units, rows = weights["weight_hh_l0"].shape[-1], len(weights["weight_ih_l0"])
+    layers = sum(name.startswith("weight_ih_l") and not name.endswith("_reverse") for name in weights)
+    kinds = {4: ["LSTM"], 3: ["GRU"], 1: ["RNN_TANH", "RNN_RELU"]}
+    count, rest = divmod(rows, len(weights["weight_hr_l0"][0]) if "weight_hr_l0" in weights else units)
+    found = []
+    for mode in kinds.get(count, []) if not rest else []:
+        try:
+            both = "weight_ih_l0_reverse" in weights
+            kind = KINDS[mode.split("_")[0]]
+            twin = _built(kind, mode, weights, layers, "bias_ih_l0" in weights, False, both)
+        except (KeyError, RuntimeError):  # other names or shapes than torch.nn's
+            continue
+        if {name for name, _ in twin.named_parameters()} == set(weights):
+            found.append(twin)
+    return found
 
 
 def _of_script(module: torch.jit.ScriptModule) -> nn.RNNBase | None:

@@ -82,18 +82,9 @@ def _paths(rnn: object, modules: dict[str, nn.Module], found: list[str]) -> list
 
 def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
     """Say what a model lacks, and what to pass where a part of it is called a recurrent network."""
-    written = [
-        (path, type(module).__name__)
-        for path, module in modules.items()
-        if any(name in type(module).__name__.upper() for name in WRITTEN)
-    ]
+    written = [(path, module) for path, module in modules.items() if _is_written(module)]
     if written:
-        path, kind = written[-1]
-        return (
-            f"{path or 'the model'} is a {kind} that computes its steps itself, and none of its modules is one step; "
-            f"write the step as a module or as a method step(x, state), or name it: rnn='{path or kind.lower()}.cell' "
-            "or rnn=unrolled.as_cell(…); unrolled.account opens it as it is"
-        )
+        return _without_steps(*written[-1])
     return (
         f"no recurrent network in {type(model).__name__}; expected a torch.nn.RNN, GRU, LSTM or a cell of these, "
         "one of unrolled.cells.recurrent, or a module that is called in a loop with its own state (rnn= names it); "
@@ -101,9 +92,25 @@ def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
     )
 
 
+def _is_written(module: nn.Module) -> bool:
+    """Tell whether a module is a recurrent network by the name of its type or of its weights."""
+    return "weight_ih_l0" in module._parameters or any(name in type(module).__name__.upper() for name in WRITTEN)
+
+
+def _without_steps(path: str, module: nn.Module) -> str:
+    return (
+        f"{path or 'the model'} is a {type(module).__name__} that computes its steps itself, otherwise than "
+        "torch.nn, and none of its modules is one step; write the step as a module or as a method step(x, state) that "
+        f"its forward calls, or name it: rnn='{path + '.' if path else ''}cell' or rnn=unrolled.as_cell(…); "
+        "unrolled.account opens it as it is"
+    )
+
+
 def _no_step(path: str, module: nn.Module, adapter: CellAdapter | None) -> str:
     """Say why what a user named cannot be opened."""
     kind = type(module).__name__
+    if adapter is None and _is_written(module):
+        return _without_steps(path, module)
     if adapter is None:
         return (
             f"rnn is a {kind} that is no recurrent network inside the model: it has no torch.nn.RNN, GRU, LSTM or cell "

@@ -107,12 +107,13 @@ class SeenStep:
         prefix = f"{other.path}." if other.path else ""
         return self is not other and (self.path == other.path or self.path.startswith(prefix))
 
-    def form(self, names: Sequence[str] = (), asked: bool = False) -> StepForm | None:
+    def form(self, names: Sequence[str] = (), asked: bool = False, adapted: bool = False) -> StepForm | None:
         """Find the state among the arguments and results.
 
         Args:
             names: Parameters that are the state; none to find them.
             asked: Whether a user says that this is a step: then one call is enough.
+            adapted: Whether that was said by :func:`as_cell`: then its input may look like a sequence.
         """
         flows, then = self._flows()
         highest = max(flows.values(), default=0)
@@ -127,6 +128,8 @@ class SeenStep:
         state |= self._by_shape([place for place in wanted if place not in state], set(state.values()))
         stated = all(name in self.parameters for name in names) and any(map(_is_state, names or self.parameters))
         if not (state or (asked and len(self.calls) == 1 and (stated or names))):
+            return None
+        if not adapted and self._reads_sequences(state):
             return None
         if not asked and (len(self.calls) < 2 or not self._varies([p for p in received if p not in state])):
             return None
@@ -165,6 +168,14 @@ class SeenStep:
                         taken.add(free[-1])
                     break
         return found
+
+    def _reads_sequences(self, state: Mapping[Place, Place]) -> bool:
+        """Tell whether its first input has the three axes of a batch of sequences, as that of a whole network."""
+        for given, _ in self.calls:
+            for place, each in given.items():
+                if place not in state and each.is_floating_point():
+                    return each.dim() == 3
+        return False
 
     def _varies(self, places: Iterable[Place]) -> bool:
         """Tell whether an argument is another one from call to call."""
@@ -224,7 +235,7 @@ def named_step(seen: Sequence[SeenStep], path: str, adapter: CellAdapter | None)
     if adapter is not None:
         here = [each for each in here if each.method == adapter.method]
     for each in sorted(here, key=lambda each: -len(each.calls)):
-        form = each.form(adapter.state if adapter else (), asked=True)
+        form = each.form(adapter.state if adapter else (), asked=True, adapted=adapter is not None)
         if form is not None:
             return {path: form}
     prefix = f"{path}." if path else ""

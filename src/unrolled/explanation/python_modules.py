@@ -1,4 +1,4 @@
-"""A model as Python modules: wrappers are taken off, and what was scripted, traced or quantised has a twin.
+"""A model as Python modules: wrappers are taken off; what was scripted, traced or written by hand may have a twin.
 
 The rules of a held forward meet operations that Python calls. What was compiled runs elsewhere.
 """
@@ -17,6 +17,7 @@ from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
 from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.explanation.preserve_model import copy_tensors
+from unrolled.explanation.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
 
 __all__ = ["PythonModel", "python_modules"]
 
@@ -67,12 +68,22 @@ def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
                 if child is not None and (found := _replacement(f"{prefix}.{name}".strip("."), child)) is not child:
                     places.append((parent, name, child))
                     twins[child] = found
+        written = {each for each in written_networks(top).values() if each not in twins.values()}
         compiled = [part for part in top.modules() if getattr(part, "_compiled_call_impl", None) is not None]
-        if not places and not compiled:
+        if not places and not compiled and not written:
             yield PythonModel(top, twins)
             return
         replaced = [child for _, _, child in places if twins[child] is not _inner(child)]
-        expected = _output(model, args, kwargs) if replaced else []
+        with recorded_calls(list(written)) as calls:
+            expected = _output(model, args, kwargs) if replaced or written else []
+        for parent in list(top.modules()):
+            for name, child in list(parent._modules.items()):
+                if child in written and (made := _written_twin(child, calls[child])) is not None:
+                    places.append((parent, name, child))
+                    twins[child] = made
+                    replaced.append(child)
+        if top in written and (made := _written_twin(top, calls[top])) is not None:
+            twins[model] = twins[top] = top = made
         kept = [part._compiled_call_impl for part in compiled]
         try:
             for parent, name, child in places:
@@ -86,6 +97,11 @@ def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
                 parent._modules[name] = child
             for part, call in zip(compiled, kept, strict=True):
                 part._compiled_call_impl = call
+
+
+def _written_twin(module: nn.Module, calls: list[RecordedCall]) -> nn.Module | None:
+    with torch.no_grad(), eval_mode(module):
+        return written_twin(module, calls)
 
 
 def _scripted(module: torch.jit.ScriptModule) -> str:

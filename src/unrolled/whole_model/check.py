@@ -18,6 +18,7 @@ from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.own_cells import found_steps, seen_steps
 from unrolled.explanation.preserve_model import copy_tensors, preserved
 from unrolled.explanation.readout import Target
+from unrolled.explanation.written_networks import written_networks
 from unrolled.report.check_table import check_to_text
 from unrolled.whole_model.account import account
 
@@ -162,7 +163,12 @@ def _recurrent_modules(model: nn.Module, steps: Collection[str]) -> list[str]:
     known = [path for path, each in modules.items() if isinstance(each, nn.RNNBase | nn.RNNCellBase | Recurrent)]
     known = [path for path in known if not any(_inside(path, o) and isinstance(modules[o], Recurrent) for o in known)]
     known += [path for path in steps if not any(path == each or _inside(each, path) for each in known)]
-    named = [path for path, each in modules.items() if any(name in _type_name(each).upper() for name in RECURRENT)]
+    written = written_networks(model)
+    named = [
+        path
+        for path, each in modules.items()
+        if path in written or any(name in _type_name(each).upper() for name in RECURRENT)
+    ]
     known += [
         path
         for path in named
