@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import unrolled
+from unrolled.decomposition.random_generators import RandomGenerators, checked_seed
 from unrolled.errors import RandomOperationError, UnrolledError, UsageError
-from unrolled.explanation.random_generators import RandomGenerators, checked_seed
 
 V, E, D, C = 20, 5, 7, 3
 TOKENS = torch.randint(0, V, (2, 6), generator=torch.Generator().manual_seed(0))
@@ -217,7 +217,7 @@ def test_the_check_costs_one_forward_pass_at_most(readout, extra, monkeypatch):
         model, seen = Reader(), []
         model.embed.register_forward_hook(lambda *_, seen=seen: seen.append(1))
         if not checked:
-            monkeypatch.setattr("unrolled.explanation.determinism.TwoRuns.second", lambda *_: ())
+            monkeypatch.setattr("unrolled.decomposition.determinism.TwoRuns.second", lambda *_: ())
         unrolled.explain_batch(model, TOKENS, readout=readout)
         calls[checked] = len(seen)
     assert calls[True] == calls[False] + extra

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.base import Cell
@@ -17,11 +17,14 @@ from unrolled.decomposition.affine_sequence import expand_layers
 from unrolled.decomposition.arguments import checked_order, checked_tolerance
 from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.deep_result import DeepBidirectionalDecomposition
+from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.eval_mode import run_pre_hooks
-from unrolled.decomposition.open_network import Network, open_network
+from unrolled.decomposition.model_state import ModelState
+from unrolled.decomposition.open_network import Network, OpenedNetwork, network_outputs, open_network
+from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.recurrent_twin import scripted_network
 from unrolled.decomposition.result import Decomposition
-from unrolled.errors import ConvergenceError, UsageError
+from unrolled.errors import ConvergenceError, ParityError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 
@@ -70,6 +73,7 @@ def decompose(
         NonFiniteError: If a weight or an input is NaN or infinite.
         ConvergenceError: If the quadrature of ``path`` does not reach the tolerance.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
+        RandomOperationError: If the network gives another output at each call; the message names what draws.
         UsageError: If ``rnn`` is no recurrent network, a type does not fit, or an argument is out of its range.
 
     Example:
@@ -93,7 +97,7 @@ def decompose(
     rnn = scripted_network(rnn)
     if isinstance(rnn, Network):
         inputs, state = run_pre_hooks(rnn, inputs, state)
-    opened = open_network(rnn, inputs, lengths, state)
+    opened = _opened(rnn, inputs, lengths, state)
     if opened.coupled:
         if order is not None:
             raise UsageError(
@@ -112,6 +116,51 @@ def decompose(
     _refuse(sequence.failure for members in sequences for sequence in members)
     # no n-gram is longer than the sequences: a wider window would only hold zeros
     return Decomposition(chosen, opened, sequences, order if order is None else min(order, opened.layout.time))
+
+
+def _opened(
+    rnn: Network | Cell, inputs: Tensor | PackedSequence, lengths: Lengths, state: InitialState
+) -> OpenedNetwork:
+    """Open a network, and run it once more where it draws random numbers."""
+    # what is no module is refused by open_network
+    generators = RandomGenerators(ModelState(rnn).generators if isinstance(rnn, nn.Module) else ())
+    runs = _NetworkRuns(rnn, inputs, lengths, state, generators)
+    try:
+        opened = open_network(rnn, inputs, lengths, state)
+        if runs.draws:
+            runs.second(torch.cat(opened.outputs, dim=-1), _NetworkRuns.outputs)
+    except ParityError:
+        runs.second(runs.run(), _NetworkRuns.outputs)  # two runs that differ are refused by name
+        raise
+    finally:
+        generators.restore()
+    return opened
+
+
+class _NetworkRuns(TwoRuns):
+    """Two runs of a network alone."""
+
+    way_out = ""
+
+    def __init__(
+        self,
+        rnn: Network | Cell,
+        inputs: Tensor | PackedSequence,
+        lengths: Lengths,
+        state: InitialState,
+        generators: RandomGenerators,
+    ) -> None:
+        super().__init__(rnn, (), (), {}, generators, seeded=False)
+        self._network = rnn, inputs, lengths, state
+
+    def run(self) -> Tensor:
+        """Run the network once more."""
+        return network_outputs(*self._network)
+
+    @staticmethod
+    def outputs(found: Tensor) -> Tensor:
+        """Compare all outputs."""
+        return found.float() if found.dtype in (torch.bfloat16, torch.float16) else found
 
 
 def _refuse(failures: Iterable[ConvergenceError | None]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_m
 from unrolled.decomposition.recurrent_twin import quantised_kind
 from unrolled.errors import NonFiniteError, ParityError, UsageError
 
-__all__ = ["Network", "OpenedNetwork", "build_cells", "cell_type", "open_network"]
+__all__ = ["Network", "OpenedNetwork", "build_cells", "cell_type", "network_outputs", "open_network"]
 
 Network = nn.RNNBase | Recurrent
 """The networks that can be opened; the two classes have the same interface."""
@@ -124,6 +125,18 @@ def build_cells(rnn: Network, dtype: torch.dtype) -> list[tuple[Cell, ...]]:
 def _eval_cell(cell: Cell, dtype: torch.dtype) -> Cell:
     twin = eval_copy(cell)
     return twin if all(p.dtype == dtype for p in twin.parameters()) else copy.deepcopy(twin).to(dtype)
+
+
+def network_outputs(
+    rnn: Network | Cell, inputs: Tensor | PackedSequence, lengths: Lengths = None, state: InitialState = None
+) -> Tensor:
+    """Run a network or a cell once in evaluation mode; return its outputs, shape (time, batch, features)."""
+    with without_grad_and_autocast(), eval_mode(rnn):
+        if isinstance(rnn, Cell):
+            x, _ = read_batch(inputs, rnn.input_size, False, lengths)
+            return rnn.hidden(rnn.run(x, cast("Tensor | None", state)).image)
+        x, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
+        return _own_output(rnn, x, layout, state, None)
 
 
 def open_network(

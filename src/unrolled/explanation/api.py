@@ -11,6 +11,7 @@ from torch import nn
 
 from unrolled.decomposition.arguments import checked_order
 from unrolled.decomposition.open_network import Network
+from unrolled.decomposition.preserve_model import copy_tensors, preserved
 from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError
 from unrolled.expansions import resolve
@@ -24,7 +25,6 @@ from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.one_call import explain_one_call
 from unrolled.explanation.output_kind import kind_note
-from unrolled.explanation.preserve_model import copy_tensors, preserved
 from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.readout import Target
 from unrolled.explanation.record_forward import NotOneCallError

@@ -11,18 +11,18 @@ from torch import nn
 
 from unrolled.decomposition.attribution import Ledger
 from unrolled.decomposition.bands import kept_steps
+from unrolled.decomposition.determinism import TwoRuns
+from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.step_calls import StepForm
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
-from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound, one_after_another
 from unrolled.explanation.joint import JointExplanation, side_by_side
 from unrolled.explanation.notes import NOTED_RESIDUAL, explanation_notes, limit_note
 from unrolled.explanation.number_places import NoNumbersError, Numbers
 from unrolled.explanation.open_calls import OpenedCalls, OpenedLine, open_calls
-from unrolled.explanation.random_generators import RandomGenerators
 from unrolled.explanation.record_forward import named_failures, runner
 from unrolled.explanation.request import Request
 from unrolled.explanation.sequence_names import Words, line_titles, looked_up, words_of

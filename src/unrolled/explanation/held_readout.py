@@ -18,11 +18,11 @@ from torch import Tensor
 
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
+from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, UnsupportedOperationError
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.output_kind import gate_note
-from unrolled.explanation.preserve_model import without_gradients
 from unrolled.explanation.readout import (
     Readout,
     Target,

@@ -14,7 +14,9 @@ from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
 from unrolled.decomposition.attribution import Ledger
 from unrolled.decomposition.bands import default_longest
 from unrolled.decomposition.bidirectional_stack import expand_stack
+from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.open_network import Network, OpenedNetwork
+from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.score_ngrams import NGramScores, cancellation_where_read, score_each
 from unrolled.decomposition.score_spans import score_spans
 from unrolled.decomposition.triangle import Triangle
@@ -27,7 +29,6 @@ from unrolled.errors import (
 )
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.choice import Choice
-from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
@@ -39,7 +40,6 @@ from unrolled.explanation.notes import (
     limit_note,
     measured_growth,
 )
-from unrolled.explanation.random_generators import RandomGenerators
 from unrolled.explanation.read_numbers import numbers_of_call
 from unrolled.explanation.readout import Readout, Target, ray_readout, select_target
 from unrolled.explanation.record_forward import NotOneCallError, RecordedForward, record_forward

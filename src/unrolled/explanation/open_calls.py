@@ -20,8 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.bands import by_entered, default_longest
+from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.layer_nodes import NODES
+from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.decomposition.step_calls import StepForm, steps_as_operations
@@ -33,14 +35,12 @@ from unrolled.errors import (
 )
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.covectors import find_covectors, own_start
-from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.examples import complete_owners, count_examples, find_owners
 from unrolled.explanation.held_sum import check_sum
 from unrolled.explanation.line_numbers import call_with_sources, numbers_of_lines
 from unrolled.explanation.lines import Line, find_lines, residual, unfit_stacks
 from unrolled.explanation.number_places import NoNumbersError, Numbers, has_numbers, not_followed
 from unrolled.explanation.output_kind import gate_note
-from unrolled.explanation.preserve_model import without_gradients
 from unrolled.explanation.readout import Target, select_target
 from unrolled.explanation.recorded_model import RecordedModel
 from unrolled.explanation.request import Request

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
+from unrolled.decomposition.preserve_model import copy_tensors
 from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
 from unrolled.errors import ParityError, UnsupportedOperationError
-from unrolled.explanation.preserve_model import copy_tensors
 from unrolled.explanation.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
 
 __all__ = ["PythonModel", "python_modules"]

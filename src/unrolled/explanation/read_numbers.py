@@ -22,11 +22,11 @@ from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import Layout
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.held_model import HeldModel
+from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Expansion, Linearisation
 from unrolled.explanation.number_places import NoNumbersError, Numbers, has_numbers, not_followed, numbers_of_traces
-from unrolled.explanation.preserve_model import without_gradients
 from unrolled.explanation.readout import Readout
 from unrolled.explanation.record_forward import RecordedForward
 from unrolled.explanation.sources import Sources

@@ -18,8 +18,8 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.decomposition.eval_mode import autocast_enabled
 from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
+from unrolled.decomposition.preserve_model import copy_tensors
 from unrolled.errors import ShapeError, UsageError
-from unrolled.explanation.preserve_model import copy_tensors
 
 __all__ = ["NotOneCallError", "RecordedForward", "named_failures", "record_forward", "runner"]
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from unrolled.decomposition.preserve_model import copy_tensors
 from unrolled.errors import UnknownNameError, UsageError
-from unrolled.explanation.preserve_model import copy_tensors
 from unrolled.held_forward.mode import HeldForward
 
 __all__ = ["Sources", "source_module"]

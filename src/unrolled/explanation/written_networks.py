@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unrolled.decomposition.preserve_model import copy_tensors
 from unrolled.decomposition.recurrent_twin import networks_with_weights
 from unrolled.decomposition.step_calls import Place, leaves, rebuilt
-from unrolled.explanation.preserve_model import copy_tensors
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 

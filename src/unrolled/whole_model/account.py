@@ -10,19 +10,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
+from unrolled.decomposition.preserve_model import preserved, without_gradients
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, ParityError, ShapeError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion, Linearisation
-from unrolled.explanation.determinism import TwoRuns
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.output_kind import gate_note
-from unrolled.explanation.preserve_model import preserved, without_gradients
 from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.readout import Target, select_target
 from unrolled.explanation.sources import Sources, source_module

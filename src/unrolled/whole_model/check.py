@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.recurrent import Recurrent
+from unrolled.decomposition.preserve_model import copy_tensors, preserved
 from unrolled.errors import UnrolledError
 from unrolled.explanation.api import explain_batch
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.own_cells import found_steps, seen_steps
-from unrolled.explanation.preserve_model import copy_tensors, preserved
 from unrolled.explanation.readout import Target
 from unrolled.explanation.written_networks import written_networks
 from unrolled.report.check_table import check_to_text

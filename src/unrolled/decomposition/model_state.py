@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.explanation.random_generators import is_generator
+from unrolled.decomposition.random_generators import is_generator
 
 __all__ = ["ModelState"]
 

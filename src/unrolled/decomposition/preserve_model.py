@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
-from unrolled.explanation.model_state import ModelState
-from unrolled.explanation.random_generators import RandomGenerators, checked_seed
+from unrolled.decomposition.model_state import ModelState
+from unrolled.decomposition.random_generators import RandomGenerators, checked_seed
 
 __all__ = ["copy_tensors", "preserved", "without_gradients"]
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from unrolled.decomposition.preserve_model import copy_tensors
+from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.errors import ParityError, RandomOperationError
-from unrolled.explanation.preserve_model import copy_tensors
-from unrolled.explanation.random_generators import RandomGenerators
 
 __all__ = ["TwoRuns", "agree"]
 
@@ -36,6 +36,9 @@ class TwoRuns:
         generators: Those that it may draw from, as they were before its first run.
         seeded: Whether every run starts them from a seed.
     """
+
+    way_out: ClassVar[str] = ", or pass seed=0, which calls torch.manual_seed(0) before each run, to explain one draw"
+    """What a user can do beside switching the draw off."""
 
     def __init__(
         self,
@@ -126,8 +129,7 @@ class TwoRuns:
         cause = f"{_listed(drawn)} draws random numbers" if drawn else "it draws random numbers or keeps a state"
         return RandomOperationError(
             f"the model gives another output at each call in evaluation mode: {cause}; switch that off when "
-            "self.training is false, or pass seed=0, which calls torch.manual_seed(0) before each run, to explain one "
-            "draw"
+            f"self.training is false{self.way_out}"
         )
 
     def _sources(self, select: Callable[[Any], Tensor]) -> list[str]:
