@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
+import torch
 
+from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import FileError, UsageError
 
 pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
@@ -13,6 +16,7 @@ from matplotlib.colors import to_hex
 
 from unrolled.report.colour import SCALE, STEPS, colour, shared_limit
 from unrolled.report.figure import save_figure, triangle_figure
+from unrolled.report.raster import raster
 
 
 def texts(figure) -> list[str]:
@@ -129,3 +133,36 @@ def test_without_matplotlib_the_extra_is_named(build, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match=r"a figure needs matplotlib: pip install 'unrolled\[figures\]'"):
         triangle_figure(build())
+
+
+@pytest.mark.parametrize("max_order", [None, 5])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_a_text_of_hundreds_of_words_is_an_image_of_bounded_size(build, bidirectional, max_order):
+    time = 500
+    drawn = torch.randn(1 + bidirectional, time, max_order or time, generator=torch.Generator().manual_seed(0)).double()
+    for k in range(drawn.shape[-1]):
+        drawn[0, :k, k] = 0
+        drawn[1:, time - k :, k] = 0
+    long = build(["w"] * time, bidirectional=bidirectional, triangle=Triangle(drawn, drawn), max_order=max_order)
+    figure = triangle_figure(long, "score")
+    width, height = figure.get_size_inches()
+    assert width < 30
+    assert height < (45 if max_order is None else 8)
+    images = [image.get_array() for axes in figure.axes for image in axes.images if axes.get_xlim()[1] > 100]
+    assert len(images) == 1 + bidirectional
+    for image, band in zip(images, drawn, strict=True):
+        assert image.shape == (drawn.shape[-1], 2 * time)
+        assert image.mask.sum() == sum(2 * k for k in range(drawn.shape[-1]))  # half a token on each side, a row
+        assert float(image.compressed().max()) == float(band.max())
+        assert float(image.compressed().min()) == float(band.min())
+    forward = images[0]
+    assert forward[3, 2 * 7 + 3] == forward[3, 2 * 7 + 4] == float(drawn[0, 10, 3])  # four words from the eighth on
+
+
+def test_a_point_of_an_image_shows_the_largest_number_of_its_place():
+    band = torch.zeros(30_000, 3, dtype=torch.float64)
+    band[12_345, 1], band[12_346, 1] = -7.0, 2.0
+    image = raster(band, "forward", 3)
+    assert image.shape == (3, 4800)
+    assert image[1, 12_345 * 4800 // 30_000] == -7
+    assert (np.abs(image[~np.isnan(image)]) > 0).sum() <= 2

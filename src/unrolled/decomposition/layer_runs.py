@@ -10,6 +10,7 @@ from torch import Tensor
 from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import Layout
 from unrolled.cells.closed_form import ClosedCell
+from unrolled.linalg.free_memory import refuse_too_long
 
 __all__ = ["run_layers"]
 
@@ -38,6 +39,8 @@ def run_layers(
         initial: The flat initial state of each layer and direction; None for the cell's own.
         own: What the network gave, shape (time, batch, directions · output); None if that is not known.
     """
+    states = sum(cell.state_size for ways in cells for cell in ways)
+    refuse_too_long(len(inputs), inputs.shape[1], states, inputs.dtype, inputs.device)
     for by_kernels in (False, True):
         runs: list[list[LayerRun]] = []
         below = inputs

@@ -23,6 +23,7 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_mode, without_grad_and_autocast
 from unrolled.decomposition.recurrent_twin import quantised_kind
 from unrolled.errors import NonFiniteError, ParityError, UsageError
+from unrolled.linalg.free_memory import refuse_too_long
 
 __all__ = ["Network", "OpenedNetwork", "build_cells", "cell_type", "network_outputs", "open_network"]
 
@@ -176,6 +177,7 @@ def _open_layers(
     x = _converted(x, "inputs", own_type, autocast)
     dtype = torch.float32 if own_type in HALVES else own_type
     cells = build_cells(rnn, dtype)
+    refuse_too_long(len(x), x.shape[1], sum(cell.state_size for ways in cells for cell in ways), dtype, x.device)
     count, top = len(cells[0]), cells[-1][0]
     state = checked_state(state, len(cells) * count, x.shape[1], top.output_size, top.state_size - top.output_size)
     if isinstance(state, tuple):

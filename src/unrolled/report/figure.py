@@ -18,6 +18,7 @@ from unrolled.extras import require_extra
 from unrolled.report.colour import colour, colour_map, shared_limit, text_colour
 from unrolled.report.formatting import brief, clip, minus, signed, visible
 from unrolled.report.page_view import ledger_parts, sum_of_ngrams
+from unrolled.report.raster import raster
 from unrolled.report.series_figure import series_figure
 from unrolled.report.spans import Quantity, rows_by_order, values_of
 
@@ -38,8 +39,10 @@ _UNIT = {
     "contribution": "contribution to the logit",
 }
 _INK, _SOFT = "#1b1d21", "#63676f"
-# Up to this many tokens, cells show numbers and all tokens have labels.
-_NUMBERED, _LABELLED = 14, 90
+# Up to this many tokens, cells show numbers, all tokens have labels, and cells are drawn one by one.
+_NUMBERED, _LABELLED, _DRAWN = 14, 90, 400
+_IMAGE = 24.0
+"""Width in inches of the triangle of a longer text."""
 _HEAD = 0.85
 """Inches above the triangles, for the heading."""
 
@@ -47,7 +50,8 @@ _HEAD = 0.85
 def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", limit: float | None = None) -> Figure:
     """Draw the triangle of n-grams, one panel for each direction, with the ledger as a line above.
 
-    A row holds the n-grams of one length, each centred over its tokens; the whole sentence is at the top.
+    A row holds the n-grams of one length, each centred over its tokens; the whole sentence is at the top. Of more than
+    400 tokens it is an image of limited size, each of whose points shows the largest number that falls in it.
 
     Args:
         attribution: The n-grams and the ledger.
@@ -74,10 +78,12 @@ def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", lim
         raise UsageError(f"colour limit is {limit}; expected a number above 0")
     ends = limit if limit is not None else shared_limit([attribution], quantity) or 1.0
     count, panels = len(attribution), len(attribution.directions)
-    cell = min(0.8, max(0.06, 10.0 / count))
+    long = count > _DRAWN
+    rows = min(attribution.longest, attribution.triangle.score_band.shape[-1]) if long else count
+    cell = _IMAGE / count if long else min(0.8, max(0.06, 10.0 / count))
     flat = max(len(visible(token)) for token in attribution.tokens) * 0.085 < cell
     foot = 0.35 if flat else 0.95
-    height = cell * (0.5 if count <= _NUMBERED else 0.62) * count
+    height = max(1.0 if long else 0.0, cell * (0.5 if count <= _NUMBERED else 0.62) * rows)
     pitch = height + foot + (0.3 if panels > 1 else 0.0)
     width = max(4.6, cell * count)
     wide, tall = width + 1.6, _HEAD + max(2.0, panels * pitch)
@@ -88,11 +94,11 @@ def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", lim
         top = tall - _HEAD - d * pitch - (pitch - height - foot)
         axes = figure.add_axes((0.25 / wide, (top - height) / tall, width / wide, height / tall))
         axes.set_xlim(0, width / cell)
-        axes.set_ylim(0, count)
+        axes.set_ylim(0, rows)
         axes.set_axis_off()
         if panels > 1:
             axes.set_title(f"{'ab'[d]}   {direction}", loc="left", fontsize=9, color=_SOFT, pad=4)
-        _draw_cells(axes, attribution, d, quantity, ends)
+        (_draw_image if long else _draw_cells)(axes, attribution, d, quantity, ends)
         _write_tokens(axes, attribution, cell, flat)
     length = min(2.0, tall - _HEAD)
     middle = (tall - _HEAD + (foot if flat else 0)) / 2
@@ -127,6 +133,21 @@ def _draw_cells(axes: Axes, attribution: Attribution, d: int, quantity: Quantity
                 fontsize=7.5,
                 color=text_colour(colour(value, ends)),
             )
+
+
+def _draw_image(axes: Axes, attribution: Attribution, d: int, quantity: Quantity, ends: float) -> None:
+    rows, time = int(axes.get_ylim()[1]), len(attribution)
+    points = raster(values_of(attribution, quantity)[d], attribution.directions[d], rows)
+    axes.imshow(
+        points,
+        extent=(0, time, 0, rows),
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        cmap=colour_map(),
+        vmin=-ends,
+        vmax=ends,
+    )
 
 
 def _write_tokens(axes: Axes, attribution: Attribution, cell: float, flat: bool) -> None:

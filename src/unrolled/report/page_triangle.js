@@ -50,7 +50,7 @@ class Triangle {
   // The width of a cell: what fits, but not less than can be read; the wanted one after a zoom.
   layout(fresh = false) {
     const count = this.tokens.length;
-    const longest = Math.max(...this.tokens.map((t) => Array.from(t).length));
+    const longest = this.tokens.reduce((most, t) => Math.max(most, Array.from(t).length), 0);
     const least = Math.max(46, Math.min(longest, 12) * 7.4 + 14);
     this.seen = this.scroll.clientWidth;
     const room = (this.seen - 4) / count;
