@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from unrolled.explanation.explanation import Explanation
 
-__all__ = ["TrainedRun", "check_run", "estimators", "load", "open_run"]
+__all__ = ["TrainedRun", "check_run", "estimators", "load", "open_run", "read_texts"]
 
 
 class TrainedRun(Protocol):
@@ -92,11 +92,20 @@ def check_run(path: Path) -> None:
         raise FileError(f"no run folder {path}; give a folder that `unrolled train` wrote")
 
 
-def open_run(path: Path, sentence: str, at: int | None) -> Any:
-    """Open a run folder and one sentence for ``unrolled explain``."""
+def open_run(path: Path, at: int | None) -> Callable[[str], Any]:
+    """Load a run folder for ``unrolled explain``; return what prepares a sentence for it."""
     require_extra("lab", "a run folder")
     check_run(path)
-    return importlib.import_module("unrolled.lab.cli.open_run").open_run_folder(path, sentence, at)
+    opener: Callable[[str], Any] = importlib.import_module("unrolled.lab.cli.open_run").open_run_folder(path, at)
+    return opener
+
+
+def read_texts(path: Path, text_column: str | None, header: bool) -> Iterator[tuple[int, str]]:
+    """Read the texts of a file, each with its line: of a table's column, of JSON lines, or a text a line."""
+    require_extra("lab", "explain --file")
+    reading = importlib.import_module("unrolled.lab.data.reading").Reading(text_column=text_column, header=header)
+    texts: Iterator[tuple[int, str]] = importlib.import_module("unrolled.lab.data.unlabelled").read_texts(path, reading)
+    return texts
 
 
 def estimators() -> tuple[Any, Any]:

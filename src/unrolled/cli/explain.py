@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unrolled.cli.explain_file import FileOptions, NumberedText, explain_texts
 from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
 from unrolled.errors import FileError, UsageError
-from unrolled.laboratory import open_run
+from unrolled.laboratory import open_run, read_texts
 from unrolled.report.formatting import visible
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ __all__ = ["explain"]
 
 _WEIGHTS = "A file of weights, instead of a run"
 _WHERE = "Files to write"
+_TEXTS = "Many texts"
 _MANY, _NAMED = 12, 5
 """Of more than _MANY outputs, only the _NAMED highest are listed."""
 
@@ -28,15 +30,22 @@ def _file_option(help_text: str, *names: str) -> typer.models.OptionInfo:
     return typer.Option(*names, help=help_text, rich_help_panel=_WHERE, show_default=False)
 
 
+def _many_option(help_text: str, *names: str) -> typer.models.OptionInfo:
+    return typer.Option(*names, help=help_text, rich_help_panel=_TEXTS, show_default=False)
+
+
 def _weights_option(help_text: str) -> typer.models.OptionInfo:
     return typer.Option(help=help_text, rich_help_panel=_WEIGHTS, show_default=False)
 
 
 def explain(
     words: Annotated[
-        list[str],
-        typer.Argument(metavar="[RUN] SENTENCE", help="A run folder and a sentence; with --weights, a sentence."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN] [SENTENCE]",
+            help="A run folder and a sentence; with --weights, a sentence; with --file, no sentence.",
+        ),
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option(help="The class to explain: label or number.", show_default="the predicted one"),
@@ -61,6 +70,14 @@ def explain(
     html: Annotated[Path | None, _file_option("An HTML page with all expansions side by side.")] = None,
     png: Annotated[Path | None, _file_option("The triangle of n-grams: .png, .svg or .pdf.")] = None,
     json_file: Annotated[Path | None, _file_option("All n-grams and the ledger.", "--json")] = None,
+    files: Annotated[
+        list[Path] | None, _many_option("Tables, JSON lines, or a text a line, instead of a sentence.", "--file")
+    ] = None,
+    text_column: Annotated[str | None, _many_option("Column of the texts: its name, or its number from 1.")] = None,
+    no_header: Annotated[bool, _many_option("Read the first line as a text.", "--no-header")] = False,
+    page_texts: Annotated[
+        int, typer.Option(min=1, help="Largest number of texts on a page.", rich_help_panel=_TEXTS)
+    ] = 200,
     weights: Annotated[Path | None, _weights_option("The safetensors file.")] = None,
     vocab: Annotated[Path | None, _weights_option("Its vocabulary: one word a line, or a JSON list or map.")] = None,
     unk: Annotated[str | None, _weights_option("The word for unknown words.")] = None,
@@ -76,9 +93,20 @@ def explain(
         unrolled explain runs/sst2-gru 'it is not a bad film'
         unrolled explain runs/wikiqa-gru 'where is lincoln ? ||| lincoln lies in nebraska .'
         unrolled explain runs/multi30k-gru 'ein mann liest . ||| a man'
+        unrolled explain runs/reviews --file new.csv --html page.html
     """
     hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
-    chosen = _open(words, weights, vocab, hints, at).choose_target(target, against)
+    run, sentence = _split(words or [], weights, bool(files))
+    if files:
+        _check_files(files, png, [path for path in (html, json_file) if path is not None])
+        options = FileOptions(target, against, expansion, html, json_file, page_texts)
+        opener = _opener(run, weights, vocab, hints, at)
+        title = ", ".join(path.name for path in files)
+        explain_texts(_texts(files, text_column, header=not no_header), opener, options, title)
+        return
+    if text_column is not None or no_header:
+        raise UsageError("--text-column and --no-header are for --file; give --file as well, or leave them out")
+    chosen = _opener(run, weights, vocab, hints, at)(sentence).choose_target(target, against)
     from unrolled.report.figure import save_figure
     from unrolled.report.json_records import save_json
 
@@ -96,9 +124,40 @@ def explain(
         typer.echo(f"all n-grams: {visible(str(json_file))}")
 
 
-def _open(
-    words: Sequence[str], weights: Path | None, vocab: Path | None, hints: dict[str, str | None], at: int | None
-) -> PreparedInput:
+def _split(words: Sequence[str], weights: Path | None, many: bool) -> tuple[Path | None, str]:
+    """Split the arguments into a run folder and a sentence, one of which an option may stand for."""
+    needed = ["a run folder"] * (weights is None) + ["a sentence"] * (not many)
+    if many and len(words) > len(needed):
+        raise UsageError(f"unexpected {words[len(needed)]!r}: with --file the sentences stand in the file")
+    if len(words) < len(needed):
+        found = f"found only {words[0]!r}, " if words else ""
+        raise UsageError(f"missing argument: {found}expected {' and '.join(needed)}")
+    run = Path(words[0]) if weights is None else None
+    return run, " ".join(words[weights is None :])
+
+
+def _check_files(files: Sequence[Path], png: Path | None, written: Sequence[Path]) -> None:
+    """Refuse what does not go with files, and a missing file or folder before torch is loaded."""
+    if png is not None:
+        raise UsageError("--png draws one sentence; with --file write a page: --html")
+    for path in files:
+        with path.open("rb"):
+            pass
+    for path in written:
+        if not path.absolute().parent.is_dir():
+            raise FileError(f"cannot write {path}: there is no folder {path.parent}")
+
+
+def _texts(files: Sequence[Path], text_column: str | None, header: bool) -> Iterator[NumberedText]:
+    for path in files:
+        for line, text in read_texts(path, text_column, header):
+            yield NumberedText(path, line, text)
+
+
+def _opener(
+    run: Path | None, weights: Path | None, vocab: Path | None, hints: dict[str, str | None], at: int | None
+) -> Callable[[str], PreparedInput]:
+    """Return what prepares a sentence for the model of a run folder or of a file of weights."""
     if weights is not None:
         if vocab is None:
             raise UsageError("--weights needs --vocab: the file of the network's words")
@@ -107,14 +166,12 @@ def _open(
         for path in (weights, vocab):
             if not path.exists():
                 raise FileError(f"cannot read {path}: No such file or directory")
-        return open_weights(WeightsOptions(weights, vocab, **hints), " ".join(words))
+        return open_weights(WeightsOptions(weights, vocab, **hints))
     given = [f"--{name}" for name, value in {"vocab": vocab, **hints}.items() if value is not None]
     if given:
         raise UsageError(f"{given[0]} describes a file of weights; give --weights FILE as well")
-    if len(words) < 2:
-        raise UsageError(f"missing argument: found only {words[0]!r}, expected a run folder and a sentence")
-    case: PreparedInput = open_run(Path(words[0]), " ".join(words[1:]), at)
-    return case
+    assert run is not None
+    return open_run(run, at)
 
 
 def _print(chosen: ChosenTarget, explanation: Explanation, top: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unrolled.errors import UnknownNameError, UsageError
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
 
     from unrolled.decomposition.outputs import Outputs
     from unrolled.explanation.explanation import Explanation
-from collections.abc import Collection, Sequence
-from pathlib import Path
 
 __all__ = ["ChosenTarget", "PreparedInput", "WeightsOptions", "mark_unknown", "note_unknown", "open_weights"]
 
@@ -138,8 +138,8 @@ class WeightsOptions:
     nonlinearity: str | None = None
 
 
-def open_weights(options: WeightsOptions, sentence: str) -> PreparedInput:
-    """Build a classifier from a file of weights, and split the sentence at spaces."""
+def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
+    """Build a classifier from a file of weights; return what prepares a sentence for it, split at spaces."""
     import torch
 
     from unrolled.weights.from_state_dict import load_classifier
@@ -158,22 +158,26 @@ def open_weights(options: WeightsOptions, sentence: str) -> PreparedInput:
         head=options.head,
         nonlinearity=options.nonlinearity,
     )
-    if isinstance(words, Tokenizer):
-        tokens, indices = words.encode(sentence)
-        unknown: tuple[str, ...] = ()
-    else:
-        tokens = tuple(sentence.split())
-        indices, unknown = tuple(words.encode(tokens)), words.unknown(tokens)
-    if not tokens:
-        raise UsageError("the sentence is empty; expected at least one word")
     unused = (f"not used, as --head says: {', '.join(loaded.unused)}",) if loaded.unused else ()
-    return PreparedInput(
-        model=loaded.model,
-        inputs=(torch.tensor([indices]),),
-        tokens=mark_unknown(tokens, unknown),
-        labels=(),
-        notes=(*unused, *note_unknown(unknown, getattr(words, "unknown_word", None))),
-    )
+
+    def prepare(sentence: str) -> PreparedInput:
+        if isinstance(words, Tokenizer):
+            tokens, indices = words.encode(sentence)
+            unknown: tuple[str, ...] = ()
+        else:
+            tokens = tuple(sentence.split())
+            indices, unknown = tuple(words.encode(tokens)), words.unknown(tokens)
+        if not tokens:
+            raise UsageError("the sentence is empty; expected at least one word")
+        return PreparedInput(
+            model=loaded.model,
+            inputs=(torch.tensor([indices]),),
+            tokens=mark_unknown(tokens, unknown),
+            labels=(),
+            notes=(*unused, *note_unknown(unknown, getattr(words, "unknown_word", None))),
+        )
+
+    return prepare
 
 
 def mark_unknown(tokens: Sequence[str], unknown: Collection[str]) -> tuple[str, ...]:

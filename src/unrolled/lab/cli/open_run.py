@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +25,11 @@ def has_recurrent_network(model: nn.Module) -> bool:
     return any(isinstance(part, Network) for part in model.modules())
 
 
-def open_run_folder(folder: Path, sentence: str, at: int | None = None) -> PreparedInput:
-    """Load a run folder and open it; see :func:`open_run`."""
+def open_run_folder(folder: Path, at: int | None = None) -> Callable[[str], PreparedInput]:
+    """Load a run folder; return what opens it for a sentence, see :func:`open_run`."""
     from unrolled.lab.training.run_folder import load_run
 
-    return open_run(load_run(folder), sentence, at)
+    return partial(open_run, load_run(folder), at=at)
 
 
 def open_run(run: Run, sentence: str, at: int | None = None) -> PreparedInput:

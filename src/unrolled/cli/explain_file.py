@@ -1,0 +1,100 @@
+"""``unrolled explain --file``: every text of a file, a line each in the terminal and together on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from unrolled.errors import DataError, UsageError
+from unrolled.report.formatting import clip, signed, visible
+
+if TYPE_CHECKING:
+    from unrolled.cli.prepared_input import ChosenTarget, PreparedInput
+    from unrolled.explanation.explanation import Explanation
+
+__all__ = ["FileOptions", "NumberedText", "explain_texts"]
+
+_SHOWN = 60
+_PHRASE = 30
+"""Characters of a text and of a phrase in a line of the terminal."""
+
+
+@dataclass(frozen=True)
+class NumberedText:
+    """A text, and where it begins."""
+
+    file: Path
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What to explain of every text, and what to write."""
+
+    target: str | None
+    against: str | None
+    expansion: str
+    html: Path | None
+    json_file: Path | None
+    most: int
+    """Largest number of texts on the page and in the JSON file."""
+
+
+def explain_texts(
+    texts: Iterable[NumberedText], open_text: Callable[[str], PreparedInput], options: FileOptions, title: str
+) -> None:
+    """Print a line for each text, and write the files that were asked for.
+
+    Raises:
+        UsageError: If a text cannot be explained; the message names its line.
+        DataError: If there is no text with a word.
+    """
+    kept: list[Explanation] = []
+    count = empty = 0
+    for each in texts:
+        if not each.text.strip():
+            empty += 1
+            continue
+        try:
+            chosen = open_text(each.text).choose_target(options.target, options.against)
+            found = chosen.explain(options.expansion)
+        except UsageError as error:
+            raise UsageError(f"{each.file}, line {each.line}: {error}") from error
+        count += 1
+        typer.echo(_line(each, chosen, found))
+        if (options.html or options.json_file) and len(kept) < options.most:
+            kept.append(found)
+    if not count:
+        raise DataError(f"{title}: expected a text with a word, found none")
+    typer.echo(f"{count:,} texts" + (f"; {empty:,} without a word are left out" if empty else ""))
+    _write(kept, count, options, title)
+
+
+def _write(kept: list[Explanation], count: int, options: FileOptions, title: str) -> None:
+    more = f", the first {len(kept):,} of {count:,} texts" if len(kept) < count else ""
+    if options.html is not None:
+        from unrolled.report.page import save_pages
+
+        save_pages(options.html, [[each] for each in kept], title=f"Explanations of {title}")
+        typer.echo(f"page: {visible(str(options.html))}{more}")
+    if options.json_file is not None:
+        from unrolled.report.json_records import save_json
+
+        save_json(options.json_file, kept)
+        typer.echo(f"all n-grams: {visible(str(options.json_file))}{more}")
+
+
+def _line(each: NumberedText, chosen: ChosenTarget, found: Explanation) -> str:
+    """Say in one line what is explained, its value, its largest phrases, and the text."""
+    from unrolled.report.spans import largest_phrases
+
+    phrases = [
+        f"{clip(visible(phrase.text), _PHRASE)} {signed(phrase.contribution)}" for phrase in largest_phrases(found, 2)
+    ]
+    text = clip(visible(" ".join(each.text.split())), _SHOWN)
+    return f"{each.line}  {visible(chosen.name)} {signed(found.ledger.logit)}  ({'; '.join(phrases)})  {text}"

@@ -1,0 +1,130 @@
+"""``unrolled explain --file``: a line for every text, one page of all, and files that cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from unrolled.lab.data.corpus import Classification, Example
+from unrolled.lab.models.factory import PooledSettings
+from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.training.engine import train
+from unrolled.lab.training.settings import DataSettings, TrainingSettings
+
+Command = Callable[..., Any]
+WORDS = ("not", "a", "bad", "film", "it", "is", "good", ".")
+TEXTS = ["It is not a bad film.", "good", "a film, a bad film"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    examples = tuple(Example(WORDS, label) for label in (0, 1, 0, 1))
+    corpus = Classification(name="told", labels=("negative", "positive"), train=examples, dev=examples, test=examples)
+    task = Classify.from_corpus(corpus, PooledSettings(hidden=6, embedding=5))
+    settings = TrainingSettings(epochs=1, lr=0.05, device="cpu", seed=1)
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    return train(task, corpus, settings, folder, data=DataSettings(data=("told",))).folder
+
+
+def written(folder: Path, name: str) -> Path:
+    """The texts in one of the forms that ``predict`` reads."""
+    path = folder / name
+    contents = {
+        "texts.txt": "\n".join([*TEXTS[:1], "", *TEXTS[1:]]) + "\n",
+        "texts.csv": "id,review,stars\n" + "".join(f'{k},"{text}",{k % 5}\n' for k, text in enumerate(TEXTS)),
+        "texts.tsv": "review\tshop\n" + "".join(f"{text}\tx\n" for text in TEXTS),
+        "texts.jsonl": "".join(json.dumps({"review": text, "n": 1}) + "\n" for text in TEXTS),
+    }
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(contents[name.removesuffix(".gz")].encode()))
+    else:
+        path.write_text(contents[name])
+    return path
+
+
+@pytest.mark.parametrize("name", ["texts.txt", "texts.csv", "texts.tsv", "texts.jsonl", "texts.txt.gz"])
+def test_every_text_is_a_line_and_an_item_of_the_page(unrolled: Command, run: Path, tmp_path: Path, name: str) -> None:
+    path, page, records = written(tmp_path, name), tmp_path / "page.html", tmp_path / "all.json"
+    column = ("--text-column", "review") if name[6:] in ("csv", "tsv", "jsonl") else ()
+    done = unrolled("explain", run, "--file", path, "--html", page, "--json", records, *column)
+    assert done.status == 0, done.err
+    lines = done.out.splitlines()[: len(TEXTS)]
+    accounts = json.loads(records.read_text())["accounts"]
+    assert len(accounts) == len(lines) == len(TEXTS)
+    for line, text, account in zip(lines, TEXTS, accounts, strict=True):
+        assert text in line
+        assert account["target"] in line
+        assert unrolled("explain", run, text, "--json", tmp_path / "one.json").status == 0
+        (one,) = json.loads((tmp_path / "one.json").read_text())["accounts"]
+        assert one == account
+    assert len(re.findall(r'"tokens":', page.read_text())) >= len(TEXTS)
+    assert "Explanations of" in page.read_text()
+
+
+def test_lines_are_numbered_as_in_the_file(unrolled: Command, run: Path, tmp_path: Path) -> None:
+    done = unrolled("explain", run, "--file", written(tmp_path, "texts.txt"))
+    assert [line.split()[0] for line in done.out.splitlines()[:3]] == ["1", "3", "4"]
+    assert "3 texts; 1 without a word are left out" in done.out
+
+
+def test_a_page_holds_so_many_texts(unrolled: Command, run: Path, tmp_path: Path) -> None:
+    words = ("--html", tmp_path / "page.html", "--page-texts", 2)
+    done = unrolled("explain", run, "--file", written(tmp_path, "texts.txt"), *words)
+    assert "the first 2 of 3 texts" in done.out
+    assert "good" in done.out
+
+
+def test_one_target_for_all(unrolled: Command, run: Path, tmp_path: Path) -> None:
+    path = written(tmp_path, "texts.txt")
+    done = unrolled("explain", run, "--file", path, "--target", "negative", "--against", "positive")
+    assert done.out.count("negative rather than positive") == 3
+    unrolled("explain", run, "--file", path, "--target", "neutral").assert_refused(2, "texts.txt, line 1", "neutral")
+
+
+def test_several_files_are_read_one_after_another(unrolled: Command, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("good\n")
+    (tmp_path / "b.txt").write_text("bad\n")
+    done = unrolled("explain", run, "--file", tmp_path / "a.txt", "--file", tmp_path / "b.txt")
+    assert "2 texts" in done.out
+
+
+def test_a_file_of_weights_explains_files(unrolled: Command, tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    parts = {"emb": nn.Embedding(9, 4), "core": nn.LSTM(4, 5), "fc": nn.Linear(5, 3)}
+    save_file(nn.ModuleDict(parts).state_dict(), tmp_path / "net.safetensors")
+    (tmp_path / "vocab.txt").write_text("\n".join(["<unk>", *WORDS]) + "\n")
+    words = ("--weights", tmp_path / "net.safetensors", "--vocab", tmp_path / "vocab.txt")
+    done = unrolled("explain", *words, "--file", written(tmp_path, "texts.txt"))
+    assert done.status == 0, done.err
+    assert done.out.count("class ") == 3
+
+
+def test_what_cannot_be_read_is_one_line(unrolled: Command, run: Path, tmp_path: Path) -> None:
+    path = written(tmp_path, "texts.txt")
+    for name, content, status, said in (
+        ("empty.txt", b"", 65, "found none"),
+        ("blank.txt", b"\n \n", 65, "found none"),
+        ("latin.txt", b"caf\xe9\n", 65, "UTF-8"),
+        ("two.csv", b"a,b\nx y z,some other text\n", 65, "two.csv"),
+        ("bad.jsonl", b"{\n", 65, "bad.jsonl"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        unrolled("explain", run, "--file", tmp_path / name).assert_refused(status, said)
+    unrolled("explain", run, "--file", tmp_path / "none.txt").assert_refused(74, "none.txt")
+    unrolled("explain", run, "--file", tmp_path).assert_refused(74, str(tmp_path))
+    unrolled("explain", tmp_path / "no-run", "--file", path).assert_refused(74, "no-run")
+    unrolled("explain", run, "good", "--file", path).assert_refused(2, "unexpected 'good'")
+    unrolled("explain", run, "--file", path, "--png", tmp_path / "a.png").assert_refused(2, "--html")
+    unrolled("explain", run, "--file", path, "--text-column", "x").assert_refused(2, "--text-column")
+    unrolled("explain", run, "good", "--text-column", "x").assert_refused(2, "--file")
+    unrolled("explain", run, "--file", path, "--html", tmp_path / "no" / "p.html").assert_refused(74, "no folder")
+    unrolled("explain").assert_refused(2, "expected a run folder and a sentence")
