@@ -164,3 +164,30 @@ def test_a_run_of_an_earlier_version_is_resumed_by_its_sample_and_evaluated_with
 def test_checksums_of_nonsense_are_refused_in_one_line(unrolled, stopped, content):
     (stopped / "data.json").write_text(content)
     unrolled("resume", stopped).assert_refused(65, "data.json")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_another_column_of_labels_is_told_as_such(unrolled, tmp_path, suffix):
+    path, run = tmp_path / f"reviews.{suffix}", tmp_path / "run"
+
+    def write(kinds, marks):
+        rows = [(f"the film number {i} is {kinds(i)} and so on", kinds(i), marks(i)) for i in range(60)]
+        if suffix == "csv":
+            path.write_text("words,first,second\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+        else:
+            path.write_text("".join(json.dumps({"words": a, "first": b, "second": c}) + "\n" for a, b, c in rows))
+
+    write(lambda i: ("bad", "good")[i % 2], lambda i: f"m{i}")
+    small = ("--hidden", 4, "--embedding", 4, "--epochs", 1, "--device", "cpu")
+    assert unrolled("train", "classify", "--data", path, *small, "--out", run).status == 0
+    write(lambda i: f"good{i}", lambda i: f"in{2020 + i % 2}")
+    chosen = (
+        "other columns were chosen: texts from 'words', labels from 'first' before, "
+        "and texts from 'words', labels from 'second' now; the labels of the corpus were ('bad', 'good'), and are "
+        "('in2020', 'in2021')"
+    )
+    for done in ("metrics.json", "weights.safetensors", "README.md"):
+        (run / done).unlink()
+    found = unrolled("resume", run)
+    assert found.status == 65
+    assert chosen in found.err.splitlines()[-1]

@@ -56,6 +56,8 @@ class CorpusChecksums:
     """Whether it is running text."""
     fields: Mapping[str, str]
     """What else the corpus holds, such as its labels."""
+    columns: tuple[str, ...] = ()
+    """The columns of tables that were read; empty for other data, and in runs that were started before it was kept."""
 
     @classmethod
     def of(cls, corpus: Corpus[Any], paths: Mapping[str, Path]) -> Self:
@@ -69,12 +71,19 @@ class CorpusChecksums:
             splits={name: b"".join(_checksums(split)) for name, split in splits.items()},
             text=isinstance(corpus.train, Stream),
             fields={each.name: repr(getattr(corpus, each.name)) for each in fields(corpus) if _counts(each)},
+            columns=corpus.columns,
         )
 
     def to_record(self) -> dict[str, Any]:
         """Return the checksums as a JSON object."""
         splits = {name: base64.b64encode(content).decode() for name, content in self.splits.items()}
-        return {"files": dict(self.files), "splits": splits, "text": self.text, "fields": dict(self.fields)}
+        return {
+            "files": dict(self.files),
+            "splits": splits,
+            "text": self.text,
+            "fields": dict(self.fields),
+            "columns": list(self.columns),
+        }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
@@ -85,7 +94,7 @@ class CorpusChecksums:
                 raise ValueError("a checksum is cut off")
             files = {str(name): str(found) for name, found in record["files"].items()}
             others = {str(name): str(found) for name, found in record["fields"].items()}
-            return cls(files, splits, bool(record["text"]), others)
+            return cls(files, splits, bool(record["text"]), others, tuple(map(str, record.get("columns", ()))))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"these are no checksums of a corpus; {error!r}") from None
 
@@ -97,7 +106,11 @@ class CorpusChecksums:
             if not np.array_equal(before, after):
                 found = _text_change(before, after) if now.text else _example_changes(before, after)
                 examples.append(f"{name}: {found}")
-        return CorpusChanges(tuple(self._file_changes(now)), tuple(examples), tuple(self._field_changes(now)))
+        changed = list(self._field_changes(now))
+        if (changed or examples) and self.columns and now.columns and self.columns != now.columns:
+            before_that, here = ("; ".join(each.columns) for each in (self, now))
+            (changed or examples).insert(0, f"other columns were chosen: {before_that} before, and {here} now")
+        return CorpusChanges(tuple(self._file_changes(now)), tuple(examples), tuple(changed))
 
     def learned(self, now: CorpusChecksums, split: str) -> tuple[int, int]:
         """Count the examples of a split, as it is now, that the model has learned from, and of how many they are.

@@ -59,6 +59,8 @@ class Corpus(Generic[S_co]):
     test: S_co
     notes: tuple[Any, ...] = field(default=(), compare=False)
     """What was chosen or left out while the corpus was read, one line of text each."""
+    columns: tuple[Any, ...] = field(default=(), compare=False)
+    """The columns of tables that the texts and the labels were read from, as a line of text."""
 
 
 @dataclass(frozen=True, kw_only=True)

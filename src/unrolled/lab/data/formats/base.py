@@ -58,6 +58,8 @@ class Format(ABC):
         self.reading = reading
         self.notes: list[str] = []
         """What was chosen or left out while the files were read, one line each."""
+        self.columns: dict[str, None] = {}
+        """The columns that were chosen, in the order of the files."""
 
     @abstractmethod
     def read(self, files: Files, kind: type[Corpus[object]]) -> Corpus[object]:
@@ -143,7 +145,7 @@ class RowFormat(Format, Generic[R]):
             corpus = self.corpus(files.name, kind, *values)
         except DataError as error:
             raise DataError(f"{files.train[0]}: {error}") from None
-        return replace(corpus, notes=tuple(self.notes))
+        return replace(corpus, notes=tuple(self.notes), columns=tuple(self.columns))
 
     def split(self, paths: Sequence[Path], kind: type[Corpus[object]], known: Sequence[str]) -> tuple[object, ...]:
         """Read files as one split."""

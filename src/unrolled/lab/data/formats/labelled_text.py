@@ -146,6 +146,7 @@ class _Separated(LabelledFormat):
         """Read the texts and labels; every row has as many columns as the header, or as the longest row without one."""
         table = open_table(path, self.dialects, self.reading, kind)
         self.notes += table.note(self.dialects[0])
+        self.columns[table.chosen] = None
         for number, cells in table.rows():
             if len(cells) == table.width:
                 yield number, cells[table.columns.text], cells[table.columns.label]
@@ -201,7 +202,9 @@ class JsonLines(LabelledFormat):
         rows = [["" if record.get(name) is None else str(record[name]) for name in names] for record in records]
         chosen = choose_columns(path, names, rows, self.reading, kind)
         keys = names[chosen.text], names[chosen.label]
-        self.notes.append(f"{path}: texts from {keys[0]!r}, labels from {keys[1]!r}")
+        said = f"texts from {keys[0]!r}, labels from {keys[1]!r}"
+        self.notes.append(f"{path}: {said}")
+        self.columns[said] = None
         return keys
 
 

@@ -44,6 +44,11 @@ class Table:
         """Name a column by its header, or by its number."""
         return self.header[column].strip() if self.header else f"column {column + 1}"
 
+    @property
+    def chosen(self) -> str:
+        """The columns of the texts and of the labels, as a line of text."""
+        return f"texts from {self.name(self.columns.text)!r}, labels from {self.name(self.columns.label)!r}"
+
     def note(self, usual: Dialect) -> tuple[str, ...]:
         """Say what was chosen, where it was neither the columns ``text`` and ``label`` nor the first and the last."""
         text, label = self.columns.text, self.columns.label
@@ -51,7 +56,7 @@ class Table:
         names = tuple(field.strip().lower() for field in self.header)
         plain = (names[text], names[label]) == ("text", "label") if names else (text, label) == (0, self.width - 1)
         if not plain:
-            parts.append(f"texts from {self.name(text)!r}, labels from {self.name(label)!r}")
+            parts.append(self.chosen)
         return (f"{self.path}: {', '.join(parts)}",) if parts else ()
 
 
