@@ -156,3 +156,49 @@ def test_what_is_reduced_by_group_is_linear_in_its_entries(how):
     assert float(found.remainder.abs().max()) < 1e-14
     with pytest.raises(unrolled.UsageError, match=r"scatter_reduce with 'prod'"):
         unrolled.account(Ends(lambda z: z.scatter_reduce(1, groups, z, "prod")), IDS, target=1)
+
+
+def test_an_operation_without_a_rule_stops_only_an_output_that_is_made_of_it():
+    class Trains(Ends):
+        def forward(self, ids):
+            z = self.logits(ids)
+            strange = torch.special.bessel_j0(z)
+            return {"logits": z, "loss": nn.functional.cross_entropy(z, ids[:, 0] % 3), "both": z * strange.sum()}
+
+    model = Trains(None)
+    found = unrolled.account(model, IDS, target=lambda out: out["logits"][:, 1])
+    torch.testing.assert_close(found.texts["0"], (model.embed(IDS) @ model.head.weight[1]).detach())
+    for pick, name in [(lambda out: out["loss"], "cross_entropy"), (lambda out: out["both"][:, 1], "bessel_j0")]:
+        with pytest.raises(unrolled.UsageError, match=rf"operation \S*{name}\S* has no rule"):
+            unrolled.account(model, IDS, target=pick)
+
+
+def picked(model, ids):
+    return model.embed.weight[ids]
+
+
+def one_hot(model, ids):
+    return nn.functional.one_hot(ids, V).to(model.embed.weight.dtype) @ model.embed.weight
+
+
+def padded(model, ids):
+    return model.embed(nn.utils.rnn.pad_sequence([ids[0, :2], ids[1]], batch_first=True))
+
+
+def packed(model, ids):
+    return nn.utils.rnn.pad_sequence([model.embed(ids[0, :2]), model.embed(ids[1])], batch_first=True, padding_value=2)
+
+
+@pytest.mark.parametrize("look_up", [picked, one_hot, padded, packed])
+def test_tokens_are_followed_to_their_vectors_however_they_are_looked_up(look_up):
+    class Looks(Ends):
+        def forward(self, ids):
+            return self.head(look_up(self, ids).sum(1))
+
+    model = Looks(None)
+    found = unrolled.account(model, IDS, target=1)
+    expected = (model.embed(IDS) @ model.head.weight[1]).detach()
+    if look_up in (padded, packed):
+        expected[0, 2] = 0
+    torch.testing.assert_close(found.texts["0"], expected)
+    assert float(found.remainder.abs().max()) < 1e-14

@@ -65,6 +65,19 @@ def join(call: Held) -> Tensor:
     return call.function(with_rows(call, parts, like), *call.args[1:], **options)
 
 
+@rule("pad_sequence")
+def pad_sequence(call: Held) -> Tensor:
+    """Pad several sequences to one length; a padding value other than zero is a constant."""
+    sequences, batch_first, padding, side = call.bind("sequences", "batch_first", "padding_value", "padding_side")
+    like = next(each for each in sequences if carries(each))
+    layout = (bool(batch_first), 0.0, "right" if side is None else side)
+    result = call.function(with_rows(call, list(sequences), like), *layout)
+    if not padding:
+        return result
+    inside = call.function([torch.ones_like(each.detach()) for each in sequences], *layout)
+    return result + call.rows.constant((1 - inside) * float(padding))
+
+
 @rule("where")
 def where(call: Held) -> Tensor:
     """Choose between two operands; the choice is held."""

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import torch
 from torch import Tensor
 from torch.autograd.function import BackwardCFunction
 
 from unrolled.errors import UnsupportedOperationError
 
-__all__ = ["check_linear"]
+__all__ = ["WithoutRule", "check_linear"]
+
+
+class WithoutRule(torch.autograd.Function):
+    """Marks the result of an operation without a rule, which is refused if an output is made of it."""
+
+    @staticmethod
+    def forward(ctx: Any, marker: Tensor, result: Tensor, message: str) -> Tensor:  # noqa: ARG004
+        """Give the result; the marker makes it a node of the graph."""
+        ctx.message = message
+        return result.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *_: Tensor) -> tuple[None, None, None]:  # noqa: ARG004
+        """Give no gradient."""
+        return None, None, None
+
 
 _PRODUCTS = frozenset(
     "Mul Mm Bmm Mv Dot Addcmul Addmm Baddbmm Addbmm Addr Addmv Convolution Linear Div Lerp Bilinear Trilinear "
@@ -30,7 +48,7 @@ def check_linear(output: Tensor, ours: tuple[type, ...] = ()) -> None:
     """Refuse an output whose graph holds a custom function, a non-linear node or a product of two that carry value.
 
     Raises:
-        UnsupportedOperationError: naming the node.
+        UnsupportedOperationError: naming the node, or an operation without a rule that the output is made of.
     """
     seen, waiting = set(), [output.grad_fn]
     while waiting:
@@ -40,6 +58,8 @@ def check_linear(output: Tensor, ours: tuple[type, ...] = ()) -> None:
         seen.add(node)
         name = type(node).__name__
         custom = issubclass(type(node), BackwardCFunction)
+        if getattr(node, "_forward_cls", None) is WithoutRule:
+            raise UnsupportedOperationError(getattr(node, "message", name))
         if custom and getattr(node, "_forward_cls", None) not in ours:
             raise UnsupportedOperationError(
                 f"the model uses the custom autograd function {name.removesuffix('Backward')}, whose value cannot be "

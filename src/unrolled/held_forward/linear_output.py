@@ -34,7 +34,7 @@ class LinearOutput:
 
     def differentiate(self, value: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradient of a function of the output by each row."""
-        if not value.requires_grad:
+        if not value.requires_grad or not self.leaves:
             return (None,) * len(self.leaves)
         return torch.autograd.grad(value, self.leaves, allow_unused=True, retain_graph=self._keeps)
 

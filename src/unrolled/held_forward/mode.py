@@ -14,9 +14,11 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.graph import WithoutRule
 from unrolled.held_forward.operation_names import Operation, name_of
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
+from unrolled.held_forward.token_vectors import TokenVectors
 
 __all__ = ["Held", "HeldForward", "Rule", "carries", "detached", "followed", "operands", "rule"]
 
@@ -128,6 +130,7 @@ class HeldForward(TorchFunctionMode):
         self.share = share
         self.positions = TokenPositions()
         """For tensors of token ids: the flat index of each token in the argument it came from."""
+        self._vectors = TokenVectors(rows, self.positions)
         self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """For outputs of gates: the value γ₀ that the gate takes at zero. Only γ - γ₀ carries value."""
         self.holds: list[str] = []
@@ -164,11 +167,7 @@ class HeldForward(TorchFunctionMode):
             with self:
                 return body(*args, **options)
         if found is None:
-            raise UnsupportedOperationError(
-                f"the operation {resolve_name(func) or operation.name} has no rule, so its part of the account is "
-                f'unknown; register one with @unrolled.held_forward.rule("{operation.name}"), or explain a part of the '
-                "model"
-            )
+            return self._without_rule(func, operation, args, options)
         if operation.in_place or operation.name not in GATE_AWARE:
             args, options = self.with_gate_rows(args), self.with_gate_rows(options)
         ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
@@ -198,11 +197,36 @@ class HeldForward(TorchFunctionMode):
         self.rows.mark(result, "held", name)
         return result
 
+    def _without_rule(
+        self, func: Function, operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """Run an operation that has no rule; an output that is made of its result is refused, by its name."""
+        message = (
+            f"the operation {resolve_name(func) or operation.name} has no rule, so its part of the account is "
+            f'unknown; register one with @unrolled.held_forward.rule("{operation.name}"), or explain a part of the '
+            "model"
+        )
+        with torch.no_grad():
+            result = None if operation.in_place else func(*detached(args), **detached(options))
+        if not isinstance(result, Tensor) and type(result) not in (tuple, list):
+            raise UnsupportedOperationError(message)
+
+        def marked(tensor: Tensor) -> Tensor:
+            if not (tensor.is_floating_point() or tensor.is_complex()):
+                return tensor
+            with torch.enable_grad():
+                unknown: Tensor = WithoutRule.apply(torch.zeros((), requires_grad=True), tensor, message)
+            return unknown
+
+        return _changed(result, marked)
+
     def _without_value(
         self, func: Function, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], given: list[Tensor]
     ) -> Any:
         """Run an operation on what carries no value; token numbers and names of parameters follow the result."""
         result = func(*args, **options)
+        if self.positions and (vectors := self._vectors.opened(operation, args, result)) is not None:
+            return vectors
         moved = self.positions.follow(func, operation, args, options, result)
         if not moved and isinstance(result, Tensor) and given and not operation.in_place:
             self.rows.inherit(result, given)

@@ -48,6 +48,16 @@ class Rows:
         self.rows.append(Row(kind, name, leaf, positions))
         return leaf.clone()
 
+    def open_tokens(self, name: str, table: Tensor | None, vectors: Tensor, positions: Tensor) -> Tensor:
+        """Make rows of the vectors of tokens; those of position -1, which the model adds, are the table's."""
+        own = positions >= 0
+        if bool(own.all()):
+            return self.open("token", name, vectors, positions)
+        added = vectors.detach().masked_fill(own[..., None], 0.0)
+        if table is not None:
+            self.mark(added, *self.origin(table))
+        return self.open("token", name, vectors.detach() - added, positions) + self.constant(added)
+
     def summand(self, kind: Kind, name: str, value: Tensor, shape: Sequence[int]) -> Tensor:
         """Make a row of a value that is repeated along leading axes, without repeating it in memory.
 

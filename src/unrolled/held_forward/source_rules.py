@@ -20,17 +20,7 @@ def embedding(call: Held) -> Tensor:
         origin = call.rows.origin(indices)  # ids that were chosen by an arg max are held
         call.rows.mark(value, *(origin if origin[0] == "held" else call.rows.origin(weight)))
         return value
-    return _opened(call, weight, value, positions)
-
-
-def _opened(call: Held, weight: Tensor, vectors: Tensor, positions: Tensor) -> Tensor:
-    """Make rows of vectors: those of the arguments' tokens, and those that the model adds, which are the table's."""
-    own, name = positions >= 0, call.rows.origin(weight)[1]
-    if bool(own.all()):
-        return call.rows.open("token", name, vectors, positions)
-    added = vectors.masked_fill(own[..., None], 0.0)
-    call.rows.mark(added, "bias", name)
-    return call.rows.open("token", name, vectors - added, positions) + call.rows.constant(added)
+    return call.rows.open_tokens(call.rows.origin(weight)[1], weight, value, positions)
 
 
 @rule("embedding_bag")
@@ -42,7 +32,7 @@ def embedding_bag(call: Held) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     if positions is None:
         call.rows.mark(vectors, *call.rows.origin(weight))
     else:
-        vectors = _opened(call, weight, vectors, positions)
+        vectors = call.rows.open_tokens(call.rows.origin(weight)[1], weight, vectors, positions)
     starts = offsets[:-1] if include_last else offsets
     place = torch.arange(len(indices), device=indices.device)
     bag = torch.searchsorted(starts, place, right=True) - 1

@@ -16,7 +16,7 @@ __all__ = ["TokenPositions"]
 MOVES = frozenset(
     "getitem view reshape flatten unsqueeze squeeze transpose permute t contiguous clone to long int flip index_select "
     "gather narrow select expand expand_as repeat movedim detach cpu cuda cat stack roll take_along_dim chunk split "
-    "unbind hstack vstack tile repeat_interleave masked_select fliplr flipud _pack_padded_sequence".split()
+    "unbind pad_sequence hstack vstack tile repeat_interleave masked_select fliplr flipud _pack_padded_sequence".split()
 )
 """Operations that move token ids and change none of them."""
 CHANGES = frozenset("add sub mul clamp clamp_min clamp_max remainder fmod".split())
@@ -34,6 +34,9 @@ class TokenPositions:
 
     def __setitem__(self, ids: Tensor, positions: Tensor) -> None:
         self._known[ids] = positions
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
 
     def get(self, ids: object) -> Tensor | None:
         """Return the positions of ids, or None where none is known."""
@@ -128,7 +131,13 @@ class TokenPositions:
             numbers = self._known[first]
         else:
             return False
-        moved = func(numbers, *args[1:], **{k: v for k, v in options.items() if k != "dtype"})
+        rest, named = args[1:], {k: v for k, v in options.items() if k != "dtype"}
+        if operation.name == "pad_sequence":
+            rest, named = (
+                (*rest[:1], *[-1][: len(rest[1:])], *rest[2:]),
+                {**named, **({} if rest[1:] else {"padding_value": -1})},
+            )
+        moved = func(numbers, *rest, **named)
         results = result if isinstance(result, tuple | list) else (result,)
         places = moved if isinstance(moved, tuple | list) else (moved,)
         if operation.name == "_pack_padded_sequence":
