@@ -19,7 +19,9 @@ COMMANDS = {
         *("--config", "--seed", "--option", "--format", "--limit", "--vectors", "--device", "--dropout", "--encoder"),
     ],
     "explain": ["run", "--expansion", "--target", "--json", "--html", "--at", "--against", "--weights", "--words"],
-    "evaluate": ["run", "--data", "--split", "--format", "--data-dir"],
+    "evaluate": ["run", "--data", "--split", "--format", "--data-dir", "--predictions", "--html", "--force"],
+    "predict": ["run", "reviews.tsv", "--out", "--text-column", "--no-header", "--force"],
+    "score": ["run", "reviews.tsv", "--out"],
     "resume": ["run", "--data-dir", "--accept-changed-data"],
     "generate": ["run", "--length", "--temperature", "--seed"],
     "translate": ["run", "--beam"],
@@ -51,7 +53,7 @@ def run(number: int, draw: random.Random, place: Path, home: Path) -> list[str]:
     words = [name]
     for option in draw.sample(COMMANDS[name], draw.randrange(1, len(COMMANDS[name]) + 1))[:5]:
         words.append(option)
-        if option.startswith("--") and option != "--list" and draw.random() < 0.9:
+        if option.startswith("--") and option not in ("--list", "--no-header", "--force") and draw.random() < 0.9:
             words.append(draw.choice(ODD))
     if draw.random() < 0.5:
         words.append(draw.choice(ODD))

@@ -20,6 +20,7 @@ import typer
 from unrolled import __version__
 from unrolled.cli.commands import Commands
 from unrolled.cli.interruption import CommandInterrupted, advice, ignore, received, working
+from unrolled.cli.surroundings import prepare
 from unrolled.errors import DataError, FileError, StoppedError, UnrolledError, UsageError
 from unrolled.report.formatting import visible
 
@@ -130,6 +131,7 @@ def main() -> None:
     """Run the command line of this process and exit with its code."""
     try:
         with working():
+            prepare()
             code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while an error was being printed
         code = _signal_code()
