@@ -6,17 +6,41 @@ To add a member, add its class to a module of the package. Nobody registers it b
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import inspect
 import pkgutil
+from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from unrolled.errors import UnknownNameError
 
-__all__ = ["Registry"]
+__all__ = ["Registry", "names_in_source"]
 
 M = TypeVar("M")
+
+
+def names_in_source(package: str) -> list[str]:
+    """List the names of a package's members as they stand in its source, without importing it, which may take torch."""
+    spec = importlib.util.find_spec(package)
+    folders = [] if spec is None else list(spec.submodule_search_locations or ())
+    files = (path for folder in folders for path in Path(folder).rglob("*.py"))
+    return sorted({name for path in files for name in _names_in(ast.parse(path.read_text(encoding="utf-8")))})
+
+
+def _names_in(module: ast.Module) -> Iterator[str]:
+    """Find ``name = "…"`` in the public classes of a module."""
+    for kind in module.body:
+        if not isinstance(kind, ast.ClassDef) or kind.name.startswith("_"):
+            continue
+        for line in kind.body:
+            targets = line.targets if isinstance(line, ast.Assign) else []
+            named = any(isinstance(target, ast.Name) and target.id == "name" for target in targets)
+            if named and isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant):
+                yield str(line.value.value)
 
 
 class Registry(Generic[M]):

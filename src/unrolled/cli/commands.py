@@ -68,6 +68,9 @@ COMMANDS = {
     "parameters": Command(
         "cli.parameters", "Find the hidden size with the number of parameters nearest to a given one."
     ),
+    "completion": Command(
+        "cli.completion", "Print the script by which bash, zsh or fish completes command lines of unrolled."
+    ),
     "reproduce": Command(
         "lab.cli.reproduce",
         "Reproduce tables and figures of the papers, and print our results beside the published ones.",
@@ -91,6 +94,13 @@ class _Deferred(typer.core.TyperCommand):
         panel = "Laboratory (pip install 'unrolled\\[lab]')" if command.in_laboratory else None
         super().__init__(name, help=command.summary, rich_help_panel=panel, add_help_option=False)
         self._command = command
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Make the context of the command itself where a shell asks for completions."""
+        if not extra.get("resilient_parsing"):
+            return super().make_context(info_name, args, parent=parent, **extra)
+        command = typer.main.get_command(self._app(str(self.name)))
+        return command.make_context(info_name, args, parent=parent, **extra)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Leave all words, ``--help`` among them, to the command itself."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unrolled.cli.completed_values import expansion_names, run_folders
 from unrolled.cli.explain_file import FileOptions, NumberedText, explain_texts
 from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
 from unrolled.errors import FileError, UsageError
@@ -38,12 +39,19 @@ def _weights_option(help_text: str) -> typer.models.OptionInfo:
     return typer.Option(help=help_text, rich_help_panel=_WEIGHTS, show_default=False)
 
 
+def _first_word(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Offer run folders for the first word, if it is no sentence."""
+    given = ctx.params.get("words") or []
+    return [] if given or ctx.params.get("weights") else run_folders(incomplete)
+
+
 def explain(
     words: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[RUN] [SENTENCE]",
             help="A run folder and a sentence; with --weights, a sentence; with --file, no sentence.",
+            autocompletion=_first_word,
         ),
     ] = None,
     target: Annotated[
@@ -63,7 +71,8 @@ def explain(
     expansion: Annotated[
         str,
         typer.Option(
-            help="secant, path, operating, gates, shares(P), zero, activation, taylor(K), mean(operating,path)."
+            help="secant, path, operating, gates, shares(P), zero, activation, taylor(K), mean(operating,path).",
+            autocompletion=expansion_names,
         ),
     ] = "secant",
     top: Annotated[int, typer.Option(min=0, help="Number of n-grams to list.")] = 10,

@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 
 from unrolled import __version__
+from unrolled.cli import completion
 from unrolled.cli.commands import Commands
 from unrolled.cli.interruption import CommandInterrupted, advice, ignore, received, working
 from unrolled.cli.surroundings import prepare
@@ -72,6 +73,8 @@ def run(words: Sequence[str]) -> int:
     An error is printed on stderr as one line.
     """
     plain, debug = _without_debug(words)
+    if completion.prepare():
+        return _complete(plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal's encoding lacks is shown by its code
             stream.reconfigure(errors="backslashreplace")
@@ -99,6 +102,15 @@ def run(words: Sequence[str]) -> int:
     if status == INTERRUPTED:
         return _report(advice(plain), _signal_code(), debug=False)
     return status if isinstance(status, int) else 0
+
+
+def _complete(words: Sequence[str]) -> int:
+    """Answer a shell that asks for completions; what cannot be completed is no error."""
+    try:
+        app(args=list(words), prog_name="unrolled", standalone_mode=False)
+    except Exception:
+        return 1
+    return 0
 
 
 def _signal_code() -> int:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unrolled.cli.completed_values import cell_names
+
 if TYPE_CHECKING:
     from unrolled.cells.parameter_budget import Sized
 
@@ -13,7 +15,7 @@ __all__ = ["parameters"]
 
 
 def parameters(
-    cell: Annotated[str, typer.Argument(help="A cell's name, such as lstm or mmlstm.")],
+    cell: Annotated[str, typer.Argument(help="A cell's name, such as lstm or mmlstm.", autocompletion=cell_names)],
     match: Annotated[str, typer.Option(help="Number of parameters: 4.5M, 350k, 1_000_000.")],
     input_size: Annotated[int, typer.Option("--input", help="Size of an input vector.")],
     layers: Annotated[int, typer.Option(help="Number of layers.")] = 1,

@@ -19,6 +19,12 @@ __all__ = ["app"]
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, describe, check and fetch datasets.")
 
 
+def _names(incomplete: str) -> list[str]:
+    from unrolled.registry import names_in_source
+
+    return [name for name in names_in_source("unrolled.lab.data.datasets") if name.startswith(incomplete)]
+
+
 @app.command("list")
 def list_datasets(data_dir: DataFolder = None) -> None:
     """List all datasets: what they contain, their licences, and which are available."""
@@ -64,7 +70,7 @@ def _available(name: str, data_dir: Path | None) -> str:
 
 @app.command("describe")
 def describe(
-    name: Annotated[str, typer.Argument(help="A dataset's name.")],
+    name: Annotated[str, typer.Argument(help="A dataset's name.", autocompletion=_names)],
     data_dir: DataFolder = None,
 ) -> None:
     """Show the sizes of a dataset's splits, its licence, its citation and an example."""
@@ -110,7 +116,9 @@ def _print(console: Console, line: str) -> None:
 
 @app.command("check")
 def check_datasets(
-    names: Annotated[list[str] | None, typer.Argument(help="Datasets; by default all that are available.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Datasets; by default all that are available.", autocompletion=_names)
+    ] = None,
     data_dir: DataFolder = None,
 ) -> None:
     """Compare checksums and counts with the published ones; the exit code is 65 if something differs."""
@@ -139,7 +147,7 @@ def check_datasets(
 
 @app.command("fetch")
 def fetch_dataset(
-    name: Annotated[str, typer.Argument(help="A dataset's name.")],
+    name: Annotated[str, typer.Argument(help="A dataset's name.", autocompletion=_names)],
     data_dir: DataFolder = None,
 ) -> None:
     """Download a dataset whose licence permits it, and check it. Nothing is downloaded without this command."""

@@ -20,7 +20,7 @@ from typing import Annotated
 
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.judged import is_text_classification, judge, judge_ratings, print_classes, write_error_page
-from unrolled.lab.cli.options import DataFolder, print_notes
+from unrolled.lab.cli.options import DataFolder, offer, print_notes, run_argument
 from unrolled.lab.cli.prediction_file import check_new, write_predictions
 from unrolled.laboratory import check_run
 from unrolled.report.formatting import visible
@@ -81,9 +81,11 @@ def _written(help_text: str) -> typer.models.OptionInfo:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="The run folder.")],
+    run: Annotated[Path, run_argument("The run folder.")],
     data: Annotated[list[str] | None, _own("Files to evaluate on; by default the run's own data.")] = None,
-    split: Annotated[str, typer.Option(help="Split of the run's own data: test, dev or train.")] = "test",
+    split: Annotated[
+        str, typer.Option(help="Split of the run's own data: test, dev or train.", autocompletion=offer(_SPLITS))
+    ] = "test",
     format_name: Annotated[
         str | None, _own("Format of the files, if their suffix does not tell it.", "--format")
     ] = None,

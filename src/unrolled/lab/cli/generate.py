@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from unrolled.errors import UsageError
+from unrolled.lab.cli.options import run_argument
 from unrolled.laboratory import check_run
 
 __all__ = ["generate"]
 
 
 def generate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a task lm or chars.")],
+    run: Annotated[Path, run_argument("The run folder of a task lm or chars.")],
     prompt: Annotated[str, typer.Option(help="Beginning of the text; by default a new line.")] = "",
     length: Annotated[int, typer.Option(min=1, help="Number of words, or characters, to generate.")] = 200,
     temperature: Annotated[

@@ -7,6 +7,7 @@ import os
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
@@ -15,13 +16,28 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from unrolled.cli.completed_values import run_folders
 from unrolled.errors import FileError, UsageError
 
-__all__ = ["DataFolder", "MultiValueCommand", "check_files", "options", "print_notes", "with_parameters"]
+__all__ = [
+    "DataFolder",
+    "MultiValueCommand",
+    "check_files",
+    "offer",
+    "options",
+    "print_notes",
+    "run_argument",
+    "with_parameters",
+]
 
 DataFolder = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder of the datasets; by default the variable UNROLLED_DATA.")
 ]
+
+
+def run_argument(help_text: str) -> Any:
+    """Declare the argument RUN: a shell offers run folders for it."""
+    return typer.Argument(metavar="RUN", help=help_text, autocompletion=run_folders)
 
 
 def check_files(names: Sequence[str]) -> None:
@@ -63,12 +79,33 @@ def _spread(words: Iterable[str], repeated: set[str]) -> Iterator[str]:
         yield word
 
 
-def options(settings: type[BaseModel], panel: str, defaults: Mapping[str, Any]) -> list[inspect.Parameter]:
+Offers = Callable[[str], list[str]]
+"""What a shell offers for a value that is being typed."""
+
+
+def options(
+    settings: type[BaseModel],
+    panel: str,
+    defaults: Mapping[str, Any],
+    offers: Mapping[str, Offers] = MappingProxyType({}),
+) -> list[inspect.Parameter]:
     """Make a keyword parameter, and so a flag, of every field of a settings class; None if the flag is not given."""
-    return [_option(name, field, panel, defaults.get(name)) for name, field in settings.model_fields.items()]
+    return [
+        _option(name, field, panel, defaults.get(name), offers.get(name))
+        for name, field in settings.model_fields.items()
+    ]
 
 
-def _option(name: str, field: FieldInfo, panel: str, default: Any) -> inspect.Parameter:
+def offer(names: Sequence[str]) -> Offers:
+    """Offer some names to a shell."""
+
+    def matching(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return matching
+
+
+def _option(name: str, field: FieldInfo, panel: str, default: Any, offers: Offers | None) -> inspect.Parameter:
     kind = _plain(field.annotation)
     shown = default if default is not None else field.get_default(call_default_factory=True)
     shown = None if shown is PydanticUndefined else shown
@@ -83,12 +120,14 @@ def _option(name: str, field: FieldInfo, panel: str, default: Any) -> inspect.Pa
     told = field.description or ""
     if get_origin(field.annotation) is Literal:
         told = f"{told.rstrip('.')}: {', '.join(get_args(field.annotation))}."
+        offers = offer(get_args(field.annotation))
     option = typer.Option(
         *names,
         help=" ".join(told.replace("``", "").split()),
         show_default=False if kind is bool or shown is None else str(shown),
         rich_help_panel=panel,
         metavar="NAME=VALUE" if name == "options" else None,
+        autocompletion=offers,
     )
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from unrolled.lab.cli.options import run_argument
 from unrolled.lab.cli.prediction_file import (
     Prediction,
     check_new,
@@ -33,7 +34,7 @@ _AT_ONCE = 4096  # texts in memory
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of classify, relate or regress.")],
+    run: Annotated[Path, run_argument("The run folder of classify, relate or regress.")],
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="[FILE]...", help="Tables, JSON lines, or a text a line; else standard input."),

@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from unrolled.lab.cli.evaluate import print_run
-from unrolled.lab.cli.options import DataFolder, print_notes
+from unrolled.lab.cli.options import DataFolder, print_notes, run_argument
 from unrolled.laboratory import check_run
 
 __all__ = ["resume"]
 
 
 def resume(
-    run: Annotated[Path, typer.Argument(help="The run folder of an interrupted training.")],
+    run: Annotated[Path, run_argument("The run folder of an interrupted training.")],
     accept_changed_data: Annotated[
         bool,
         typer.Option("--accept-changed-data", help="Go on although the data have changed; the run records it."),

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from unrolled.errors import UsageError
+from unrolled.lab.cli.options import run_argument
 from unrolled.laboratory import check_run
 
 __all__ = ["score"]
 
 
 def score(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a task lm or chars.")],
+    run: Annotated[Path, run_argument("The run folder of a task lm or chars.")],
     texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="One text, or several to rank.")],
     tokens: Annotated[bool, typer.Option("--tokens", help="Show the surprisal of every token.")] = False,
 ) -> None:

@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 import typer.core
 
+from unrolled.cli.completed_values import encoder_names
 from unrolled.errors import UnrolledError, UsageError
 from unrolled.lab.cli.evaluate import print_run
 from unrolled.lab.cli.interrupted_training import naming_the_way_on
-from unrolled.lab.cli.options import MultiValueCommand, check_files, options, print_notes, read_option, with_parameters
+from unrolled.lab.cli.options import (
+    MultiValueCommand,
+    check_files,
+    offer,
+    options,
+    print_notes,
+    read_option,
+    with_parameters,
+)
 from unrolled.lab.cli.settings_file import SettingsFile, read_settings
 
 if TYPE_CHECKING:
@@ -86,9 +95,9 @@ def _command(task: type[Task[Any, Any]]) -> Any:
         _train(task, {key: value for key, value in given.items() if value not in (None, [])})
 
     parameters = [
-        *options(DataSettings, "The data", {}),
+        *options(DataSettings, "The data", {}, {"data": offer(dataset_names(task.kind))}),
         *_OWN,
-        *options(task.Architecture, "The model", {}),
+        *options(task.Architecture, "The model", {}, {"encoder": encoder_names}),
         *options(TrainingSettings, "The training", task.training_defaults),
     ]
     metrics = "\n\n".join(f"{metric.name}: {metric.description}." for metric in task.metrics)

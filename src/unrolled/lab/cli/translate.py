@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.errors import UsageError
+from unrolled.lab.cli.options import run_argument
 
 if TYPE_CHECKING:
     from unrolled.lab.tasks.translate import Translate
@@ -23,7 +24,7 @@ _AT_ONCE = 64
 
 
 def translate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a task translate.")],
+    run: Annotated[Path, run_argument("The run folder of a task translate.")],
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="[SENTENCE]", help="A sentence; without one, or with -, the lines of standard input."),
