@@ -91,6 +91,11 @@ def test_an_operator_made_of_a_step_equals_the_structured_one_and_has_its_transp
     for t in range(1, 4):
         image = held.at(t).apply(state, inputs)
         torch.testing.assert_close(image, operator.at(t).apply(state, inputs), rtol=1e-8, atol=1e-10)
+        nothing, some = torch.zeros_like(state), torch.zeros_like(inputs)
+        some[..., 1:] = inputs[..., 1:]
+        for each in (held, operator):
+            part = each.at(t).apply_inputs(inputs[..., 1:], first=1)
+            torch.testing.assert_close(part, operator.at(t).apply(nothing, some), rtol=1e-8, atol=1e-10)
         covector = torch.randn_like(state)
         by_state, by_input = held.at(t).apply_transpose(covector)
         both = (by_state * state).sum() + (by_input * inputs).sum()

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
+from torch.utils.flop_counter import FlopCounterMode
 
 import unrolled
 from reference_paths import opened, paths
@@ -137,12 +138,12 @@ def test_a_window_cuts_the_spans_and_no_total(kind, layers):
                 part.score(0, T)
 
 
-def test_a_long_text_is_told_apart_up_to_sixteen_tokens_and_counted_whole():
+def test_a_long_text_is_told_apart_up_to_eight_tokens_and_counted_whole():
     model, x = Pooled(nn.GRU, 2, "mean"), torch.randn(1, 30, E).double()
     found = unrolled.explain(model, x, target=0)
-    assert found.max_order == 16
-    assert not found.triangle.contributions[0, 20, 4]
-    assert found.triangle.contributions[0, 19, 4]
+    assert found.max_order == 8
+    assert not found.triangle.contributions[0, 12, 4]
+    assert found.triangle.contributions[0, 11, 4]
     assert float(found.token_scores.sum()) == pytest.approx(found.ledger.ngrams)
     assert abs(found.ledger.remainder) < 1e-12
     assert abs(found.longer) > 0
@@ -166,6 +167,29 @@ def test_a_batch_is_its_examples(way):
         torch.testing.assert_close(together[b].triangle.contributions, alone.triangle.contributions)
         torch.testing.assert_close(together[b].triangle.scores, alone.triangle.scores)
         torch.testing.assert_close(together[b].token_scores, alone.token_scores)
+
+
+@pytest.mark.parametrize("pool", ["mean", "max", "h_n"])
+def test_the_accounts_of_several_outputs_are_those_of_each(pool):
+    """With max pooling the weights of the positions are no multiples of each other, with mean pooling they are."""
+    model, x = Pooled(nn.LSTM, 3, pool), torch.randn(1, T, E).double()
+    every = unrolled.explain(model, x, target=0, every_class=True)
+    for target, together in enumerate(every.by_class):
+        alone = unrolled.explain(model, x, target=target, every_class=False)
+        torch.testing.assert_close(together.triangle.contributions, alone.triangle.contributions)
+        torch.testing.assert_close(together.triangle.scores, alone.triangle.scores)
+        torch.testing.assert_close(together.token_scores, alone.token_scores)
+
+
+def test_all_spans_of_two_layers_cost_the_square_of_the_length_and_of_three_the_cube():
+    def operations(layers, time):
+        model, x = Pooled(nn.GRU, layers, "mean"), torch.randn(1, time, E).double()
+        with FlopCounterMode(display=False) as counter:
+            unrolled.explain(model, x, target=1, max_order=time, every_class=False)
+        return counter.get_total_flops()
+
+    assert operations(2, 24) / operations(2, 12) < 4
+    assert operations(3, 24) / operations(3, 12) > 5
 
 
 @pytest.mark.parametrize("name", ["mlstm", "mmlstm", "mi_gru"])

@@ -11,7 +11,7 @@ only. That takes one sweep for each layer and direction, the cost of a backward 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -21,12 +21,12 @@ from unrolled.cells.base import LayerRun
 from unrolled.cells.batch_layout import Layout, reversal
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
-from unrolled.decomposition.sweeps import adjoint_states
+from unrolled.decomposition.sweeps import adjoint_states, running_sum
 from unrolled.errors import ConvergenceError
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator
 
-__all__ = ["BidirectionalStack", "expand_stack", "reverse_blocks", "token_contributions"]
+__all__ = ["BidirectionalStack", "expand_stack", "reverse_blocks", "token_contributions", "total_states"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,32 @@ def expand_stack(
         levels.append((found[0], found[1]))
         alone = torch.cat(bases, dim=-1)
     return BidirectionalStack(tuple(levels), layout)
+
+
+@without_grad_and_autocast()
+def total_states(stack: BidirectionalStack, terms: bool = True) -> tuple[Tensor, Tensor]:
+    """Sum all paths at every position: the top layer's hidden states in token order, each (time, batch, hidden).
+
+    Without ``terms``, only the paths that begin at an initial state.
+    """
+    below: Tensor | None = None  # what both directions of the layer below hand up, side by side
+    totals: list[Tensor] = []
+    for ways in stack.levels:
+        totals, handed = [], []
+        for way, layer in enumerate(ways):
+            (operator,), cell, turn = layer.operators, layer.layers[0].cell, stack.layout.reverse if way else _as_it_is
+            entering = layer.g if terms else torch.zeros_like(layer.g)
+            if below is not None:
+                entering = entering + operator.apply_inputs(turn(below)[None])[0]
+            states = cell.hidden(running_sum(replace(layer, g=entering)))
+            totals.append(turn(states))
+            handed.append(turn(states - cell.hidden(layer.g)) if terms else totals[-1])
+        below = torch.cat(handed, dim=-1)
+    return totals[0], totals[1]
+
+
+def _as_it_is(values: Tensor) -> Tensor:
+    return values
 
 
 def reverse_blocks(layout: Layout, blocks: Tensor) -> Tensor:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.bidirectional_stack import BidirectionalStack, token_contributions
+from unrolled.decomposition.bidirectional_stack import BidirectionalStack, token_contributions, total_states
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.result import Decomposition
-from unrolled.decomposition.stack_sweep import TokenColumns, TotalColumns, stack_sweep
+from unrolled.decomposition.stack_sweep import TokenColumns, layer_sweep, receivers
 
 __all__ = ["DeepBidirectionalDecomposition"]
 
@@ -68,12 +68,12 @@ class DeepBidirectionalDecomposition(Decomposition):
     @without_grad_and_autocast()
     def context(self, direction: int = 0) -> Tensor:
         """Return the sum of all terms at each position, the initial state's among them: (batch, time, hidden)."""
-        return self._total(direction, terms=True, initial=True)
+        return self._total(direction, terms=True)
 
     @without_grad_and_autocast()
     def initial(self, direction: int = 0) -> Tensor:
         """Return the initial states' part of the state at each position, shape (batch, time, hidden)."""
-        return self._total(direction, terms=False, initial=True)
+        return self._total(direction, terms=False)
 
     def older(self, direction: int = 0) -> Tensor:
         """Return zero: every token has its own term."""
@@ -85,18 +85,13 @@ class DeepBidirectionalDecomposition(Decomposition):
         way = self._check(direction)
         total = torch.zeros(())
         for stack in self.stacks:
-            top, time = len(stack.levels) - 1, self.opened.layout.time
-            hidden = stack.levels[-1][way].hidden
-            steps = (step for step in stack_sweep(stack, TokenColumns(time), top=way) if step.level == top)
-            total = total + torch.stack([read(step.block[..., hidden]) for step in steps]) / len(self.stacks)
+            top, columns = stack.levels[-1][way], TokenColumns(self.opened.layout.time)
+            *_, received = receivers(stack, columns)
+            blocks = layer_sweep(top, columns, received[way], lowest=False)
+            total = total + torch.stack([read(block[..., top.hidden]) for block in blocks]) / len(self.stacks)
         return self._to_tokens(total.permute(2, 0, 1, 3), direction, (1, 2))
 
-    def _total(self, direction: int, terms: bool, initial: bool) -> Tensor:
+    def _total(self, direction: int, terms: bool) -> Tensor:
         way = self._check(direction)
-        total = torch.zeros(())
-        for stack in self.stacks:
-            top = len(stack.levels) - 1
-            steps = (s for s in stack_sweep(stack, TotalColumns(), terms, initial, top=way) if s.level == top)
-            hidden = stack.levels[-1][way].hidden
-            total = total + torch.stack([step.block[0][..., hidden] for step in steps]) / len(self.stacks)
-        return self._to_tokens(total.transpose(0, 1), direction, (1,))
+        total = sum((total_states(stack, terms)[way] for stack in self.stacks), torch.zeros(()))
+        return self.opened.layout.blank(total / len(self.stacks)).transpose(0, 1)

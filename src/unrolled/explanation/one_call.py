@@ -51,7 +51,7 @@ from unrolled.explanation.trace_tokens import trace_tokens
 __all__ = ["explain_one_call"]
 
 TOLERANCE = 1e-6
-DEEP_ORDER = 16  # of the n-grams of a deep bidirectional network, which cost a factor of the length more
+DEEP_ORDER = 8  # the longest n-grams of a deep bidirectional network, whose cost grows faster with their length
 
 
 def explain_one_call(
@@ -88,7 +88,8 @@ def explain_one_call(
     def measure(read: Readout) -> Callable[[Expansion], Tensor]:
         return lambda other: _cancel(opened, other, read, asked.max_order)
 
-    growths = [measured_growth(chosen, measure(read), opened.layout.time) for read in reads]
+    time = opened.layout.time
+    growths = [None if opened.coupled else measured_growth(chosen, measure(read), time) for read in reads]
     lengths, rows = opened.lengths[reads[0].order].tolist(), reads[0].order.tolist()
     names, of_names = token_names(of_one(asked.tokens), lengths, rows, traces)
     numbers = FeaturesFound.of(
@@ -193,7 +194,7 @@ def _score(
         stacks = [expand_stack(opened.directions, opened.layout, each, TOLERANCE) for each in expansion.members()]
         failures = [stack.failure for stack in stacks]
         longest = DEEP_ORDER if order is None else order
-        found = [score_spans(opened, stacks, read.weights, longest) for read in reads]
+        found = score_spans(opened, stacks, [read.weights for read in reads], longest)
     else:
         sequences = _sequences(opened, expansion)
         failures = [sequence.failure for members in sequences for sequence in members]

@@ -66,6 +66,14 @@ class Operator(ABC):
             The block of images, shape (columns, batch, state).
         """
 
+    def apply_inputs(self, inputs: Tensor, first: int = 0, workspace: Workspace | None = None) -> Tensor:
+        """Compute C·inputs for features from ``first`` on; the other features of the input vectors are zero."""
+        example, size = self._sizes()
+        whole = inputs.new_zeros(*inputs.shape[:-1], size)
+        whole[..., first : first + inputs.shape[-1]] = inputs
+        state = inputs.new_zeros(*inputs.shape[:-1], example.shape[-1])
+        return self.apply(state, whole, workspace=workspace)
+
     @abstractmethod
     def apply_transpose(
         self,

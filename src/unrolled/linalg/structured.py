@@ -114,12 +114,12 @@ class Structured(Operator):
         return example.new_empty(()).expand(*example.shape[:-1], size), self.inputs.shape[1]
 
     def weigh(
-        self, carried: Tensor, recurrent: Tensor | None, inputs: Tensor | None, out: Tensor | None = None
+        self, carried: Tensor | None, recurrent: Tensor | None, inputs: Tensor | None, out: Tensor | None = None
     ) -> Tensor:
         """Compute the image from products that have already been taken.
 
         Args:
-            carried: The carried part of the state, shape (…, batch, d).
+            carried: The carried part of the state, shape (…, batch, d), or None for zero.
             recurrent: The products U_k v_hidden, shape (…, batch, K·d), or None for zero.
             inputs: The products W_k v_x, shape (…, batch, K'·d), or None for zero.
             out: Receives the image.
@@ -129,11 +129,12 @@ class Structured(Operator):
         """
         d, before = self.units, (len(self.parts) - 1) * self.units
         last = d if self.projection is None else len(self.projection)
+        given = next(each for each in (carried, recurrent, inputs) if each is not None)
         if out is None:
-            out = carried.new_empty(*carried.shape[:-1], before + last)
+            out = given.new_empty(*given.shape[:-1], before + last)
         images = dict(zip(self.parts, out.split([d] * (len(self.parts) - 1) + [last], dim=-1), strict=True))
         if self.projection is not None:
-            images["hidden"] = torch.empty_like(carried)
+            images["hidden"] = given.new_empty(*given.shape[:-1], d)
         for part, image in images.items():
             weighted_sum(self._summands(part, carried, recurrent, inputs), out=image)
         if self.mix is not None:
@@ -143,7 +144,7 @@ class Structured(Operator):
         return out
 
     def _summands(
-        self, part: str, carried: Tensor, recurrent: Tensor | None, inputs: Tensor | None
+        self, part: str, carried: Tensor | None, recurrent: Tensor | None, inputs: Tensor | None
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield what is added up in one part of the image, and its diagonals."""
         terms_and_products = ((self.carry, carried), (self.recurrent_terms, recurrent), (self.input_terms, inputs))
@@ -169,6 +170,13 @@ class Structured(Operator):
         if inputs is not None and self.input_terms:
             by_input = _product(inputs, self.inputs.T, "inputs", workspace)
         return self.weigh(state[..., : self.units], recurrent, by_input, out)
+
+    def apply_inputs(self, inputs: Tensor, first: int = 0, workspace: Workspace | None = None) -> Tensor:
+        """Compute C·inputs by one product with the columns of the weights that the features meet."""
+        if not self.input_terms:
+            return inputs.new_zeros(*inputs.shape[:-1], self._sizes()[0].shape[-1])
+        met = self.inputs[:, first : first + inputs.shape[-1]].T
+        return self.weigh(None, None, _product(inputs, met, "inputs", workspace or Workspace()))
 
     def apply_transpose(
         self,
