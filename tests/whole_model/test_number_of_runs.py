@@ -74,6 +74,20 @@ def test_a_head_of_many_words_runs_twice(kind, monkeypatch):
         assert calls["backward"] == passes
 
 
+@pytest.mark.parametrize("head", ["linear", "gated"])
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("both", [False, True])
+def test_all_outputs_are_read_from_one_held_run(layers, both, head, monkeypatch):
+    model, tokens = Classifier(nn.GRU, layers, both, "mean", head), ids(6, 9)
+    classes = model(tokens).shape[1]
+    assert 1 < classes <= 5
+    for asked, passes in ((None, classes), (False, 1)):
+        with counted(model, monkeypatch) as calls:
+            found = unrolled.explain_batch(model, tokens, target=1, every_class=asked)
+        assert len(found[0].by_class) == (0 if asked is False else classes)
+        assert calls == {"head": 2, "model": 2, "backward": passes + 3}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("both", [False, True])

@@ -1,6 +1,6 @@
-r"""The readout of a logit by a held forward: one run of the model around the recurrent network, one backward pass.
+r"""The readout of logits by one held run of the model around the recurrent network, and a backward pass for each.
 
-With H the states, the run makes the logit linear in them and in the model's biases and constants b:
+With H the states, the run makes every logit linear in them and in the model's biases and constants b:
 
 .. math:: F(H) = \sum_t w_t^\top H_t + \sum_k b_k
 
@@ -12,6 +12,8 @@ Source:
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -35,59 +37,75 @@ from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 
-__all__ = ["held_readout"]
+__all__ = ["HeldRun"]
 
 # How far the held run, and the sum of its parts, may be from the model's own output, relative to the parts.
 CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
 
 
-def held_readout(recorded: RecordedForward, target: Target) -> Readout:
-    """Compute w_t and the biases by one held run.
+class HeldRun:
+    """One held run of the model around the network, from which several targets are read.
+
+    Args:
+        recorded: The plain run.
+        targets: What may be read.
 
     Raises:
-        UnsupportedOperationError: If the model around the network has an operation without a rule, or the target does
-            not depend on the states by any operation that carries value.
+        UnsupportedOperationError: If the model around the network has an operation without a rule.
     """
-    states = recorded.states
-    batch = recorded.opened.lengths.shape[0]
-    logit = select_target(recorded.output, target, batch).detach()
-    if not torch.isfinite(logit).all():
-        raise NonFiniteError(f"the logit is {logit.tolist()}; expected finite numbers")
-    rows = Rows(recorded.model)
-    mode = HeldModel(rows, expansion=Secant())
-    with torch.enable_grad(), without_gradients(recorded.model), networks_as_operations(recorded.model):
-        given = tuple(rows.open("feature", f"states {d}", each) for d, each in enumerate(states))
-        with mode:
-            output = select_target(recorded.replay(given), target, batch)
-        of_target = gate_note(output, mode.gates)
-        output = mode.with_gate_rows(output)
-    check_linear(output, NODES)
-    linear = LinearOutput(output, [row.leaf for row in rows.rows])
-    if all(gradient is None for gradient in linear.gradients[: len(states)]):
-        raise UnsupportedOperationError("the target depends on the states by held results only, if at all")
-    parts = [each.detach() if each is not None else None for each in linear.split()]
-    total = sum((part for part in parts if part is not None), torch.zeros_like(logit))
-    size = CLOSE[logit.dtype] * sum((part.abs() for part in parts if part is not None), logit.abs())
-    for found in (output.detach(), total):
-        if not bool(((found - logit).abs() <= size).all()):
-            gap = float((found - logit).abs().max())
-            raise UnsupportedOperationError(f"a held run differs from the model's own output by {gap:.2g}")
-    weights = [torch.zeros_like(s) if g is None else g for s, g in zip(states, linear.gradients, strict=False)]
-    from_states = sum((part for part in parts[: len(states)] if part is not None), torch.zeros_like(logit))
-    biases: dict[str, Tensor] = {}
-    held: set[str] = set()
-    for row, part in zip(rows.rows[len(states) :], parts[len(states) :], strict=True):
-        if part is not None and bool(part.any()):
-            held |= {row.name} if row.kind == "held" else set()
-            biases[row.name] = biases[row.name] + part if row.name in biases else part
-    return Readout(
-        tuple(weights),
-        logit,
-        logit - from_states,
-        _order(linear, recorded, target, states, batch),
-        (*of_target, *_held_notes(biases, held, from_states)),
-        biases,
-    )
+
+    def __init__(self, recorded: RecordedForward, targets: Sequence[Target]) -> None:
+        self._recorded, self._targets = recorded, targets
+        self._batch = recorded.opened.lengths.shape[0]
+        self._rows = Rows(recorded.model)
+        mode = HeldModel(self._rows, expansion=Secant())
+        with torch.enable_grad(), without_gradients(recorded.model), networks_as_operations(recorded.model):
+            given = tuple(self._rows.open("feature", f"states {d}", each) for d, each in enumerate(recorded.states))
+            with mode:
+                output = recorded.replay(given)
+                selected = [select_target(output, target, self._batch) for target in targets]
+            self._notes = [gate_note(each, mode.gates) for each in selected]
+            self._outputs = [mode.with_gate_rows(each) for each in selected]
+
+    def readout(self, place: int) -> Readout:
+        """Compute w_t and the biases of one of the targets by a backward pass.
+
+        Raises:
+            UnsupportedOperationError: If the target does not depend on the states by any operation that carries value,
+                or the held run differs from the plain one.
+        """
+        recorded, states, batch = self._recorded, self._recorded.states, self._batch
+        logit = select_target(recorded.output, self._targets[place], batch).detach()
+        if not torch.isfinite(logit).all():
+            raise NonFiniteError(f"the logit is {logit.tolist()}; expected finite numbers")
+        output, rows = self._outputs[place], self._rows.rows
+        check_linear(output, NODES)
+        linear = LinearOutput(output, [row.leaf for row in rows], keeps=len(self._targets) > 1)
+        if all(gradient is None for gradient in linear.gradients[: len(states)]):
+            raise UnsupportedOperationError("the target depends on the states by held results only, if at all")
+        parts = [each.detach() if each is not None else None for each in linear.split()]
+        total = sum((part for part in parts if part is not None), torch.zeros_like(logit))
+        size = CLOSE[logit.dtype] * sum((part.abs() for part in parts if part is not None), logit.abs())
+        for found in (output.detach(), total):
+            if not bool(((found - logit).abs() <= size).all()):
+                gap = float((found - logit).abs().max())
+                raise UnsupportedOperationError(f"a held run differs from the model's own output by {gap:.2g}")
+        weights = [torch.zeros_like(s) if g is None else g for s, g in zip(states, linear.gradients, strict=False)]
+        from_states = sum((part for part in parts[: len(states)] if part is not None), torch.zeros_like(logit))
+        biases: dict[str, Tensor] = {}
+        held: set[str] = set()
+        for row, part in zip(rows[len(states) :], parts[len(states) :], strict=True):
+            if part is not None and bool(part.any()):
+                held |= {row.name} if row.kind == "held" else set()
+                biases[row.name] = biases[row.name] + part if row.name in biases else part
+        return Readout(
+            tuple(weights),
+            logit,
+            logit - from_states,
+            _order(linear, recorded, self._targets[place], states, batch),
+            (*self._notes[place], *_held_notes(biases, held, from_states)),
+            biases,
+        )
 
 
 def _held_notes(biases: dict[str, Tensor], held: set[str], from_states: Tensor) -> tuple[str, ...]:

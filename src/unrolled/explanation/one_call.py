@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +32,7 @@ from unrolled.explanation.choice import Choice
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
-from unrolled.explanation.held_readout import held_readout
+from unrolled.explanation.held_readout import HeldRun
 from unrolled.explanation.notes import (
     NOTED_RESIDUAL,
     cancellations,
@@ -157,33 +157,38 @@ def _explanation(
 def _read_each(
     recorded: RecordedForward, choice: Choice, kind: str, runs: TwoRuns
 ) -> tuple[list[Readout], tuple[str, ...]]:
-    """Compute the readout of every target; return notes on random numbers as well."""
-    reads: list[Readout] = []
-    drawn: tuple[str, ...] = ()
-    for target in choice.targets:
-        select = partial(select_target, target=target, batch=recorded.opened.lengths.shape[0])
-        expected = select(recorded.output)
-        if not reads and (runs.draws or kind == "ray"):
-            drawn = runs.second(expected, select)
-        reads.append(_read(recorded, target, kind, runs, expected))
-    return reads, drawn
+    """Compute the readout of every target by one held run; return notes on random numbers as well."""
+    batch = recorded.opened.lengths.shape[0]
 
+    def select(output: object) -> Tensor:
+        return torch.cat([select_target(output, target, batch) for target in choice.targets])
 
-def _read(recorded: RecordedForward, target: Target, kind: str, runs: TwoRuns, expected: Tensor) -> Readout:
-    """Compute the readout; a ray where an operation behind the network has no rule."""
-    select = partial(select_target, target=target, batch=len(expected))
+    expected = select(recorded.output)
+    drawn = runs.second(expected, select) if runs.draws or kind == "ray" else ()
     if kind == "ray":
-        return ray_readout(recorded, target)
+        return [ray_readout(recorded, target) for target in choice.targets], drawn
+    compare = cache(lambda: runs.second(expected, select))
+
+    def by_ray(target: Target, why: UnsupportedOperationError) -> Readout:
+        compare()
+        found = ray_readout(recorded, target)
+        note = f"the readout is a ray from states of zero, since a held run is not possible: {why}"
+        return replace(found, notes=(*found.notes, note))
+
     try:
         with runs.replayed(expected, select):
-            return held_readout(recorded, target)
+            held = HeldRun(recorded, choice.targets)
     except RandomOperationError:
         raise
     except UnsupportedOperationError as error:
-        runs.second(expected, select)
-        found = ray_readout(recorded, target)
-        note = f"the readout is a ray from states of zero, since a held run is not possible: {error}"
-        return replace(found, notes=(*found.notes, note))
+        return [by_ray(target, error) for target in choice.targets], drawn
+    reads = []
+    for place, target in enumerate(choice.targets):
+        try:
+            reads.append(held.readout(place))
+        except UnsupportedOperationError as error:
+            reads.append(by_ray(target, error))
+    return reads, drawn
 
 
 def _score(
