@@ -119,9 +119,17 @@ def run_part(part: Part, chosen, end: float) -> dict[int, dict]:
                 running[start(part, number, chosen.seed, place, shared)] = number, place, time.monotonic()
             if not running:
                 break
-            for child in [child for child in running if ended(child, running[child][2])]:
-                number, place, began = running.pop(child)
-                result = {"case": number, "faults": faults_in(place), "seconds": round(time.monotonic() - began, 2)}
+            for child in list(running):
+                number, place, began = running[child]
+                if (used := ended(child, began)) is None:
+                    continue
+                del running[child]
+                result = {
+                    "case": number,
+                    "faults": faults_in(place),
+                    "seconds": round(time.monotonic() - began, 2),
+                    "processor": round(used, 2),
+                }
                 results[number] = result
                 with path.open("a") as file:
                     file.write(json.dumps(result) + "\n")
@@ -151,13 +159,13 @@ def start(part: Part, number: int, seed: int, place: Path, shared) -> int:
     os._exit(0)
 
 
-def ended(child: int, began: float) -> bool:
-    """Tell whether a child has ended; one that hangs is killed with its children."""
-    if time.monotonic() - began > SECONDS:
+def ended(child: int, began: float) -> float | None:
+    """Return the processor time of a child that has ended, and of its own; one that hangs is killed with its own."""
+    hangs = time.monotonic() - began > SECONDS
+    if hangs:
         os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return True
-    return os.waitpid(child, os.WNOHANG)[0] == child
+    found, _, used = os.wait4(child, 0 if hangs else os.WNOHANG)
+    return used.ru_utime + used.ru_stime if found == child else None
 
 
 def faults_in(place: Path) -> list[str]:
@@ -177,18 +185,20 @@ def read(path: Path) -> dict[int, dict]:
 
 def write_table(chosen) -> None:
     """Write what was counted into the docs."""
-    rows, seconds = [], 0.0
+    rows, seconds, processor = [], 0.0, 0.0
     for part in PARTS:
         path = chosen.state / f"{part.name.replace(' ', '-').replace(',', '')}.{chosen.seed}.jsonl"
         results = read(path).values()
         skipped = sum(map(is_skipped, results))
         fell = sum(bool(result["faults"]) for result in results) - skipped
         seconds += sum(result["seconds"] for result in results)
+        processor += sum(result.get("processor", result["seconds"]) for result in results)  # at most, of earlier ones
         note = f" ({skipped} skipped)" if skipped else ""
         rows.append(f"| {part.name} | {part.promise} | {len(results) - skipped:,} of {part.count:,}{note} | {fell} |")
     text = "\n".join([
-        f"Seed {chosen.seed}, {describe_processor()}, torch {torch.__version__}, {seconds / 60:.0f} minutes of cases, "
-        f"{chosen.processes} at once. Lock and checksums of 20,000 texts took {costs.cost(5)}.",
+        f"Seed {chosen.seed}, {describe_processor()}, torch {torch.__version__}. The cases took {seconds / 60:.0f} "
+        f"minutes one after the other, and at most {processor / 60:.0f} minutes of processor time. "
+        f"Lock and checksums of 20,000 texts took {costs.cost(5)}.",
         "",
         "| attack | what must hold | cases run | fell |",
         "|---|---|---:|---:|",
