@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Account",
+    "ChangedWeightsError",
     "Check",
     "ConfigError",
     "ConvergenceError",
@@ -48,6 +49,7 @@ if _typing.TYPE_CHECKING:
     from unrolled.decomposition.decomposition import decompose
     from unrolled.decomposition.result import Decomposition
     from unrolled.errors import (
+        ChangedWeightsError,
         ConfigError,
         ConvergenceError,
         DataError,

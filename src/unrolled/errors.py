@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 __all__ = [
+    "ChangedWeightsError",
     "ConfigError",
     "ConvergenceError",
     "DataError",
@@ -90,6 +91,12 @@ class ParityError(UnrolledError):
     """The recomputed states differ from the network's own by more than rounding."""
 
     exit_code = 65
+
+
+class ChangedWeightsError(UnrolledError):
+    """The weights of a model changed while it was opened, or before a result that shares them was read."""
+
+    exit_code = 70
 
 
 class DataError(UnrolledError):

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.base import Cell
 from unrolled.cells.batch_layout import InitialState, Lengths
+from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.affine_sequence import expand_layers
 from unrolled.decomposition.arguments import checked_order, checked_tolerance
 from unrolled.decomposition.bidirectional_stack import expand_stack
@@ -20,10 +21,11 @@ from unrolled.decomposition.deep_result import DeepBidirectionalDecomposition
 from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.eval_mode import run_pre_hooks
 from unrolled.decomposition.model_state import ModelState
-from unrolled.decomposition.open_network import Network, OpenedNetwork, network_outputs, open_network
+from unrolled.decomposition.open_network import Network, OpenedNetwork, cell_type, network_outputs, open_network
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.recurrent_twin import scripted_network
 from unrolled.decomposition.result import Decomposition
+from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import ConvergenceError, ParityError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
@@ -73,6 +75,7 @@ def decompose(
         NonFiniteError: If a weight or an input is NaN or infinite.
         ConvergenceError: If the quadrature of ``path`` does not reach the tolerance.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
+        ChangedWeightsError: If another thread changes the weights meanwhile.
         RandomOperationError: If the network gives another output at each call; the message names what draws.
         UsageError: If ``rnn`` is no recurrent network, a type does not fit, or an argument is out of its range.
 
@@ -98,6 +101,13 @@ def decompose(
     if isinstance(rnn, Network):
         inputs, state = run_pre_hooks(rnn, inputs, state)
     opened = _opened(rnn, inputs, lengths, state)
+    result = _expanded(opened, chosen, order, per_sequence)
+    opened.weights.check()
+    return result
+
+
+def _expanded(opened: OpenedNetwork, chosen: Expansion, order: int | None, per_sequence: float) -> Decomposition:
+    """Expand an open network by all members of an expansion."""
     if opened.coupled:
         if order is not None:
             raise UsageError(
@@ -122,8 +132,10 @@ def _opened(
     rnn: Network | Cell, inputs: Tensor | PackedSequence, lengths: Lengths, state: InitialState
 ) -> OpenedNetwork:
     """Open a network, and run it once more where it draws random numbers."""
-    # what is no module is refused by open_network
-    generators = RandomGenerators(ModelState(rnn).generators if isinstance(rnn, nn.Module) else ())
+    if not isinstance(rnn, Cell | Recurrent):
+        cell_type(rnn)  # refuses any other module
+    generators, weights = RandomGenerators(ModelState(rnn).generators), UnchangedWeights(rnn)
+    weights.run_starts()
     runs = _NetworkRuns(rnn, inputs, lengths, state, generators)
     try:
         opened = open_network(rnn, inputs, lengths, state)
@@ -134,6 +146,7 @@ def _opened(
         raise
     finally:
         generators.restore()
+        weights.check()  # a change may be the cause of another error
     return opened
 
 

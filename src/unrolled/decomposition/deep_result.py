@@ -61,6 +61,7 @@ class DeepBidirectionalDecomposition(Decomposition):
             readout: list[list[Tensor | None]] = [[None, None] for _ in stack.levels]
             readout[-1][direction] = last
             total = total + token_contributions(stack, readout)[0] / len(self.stacks)
+        self.opened.weights.check()
         inside = layout.inside.T[..., None]
         found = total.permute(2, 1, 0)
         return torch.where(inside, found, torch.zeros_like(found))
@@ -94,4 +95,5 @@ class DeepBidirectionalDecomposition(Decomposition):
     def _total(self, direction: int, terms: bool) -> Tensor:
         way = self._check(direction)
         total = sum((total_states(stack, terms)[way] for stack in self.stacks), torch.zeros(()))
+        self.opened.weights.check()
         return self.opened.layout.blank(total / len(self.stacks)).transpose(0, 1)

@@ -22,6 +22,7 @@ from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_mode, without_grad_and_autocast
 from unrolled.decomposition.recurrent_twin import quantised_kind
+from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
 from unrolled.linalg.free_memory import refuse_too_long
 
@@ -46,6 +47,8 @@ class OpenedNetwork:
     """The batch's form, with its lengths."""
     parity: float
     """The largest difference between the recomputed states and the network's own."""
+    weights: UnchangedWeights
+    """The weights, which the cells share."""
 
     @property
     def coupled(self) -> bool:
@@ -153,13 +156,13 @@ def open_network(
     """
     if not isinstance(rnn, Cell | Recurrent):
         cell_type(rnn)  # refuses any other module
-    autocast = autocast_enabled()
+    autocast, weights = autocast_enabled(), UnchangedWeights(rnn)
     with without_grad_and_autocast(), eval_mode(rnn):
         for name, weight in rnn.named_parameters():
             _check_finite(weight, f"weights {name}")
         if isinstance(rnn, Cell):
-            return _open_cell(rnn, inputs, lengths, state, autocast)
-        return _open_layers(rnn, inputs, lengths, state, autocast, known)
+            return _open_cell(rnn, inputs, lengths, state, autocast, weights)
+        return _open_layers(rnn, inputs, lengths, state, autocast, known, weights)
 
 
 def _open_layers(
@@ -169,6 +172,7 @@ def _open_layers(
     state: InitialState,
     autocast: bool,
     known: Tensor | PackedSequence | None,
+    weights: UnchangedWeights,
 ) -> OpenedNetwork:
     """Run a network layer by layer, and compare the top layer's states with the network's own."""
     x, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
@@ -185,7 +189,9 @@ def _open_layers(
     elif state is not None:
         state = _state_part(state, "h_0", own_type, autocast)
     initial = [s if s is None else s.to(dtype) for s in flat_states(state, len(cells) * count)]
+    weights.run_starts()
     tops = _own_output(rnn, x, layout, state, known).to(dtype).chunk(count, dim=-1)
+    weights.run_ends()
     layers: list[list[LayerRun]] = [[] for _ in range(count)]
     gaps: list[Tensor] = []
     below = x.to(dtype)
@@ -219,6 +225,7 @@ def _open_layers(
         outputs=tops,
         layout=layout,
         parity=parity,
+        weights=weights,
     )
 
 
@@ -228,7 +235,12 @@ def _state_part(part: Tensor, label: str, dtype: torch.dtype, autocast: bool) ->
 
 
 def _open_cell(
-    cell: Cell, inputs: Tensor | PackedSequence, lengths: Lengths, state: InitialState, autocast: bool
+    cell: Cell,
+    inputs: Tensor | PackedSequence,
+    lengths: Lengths,
+    state: InitialState,
+    autocast: bool,
+    weights: UnchangedWeights,
 ) -> OpenedNetwork:
     """Run a single cell of ours; no other implementation exists to compare it with."""
     if not (state is None or isinstance(state, Tensor)):
@@ -249,4 +261,5 @@ def _open_cell(
         outputs=(cell.hidden(run.image),),
         layout=layout,
         parity=0.0,
+        weights=weights,
     )

@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
 from unrolled.decomposition.model_state import ModelState
 from unrolled.decomposition.random_generators import RandomGenerators, checked_seed
+from unrolled.decomposition.unchanged_weights import UnchangedWeights
 
 __all__ = ["copy_tensors", "preserved", "without_gradients"]
 
@@ -30,10 +31,13 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
 
     Yields:
         The generators that the model may draw from.
+
+    Raises:
+        ChangedWeightsError: If something else changed the model's weights meanwhile.
     """
     number = checked_seed(seed)
     with ONE_THREAD, eval_mode(model):
-        state = ModelState(model)
+        weights, state = UnchangedWeights(model), ModelState(model)
         generators = RandomGenerators(state.generators)
         depth = 0  # a recursive model calls itself
 
@@ -42,11 +46,14 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
             if not depth:
                 state.restore(between_runs=True)
                 generators.start_run(number)
+                weights.run_starts()
             depth += 1
 
         def stop(*_: object) -> None:
             nonlocal depth
             depth -= 1
+            if not depth:
+                weights.run_ends()
 
         hooks = (
             model.register_forward_pre_hook(start, prepend=True),
@@ -60,6 +67,7 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
             state.restore()
             state.restore_flags()
             generators.restore()
+            weights.check()  # a change may be the cause of another error
 
 
 @contextmanager

@@ -28,10 +28,10 @@ class Decomposition:
     enters at token ``start`` is read at ``end <= start``. Values beyond a sequence's length are zero.
 
     Terms, sums and scores are computed when they are asked for, from weights that are shared with the network: read
-    them before you train the network further. No result carries a gradient. Every method takes a ``direction``, 0 for
-    forward and 1 for backward, and raises a ``UsageError`` if the network does not have it. A ``weight`` is the w of
-    each class, shape (classes, hidden), or (hidden,) for one class. It raises a ``ShapeError`` if it does not fit, and
-    a ``NonFiniteError`` if it holds NaN or infinity.
+    them before you train the network further. Else they raise a ``ChangedWeightsError``. No result carries a gradient.
+    Every method takes a ``direction``, 0 for forward and 1 for backward, and raises a ``UsageError`` if the network
+    does not have it. A ``weight`` is the w of each class, shape (classes, hidden), or (hidden,) for one class. It
+    raises a ``ShapeError`` if it does not fit, and a ``NonFiniteError`` if it holds NaN or infinity.
 
     Example:
         >>> import torch, unrolled
@@ -205,6 +205,7 @@ class Decomposition:
 
     def _to_tokens(self, values: Tensor, direction: int, axes: tuple[int, ...]) -> Tensor:
         """Put the time axes into token order and set padding to zero."""
+        self.opened.weights.check()
         time = values.shape[1]
         if direction == 0 and int(self.lengths.min()) == time:
             return values

@@ -107,6 +107,7 @@ def explain(
             or no gradient flows from it to the states.
         UnknownNameError: If there is no such expansion or readout, or no recurrent network at the path ``rnn``.
         ShapeError: If the output, the target or the tokens do not fit.
+        ChangedWeightsError: If another thread changes the model's weights meanwhile.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
         NonFiniteError: If weights, inputs or the logit are NaN or infinite.
         StrictError: If the result has notes and ``strict`` is true.

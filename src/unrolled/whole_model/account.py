@@ -92,6 +92,7 @@ def account(
     Raises:
         UnsupportedOperationError: If an operation has no rule; the message names it.
         RandomOperationError: If the model gives another output at each call; the message names what draws.
+        ChangedWeightsError: If another thread changes the model's weights meanwhile.
         ParityError: If the held run gives another output than the model.
         UsageError: If the output does not depend on the arguments, or an argument does not fit.
         NonFiniteError: If the output is NaN or infinite.

@@ -1,0 +1,88 @@
+"""Refuse a result that was made of two sets of weights: another thread may train a model while it is opened."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.errors import ChangedWeightsError
+
+__all__ = ["UnchangedWeights"]
+
+_SAMPLED = 4096
+"""Numbers of a weight that are compared; torch counts every change but those of ``.data``."""
+
+
+class UnchangedWeights:
+    """The weights of a module as they are now.
+
+    A forward pass may change weights in place, such as one that clamps them: what every run changes alike is its own.
+
+    Args:
+        module: The module.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        scaled = {  # which are restored after each run
+            id(each.weight)
+            for each in module.modules()
+            if isinstance(each, nn.Embedding | nn.EmbeddingBag) and each.max_norm is not None
+        }
+        self._weights = [
+            (name, weight)
+            for name, weight in module.named_parameters()
+            if id(weight) not in scaled and not weight.is_inference() and weight.layout == torch.strided
+        ]
+        self._numbers = [_sample(weight) for _, weight in self._weights]
+        self._first = self._counts()
+        self._run: list[int] | None = None
+        self._by_runs: list[list[int]] = []
+
+    def _counts(self) -> list[int]:
+        return [weight._version for _, weight in self._weights]
+
+    def run_starts(self) -> None:
+        """Note that the module's forward pass begins."""
+        self.run_ends()
+        self._run = self._counts()
+
+    def run_ends(self) -> None:
+        """Note that it ends."""
+        if self._run is not None:
+            self._by_runs.append([now - before for now, before in zip(self._counts(), self._run, strict=True)])
+            self._run = None
+
+    def check(self) -> None:
+        """Compare the weights with those at the beginning.
+
+        Raises:
+            ChangedWeightsError: If anything but the module's own runs changed one.
+        """
+        self.run_ends()  # of a run that was stopped
+        names = []
+        for place, (name, weight) in enumerate(self._weights):
+            by_runs = [run[place] for run in self._by_runs]
+            alike = len({count for count in by_runs if count}) <= 1
+            own = alike and sum(by_runs) == weight._version - self._first[place]
+            if not own or not _same(_sample(weight), self._numbers[place]):
+                names.append(name)
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise ChangedWeightsError(
+                f"the weights changed while the model was opened ({names[0]}{more}): another thread trains it, or it "
+                "was trained before the result was read; explain a copy of it, copy.deepcopy(model)"
+            )
+
+
+def _sample(weight: Tensor) -> Tensor:
+    """Copy some numbers of a weight."""
+    if weight.is_meta or weight.is_quantized:
+        return torch.empty(0)
+    whole = weight.detach()
+    whole = whole.view(-1) if whole.is_contiguous() else whole[..., :1].reshape(-1)
+    return whole[:: max(1, len(whole) // _SAMPLED)].clone()
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Compare bits: a weight that is NaN is the same as before."""
+    return one.shape == other.shape and torch.equal(one.view(torch.uint8), other.view(torch.uint8))
