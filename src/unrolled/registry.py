@@ -12,35 +12,43 @@ import importlib.util
 import inspect
 import pkgutil
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from unrolled.errors import UnknownNameError
 
-__all__ = ["Registry", "names_in_source"]
+__all__ = ["Registry", "names_in_source", "texts_in_source"]
 
 M = TypeVar("M")
 
 
 def names_in_source(package: str) -> list[str]:
     """List the names of a package's members as they stand in its source, without importing it, which may take torch."""
+    return sorted(texts_in_source(package))
+
+
+@cache
+def texts_in_source(package: str) -> dict[str, dict[str, str]]:
+    """Return the texts that are attributes of a package's members, by the members' names; see above."""
     spec = importlib.util.find_spec(package)
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
     files = (path for folder in folders for path in Path(folder).rglob("*.py"))
-    return sorted({name for path in files for name in _names_in(ast.parse(path.read_text(encoding="utf-8")))})
+    members = (texts for path in files for texts in _texts_of_classes(ast.parse(path.read_text(encoding="utf-8"))))
+    return {texts["name"]: texts for texts in members if "name" in texts}
 
 
-def _names_in(module: ast.Module) -> Iterator[str]:
-    """Find ``name = "…"`` in the public classes of a module."""
+def _texts_of_classes(module: ast.Module) -> Iterator[dict[str, str]]:
+    """Find ``name = "…"`` and the like in the public classes of a module."""
     for kind in module.body:
-        if not isinstance(kind, ast.ClassDef) or kind.name.startswith("_"):
-            continue
-        for line in kind.body:
-            targets = line.targets if isinstance(line, ast.Assign) else []
-            named = any(isinstance(target, ast.Name) and target.id == "name" for target in targets)
-            if named and isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant):
-                yield str(line.value.value)
+        if isinstance(kind, ast.ClassDef) and not kind.name.startswith("_"):
+            yield {
+                target.id: line.value.value
+                for line in kind.body
+                if isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant)
+                for target in line.targets
+                if isinstance(target, ast.Name) and isinstance(line.value.value, str)
+            }
 
 
 class Registry(Generic[M]):

@@ -8,16 +8,17 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 import typer.core
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from unrolled.cli.completed_values import run_folders
 from unrolled.errors import FileError, UsageError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
 
 __all__ = [
     "DataFolder",
@@ -106,6 +107,8 @@ def offer(names: Sequence[str]) -> Offers:
 
 
 def _option(name: str, field: FieldInfo, panel: str, default: Any, offers: Offers | None) -> inspect.Parameter:
+    from pydantic_core import PydanticUndefined
+
     kind = _plain(field.annotation)
     shown = default if default is not None else field.get_default(call_default_factory=True)
     shown = None if shown is PydanticUndefined else shown

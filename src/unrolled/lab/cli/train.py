@@ -13,8 +13,7 @@ import typer
 import typer.core
 
 from unrolled.cli.completed_values import encoder_names
-from unrolled.errors import UnrolledError, UsageError
-from unrolled.lab.cli.evaluate import print_run
+from unrolled.errors import UnknownNameError, UnrolledError, UsageError
 from unrolled.lab.cli.interrupted_training import naming_the_way_on
 from unrolled.lab.cli.options import (
     MultiValueCommand,
@@ -26,6 +25,7 @@ from unrolled.lab.cli.options import (
     with_parameters,
 )
 from unrolled.lab.cli.settings_file import SettingsFile, read_settings
+from unrolled.registry import names_in_source, texts_in_source
 
 if TYPE_CHECKING:
     from unrolled.lab.data.corpus import Corpus
@@ -36,21 +36,43 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
+_TASKS = "unrolled.lab.tasks"
+
 
 class _Tasks(typer.core.TyperGroup):
-    """The tasks as sub-commands, loaded on demand, since they import torch."""
+    """The tasks as sub-commands, loaded on demand: a list of them needs their source alone."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # the base class's signature
         """List the tasks."""
-        from unrolled.lab.tasks import TASKS
-
-        return list(TASKS.names())
+        return names_in_source(_TASKS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # the base class's signature
         """Make the command of a task."""
+        known = texts_in_source(_TASKS)
+        if cmd_name not in known:
+            raise UnknownNameError("task", cmd_name, sorted(known))
+        return _Task(cmd_name, known[cmd_name]["description"])
+
+
+class _Task(typer.core.TyperCommand):
+    """The command of a task, with its options made when it is called."""
+
+    def __init__(self, name: str, description: str) -> None:
+        super().__init__(name, help=_summary(description))
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Make the context of the whole command."""
         from unrolled.lab.tasks import TASKS
 
-        return _command(TASKS.get(cmd_name))
+        return _command(TASKS.get(str(self.name))).make_context(info_name, args, parent=parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the whole command."""
+        return ctx.command.invoke(ctx)
+
+
+def _summary(description: str) -> str:
+    return f"Train a model for {description}."
 
 
 app = typer.Typer(cls=_Tasks, no_args_is_help=True, add_completion=False)
@@ -107,7 +129,7 @@ def _command(task: type[Task[Any, Any]]) -> Any:
         if task.kind in each.kinds
     )
     text = (
-        f"Train a model for {task.description}.\n\nThe first of these metrics, on dev, chooses the best epoch:\n\n"
+        f"{_summary(task.description)}\n\nThe first of these metrics, on dev, chooses the best epoch:\n\n"
         f"{metrics}\n\nDatasets for this task: {', '.join(dataset_names(task.kind)) or 'none'}; "
         f"or your own files:\n\n{formats}"
     )
@@ -201,6 +223,8 @@ def _train_and_print(
         files = choices.data.files(data_dir)
         run = train(learned, corpus, settings, folder, data=choices.data, files=files, force=force, callback=progress)
     if first:
+        from unrolled.lab.cli.evaluate import print_run
+
         _compare_with_ngrams(run, corpus)
         print_run(run)
 
