@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -47,7 +48,6 @@ MODELS = {
     "cells": (Loop, (ids(1, 4),), {}),
     "bag": (lambda: Bag("mean"), (ids(2, 4),), {}),
     "tagger": (Tagger, (torch.randn(1, 6, 3),), {"target": lambda out: out[:, 2, 1]}),
-    "tagger without a target": (Tagger, (torch.randn(1, 6, 3),), {}),
     "transformer": (Transformer, (ids(1, 5),), {}),
     "drawn": (Drawn, (ids(1, 5),), {}),
     "drawn with a seed": (Drawn, (ids(1, 5),), {"seed": 1}),
@@ -82,6 +82,38 @@ def test_it_opens_what_explain_and_account_open(name):
     assert whole.opens is (failed is None)
     assert failed is None or whole.why == failed
     assert found.opens is any(part.opens for part in found.parts)
+
+
+@dataclass
+class Returned:
+    loss: None
+    logits: torch.Tensor
+
+
+FORMS = {
+    "lambda out: out[:, -1, 0]": lambda out: out,
+    "lambda out: out[-1, :, 0]": lambda out: out.transpose(0, 1),
+    "lambda out: out['tags'][:, -1, 0]": lambda out: {"mask": out[..., 0] > 0, "tags": out},
+    "lambda out: out[1][0][:, -1, 0]": lambda out: (None, (out, out[:, 0])),
+    "lambda out: out.logits[:, 0]": lambda out: Returned(None, out[:, 0]),
+    "lambda out: out[0]": lambda out: (out[:, 0, 0], 3),
+}
+
+
+@pytest.mark.parametrize("code", FORMS)
+def test_of_an_output_without_classes_the_call_says_a_target_that_works(code):
+    class Formed(Tagger):
+        def forward(self, x):
+            return FORMS[code](super().forward(x))
+
+    torch.manual_seed(0)
+    model, x = Formed().double(), torch.randn(2, 6, 3).double()
+    network, whole = unrolled.check(model, x).parts
+    assert network.call == f"unrolled.explain(model, …, target={code})"
+    assert whole.call == f"unrolled.account(model, …, target={code})"
+    assert network.opens
+    assert whole.opens
+    assert len(unrolled.explain_batch(model, x, target=eval(code), max_order=1)) == 2
 
 
 def test_it_counts_calls_and_names_what_is_read():

@@ -21,6 +21,7 @@ from unrolled.explanation.readout import Target
 from unrolled.explanation.written_networks import written_networks
 from unrolled.report.check_table import check_to_text
 from unrolled.whole_model.account import account
+from unrolled.whole_model.likely_targets import has_classes, likely_targets
 
 __all__ = ["Check", "CheckedPart", "check"]
 
@@ -108,7 +109,8 @@ def check(
     Args:
         model: Any module.
         *args: The model's own positional arguments; short ones give a quick answer.
-        target: As in :func:`unrolled.explain`.
+        target: As in :func:`unrolled.explain`. Of an output without classes that is left out, one number of each
+            example is tried, and the call says which.
         seed: As in :func:`unrolled.explain`.
         model_kwargs: As in :func:`unrolled.explain`.
         **kwargs: The model's own keyword arguments.
@@ -127,8 +129,18 @@ def check(
         [('whole model', True, 'unrolled.account(model, …)')]
     """
     given = model_arguments(model, args, kwargs, model_kwargs, {"target": target})
-    seen = _calls(model, args, given, seed)
+    seen, output = _calls(model, args, given, seed)
     options: dict[str, Any] = {"target": target, "seed": seed, "model_kwargs": given}
+    aim = ""
+    if target is None and not has_classes(output):
+        tries = [
+            (path, code, likely) for path in {next(iter(seen), None), None} for code, likely in likely_targets(output)
+        ]
+        tries.sort(key=lambda each: each[0] is None)
+        for path, code, likely in tries:
+            if _works(model, args, {**options, "target": likely}, path):
+                options["target"], aim = likely, f", target={code}"
+                break
     parts = []
     modules = dict(model.named_modules())
     for path, reads in seen.items():
@@ -141,7 +153,7 @@ def check(
                 path or "the model",
                 _kind(module),
                 reads,
-                f"unrolled.explain(model, …{way})",
+                f"unrolled.explain(model, …{way}{aim})",
                 _ngrams(module, reads),
             )
         )
@@ -151,10 +163,22 @@ def check(
         "whole model",
         type(model).__name__,
         [(args, given)],
-        "unrolled.account(model, …)",
+        f"unrolled.account(model, …{aim})",
         "",
     )
     return Check((*parts, whole))
+
+
+def _works(model: nn.Module, args: tuple[object, ...], options: dict[str, Any], path: str | None) -> bool:
+    """Whether a target fits the examples of the first recurrent module, or the whole model where there is none."""
+    try:
+        if path is None:
+            account(model, *args, **options)
+        else:
+            explain_batch(model, *args, rnn=path or None, max_order=1, **options)
+    except UnrolledError:
+        return False
+    return True
 
 
 def _recurrent_modules(model: nn.Module, steps: Collection[str]) -> list[str]:
@@ -196,9 +220,11 @@ def _kind(module: nn.Module) -> str:
     return ", ".join(parts)
 
 
-def _calls(model: nn.Module, args: Any, kwargs: Any, seed: int | None) -> dict[str, list[Any]]:
-    """Run the model once, and collect what every recurrent module receives."""
+def _calls(model: nn.Module, args: Any, kwargs: Any, seed: int | None) -> tuple[dict[str, list[Any]], object]:
+    """Run the model once, and collect what every recurrent module receives, and what the model returns."""
     received: dict[str, list[Any]] = {path: [] for path, _ in model.named_modules()}
+
+    outputs: list[object] = []
 
     def run() -> None:
         with preserved(model, seed), torch.no_grad():
@@ -209,7 +235,7 @@ def _calls(model: nn.Module, args: Any, kwargs: Any, seed: int | None) -> dict[s
                 for path, module in model.named_modules()
             ]
             try:
-                model(*copy_tensors(args), **copy_tensors(kwargs))
+                outputs.append(model(*copy_tensors(args), **copy_tensors(kwargs)))
             finally:
                 for hook in hooks:
                     hook.remove()
@@ -219,7 +245,7 @@ def _calls(model: nn.Module, args: Any, kwargs: Any, seed: int | None) -> dict[s
     for each in seen:
         if each.path in steps and steps[each.path].method == each.method:
             received[each.path] = [(tuple(given.values()), {}) for given, _ in each.calls]
-    return {path: received[path] for path in _recurrent_modules(model, steps)}
+    return {path: received[path] for path in _recurrent_modules(model, steps)}, outputs[-1]
 
 
 def _shape(given: Any) -> str:

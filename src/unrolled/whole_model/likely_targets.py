@@ -1,0 +1,70 @@
+"""Targets for an output without classes: one number of each example, as a user would write it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from torch import Tensor
+
+__all__ = ["has_classes", "likely_targets"]
+
+Pick = Callable[[Any], Any]
+
+INDICES = {1: ("", "[:1]"), 2: ("[:, 0]", "[-1:, 0]"), 3: ("[:, -1, 0]", "[-1, :, 0]"), 4: ("[:, -1, 0, 0]",)}
+"""By the number of axes: with the axis of examples first, and with another one first."""
+
+
+def has_classes(output: object) -> bool:
+    """Whether an output needs no target: it is of shape (batch, classes), or one number for each example."""
+    return isinstance(output, Tensor) and output.dim() <= 2
+
+
+def likely_targets(output: object) -> Iterator[tuple[str, Pick]]:
+    """Yield targets as Python expressions and as functions, the likeliest first.
+
+    They pick from the tensor that is named logits, else from the first of floating-point numbers.
+    """
+    found = [(code, pick, tensor) for code, pick, tensor in _tensors(output) if tensor.is_floating_point()]
+    found.sort(key=lambda each: "logits" not in each[0])
+    for code, pick, tensor in found[:1]:
+        for index in INDICES.get(tensor.dim(), ("",)):
+            yield f"lambda out: out{code}{index}", _indexed(pick, index)
+
+
+def _indexed(pick: Pick, index: str) -> Pick:
+    places = tuple(slice(*_bounds(each)) if ":" in each else int(each) for each in index.strip("[]").split(",") if each)
+    return (lambda output: pick(output)[places]) if places else pick
+
+
+def _bounds(text: str) -> tuple[int | None, int | None]:
+    first, _, last = text.strip().partition(":")
+    return int(first) if first else None, int(last) if last else None
+
+
+def _then(first: Pick, second: Pick) -> Pick:
+    return lambda output: second(first(output))
+
+
+def _whole(output: Any) -> Any:
+    return output
+
+
+def _tensors(output: Any) -> Iterator[tuple[str, Pick, Tensor]]:
+    """Walk through an output: how each tensor in it is written, picked, and what it is."""
+    if isinstance(output, Tensor):
+        yield "", _whole, output
+        return
+    parts: list[tuple[str, Pick, Any]] = []
+    if isinstance(output, Mapping):
+        parts = [(f"[{key!r}]", itemgetter(key), each) for key, each in output.items()]
+    elif isinstance(output, tuple | list):
+        parts = [(f"[{place}]", itemgetter(place), each) for place, each in enumerate(output)]
+    elif dataclasses.is_dataclass(output):
+        names = [each.name for each in dataclasses.fields(output)]
+        parts = [(f".{name}", attrgetter(name), getattr(output, name)) for name in names]
+    for code, step, part in parts:
+        for deeper, pick, tensor in _tensors(part):
+            yield code + deeper, _then(step, pick), tensor
