@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from unrolled.errors import UnrolledError, UnsupportedOperationError
@@ -48,6 +49,9 @@ def follow_if_held_only(run: Callable[[int | None], Run], read: Callable[[Run], 
         return read(plain), ()
     except HeldOnlyError as error:
         place = _place(len(holds), lambda first: read(run(first)))
+        if place is None and holds:
+            with suppress(HeldOnlyError):  # that of the plain run says more; another error names what has no rule
+                read(run(0))
         if place is None:
             held = ", ".join(dict.fromkeys(holds[-3:]))
             raise HeldOnlyError(f"{error}{f' (held last: {held})' if held else ''}") from error
