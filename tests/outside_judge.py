@@ -120,14 +120,15 @@ def _replaced(case: Model, place: int, token: int) -> Tensor:
 def _judge_labels(case: Model, found: Any, args: tuple[Any, ...]) -> None:
     """Replace each token that stands once in the arguments: what the network reads at its label must change."""
     before = _read(case, args)
+    everywhere = [number for place in case.texts for number in args[place].reshape(-1).tolist()]
     for place in case.texts:
         given = args[place].reshape(-1).tolist()
         for sequence in getattr(found, "sequences", [found]):
             for step, label in enumerate(sequence.tokens):
-                if not label.isdigit() or given.count(int(label)) != 1:
+                if not label.isdigit() or int(label) not in given or everywhere.count(int(label)) != 1:
                     continue
                 other = args[place].clone().reshape(-1)
-                other[given.index(int(label))] = next(n for n in range(2, VOCABULARY) if n not in given)
+                other[given.index(int(label))] = next(n for n in range(2, VOCABULARY) if n not in everywhere)
                 after = _read(case, (*args[:place], other.view(args[place].shape), *args[place + 1 :]))
                 assert any(
                     len(one) == len(sequence) and not torch.equal(one[step], two[step])
