@@ -389,6 +389,7 @@ class WithHidden(nn.Module):
         return Output(self.fc(o), h)
 
 
+WORDS = torch.tensor([[21, 26, 8, 2, 10], [13, 19, 25, 20, 3]])
 TEXT, IMAGE = ids(2, 5), numbers(2, 1, 6, 6)
 CAPTION, LENGTHS = torch.tensor([[1, 5, 8, 9, 2], [1, 6, 3, 2, 0]]), torch.tensor([[5], [4]])
 MODELS = {
@@ -418,7 +419,7 @@ MODELS = {
     ),
     "free running": Model(Greedy, (TEXT + 30,), lambda out: out[:, 3, 7], (0,), alone=one_of(TEXT + 30)),
     "copies": Model(Copy, (TEXT, ids(2, 3)), lambda out: out[:, 2, 7], (0, 1), alone=one_of(TEXT, ids(2, 3))),
-    "a first token is added": Model(WithHidden, (TEXT,), lambda out: out.logits[:, 3, 7], (0,), (4, 9), one_of(TEXT)),
+    "a first token is added": Model(WithHidden, (WORDS,), lambda out: out.logits[:, 3, 7], (0,), (4, 9), one_of(WORDS)),
 }
 BY_HAND = [QRNN, SRU, lambda: MinGRU(False), Mamba, RWKV, IndRNN, BNLSTM]
 
