@@ -103,3 +103,35 @@ def test_the_file_is_as_readable_as_any_other_new_file(tmp_path, durable):
     (tmp_path / "plain").write_bytes(b"")
     atomic_write(tmp_path / "ours", b"", durable=durable)
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_of_two_who_write_a_new_file_at_once_one_is_refused(tmp_path, monkeypatch, links):
+    if not links:
+
+        def link(*_):
+            raise OSError(1, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", link)
+    path = tmp_path / "predictions.csv"
+    atomic_write(path, b"first", new=True)
+    with pytest.raises(FileError, match=r"cannot write '.*predictions\.csv': File exists"):
+        atomic_write(path, b"second", new=True)
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_of_many_processes_that_write_a_new_file_one_succeeds(tmp_path):
+    path, children = tmp_path / "predictions.csv", []
+    for number in range(8):
+        child = os.fork()
+        if not child:
+            try:
+                atomic_write(path, str(number).encode() * 1000, new=True)
+                os._exit(0)
+            except FileError:
+                os._exit(3)
+        children.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert sorted(codes) == [0] + [3] * 7
+    assert path.read_bytes() == str(codes.index(0)).encode() * 1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -11,12 +12,13 @@ from unrolled.errors import FileError
 __all__ = ["atomic_write", "sync_folder", "write_fully"]
 
 
-def atomic_write(path: str | os.PathLike[str], content: bytes, *, durable: bool = False) -> None:
+def atomic_write(path: str | os.PathLike[str], content: bytes, *, durable: bool = False, new: bool = False) -> None:
     """Write a file whole or not at all. If it fails, an existing file stays as it was.
 
     Args:
         path: An existing file is replaced; a symbolic link is followed.
         content: The whole content.
+        new: Whether a file that is there by now is an error, also one that another process has just written.
         durable: Whether the file must survive a power cut: wait until it is on the disk. Then only one process may
             write this path at a time, and a temporary file that a killed process left is overwritten.
 
@@ -35,7 +37,7 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, *, durable: bool 
                 f"cannot write {shown!r}: the folder {str(target.parent)!r} does not exist; create it first"
             )
         temporary = f".{target.name}.tmp" if durable else f".unrolled-{secrets.token_hex(8)}.tmp"
-        _write_and_replace(target.with_name(temporary), target, content, durable)
+        _write_and_replace(target.with_name(temporary), target, content, durable, new)
     except FileError:
         raise
     except (OSError, ValueError) as error:
@@ -43,7 +45,7 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, *, durable: bool 
         raise FileError(f"cannot write {shown!r}: {reason}") from error
 
 
-def _write_and_replace(temporary: Path, target: Path, content: bytes, durable: bool) -> None:
+def _write_and_replace(temporary: Path, target: Path, content: bytes, durable: bool, new: bool) -> None:
     flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if durable else os.O_EXCL) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(temporary, flags, 0o666)  # unlike tempfile's, readable as the user's umask allows
@@ -53,12 +55,28 @@ def _write_and_replace(temporary: Path, target: Path, content: bytes, durable: b
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        temporary.replace(target)
+        if new and _link(temporary, target):
+            temporary.unlink()
+        else:
+            temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     if durable:
         sync_folder(target.parent)
+
+
+def _link(temporary: Path, target: Path) -> bool:
+    """Give a file its name if no file has it: FileExistsError. False where the file system has no links."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        return False
+    return True
 
 
 def write_fully(descriptor: int, content: bytes) -> None:

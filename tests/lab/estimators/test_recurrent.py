@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import joblib
 import numpy as np
 import pytest
 import torch
@@ -176,3 +177,17 @@ def test_the_features_of_an_explanation_are_numbers_as_they_were_given():
     by_class = classifier.explain(series[0]).by_class
     assert all(each.features is not None for each in by_class)
     np.testing.assert_allclose(by_class[1].features.values.numpy(), series[0])
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_fits_in_several_threads_are_those_of_one(dropout):
+    texts, moods = ["a good film", "a bad film", "good", "bad", "not bad", "not good"] * 4, ["+", "-"] * 12
+
+    def fitted(seed):
+        made = RecurrentClassifier(epochs=2, hidden=3, embedding=3, dropout=dropout, random_state=seed)
+        return made.fit(texts, moods).predict_proba(texts)
+
+    alone = [fitted(seed) for seed in range(3)]
+    together = joblib.Parallel(n_jobs=3, backend="threading")(joblib.delayed(fitted)(seed) for seed in range(3))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)

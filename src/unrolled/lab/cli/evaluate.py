@@ -158,7 +158,7 @@ def evaluate(
     elif predictions is not None:
         judged = judge_ratings(loaded, examples)
     if predictions is not None:
-        write_predictions(predictions, loaded.task.classes, judged.rows)
+        write_predictions(predictions, loaded.task.classes, judged.rows, force)
         typer.echo(f"predictions: {visible(str(predictions))}")
 
 

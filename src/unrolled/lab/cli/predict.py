@@ -71,7 +71,7 @@ def predict(
         _print(loaded.task.classes, found)
         return
     rows = list(found)
-    write_predictions(out, loaded.task.classes, rows)
+    write_predictions(out, loaded.task.classes, rows, force)
     empty = sum(not row.predicted for row in rows)
     typer.echo(
         f"{len(rows):,} predictions: {visible(str(out))}"

@@ -67,9 +67,9 @@ def write_rows(file: io.TextIOBase, predictions: Sequence[Prediction]) -> None:
         writer.writerow([row.text, *known, row.predicted, *(f"{value:.6g}" for value in row.probabilities)])
 
 
-def write_predictions(path: Path, classes: Sequence[str], predictions: Sequence[Prediction]) -> None:
-    """Write the whole table, or nothing."""
+def write_predictions(path: Path, classes: Sequence[str], predictions: Sequence[Prediction], force: bool) -> None:
+    """Write the whole table, or nothing; over a file only if ``force``."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerow(header(classes, any(row.label is not None for row in predictions)))
     write_rows(file, predictions)
-    atomic_write(path, file.getvalue().encode(errors="backslashreplace"))
+    atomic_write(path, file.getvalue().encode(errors="backslashreplace"), new=not force)

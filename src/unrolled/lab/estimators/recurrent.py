@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
 
 __all__ = ["RecurrentClassifier", "RecurrentRegressor"]
+
+_DRAWING = RLock()
+"""Torch's generators of random numbers belong to the process: one thread at a time draws from them."""
 
 
 class _Recurrent(BaseEstimator):
@@ -163,11 +168,15 @@ class _Recurrent(BaseEstimator):
         fitting = Fitting(self.epochs, self.lr, self.batch, self.weight_decay, self.clip)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         words = 0 if self.words_ is None else len(self.words_)
-        with seeded(seed):
+        with ExitStack() as drawing:
+            drawing.enter_context(_DRAWING)
+            drawing.enter_context(seeded(seed))
             model = SequenceModel(settings, words, sequences[0].shape[-1] if not words else 0, outputs)
             if isinstance(model.reader, Scale):
                 model.reader.fit(torch.as_tensor(np.concatenate(sequences), dtype=torch.get_default_dtype()))
             self._start(model)
+            if not self.dropout:  # the training draws nothing more
+                drawing.close()
             self.losses_ = train(model, sequences, targets, loss, fitting, seed)
         self.model_: nn.Module = model.double().eval()
         """In float64, so that a prediction does not depend on the examples beside it."""
