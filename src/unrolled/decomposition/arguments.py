@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from numbers import Real
 
 import torch
@@ -10,7 +11,23 @@ from torch import Tensor
 
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
 
-__all__ = ["checked_direction", "checked_order", "checked_tolerance", "checked_weight"]
+__all__ = ["checked_direction", "checked_order", "checked_tolerance", "checked_weight", "refuse_meta"]
+
+
+def refuse_meta(named: Mapping[str, object]) -> None:
+    """Refuse tensors without numbers.
+
+    Raises:
+        UsageError: If one is on the device meta.
+    """
+    for name, value in named.items():
+        if isinstance(value, tuple | list):
+            refuse_meta({f"{name}[{place}]": each for place, each in enumerate(value)})
+        elif isinstance(value, Tensor) and value.is_meta:
+            raise UsageError(
+                f"{name} is on the device meta and holds no numbers; load the weights and inputs first: "
+                'module.to_empty(device="cpu") and load_state_dict'
+            )
 
 
 def checked_order(order: object) -> int | None:

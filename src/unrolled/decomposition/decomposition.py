@@ -15,7 +15,7 @@ from unrolled.cells.base import Cell
 from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.affine_sequence import expand_layers
-from unrolled.decomposition.arguments import checked_order, checked_tolerance
+from unrolled.decomposition.arguments import checked_order, checked_tolerance, refuse_meta
 from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.deep_result import DeepBidirectionalDecomposition
 from unrolled.decomposition.determinism import TwoRuns
@@ -134,6 +134,7 @@ def _opened(
     """Open a network, and run it once more where it draws random numbers."""
     if not isinstance(rnn, Cell | Recurrent):
         cell_type(rnn)  # refuses any other module
+    refuse_meta(dict(rnn.named_parameters()) | {"inputs": inputs, "lengths": lengths, "state": state})
     generators, weights = RandomGenerators(ModelState(rnn).generators), UnchangedWeights(rnn)
     weights.run_starts()
     runs = _NetworkRuns(rnn, inputs, lengths, state, generators)

@@ -31,6 +31,7 @@ from unrolled.explanation.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
 from unrolled.explanation.sequence_names import Words
 from unrolled.explanation.thread_count import one_thread_if_small
+from unrolled.explanation.token_names import checked_words
 
 __all__ = ["explain", "explain_batch"]
 
@@ -262,7 +263,8 @@ def _explanations(
     chosen, order = resolve(expansion), checked_order(max_order)
     if readout not in ("held", "ray"):
         raise UnknownNameError("readout", readout, ("held", "ray"))
-    asked = Request(args, kwargs, wanted, tokens, chosen, order, readout, call, several, features)
+    words = tokens if isinstance(tokens, Mapping) else checked_words(tokens)
+    asked = Request(args, kwargs, wanted, words, chosen, order, readout, call, several, features)
     with python_modules(model, args, kwargs) as python:
         run = _observed_run(python.model, args, kwargs, seed)
         networks, forms = find_networks(python.model, python.named(rnn, model), run)

@@ -11,6 +11,7 @@ from unrolled.errors import UsageError
 from unrolled.explanation.covectors import Covectors
 from unrolled.explanation.lines import Line
 from unrolled.explanation.readout import Target, ambiguous_order
+from unrolled.explanation.target_function import called_target
 
 __all__ = ["complete_owners", "count_examples", "find_owners"]
 
@@ -29,7 +30,7 @@ def count_examples(output: object, target: Target | str | None, batches: Sequenc
     """
     usual = batches[0]
     if callable(target):
-        chosen = target(output)
+        chosen = called_target(target, output)
         count = chosen.numel() if isinstance(chosen, Tensor) else usual
         whole = len(output) if isinstance(output, Tensor) and output.dim() > 1 else usual
         return count if count in (1, whole, *batches) else usual

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from unrolled.decomposition.arguments import refuse_meta
 from unrolled.errors import UsageError
 
 __all__ = ["model_arguments"]
@@ -49,6 +50,8 @@ def model_arguments(
     if twice:
         raise UsageError(f"{twice[0]} is given twice, as a keyword and in model_kwargs; give it once")
     given = {**kwargs, **(model_kwargs or {})}
+    refuse_meta({**dict(model.named_parameters()), **dict(model.named_buffers())})
+    refuse_meta({**{f"argument {place}": value for place, value in enumerate(args)}, **given})
     try:
         signature = inspect.signature(model.forward)
     except (TypeError, ValueError):  # a forward of C has none

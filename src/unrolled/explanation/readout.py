@@ -23,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from unrolled.errors import NonFiniteError, ShapeError, UnsupportedOperationError, UsageError
 from unrolled.explanation.record_forward import RecordedForward
+from unrolled.explanation.target_function import called_target
 from unrolled.held_forward.operation_names import name_of
 from unrolled.linalg.adaptive_quadrature import Jump, partition
 
@@ -91,7 +92,7 @@ def checked_floating(target: Tensor) -> Tensor:
 
 def _selected(output: object, target: Target, batch: int) -> Tensor:
     if callable(target):
-        value = target(output)
+        value = called_target(target, output)
         if not isinstance(value, Tensor) or value.numel() != batch:
             found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise ShapeError(f"the target gave {found}; expected a tensor of {batch} numbers, one for each example")

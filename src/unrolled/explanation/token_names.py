@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from typing import Any
 
 import torch
 
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.trace_tokens import Trace, Traces
 
-__all__ = ["PADDING", "Tokens", "padded_words", "token_names", "word_rows"]
+__all__ = ["PADDING", "Tokens", "checked_words", "padded_words", "token_names", "word_rows"]
 
 Tokens = Sequence[str] | Sequence[Sequence[str]] | None
 """The words of a sentence, or of each sentence of a batch."""
@@ -60,16 +61,39 @@ def token_names(
     return [tuple(row) for row in rows], note if traces.looked_up else ()
 
 
+def checked_words(tokens: object) -> list[Any] | None:
+    """Return words as a list, of words or of lists of words; None if there are none.
+
+    Raises:
+        ShapeError: If some of them are lists and others are not, or lists of lists.
+        UsageError: If they are no list.
+    """
+    if tokens is None:
+        return None
+    if isinstance(tokens, str):
+        raise UsageError(f"tokens is the string {tokens[:40]!r}; expected a list of words, such as its split()")
+    given = tokens.tolist() if hasattr(tokens, "tolist") else tokens  # an array or a tensor
+    if isinstance(given, bytes | Mapping | Set) or not isinstance(given, Iterable):
+        raise UsageError(
+            f"tokens is a {type(tokens).__name__}; expected a list of words, or a list of such lists for a batch"
+        )
+    words = list(given)
+    lists = [isinstance(each, list | tuple) for each in words]
+    if any(lists) and not all(lists):
+        raise ShapeError("tokens holds both words and lists; expected words, or a list of words for each example")
+    if any(isinstance(word, list | tuple) for row in words if isinstance(row, list | tuple) for word in row):
+        raise ShapeError("tokens holds lists of lists of lists; expected a list of words for each example")
+    return words
+
+
 def word_rows(tokens: Tokens, examples: int) -> list[list[str]]:
     """Return the words of each example.
 
     Raises:
         ShapeError: If they are those of another number of examples.
-        UsageError: If they are one string.
+        UsageError: If they are no list.
     """
-    if isinstance(tokens, str):
-        raise UsageError(f"tokens is the string {tokens[:40]!r}; expected a list of words, such as its split()")
-    given = list(tokens or ())
+    given = checked_words(tokens) or []
     nested = bool(given) and isinstance(given[0], list | tuple)
     rows = [list(map(str, row)) for row in given] if nested else [list(map(str, given))]
     if len(rows) != examples:

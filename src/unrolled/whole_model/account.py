@@ -26,8 +26,9 @@ from unrolled.explanation.output_kind import gate_note
 from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.readout import Target, select_target
 from unrolled.explanation.sources import Sources, source_module
+from unrolled.explanation.target_function import called_target
 from unrolled.explanation.thread_count import one_thread_if_small
-from unrolled.explanation.token_names import Tokens
+from unrolled.explanation.token_names import Tokens, checked_words
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.held_forward.rows import Rows
@@ -119,7 +120,7 @@ def account(
     kwargs = model_arguments(model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target})
     if not 0 <= share <= 1:
         raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
-    chosen = resolve(expansion)
+    chosen, tokens = resolve(expansion), checked_words(tokens)
     with python_modules(model, args, kwargs) as python:
         found = _account(python.model, args, kwargs, target, of, tokens, chosen, share, seed)
     told = replace(found, notes=(*python.notes, *found.notes))
@@ -249,7 +250,7 @@ def _target(plain: Any, target: Target | None) -> tuple[Select, str]:
         if not callable(target):
             batch = plain.shape[0] if isinstance(plain, Tensor) and plain.dim() > 1 else 1
             return (lambda output: select_target(output, target, batch)), f"output {target}"
-        chosen = target(plain)
+        chosen = called_target(target, plain)
         if not isinstance(chosen, Tensor):
             raise ShapeError(f"the target gave a {type(chosen).__name__}; expected a tensor, one number an example")
         name = getattr(target, "__name__", "")

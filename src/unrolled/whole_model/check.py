@@ -129,10 +129,11 @@ def check(
         [('whole model', True, 'unrolled.account(model, …)')]
     """
     given = model_arguments(model, args, kwargs, model_kwargs, {"target": target})
-    seen, output = _calls(model, args, given, seed)
+    compiled = isinstance(model, torch.jit.ScriptModule)  # which nothing can look into
+    seen, output = ({}, None) if compiled else _calls(model, args, given, seed)
     options: dict[str, Any] = {"target": target, "seed": seed, "model_kwargs": given}
     aim = ""
-    if target is None and not has_classes(output):
+    if target is None and not compiled and not has_classes(output):
         tries = [
             (path, code, likely) for path in {next(iter(seen), None), None} for code, likely in likely_targets(output)
         ]
@@ -233,6 +234,7 @@ def _calls(model: nn.Module, args: Any, kwargs: Any, seed: int | None) -> tuple[
                     lambda _, given, named, path=path: received[path].append((given, named)), with_kwargs=True
                 )
                 for path, module in model.named_modules()
+                if not isinstance(module, torch.jit.ScriptModule)
             ]
             try:
                 outputs.append(model(*copy_tensors(args), **copy_tensors(kwargs)))
@@ -274,6 +276,9 @@ def _ngrams(module: nn.Module, calls: list[Any]) -> str:
 def _counted(model: nn.Module) -> Iterator[list[int]]:
     """Count the runs of a model."""
     runs: list[int] = []
+    if isinstance(model, torch.jit.ScriptModule):
+        yield runs
+        return
     hook = model.register_forward_pre_hook(lambda *_: runs.append(1))
     try:
         yield runs

@@ -1,0 +1,145 @@
+"""What a user passes by mistake is told in one line, by every function alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import ShapeError, UnrolledError, UnsupportedOperationError, UsageError
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+X = torch.tensor([[1, 2, 3]])
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn, self.head = nn.Embedding(9, 6), nn.GRU(6, 8, batch_first=True), nn.Linear(8, 3)
+
+    def forward(self, ids):
+        return self.head(self.rnn(self.embed(ids))[0][:, -1])
+
+
+CALLS = {"explain": unrolled.explain, "explain_batch": unrolled.explain_batch, "account": unrolled.account}
+
+
+def refused(error, message, call, *args, **kwargs):
+    with pytest.raises(error, match=message) as told:
+        call(*args, **kwargs)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("call", [*CALLS.values(), unrolled.check], ids=[*CALLS, "check"])
+def test_tensors_without_numbers(call):
+    refused(UsageError, "argument 0 is on the device meta", call, Model(), X.to("meta"))
+    refused(UsageError, r"embed.weight is on the device meta.*to_empty", call, Model().to("meta"), X)
+    buffered = Model()
+    buffered.register_buffer("mask", torch.ones(3, device="meta"))
+    refused(UsageError, "mask is on the device meta", call, buffered, X)
+    refused(UsageError, r"argument 0\[1\] is on the device meta", call, Model(), [X, X.to("meta")])
+
+
+def test_tensors_without_numbers_in_decompose():
+    rnn, x = nn.GRU(6, 8), torch.randn(3, 1, 6)
+    refused(UsageError, "inputs is on the device meta", unrolled.decompose, rnn, x.to("meta"))
+    refused(UsageError, "weight_ih_l0 is on the device meta", unrolled.decompose, nn.GRU(6, 8, device="meta"), x)
+    refused(UsageError, "state is on", unrolled.decompose, rnn, x, state=torch.zeros(1, 1, 8, device="meta"))
+    refused(UsageError, "lengths is on", unrolled.decompose, rnn, x, lengths=torch.tensor([3], device="meta"))
+
+
+TOKENS = [
+    (3, UsageError, "tokens is a int; expected a list of words"),
+    (2.5, UsageError, "tokens is a float"),
+    ("a b c", UsageError, "tokens is the string 'a b c'"),
+    (b"abc", UsageError, "tokens is a bytes"),
+    ({"a", "b", "c"}, UsageError, "tokens is a set"),
+    (torch.tensor(3), UsageError, "tokens is a Tensor"),
+    (["a", "b"], ShapeError, "2 tokens for a "),
+    ([], ShapeError, "0 token"),
+    (["a", ["b"], "c"], ShapeError, "holds both words and lists"),
+    ([["a", "b", "c"], "d"], ShapeError, "holds both words and lists"),
+    ([[["a"], ["b"], ["c"]]], ShapeError, "lists of lists of lists"),
+    ([["a"], ["b"], ["c"]], ShapeError, "those of 3 examples; expected 1"),
+]
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+@pytest.mark.parametrize(("tokens", "error", "message"), TOKENS, ids=[str(each[0])[:20] for each in TOKENS])
+def test_words_that_are_no_words(call, tokens, error, message):
+    refused(error, message, call, Model(), X, tokens=tokens, target=1)
+
+
+@pytest.mark.parametrize("tokens", [("a", "b", "c"), np.array(["a", "b", "c"]), iter("abc"), [["a", "b", "c"]]])
+def test_words_in_other_forms_are_words(tokens):
+    assert unrolled.explain(Model(), X, tokens=tokens).tokens == ("a", "b", "c")
+
+
+def fails(out):
+    return out[0, 99]
+
+
+TARGETS = [
+    (torch.tensor(1.0), UsageError, "the target is a Tensor; expected an index"),
+    (torch.tensor([0, 1]), UsageError, "the target is a Tensor; expected an index"),
+    (1.0, UsageError, "the target is a float; expected an index"),
+    (99, UsageError, "target is 99; expected 0 to 2"),
+    (fails, UsageError, r"the target fails on the model's output, a Tensor of shape \(1, 3\): IndexError"),
+    (lambda: 3, UsageError, "the target fails .*TypeError"),
+    (lambda _: None, ShapeError, "the target gave"),
+    (lambda out: out.argmax(1), UsageError, "the target is torch.int64"),
+]
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+@pytest.mark.parametrize(("target", "error", "message"), TARGETS)
+def test_targets_that_are_none(call, target, error, message):
+    refused(error, message, call, Model(), X, target=target)
+
+
+def test_check_says_why_a_target_does_not_fit():
+    for target in (torch.tensor(1.0), fails):
+        for part in unrolled.check(Model(), X, target=target).parts:
+            assert not part.opens
+            assert "the target" in part.why
+
+
+class Compiled(nn.Module):
+    """A model with two scripted parts and a recurrent network of torch.nn."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(9, 6), nn.GRU(6, 8, batch_first=True)
+        self.head = torch.jit.script(nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3)))
+
+    def forward(self, ids):
+        return self.head(self.rnn(self.embed(ids))[0][:, -1])
+
+
+def test_a_scripted_model_is_refused_with_the_way_round():
+    scripted, message = torch.jit.script(Model().eval()), r"the model is a (scripted|traced) module.*load_state_dict"
+    for model in (scripted, torch.jit.freeze(scripted), torch.jit.trace(Model().eval(), (X,))):
+        for call in CALLS.values():
+            refused(UnsupportedOperationError, message, call, model, X)
+        parts = unrolled.check(model, X).parts
+        assert not parts[-1].opens
+        assert "load_state_dict" in parts[-1].why
+
+
+def test_a_scripted_part_is_refused_by_its_path():
+    refused(UnsupportedOperationError, "head is a scripted module", unrolled.account, Compiled(), X)
+    parts = {part.path: part for part in unrolled.check(Compiled(), X, target=1).parts}
+    assert "head is a scripted module" in parts["whole model"].why
+    try:
+        found = unrolled.explain(Compiled(), X, target=1)
+    except UnrolledError as error:
+        assert not parts["rnn"].opens, error  # noqa: PT017
+    else:
+        assert parts["rnn"].opens
+        assert found.closes
