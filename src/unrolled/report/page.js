@@ -242,7 +242,7 @@ function drawTop(told) {
       element("td", { class: "number" }, element("span", { class: `chip s${step(row.contribution, told.limits.contribution)}` }), signed(row.contribution)),
       element("td", { class: "number" }, signed(row.score)));
   });
-  view.top.replaceChildren(element("div", { class: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows))));
+  view.top.replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table of the largest contributions" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows))));
 }
 
 function drawComparison(item) {
@@ -253,7 +253,7 @@ function drawComparison(item) {
     element("tr", {}, element("th", { scope: "row" }, panel.label), element("td", {}, panel.exact ? "yes" : "no"), element("td", {}, panel.local ? "yes" : "no"),
       ...panel.options[state.option].ledger.map((bar) => element("td", { class: "number" }, signed(bar.value)))),
     item.tokens.length <= 60 ? element("tr", { class: "strip" }, element("td", { colspan: names.length }, sentence(item.tokens, panel.options[state.option].tokens, shared, false))) : null));
-  view.comparison.replaceChildren(element("div", { class: "scroll" }, element("table", {},
+  view.comparison.replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table of the expansions" }, element("table", {},
     element("thead", {}, element("tr", {}, ...names.map((name, k) => element("th", { scope: "col", class: k > 2 ? "number" : null }, name)))), ...bodies)));
 }
 
