@@ -11,7 +11,6 @@ beside a process that keeps one core busy. Captum is timed where it is installed
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import multiprocessing
 import statistics
@@ -24,7 +23,7 @@ from torch import Tensor, nn
 
 import unrolled
 from decompose import kind_of_time, paired, ratio
-from readme import put
+from readme import command_line, put
 from unrolled.lab.training.environment import describe_machine
 
 KINDS: dict[str, type[nn.Module]] = {"GRU": nn.GRU, "LSTM": nn.LSTM}
@@ -194,8 +193,7 @@ def threads_table(batch: int, time: int, width: int, repeats: int) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the output into benchmarks/README.md")
+    parser = command_line(__doc__)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--tiny", action="store_true", help="a small size, to see that it runs")

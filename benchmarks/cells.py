@@ -15,7 +15,6 @@ is left of a step without them is the loop's, and no kernel made of such product
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -31,7 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from memory import peak
-from readme import put
+from readme import command_line, put
 from unrolled.cells import CELLS, recurrent
 from unrolled.cells.affine import AffineCell
 from unrolled.cells.base import Cell
@@ -263,8 +262,7 @@ def kept_rows(path: Path | None) -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the output into benchmarks/README.md")
+    parser = command_line(__doc__)
     parser.add_argument("--rows", type=Path, help="keep rows here as they are done, and do not run again what it holds")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--cells", nargs="+", help="these only")

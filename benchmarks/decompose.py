@@ -9,7 +9,6 @@ drifts under both. Captum is timed where it is installed (pip install -e '.[comp
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import multiprocessing
 import statistics
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 
 import unrolled
 from memory import peak
-from readme import put
+from readme import command_line, put
 from unrolled.lab.training.environment import describe_machine
 from unrolled.linalg.operators import Workspace
 
@@ -208,8 +207,7 @@ def growth(lengths: tuple[int, ...]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the output into benchmarks/README.md")
+    parser = command_line(__doc__)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="few repeats, short sentences")

@@ -9,7 +9,6 @@ out over its steps. What is worked out for many steps at once is so hardly a cal
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cells import SETTINGS, TARGETS, sixteens
-from readme import put
+from readme import command_line, put
 from unrolled.cells import CELLS
 from unrolled.cells.base import Cell
 
@@ -81,9 +80,7 @@ def line(name: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the output into benchmarks/README.md")
-    options = parser.parse_args()
+    options = command_line(__doc__).parse_args()
     words = ["cell", "units", "products", "calls", "numbers a unit", "numbers a token"]
     lines = [
         f"A step, forward + back: {SETTING.title.rpartition(',')[0]}. Calls of torch follow one another, the products "

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from pathlib import Path
 
 README = Path(__file__).with_name("README.md")
+
+
+def command_line(doc: str | None) -> argparse.ArgumentParser:
+    """Make the parser of a benchmark, which has ``--write``."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="put the output into benchmarks/README.md")
+    return parser
 
 
 def put(name: str, heading: str, text: str) -> None:

@@ -10,7 +10,6 @@ the same kind elsewhere; the tables say which.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import statistics
@@ -26,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from memory import peak
-from readme import put
+from readme import command_line, put
 from unrolled.errors import UnrolledError
 from unrolled.lab.data.corpus import Corpus, Stream, Words
 from unrolled.lab.data.datasets import DATASETS
@@ -204,8 +203,7 @@ def memory(sizes: Sequence[int]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the output into benchmarks/README.md")
+    parser = command_line(__doc__)
     parser.add_argument("--quick", action="store_true", help="few steps and one repeat")
     options = parser.parse_args()
     steps, repeats, sizes = (20, 1, (1, 4)) if options.quick else (200, 5, (10, 50, 100))
