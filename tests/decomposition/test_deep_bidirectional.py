@@ -138,12 +138,12 @@ def test_a_window_cuts_the_spans_and_no_total(kind, layers):
                 part.score(0, T)
 
 
-def test_a_long_text_is_told_apart_up_to_eight_tokens_and_counted_whole():
+def test_a_long_text_is_told_apart_up_to_six_tokens_and_counted_whole():
     model, x = Pooled(nn.GRU, 2, "mean"), torch.randn(1, 30, E).double()
     found = unrolled.explain(model, x, target=0)
-    assert found.max_order == 8
-    assert not found.triangle.contributions[0, 12, 4]
-    assert found.triangle.contributions[0, 11, 4]
+    assert found.max_order == 6
+    assert not found.triangle.contributions[0, 10, 4]
+    assert found.triangle.contributions[0, 9, 4]
     assert float(found.token_scores.sum()) == pytest.approx(found.ledger.ngrams)
     assert abs(found.ledger.remainder) < 1e-12
     assert abs(found.longer) > 0

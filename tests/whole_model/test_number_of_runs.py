@@ -88,6 +88,18 @@ def test_all_outputs_are_read_from_one_held_run(layers, both, head, monkeypatch)
         assert calls == {"head": 2, "model": 2, "backward": passes + 3}
 
 
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
+def test_the_triangle_of_secant_takes_the_operations_of_that_of_operating(kind):
+    rnn, x, weight = kind(5, 6), torch.randn(12, 3, 5), torch.randn(2, 6)
+
+    def operations(expansion):
+        found = unrolled.decompose(rnn, x, expansion=expansion)
+        return events(lambda: found.scores(weight))
+
+    assert operations("secant") == operations("operating")
+    assert operations("gates")["aten::mm"] < operations("operating")["aten::mm"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("both", [False, True])

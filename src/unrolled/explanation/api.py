@@ -93,7 +93,7 @@ def explain(
         call: Which of several sequences to return, counted from 0 in the order in which the model begins to read them;
             None for all.
         max_order: Length of the longest n-gram to tell apart. None tells all apart, and in a bidirectional network of
-            several layers, where longer ones cost more, those of up to 8 tokens. The contributions by token and the
+            several layers, where longer ones cost more, those of up to 6 tokens. The contributions by token and the
             ledger count all.
         every_class: Whether to account for every output as well, so that a page can show them and their differences.
             None does it for at most five. Several sequences are explained for the target alone.

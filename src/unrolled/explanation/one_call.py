@@ -51,7 +51,7 @@ from unrolled.explanation.trace_tokens import trace_tokens
 __all__ = ["explain_one_call"]
 
 TOLERANCE = 1e-6
-DEEP_ORDER = 8  # the longest n-grams of a deep bidirectional network, whose cost grows faster with their length
+DEEP_ORDER = 6  # the longest n-grams of a deep bidirectional network, whose cost grows faster with their length
 
 
 def explain_one_call(
