@@ -14,6 +14,7 @@ import typer
 
 from unrolled.atomic_write import atomic_write
 from unrolled.errors import DataError, FileError, UsageError
+from unrolled.report.formatting import harmless, visible
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,9 +36,9 @@ def convert(
 
     tensors = {name: _plain(source, name, tensor) for name, tensor in found.items()}
     atomic_write(target, save(tensors))
-    typer.echo(f"{target}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} numbers")
+    typer.echo(f"{visible(str(target))}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} numbers")
     if left_out:
-        typer.echo(f"left out, not tensors: {', '.join(left_out)}")
+        typer.echo(f"left out, not tensors: {harmless(', '.join(left_out))}")
 
 
 def read_checkpoint(path: Path) -> object:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import unicodedata
 
-__all__ = ["brief", "clip", "magnitude", "minus", "signed", "visible"]
+__all__ = ["brief", "clip", "harmless", "magnitude", "minus", "signed", "visible"]
 
 # These two join emoji and Persian letters; they are shown only where they join nothing.
 _JOINERS = {"\u200c", "\u200d"}
@@ -38,6 +38,11 @@ def visible(text: str) -> str:
     if set(text) <= _JOINERS:
         return "".join(f"⟨U+{ord(c):04X}⟩" for c in text)
     return "".join(map(_picture, text))
+
+
+def harmless(text: str) -> str:
+    """Replace the characters that :func:`visible` replaces, except line ends, tabs and blanks: for a whole output."""
+    return "".join(c if c in "\n\t" else _picture(c) for c in text)
 
 
 def clip(text: str, length: int) -> str:

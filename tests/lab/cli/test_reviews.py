@@ -144,3 +144,13 @@ def test_bad_input_is_one_line_with_the_way_out(unrolled, tmp_path):
     unrolled("predict", "runs/reviews", "reviews.csv", "--text-column", "revue").assert_refused(
         2, "did you mean 'review'"
     )
+
+
+def test_a_prediction_of_no_texts_is_a_table_without_rows(unrolled, tmp_path):
+    (tmp_path / "none.txt").write_text("")
+    assert unrolled("predict", "runs/reviews", "none.txt").out == "text,predicted,p(bad),p(good)\n"
+
+
+def test_predictions_and_page_are_two_files(unrolled):
+    words = ("evaluate", "runs/reviews", "--predictions", "a.csv", "--html", "a.csv")
+    unrolled(*words).assert_refused(2, "--predictions and --html both name a.csv; name two files")

@@ -62,3 +62,14 @@ def test_refusals(run, unrolled, tmp_path):
     task = Classify.from_corpus(corpus, Classify.Architecture(hidden=4, embedding=4))
     train(task, corpus, settings, tmp_path / "run", data=DataSettings(data=("two.tsv",)))
     unrolled("score", tmp_path / "run", "a").assert_refused(2, "trained for classify")
+
+
+def test_escape_bytes_of_a_text_do_not_reach_the_terminal(run, unrolled):
+    found = unrolled("score", run, "red \x1b[31m is red", "--tokens")
+    assert found.status == 0
+    assert "\x1b" not in found.out + found.err
+    assert "␛" in found.err
+
+
+def test_one_empty_text_among_others_is_refused_before_anything_is_said(run, unrolled):
+    unrolled("score", run, "green", "").assert_refused(2, "a text is empty")

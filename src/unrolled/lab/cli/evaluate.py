@@ -23,7 +23,7 @@ from unrolled.lab.cli.judged import is_text_classification, judge, judge_ratings
 from unrolled.lab.cli.options import DataFolder, offer, print_notes, run_argument
 from unrolled.lab.cli.prediction_file import check_new, write_predictions
 from unrolled.laboratory import check_run
-from unrolled.report.formatting import visible
+from unrolled.report.formatting import harmless, visible
 
 __all__ = ["evaluate", "format_metric", "format_metrics", "print_run"]
 
@@ -116,6 +116,8 @@ def evaluate(
         _check_readable(Path(name))
     for path in (predictions, html):
         check_new(path, force)
+    if predictions is not None and html is not None and predictions.absolute() == html.absolute():
+        raise UsageError(f"--predictions and --html both name {predictions}; name two files")
     import torch
 
     from unrolled.lab.training.evaluation import details
@@ -145,11 +147,11 @@ def evaluate(
     encoded = loaded.task.encode(examples)
     cpu = torch.device("cpu")
     found = compute_metrics(loaded.task, loaded.model, encoded, cpu)
-    typer.echo(f"{title} ({len(encoded):,}): {format_metrics(loaded.task.metrics, found)}")
+    typer.echo(f"{harmless(title)} ({len(encoded):,}): {format_metrics(loaded.task.metrics, found)}")
     for metric in loaded.task.metrics:
         typer.echo(f"  {metric.name}: {metric.description}")
     for line in details(loaded.task, loaded.model, encoded, cpu):
-        typer.echo(line)
+        typer.echo(harmless(line))
     if is_text_classification(loaded):
         judged = judge(loaded, examples)
         print_classes(judged, errors, _CLASSES)
@@ -187,6 +189,6 @@ def _examples(
         return examples, ", ".join(data)
     corpus = loaded.data.reload_corpus(loaded.task.kind, data_dir, loaded.settings.seed)
     for line in data_warnings(loaded.folder, corpus, loaded.data.files(data_dir), split):
-        typer.echo(f"warning: {line}", err=True)
+        typer.echo(f"warning: {harmless(line)}", err=True)
     print_notes(corpus.notes)
     return getattr(corpus, split), f"{loaded.data.title}, {split}"

@@ -10,6 +10,7 @@ import typer
 from unrolled.errors import UsageError
 from unrolled.lab.cli.options import run_argument
 from unrolled.laboratory import check_run
+from unrolled.report.formatting import harmless
 
 __all__ = ["generate"]
 
@@ -47,7 +48,7 @@ def generate(
         raise UsageError(f"{run} was trained for {task.name}; give a run of lm or chars, which generate text")
     vocabulary, tokens = task.vocabulary, task.tokenise(prompt)
     if unknown := vocabulary.unknown(tokens):
-        typer.echo(f"not in the vocabulary, read as <unk>: {' '.join(unknown)}", err=True)
+        typer.echo(f"not in the vocabulary, read as <unk>: {harmless(' '.join(unknown))}", err=True)
     drawn = write(
         cast("LanguageModel", loaded.model),
         vocabulary.encode(tokens) or [task.line_end],
@@ -60,7 +61,7 @@ def generate(
     words = (vocabulary.words[token] for token in islice(drawn, length))
     piece = ""
     for piece in task.detokenise(chain(tokens, words)):
-        sys.stdout.write(piece)
+        sys.stdout.write(harmless(piece) if sys.stdout.isatty() else piece)
         sys.stdout.flush()
     if not piece.endswith("\n"):
         typer.echo()

@@ -15,6 +15,7 @@ import typer.core
 
 from unrolled.cli.completed_values import run_folders
 from unrolled.errors import FileError, UsageError
+from unrolled.report.formatting import harmless
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -55,7 +56,7 @@ def print_notes(notes: Iterable[str]) -> None:
     """Print what was chosen or left out while files were read, to stderr; under torchrun, in the first process."""
     if os.environ.get("RANK", "0") == "0":
         for note in notes:
-            typer.echo(note, err=True)
+            typer.echo(harmless(note), err=True)
 
 
 class MultiValueCommand(typer.core.TyperCommand):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -115,10 +114,6 @@ def _predict_some(run: Run, texts: Sequence[str]) -> list[Prediction]:
 
 
 def _print(classes: Sequence[str], found: Iterable[Prediction]) -> None:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerow(header(classes, labelled=False))
+    csv.writer(sys.stdout, lineterminator="\n").writerow(header(classes, labelled=False))
     for part in _parts(found):
-        write_rows(file, part)
-        sys.stdout.write(file.getvalue())
-        file.seek(0)
-        file.truncate()
+        write_rows(sys.stdout, part)

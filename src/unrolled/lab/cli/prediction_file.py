@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from unrolled.atomic_write import atomic_write
 from unrolled.errors import FileError, UsageError
@@ -59,7 +59,7 @@ def header(classes: Sequence[str], labelled: bool) -> list[str]:
     return ["text", *(["label"] if labelled else []), "predicted", *(f"p({name})" for name in classes)]
 
 
-def write_rows(file: io.TextIOBase, predictions: Sequence[Prediction]) -> None:
+def write_rows(file: TextIO, predictions: Sequence[Prediction]) -> None:
     """Write rows of the table; numbers keep six digits."""
     writer = csv.writer(file, lineterminator="\n")
     for row in predictions:

@@ -10,6 +10,7 @@ import typer
 from unrolled.errors import UsageError
 from unrolled.lab.cli.options import run_argument
 from unrolled.laboratory import check_run
+from unrolled.report.formatting import harmless, visible
 
 __all__ = ["score"]
 
@@ -42,12 +43,12 @@ def score(
         raise UsageError(f"{run} was trained for {task.name}; give a run of lm or chars, which score text")
     model, vocabulary = cast("LanguageModel", loaded.model), task.vocabulary
     found: list[tuple[float, float, str, tuple[str, ...], list[float]]] = []
-    for text in texts:
-        words = task.tokenise(text)
-        if not words:
-            raise UsageError("a text is empty; give at least one token")
+    split = [task.tokenise(text) for text in texts]
+    if not all(split):
+        raise UsageError("a text is empty; give at least one token")
+    for text, words in zip(texts, split, strict=True):
         if unknown := vocabulary.unknown(words):
-            typer.echo(f"not in the vocabulary, read as <unk>: {' '.join(unknown)}", err=True)
+            typer.echo(f"not in the vocabulary, read as <unk>: {harmless(' '.join(unknown))}", err=True)
         bits = surprisals(model, task.line_end, vocabulary.encode(words), task.architecture.bptt)
         found.append((sum(bits), sum(bits) / len(bits), text, words, bits))
     found.sort(key=lambda row: row[0])
@@ -56,10 +57,10 @@ def score(
     for title in ("bits", "bits a token", "tokens", "text"):
         table.add_column(title, justify="left" if title == "text" else "right", no_wrap=title != "text")
     for total, mean, text, words, _ in found:
-        table.add_row(f"{total:.2f}", f"{mean:.3f}", f"{len(words)}", escape(text))
+        table.add_row(f"{total:.2f}", f"{mean:.3f}", f"{len(words)}", escape(harmless(text)))
     console.print(table)
     if tokens:
         for _, _, _, words, bits in found:
             console.print()
             for word, each in zip(words, bits, strict=True):
-                console.print(f"{each:7.2f}  {escape(word)}")
+                console.print(f"{each:7.2f}  {escape(visible(word))}")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from unrolled.lab.training.run_folder import Run
 
 from unrolled.laboratory import check_run
+from unrolled.report.formatting import harmless
 
 __all__ = ["translate"]
 
@@ -45,11 +46,11 @@ def translate(
         if not sentence.split():
             raise UsageError("the sentence is empty; give at least one word")
         for said in _translated(loaded, task, [(None, sentence)], beam):
-            typer.echo(said)
+            typer.echo(harmless(said))
         return
     for lines in _numbered_lines():
         for said in _translated(loaded, task, lines, beam):
-            typer.echo(said)
+            typer.echo(harmless(said))
 
 
 def _numbered_lines() -> Iterator[list[tuple[int, str]]]:
@@ -81,7 +82,7 @@ def _translated(run: Run, task: Translate, lines: Sequence[tuple[int | None, str
         if unknown := task.source.unknown(tokens):
             number = lines[place][0]
             where = "" if number is None else f"line {number}: "
-            typer.echo(f"{where}not in the vocabulary, read as {UNKNOWN_WORD}: {' '.join(unknown)}", err=True)
+            typer.echo(f"{where}not in the vocabulary, read as {UNKNOWN_WORD}: {harmless(' '.join(unknown))}", err=True)
     rows = [task.encode_source(tokens) for tokens in read.values()]
     source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     found = task.translate(run.model, source, torch.tensor([len(row) for row in rows]), beam)

@@ -20,6 +20,7 @@ from rich.text import Text
 from unrolled.lab.training.callbacks import Callback, Epoch, Step
 from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Metric
+from unrolled.report.formatting import harmless
 
 __all__ = ["TrainingProgress"]
 
@@ -95,4 +96,4 @@ class TrainingProgress(Callback):
     def on_message(self, text: str) -> None:
         """Write a line."""
         self._said = time.monotonic()
-        self._progress.console.print(text, highlight=False, soft_wrap=True, markup=False)
+        self._progress.console.print(harmless(text), highlight=False, soft_wrap=True, markup=False)
