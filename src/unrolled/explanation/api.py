@@ -31,7 +31,6 @@ from unrolled.explanation.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
 from unrolled.explanation.sequence_names import Words
 from unrolled.explanation.thread_count import one_thread_if_small
-from unrolled.explanation.token_names import checked_words
 
 __all__ = ["explain", "explain_batch"]
 
@@ -136,21 +135,19 @@ def explain(
     given = model_arguments(
         model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target, "features": features}
     )
-    found = _explanations(
-        model,
-        args,
-        given,
-        Wanted(target, against, classes, every_class),
-        tokens,
-        features,
-        expansion,
-        readout,
-        rnn,
-        call,
-        max_order,
-        seed,
+    asked = Request(
+        args=args,
+        kwargs=given,
+        wanted=Wanted(target, against, classes, every_class),
+        tokens=tokens,
+        features=features,
+        expansion=resolve(expansion),
+        max_order=checked_order(max_order),
+        readout=_checked_readout(readout),
+        call=call,
         several=False,
     )
+    found = _explanations(model, asked, rnn, seed)
     refuse_notes(found[0].notes, strict)
     return found[0]
 
@@ -224,49 +221,34 @@ def explain_batch(
     given = model_arguments(
         model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target, "features": features}
     )
-    found = _explanations(
-        model,
-        args,
-        given,
-        Wanted(target, against, classes, every_class),
-        tokens,
-        features,
-        expansion,
-        readout,
-        rnn,
-        call,
-        max_order,
-        seed,
+    asked = Request(
+        args=args,
+        kwargs=given,
+        wanted=Wanted(target, against, classes, every_class),
+        tokens=tokens,
+        features=features,
+        expansion=resolve(expansion),
+        max_order=checked_order(max_order),
+        readout=_checked_readout(readout),
+        call=call,
         several=True,
     )
+    found = _explanations(model, asked, rnn, seed)
     refuse_notes((note for each in found for note in each.notes), strict)
     return found
 
 
-@torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
-def _explanations(
-    model: nn.Module,
-    args: tuple[object, ...],
-    kwargs: dict[str, object],
-    wanted: Wanted,
-    tokens: Words,
-    features: Sequence[str] | None,
-    expansion: str | Expansion,
-    readout: str,
-    rnn: Named,
-    call: int | None,
-    max_order: int | None,
-    seed: int | None,
-    several: bool,
-) -> Explanations:
-    """Explain every example; refuse more than one unless ``several``."""
-    chosen, order = resolve(expansion), checked_order(max_order)
+def _checked_readout(readout: str) -> str:
     if readout not in ("held", "ray"):
         raise UnknownNameError("readout", readout, ("held", "ray"))
-    words = tokens if isinstance(tokens, Mapping) else checked_words(tokens)
-    asked = Request(args, kwargs, wanted, words, chosen, order, readout, call, several, features)
-    with python_modules(model, args, kwargs) as python:
-        run = _observed_run(python.model, args, kwargs, seed)
+    return readout
+
+
+@torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
+def _explanations(model: nn.Module, asked: Request, rnn: Named, seed: int | None) -> Explanations:
+    """Explain every example."""
+    with python_modules(model, asked.args, asked.kwargs) as python:
+        run = _observed_run(python.model, asked.args, asked.kwargs, seed)
         networks, forms = find_networks(python.model, python.named(rnn, model), run)
         found = _explain_python(python.model, networks, forms, asked, seed)
         return Explanations(

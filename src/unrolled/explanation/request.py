@@ -20,11 +20,11 @@ class Request:
     kwargs: dict[str, object]
     wanted: Wanted
     tokens: Words
+    features: Sequence[str] | None
+    """Names of the numbers of a step."""
     expansion: Expansion
     max_order: int | None
     readout: str
     call: int | None
     several: bool
     """Whether the output may have several examples."""
-    features: Sequence[str] | None = None
-    """Names of the numbers of a step."""
