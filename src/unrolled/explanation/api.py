@@ -31,6 +31,7 @@ from unrolled.explanation.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
 from unrolled.explanation.sequence_names import Words
 from unrolled.explanation.thread_count import one_thread_if_small
+from unrolled.explanation.token_names import checked_words
 
 __all__ = ["explain", "explain_batch"]
 
@@ -139,7 +140,7 @@ def explain(
         args=args,
         kwargs=given,
         wanted=Wanted(target, against, classes, every_class),
-        tokens=tokens,
+        tokens=tokens if isinstance(tokens, Mapping) else checked_words(tokens),
         features=features,
         expansion=resolve(expansion),
         max_order=checked_order(max_order),
@@ -225,7 +226,7 @@ def explain_batch(
         args=args,
         kwargs=given,
         wanted=Wanted(target, against, classes, every_class),
-        tokens=tokens,
+        tokens=tokens if isinstance(tokens, Mapping) else checked_words(tokens),
         features=features,
         expansion=resolve(expansion),
         max_order=checked_order(max_order),
