@@ -162,3 +162,22 @@ def test_examples_that_read_one_sequence_together_are_refused():
     torch.manual_seed(0)
     with pytest.raises(unrolled.UsageError, match="explain them one at a time"):
         unrolled.explain_batch(Shared(), ONE, OTHER, target=1)
+
+
+def test_a_softmax_that_is_held_beside_the_one_that_is_followed_is_noted():
+    class Mixture(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.head = nn.Embedding(V, E), nn.Linear(D, 3)
+            self.one, self.other = (nn.GRU(E, D, batch_first=True) for _ in range(2))
+
+        def forward(self, ids):
+            x = self.embed(ids)
+            return (self.head(self.one(x)[0][:, -1]).softmax(1) + self.head(self.other(x)[0][:, -1]).softmax(1)) / 2
+
+    torch.manual_seed(0)
+    found = unrolled.explain(Mixture().double(), ONE[:1], target=1)
+    assert abs(found.ledger.remainder) < 1e-13
+    assert any("bias contains results that depend on the states and are held: softmax" in note for note in found.notes)
+    account = unrolled.account(Mixture().double(), ONE[:1], target=1)
+    assert any("held contribute to the output by themselves: softmax" in note for note in account.notes)

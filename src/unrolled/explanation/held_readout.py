@@ -24,6 +24,7 @@ from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, UnsupportedOperationError
 from unrolled.expansions.secant import Secant
+from unrolled.explanation.notes import held_notes
 from unrolled.explanation.output_kind import gate_note
 from unrolled.explanation.readout import (
     Readout,
@@ -103,17 +104,9 @@ class HeldRun:
             logit,
             logit - from_states,
             _order(linear, recorded, self._targets[place], states, batch),
-            (*self._notes[place], *_held_notes(biases, held, from_states)),
+            (*self._notes[place], *held_notes(biases, held, from_states)),
             biases,
         )
-
-
-def _held_notes(biases: dict[str, Tensor], held: set[str], from_states: Tensor) -> tuple[str, ...]:
-    """Note results that depend on the states, are held, and are added to the target."""
-    large = [name for name in sorted(held) if bool((biases[name].abs() > 1e-3 * from_states.abs()).any())]
-    if not large:
-        return ()
-    return (f"the bias contains results that depend on the states and are held: {', '.join(large)}",)
 
 
 def _order(

@@ -6,7 +6,7 @@ The movement is the output less biases and constants, which is what inputs and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 
 import torch
@@ -24,6 +24,7 @@ __all__ = [
     "cancellations",
     "explanation_notes",
     "growth_note",
+    "held_notes",
     "measured_growth",
     "refuse_notes",
 ]
@@ -138,6 +139,14 @@ def explanation_notes(
             notes[-1] += f", which is rounding or the readout's; {_finer(dtype)}"
     measured = growth(row) if growth is not None and found.cancellation > NOISY else None
     return (*notes, *growth_note(found.cancellation, str(expansion), measured))
+
+
+def held_notes(biases: Mapping[str, Tensor], held: Collection[str], from_states: Tensor) -> tuple[str, ...]:
+    """Note results that depend on the states, are held, and are added to the target."""
+    large = [name for name in sorted(held) if bool((biases[name].abs() > 1e-3 * from_states.abs()).any())]
+    if not large:
+        return ()
+    return (f"the bias contains results that depend on the states and are held: {', '.join(large)}",)
 
 
 def _finer(dtype: torch.dtype) -> str:

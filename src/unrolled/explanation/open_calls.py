@@ -39,6 +39,7 @@ from unrolled.explanation.examples import complete_owners, count_examples, find_
 from unrolled.explanation.held_sum import check_sum
 from unrolled.explanation.line_numbers import call_with_sources, numbers_of_lines
 from unrolled.explanation.lines import Line, find_lines, residual, unfit_stacks
+from unrolled.explanation.notes import held_notes
 from unrolled.explanation.number_places import NoNumbersError, Numbers, has_numbers, not_followed
 from unrolled.explanation.output_kind import gate_note
 from unrolled.explanation.readout import Target, select_target
@@ -180,7 +181,7 @@ def open_calls(
         with runs.named_draws():
             runs.second(found.expected, select)  # two runs that differ are refused by name
             raise
-    notes = (*drawn, *found.notes, *of_target)
+    notes = (*drawn, *found.notes, *of_target, *opened.notes)
     opened = replace(opened, notes=notes, deterministic=not (drawn or (runs.seeded and runs.draws)))
 
     def of_numbers() -> tuple[tuple[Numbers | None, ...], ...]:
@@ -279,7 +280,10 @@ def _collect(
         opened.append(OpenedLine(line, owners[line], scores, contributions, tokens, initial, off, longest))
     failures = tuple(s.sequence.failure for s in strands if s.sequence.failure is not None)
     used = {name: part for name, part in biases.items() if bool(part.any())}
-    return OpenedCalls(tuple(opened), expected.double().cpu(), tuple(run.names), used, failures, expected.dtype)
+    logit = expected.double().cpu()
+    held = {row.name for row in rows if row.kind == "held" and row.name in used}
+    notes = held_notes(used, held, logit - sum(used.values(), torch.zeros_like(logit)))
+    return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, expected.dtype, notes=notes)
 
 
 def _probed(again: Callable[[Callable[[Tensor], Tensor]], _HeldRun]) -> Iterator[Tensor]:
