@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import UnrolledError, UnsupportedOperationError, UsageError
+from unrolled.errors import RandomOperationError, UnrolledError, UnsupportedOperationError, UsageError
 
 V, E, D, T = 11, 4, 5, 6
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9]])
@@ -635,3 +635,74 @@ def test_a_whole_network_is_no_step_though_it_takes_a_state():
     for rnn in (None, "rnn"):
         with pytest.raises(UsageError, match=r"no recurrent network|no step that receives"):
             unrolled.explain(Encoder(Whole(E, D)), IDS, target=1, rnn=rnn)
+
+
+class Drawing(OwnGRU):
+    def forward(self, x, h):
+        return super().forward(x, torch.dropout(h, 0.3, train=True))
+
+
+def test_a_step_that_draws_is_refused_as_that():
+    model = Loop(Drawing(E, D), lambda cell, x, h: cell(x, h), zero)
+    for seed in (None, 0):
+        with pytest.raises(RandomOperationError, match=r"cell.forward of Drawing draws random numbers") as told:
+            unrolled.explain(model, IDS, target=1, seed=seed)
+        assert "\n" not in str(told.value)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_scripted_step_is_refused_as_that():
+    model = Loop(torch.jit.script(OwnGRU(E, D)), lambda cell, x, h: cell(x, h), zero)
+    with pytest.raises(UsageError, match=r"cell is scripted.*pass the Python module"):
+        unrolled.explain(model, IDS, target=1)
+
+
+class Clockwork(OwnGRU):
+    """forward(x, h, t): an argument that is no tensor."""
+
+    def forward(self, x, h, t):
+        due = torch.tensor([t % (k + 1) == 0 for k in range(D)])
+        return torch.where(due, super().forward(x, h), h)
+
+
+class InPlace(OwnGRU):
+    def forward(self, x, h, _):
+        new = super().forward(x, h)
+        new[:, 0] = h[:, 0] * 0.5
+        return new.mul_(0.9)
+
+
+class OfTokens(OwnGRU):
+    """The embedding is inside the cell."""
+
+    def __init__(self, inputs, units):
+        super().__init__(inputs, units)
+        self.embed = nn.Embedding(V, inputs)
+
+    def forward(self, token, state):
+        return super().forward(self.embed(token), state["h"]), {"h": super().forward(self.embed(token), state["h"])}
+
+
+@pytest.mark.parametrize("expansion", EXACT)
+@pytest.mark.parametrize("kind", [Clockwork, InPlace, OfTokens])
+def test_what_else_a_step_may_do(kind, expansion):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.embed, self.cell, self.head = nn.Embedding(V, E), kind(E, D), nn.Linear(D, 3)
+            self.double().eval()
+
+        def forward(self, ids):
+            h, state = zero(ids), {"h": zero(ids)}
+            for t in range(ids.shape[1]):
+                if kind is OfTokens:
+                    h, state = self.cell(ids[:, t], state)
+                else:
+                    h = self.cell(self.embed(ids[:, t]), h, t)
+            return self.head(h)
+
+    found = unrolled.explain(Model(), IDS, target=1, expansion=expansion)
+    assert len(found) == T
+    assert found.residual < 1e-9
+    assert abs(found.ledger.remainder) < 1e-9

@@ -18,7 +18,7 @@ from unrolled.cells.batch_layout import Layout
 from unrolled.decomposition.eval_mode import eval_copy
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.step_calls import Place, StepCall, leaves, rebuilt, same_tensor
-from unrolled.errors import ShapeError
+from unrolled.errors import RandomOperationError, ShapeError
 from unrolled.held_forward.mode import Held, carries, rule
 
 __all__ = ["STEPS", "OwnCell"]
@@ -194,6 +194,7 @@ def _check_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Te
     if shape in call.form.tested:
         return
     call.form.tested.add(shape)
+    before = torch.get_rng_state()
     wave = 0.1 * torch.arange(state.numel(), dtype=torch.float64).sin().to(state).reshape(state.shape)
     try:
         both = cell.step(torch.stack((x, x, 0.9 * x)), torch.stack((state, state + wave, state - wave)))
@@ -205,6 +206,11 @@ def _check_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Te
             f"on a batch of {3 * cell.batch} rows, or under torch.func.jvp, it fails ({why}); write it for "
             "(batch, features)"
         ) from error
+    if not torch.equal(torch.get_rng_state(), before):
+        raise RandomOperationError(
+            f"{call.path or 'the model'}.{call.form.method} of {type(call.module).__name__} draws random numbers at "
+            "each evaluation: no n-gram speaks of one draw; switch that off when self.training is false"
+        )
     gap, size = float((both - apart).nan_to_num().abs().max()), max(1.0, float(apart.nan_to_num().abs().max()))
     if not gap <= ROUNDING.get(x.dtype, 0.1) * size:
         raise call.refusal(f"a row of the batch changes another one, by {gap:.2g}; explain a batch of one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import nn
 
 from unrolled.cells.recurrent import Recurrent
@@ -82,6 +83,12 @@ def _paths(rnn: object, modules: dict[str, nn.Module], found: list[str]) -> list
 
 def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
     """Say what a model lacks, and what to pass where a part of it is called a recurrent network."""
+    compiled = [path for path, module in modules.items() if isinstance(module, torch.jit.ScriptModule)]
+    if compiled:
+        return (
+            f"no recurrent network in {type(model).__name__}; {compiled[0]} is scripted, and what it computes "
+            "cannot be seen: pass the Python module that it was made of"
+        )
     written = [(path, module) for path, module in modules.items() if _is_written(module)]
     if written:
         return _without_steps(*written[-1])
