@@ -13,6 +13,7 @@ _PACKAGES = {
     "figures": ("matplotlib",),
     "tables": ("pandas",),
     "tokenizers": ("tokenizers",),
+    "hf": ("datasets",),
 }
 """What must be importable for an extra to count as installed."""
 _CONTENTS = {
@@ -20,6 +21,7 @@ _CONTENTS = {
     "figures": "matplotlib",
     "tables": "pandas or polars",
     "tokenizers": "the package tokenizers",
+    "hf": "the package datasets",
 }
 
 
@@ -27,7 +29,7 @@ def require_extra(extra: str, user: str) -> None:
     """Check that an extra is installed.
 
     Args:
-        extra: ``"lab"``, ``"figures"``, ``"tables"`` or ``"tokenizers"``.
+        extra: ``"lab"``, ``"figures"``, ``"tables"``, ``"tokenizers"`` or ``"hf"``.
         user: What needs the extra, as the error names it: ``"`unrolled train`"``.
 
     Raises:

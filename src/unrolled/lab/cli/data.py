@@ -154,6 +154,12 @@ def fetch_dataset(
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+    from unrolled.lab.data.hub import fetch_hub_dataset, is_hub_dataset
+
+    if is_hub_dataset(name):
+        sizes = fetch_hub_dataset(name)
+        typer.echo(f"{name}: " + ", ".join(f"{split} {count:,}" for split, count in sizes.items()))
+        return
     from unrolled.lab.data.collection.fetch import fetch_dataset
     from unrolled.lab.data.collection.manifest import read_manifest
 

@@ -48,6 +48,8 @@ def check_files(names: Sequence[str]) -> None:
 
     for name in names:
         path = Path(name)
+        if name.startswith("hf:"):
+            continue
         if not path.exists() and (path.suffix or len(names) > 1) and not is_dataset(name):
             raise FileError(f"{name}: cannot be read: No such file or directory")
 

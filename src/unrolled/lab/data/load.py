@@ -16,6 +16,7 @@ from unrolled.lab.data.collection.manifest import read_manifest
 from unrolled.lab.data.corpus import Corpus, Dataset
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.formats import read_files
+from unrolled.lab.data.hub import is_hub_dataset, read_hub_dataset
 from unrolled.lab.data.reading import PLAIN, Reading
 from unrolled.lab.data.text_files import find_file
 
@@ -27,7 +28,7 @@ _WITH_SETTINGS = re.compile(r"([\w-]+)\((.*)\)")
 
 
 def load_dataset(
-    data: str | Sequence[str | Path],
+    data: Any,
     kind: type[C],
     folder: Path | None = None,
     *,
@@ -39,8 +40,9 @@ def load_dataset(
     """Read a dataset by its name, or training files.
 
     Args:
-        data: A name of ``unrolled.lab.data.datasets``, alone or with settings, as ``dyck(2,8,seed=3)``; or the paths of
-            training files in a format of ``unrolled.lab.data.formats``.
+        data: A name of ``unrolled.lab.data.datasets``, alone or with settings, as ``dyck(2,8,seed=3)``; the paths of
+            training files in a format of ``unrolled.lab.data.formats``; ``hf:NAME``, a folder of Hugging Face's library
+            as ``hf:FOLDER``, or one of its ``Dataset`` and ``DatasetDict``.
         kind: The class of corpus wanted.
         folder: The data folder; the environment variable ``UNROLLED_DATA`` if None.
         dev: Files that choose the best epoch, beside training files; a tenth of the training examples if empty.
@@ -59,7 +61,11 @@ def load_dataset(
         >>> len(load_dataset("negation", Classification).test)
         200
     """
+    if is_hub_dataset(data):
+        return _from_hub(data, kind, (*dev, *test), format, reading)
     names = [data] if isinstance(data, str) else [str(name) for name in data]
+    if names and is_hub_dataset(names[0]):
+        return _from_hub(names[0], kind, (*map(Path, names[1:]), *dev, *test), format, reading)
     if names and is_dataset(names[0]):
         if given := (*reading.columns, *(("--skip-invalid",) if reading.skip_invalid else ())):
             raise UsageError(f"{given[0]} is for your own files, and {names[0]} is a dataset; leave it out")
@@ -71,6 +77,14 @@ def load_dataset(
     if len(paths) == 1 and not paths[0].suffix and not paths[0].exists():
         raise UnknownNameError("dataset", _split_settings(names[0])[0], dataset_names(kind))
     return read_files(kind, paths, dev, test, format=format, reading=reading)
+
+
+def _from_hub(data: object, kind: type[C], files: Sequence[Path], format: str | None, reading: Reading) -> C:
+    if files:
+        raise UsageError(f"a dataset of Hugging Face has its own splits; expected no other file, found {files[0]}")
+    if format is not None:
+        raise UsageError(f"--format is {format}, but a dataset of Hugging Face has columns of its own; leave it out")
+    return read_hub_dataset(data, kind, reading)
 
 
 def is_dataset(data: str) -> bool:

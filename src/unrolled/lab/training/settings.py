@@ -10,6 +10,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 
 from unrolled.errors import FileError, UsageError
 from unrolled.lab.data.corpus import Corpus, Examples
+from unrolled.lab.data.hub import PREFIX, hub_files, is_hub_dataset
 from unrolled.lab.data.load import dataset_files, is_dataset, load_dataset
 from unrolled.lab.data.max_length import limit_length
 from unrolled.lab.data.reading import Reading
@@ -103,7 +104,7 @@ class DataSettings(Settings):
     """A dataset, or a user's own files."""
 
     data: tuple[str, ...] = Field(min_length=1)
-    """A dataset, with its settings if it has any: dyck(2,8,seed=3); or the files to train on."""
+    """A dataset, with its settings if it has any: dyck(2,8,seed=3); the files to train on; or hf:NAME or hf:FOLDER."""
     dev: tuple[str, ...] = ()
     """Files on which the best epoch is chosen; a tenth of the data if none are given."""
     test: tuple[str, ...] = ()
@@ -151,12 +152,18 @@ class DataSettings(Settings):
     def title(self) -> str:
         """A short name that can name a folder: the dataset's, or the first file's."""
         name = self.data[0]
+        if is_hub_dataset(name):
+            return re.sub(r"\W+", "-", name.removeprefix(PREFIX).rstrip("/").rpartition("/")[2]).strip("-") or "hf"
         return re.sub(r"\W+", "-", name).strip("-") if is_dataset(name) else without_compression(Path(name)).stem
 
     def with_absolute_paths(self) -> DataSettings:
         """Make the paths of files absolute, so that they are found from any folder."""
         if is_dataset(self.data[0]):
             return self
+        if is_hub_dataset(self.data[0]):
+            folder = self.data[0].removeprefix(PREFIX)
+            known = f"{PREFIX}{Path(folder).resolve()}" if folder and Path(folder).is_dir() else self.data[0]
+            return self.model_copy(update={"data": (known, *self.data[1:])})
         return self.model_copy(
             update={key: tuple(map(_absolute, getattr(self, key))) for key in ("data", "dev", "test")}
         )
@@ -177,12 +184,15 @@ class DataSettings(Settings):
         """Return the files that are read: a dataset's by their names in the data folder, others by their paths."""
         if is_dataset(self.data[0]):
             return dataset_files(self.data[0], folder)
+        if is_hub_dataset(self.data[0]):
+            return hub_files(self.data[0])
         named = self.with_absolute_paths()
         return {name: Path(name) for name in (*named.data, *named.dev, *named.test)}
 
     def reload_corpus(self, kind: type[C], folder: Path | None = None, seed: int = 0) -> C:
         """Load the corpus of an earlier run; see :meth:`load_corpus`."""
-        files = () if is_dataset(self.data[0]) else (*self.data, *self.dev, *self.test)
+        named = is_dataset(self.data[0]) or is_hub_dataset(self.data[0])
+        files = () if named else (*self.data, *self.dev, *self.test)
         for name in files:
             if not Path(name).exists():
                 hint = "" if Path(name).is_absolute() else ", or change to the folder in which the run was started"

@@ -190,12 +190,17 @@ class JsonLines(LabelledFormat):
 
     def fields(self, path: Path, kind: type[Corpus[Any]]) -> Iterator[tuple[int, str, str] | InvalidRow]:
         """Read the texts and labels; both must be text that UTF-8 can encode, or the label a finite number."""
-        keys = self._keys(path, kind)
-        for found in read_json_objects(path):
+        keys = self.keys(path, kind)
+        for found in self.objects(path):
             yield found if isinstance(found, InvalidRow) else _fields_of(path, *found, *keys)
 
-    def _keys(self, path: Path, kind: type[Corpus[Any]]) -> tuple[str, str]:
-        records = spread((each[1] for each in read_json_objects(path) if not isinstance(each, InvalidRow)), _SAMPLE)
+    def objects(self, path: Path) -> Iterator[tuple[int, Mapping[str, Any]] | InvalidRow]:
+        """Yield each object with its line."""
+        return read_json_objects(path)
+
+    def keys(self, path: Path, kind: type[Corpus[Any]]) -> tuple[str, str]:
+        """Return the keys of the text and of the label."""
+        records = spread((each[1] for each in self.objects(path) if not isinstance(each, InvalidRow)), _SAMPLE)
         names = tuple(dict.fromkeys(key for record in records for key in record))
         if not self.reading.columns and (not names or {"text", "label"} <= set(names)):
             return "text", "label"
