@@ -85,6 +85,18 @@ def test_the_predictions_are_text_label_predicted_and_probabilities_and_the_prin
         assert line.split()[4] == f"{scores[3]}"
 
 
+def test_a_file_is_compared_with_the_examples_of_the_training(unrolled, tmp_path):
+    done = unrolled("evaluate", "runs/reviews", "--data", "reviews.csv")
+    assert done.status == 0, done.err
+    assert "warning: 240 of the 300 examples (80.0%) are ones that the model was trained on, and 30 more" in done.err
+    with (tmp_path / "new.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "review", "sentiment", "date"])
+        writer.writeheader()
+        writer.writerows(row | {"review": f"again {row['review']}"} for row in rows())
+    new = unrolled("evaluate", "runs/reviews", "--data", "new.csv")
+    assert (new.status, "trained on" in new.err) == (0, False), new.err
+
+
 def test_confusion_is_that_of_scikit_learn():
     drawn = np.random.default_rng(0)
     for classes in (2, 5):

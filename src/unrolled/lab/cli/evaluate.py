@@ -180,15 +180,20 @@ def _examples(
 ) -> tuple[Any, str]:
     """Read what to evaluate on, and its title."""
     from unrolled.lab.data.formats import read_split
-    from unrolled.lab.training.data_check import data_warnings
+    from unrolled.lab.training.data_check import data_warnings, file_warnings
 
     if data:
         files = [Path(name) for name in data]
         examples, notes = read_split(loaded.task.kind, files, loaded.task.classes, format_name, reading)
         print_notes(notes)
+        _warn(file_warnings(loaded.folder, examples, files, loaded.data))
         return examples, ", ".join(data)
     corpus = loaded.data.reload_corpus(loaded.task.kind, data_dir, loaded.settings.seed)
-    for line in data_warnings(loaded.folder, corpus, loaded.data.files(data_dir), split):
-        typer.echo(f"warning: {harmless(line)}", err=True)
+    _warn(data_warnings(loaded.folder, corpus, loaded.data.files(data_dir), split))
     print_notes(corpus.notes)
     return getattr(corpus, split), f"{loaded.data.title}, {split}"
+
+
+def _warn(lines: Sequence[str]) -> None:
+    for line in lines:
+        typer.echo(f"warning: {harmless(line)}", err=True)

@@ -122,6 +122,18 @@ class CorpusChecksums:
         mine = _examples(now.splits[split])
         return sum(each in known for each in mine), len(mine)
 
+    def shared(self, examples: Iterable[Any]) -> tuple[int, int]:
+        """Count the examples that are among the training examples, and those among the dev examples only."""
+        train, dev = (set(_examples(self.splits[name])) for name in ("train", "dev"))
+        given = _examples(b"".join(_checksums(examples)))
+        return sum(each in train for each in given), sum(each in dev and each not in train for each in given)
+
+    def same_files(self, paths: Iterable[Path]) -> dict[Path, str]:
+        """Return the files that have the content of a file of the corpus, with that file's name."""
+        names = {found: name for name, found in self.files.items() if found != _NO_FILE}
+        given = {path: _file_checksum(path) for path in paths}
+        return {path: names[found] for path, found in given.items() if found in names}
+
     def _file_changes(self, now: CorpusChecksums) -> Iterator[str]:
         for name in sorted({*self.files, *now.files}):
             if name not in now.files:

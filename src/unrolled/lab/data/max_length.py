@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar, cast
 
@@ -20,7 +20,7 @@ from unrolled.lab.data.corpus import (
 from unrolled.lab.data.spans import are_span_tags
 from unrolled.lab.data.tokenise import ENTITY_MARKERS
 
-__all__ = ["Longer", "limit_length", "longest_text"]
+__all__ = ["Longer", "cut_long", "limit_length", "longest_text"]
 
 Longer = Literal["cut", "skip", "refuse"]
 C = TypeVar("C", bound=Corpus[Any])
@@ -77,6 +77,12 @@ def limit_length(corpus: C, most: int, longer: Longer) -> C:
     listed = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
     note = f"{corpus.name}: {did}, since they have a text longer than {most:,} tokens: {listed}"
     return cast("C", replace(corpus, **splits, notes=(*corpus.notes, note)))
+
+
+def cut_long(examples: Sequence[Any], most: int) -> Iterator[Any]:
+    """Cut the examples with a text of more than ``most`` tokens, as :func:`limit_length` does where it can."""
+    for example in examples:
+        yield example if longest_text(example) <= most else _cut(example, most, marked=False)
 
 
 def longest_text(example: Any) -> int:

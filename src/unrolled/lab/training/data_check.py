@@ -7,7 +7,7 @@ of a sample of its examples instead, in ``config.json``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,13 @@ from unrolled.errors import DataError
 from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.checksums import CorpusChanges, CorpusChecksums
 from unrolled.lab.data.corpus import Corpus
+from unrolled.lab.data.max_length import cut_long
 from unrolled.lab.training.run_files import read_json, to_json
 from unrolled.lab.training.run_folder import RunConfig
+from unrolled.lab.training.settings import DataSettings
 from unrolled.lab.training.task import Split
 
-__all__ = ["check_data", "check_sample", "data_warnings", "write_checksums"]
+__all__ = ["check_data", "check_sample", "data_warnings", "file_warnings", "write_checksums"]
 
 _FILE = "data.json"
 _SAMPLES = 16  # batches of a split that enter the digest of an earlier version
@@ -110,6 +112,34 @@ def data_warnings(folder: Path, corpus: Corpus[Any], files: Mapping[str, Path], 
         if learned:
             lines.append(f"{learned:,} of the {count:,} examples of {split} are ones that the model was trained on")
     return tuple(lines)
+
+
+def file_warnings(folder: Path, examples: Iterable[Any], paths: Sequence[Path], data: DataSettings) -> tuple[str, ...]:
+    """Return lines on what of some files a run was trained on, for its evaluation on them.
+
+    Args:
+        folder: The run folder.
+        examples: What was read from the files.
+        paths: The files.
+        data: The data settings of the run.
+    """
+    if not (folder / _FILE).is_file():
+        return (f"{folder} is of an earlier version, which kept no checksums: the examples were not compared",)
+    before, _ = _read(folder)
+    if before.text:
+        found = before.same_files(paths)
+        return tuple(f"{path} has the content of {name}, a file of the run's own data" for path, name in found.items())
+    given = tuple(examples)
+    if data.max_length is not None and data.longer == "cut":
+        given = tuple(cut_long(given, data.max_length))
+    train, dev = before.shared(given)
+    count, seen = len(given), []
+    if train:
+        seen.append(f"{train:,} of the {count:,} examples ({train / count:.1%}) are ones that the model was trained on")
+    if dev:
+        which = f"{dev:,} more" if train else f"{dev:,} of the {count:,} examples ({dev / count:.1%})"
+        seen.append(f"{which} chose its best epoch")
+    return (f"{', and '.join(seen)}: the metrics do not measure it on new examples",) if seen else ()
 
 
 def _changed_lines(changes: CorpusChanges) -> list[str]:
