@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 
 import unrolled
 from unrolled.cells import CELLS
+from unrolled.cli.main import run
 from unrolled.composition import ENCODERS
 from unrolled.lab.papers import EXPERIMENTS
 
@@ -38,6 +40,23 @@ def test_the_courses_name_items_that_exist() -> None:
     named = set(re.findall(r"unrolled reproduce ([\w/-]+)", (DOCS / "courses.md").read_text()))
     assert len(named) >= 9
     assert named <= set(EXPERIMENTS.names())
+
+
+def commands(page: str) -> list[list[str]]:
+    codes = re.findall(r"`unrolled ([^`]+)`", (DOCS / page).read_text())
+    return [shlex.split(code) for code in codes]
+
+
+@pytest.mark.parametrize("words", commands("courses.md"), ids=" ".join)
+def test_the_commands_of_the_courses_have_their_options(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """``--help`` ends a command line after its options are parsed, but before anything is done."""
+    status = run([*words, "--help"])
+    captured = capsys.readouterr()
+    assert status == 0, captured.err
+    for option in (word for word in words if word.startswith("--")):
+        assert option in captured.out, f"{option} is no option of this command"
+    if words[0] == "train":
+        assert "--data" in words
 
 
 def test_the_citation_names_this_version() -> None:

@@ -53,7 +53,7 @@ def reproduce(
     scale: Annotated[
         str,
         typer.Option(
-            help="smoke (made-up data, seconds), cpu (two cores, minutes), day (two cores, hours) or paper (a GPU)."
+            help="smoke (made-up data, seconds; only shows that it runs), cpu (two cores, minutes), day (two cores, hours) or paper (a GPU)."
         ),
     ] = "cpu",
     hours: Annotated[
@@ -175,7 +175,9 @@ def _run(
     report = experiment.report(found, scale)
     for table in report.tables:
         _print_table(table)
-    if scale != "smoke":
+    if scale == "smoke":
+        typer.echo("scale smoke: made-up data and tiny models; these numbers show that the code runs, and nothing else")
+    else:
         _print_verdict(experiment, found, report)
     if findings := current_findings(store.folder, experiment, scale, found):
         typer.echo(findings)
