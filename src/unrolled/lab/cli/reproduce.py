@@ -53,7 +53,8 @@ def reproduce(
     scale: Annotated[
         str,
         typer.Option(
-            help="smoke (made-up data, seconds; only shows that it runs), cpu (two cores, minutes), day (two cores, hours) or paper (a GPU)."
+            help="smoke (made-up data, seconds; only shows that it runs), cpu (two cores, minutes), day (two cores, "
+            "hours) or paper (a GPU)."
         ),
     ] = "cpu",
     hours: Annotated[
