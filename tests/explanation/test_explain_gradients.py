@@ -9,7 +9,7 @@ from torch import nn
 import unrolled
 from toy_models import B, D, E, Model, T, V
 from unrolled.cells import recurrent
-from unrolled.errors import UsageError
+from unrolled.errors import UnrolledError, UsageError
 
 TOKENS = torch.randint(0, V, (B, T), generator=torch.Generator().manual_seed(0))
 
@@ -162,3 +162,58 @@ def test_a_model_made_in_inference_mode_is_refused():
         model = Model(nn.GRU)
         with pytest.raises(UsageError, match=r"embedding.weight was made in inference mode; expected a model made"):
             unrolled.explain_batch(model, TOKENS)
+
+
+class Numpy(Model):
+    """Its head reads the states through numpy."""
+
+    def forward(self, tokens):
+        pooled = self.net(self.embedding(tokens))[0][:, -1]
+        return self.head(torch.from_numpy(pooled.detach().numpy()))
+
+
+@pytest.mark.parametrize("readout", ["held", "ray"])
+def test_a_head_behind_numpy_is_refused_by_the_name_of_numpy(readout):
+    with pytest.raises(UsageError, match=r"no gradient flows .*taken out of torch \(numpy\)") as caught:
+        unrolled.explain(Numpy(nn.GRU), TOKENS[:1], target=1, readout=readout)
+    assert "no_grad" not in str(caught.value)
+    with pytest.raises(UsageError, match="no_grad"):
+        unrolled.explain(Severed("detached states"), TOKENS[:1], target=1, readout="ray")
+
+
+class Wrapped(Model):
+    """Returns its logits inside something."""
+
+    def __init__(self, wrap):
+        super().__init__(nn.GRU)
+        self.wrap = wrap
+
+    def forward(self, tokens):
+        return self.wrap(super().forward(tokens))
+
+
+WRAPPED = {
+    "lambda out: out[1][:, 0]": (lambda logits: (TOKENS, logits), lambda out: out[1][:, 0]),
+    "lambda out: out['logits'][:, 0]": (
+        lambda logits: {"hidden": logits[:, :1] * 2, "logits": logits},
+        lambda out: out["logits"][:, 0],
+    ),
+    "lambda out: out['a']['b'][:, -1, 0]": (
+        lambda logits: {"a": {"b": logits[:, None].expand(-1, 4, -1)}},
+        lambda out: out["a"]["b"][:, -1, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("code", WRAPPED)
+def test_an_output_that_is_no_tensor_is_refused_with_a_target_that_works(code):
+    wrap, pick = WRAPPED[code]
+    model = Wrapped(wrap)
+    for call in (unrolled.account, unrolled.explain):
+        with pytest.raises(UnrolledError) as caught:
+            call(model, TOKENS[:1])
+        assert str(caught.value).endswith(f"target={code}")
+        assert call(model, TOKENS[:1], target=pick).closes
+    with pytest.raises(UsageError, match="the output is a NoneType") as caught:
+        unrolled.account(Wrapped(lambda _: None), TOKENS[:1])
+    assert "lambda" not in str(caught.value)

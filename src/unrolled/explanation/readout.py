@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
-from unrolled.errors import NonFiniteError, ShapeError, UnsupportedOperationError, UsageError
+from unrolled.errors import NonFiniteError, ShapeError, UsageError
+from unrolled.explanation.likely_targets import example_target
+from unrolled.explanation.missing_gradients import Run, gradients, jumps, refuse_severed
 from unrolled.explanation.record_forward import RecordedForward
 from unrolled.explanation.target_function import called_target
-from unrolled.held_forward.operation_names import name_of
 from unrolled.linalg.adaptive_quadrature import Jump, partition
 
 __all__ = [
@@ -41,19 +41,11 @@ __all__ = [
 Target = int | Callable[[object], Tensor]
 """An index of the last output dimension, or a function from the output to one number for each example."""
 
-Run = Callable[[tuple[Tensor, ...]], tuple[Tensor, tuple[Tensor, ...]]]
-"""From the states of each direction to F of every example, and those states as leaves of the graph."""
-
 PIECES = 256
 BESIDE_ZERO = 1e-6
 
 PROBES = (1.0, 0.5, 0.0625, -1.0)
 """Points on the line where gradients show which sequence an example reads: a relu may be flat at the states."""
-JUMPING = frozenset(
-    "round floor ceil trunc sign sgn heaviside gt ge lt le eq ne greater less argmax argmin argsort sort topk "
-    "bucketize bernoulli multinomial bool long int".split()
-)
-"""Operations whose results jump."""
 RANDOM_PROBES = 8
 """Number of random states to try after that."""
 
@@ -113,6 +105,7 @@ def class_outputs(output: object, index: int, batch: int) -> Tensor:
     if not isinstance(output, Tensor):
         raise ShapeError(
             f"the model returned a {type(output).__name__}; expected a tensor, or a callable target that picks from it"
+            f"{example_target(output, batch)}"
         )
     if output.dim() <= 1 and output.numel() == batch:
         output = output.reshape(batch, 1)
@@ -141,7 +134,7 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
         """Return F and its gradient at α·H, with one α for each example."""
         places = begin + (1 - begin) * alpha
         value, leaves = run(tuple(places.to(s)[examples, None] * s for s in states))
-        found = _gradients(value, leaves)
+        found = gradients(value, leaves)
         filled = (torch.zeros_like(s) if g is None else g for g, s in zip(found, states, strict=True))
         return value.detach(), tuple(filled)
 
@@ -152,7 +145,7 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
         return value.double(), (1 - begin) * slope[order]
 
     rounding = 16 * torch.finfo(logit.dtype).eps
-    _refuse_severed(run, states, rounding)
+    refuse_severed(run, states, rounding)
     examples = example_of_sequence(recorded, target, states, batch)
     order = examples.argsort()
     notes: tuple[str, ...] = ()
@@ -167,7 +160,7 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
         rounds = partition(slope_at, batch, scale, rounding, PIECES)
     except Jump as jump:
         if jump.place > 0:
-            raise _jumps(run, states) from None
+            raise jumps(run, states) from None
         begin = BESIDE_ZERO
         bias = evaluate(torch.zeros(batch, device=logit.device))[0]
         notes = (*notes, "the target jumps at states of zero, where the model may mask them; the line begins beside it")
@@ -175,7 +168,7 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
             scale = torch.maximum(logit.abs(), bias.abs()).double()
             rounds = partition(slope_at, batch, scale, rounding, PIECES)
         except Jump:
-            raise _jumps(run, states) from None
+            raise jumps(run, states) from None
     weights = [torch.zeros_like(s) for s in states]
     for alpha, weight in rounds:
         for total, gradient in zip(weights, evaluate(alpha)[1], strict=True):
@@ -195,67 +188,6 @@ def _runner(recorded: RecordedForward, target: Target, batch: int) -> Run:
             return select_target(recorded.replay(leaves), target, batch), leaves
 
     return run
-
-
-class _JumpingOperations(TorchFunctionMode):
-    """Collects the names of operations on the states whose results jump."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: dict[str, None] = {}
-
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: object,
-        args: tuple[object, ...] = (),
-        kwargs: dict[str, object] | None = None,
-    ) -> object:
-        name = name_of(func).name
-        if name in JUMPING and any(isinstance(each, Tensor) and each.requires_grad for each in args):
-            self.found[name] = None
-        result: object = func(*args, **(kwargs or {}))
-        return result
-
-
-def _jumping_operations(run: Run, states: tuple[Tensor, ...]) -> list[str]:
-    """Name the operations on the states whose results jump."""
-    with _JumpingOperations() as seen:
-        run(states)
-    return list(seen.found)
-
-
-def _jumps(run: Run, states: tuple[Tensor, ...]) -> UnsupportedOperationError:
-    """Return the error for a target that jumps along the line, by the names of what may jump."""
-    found = _jumping_operations(run, states)
-    names = f" ({', '.join(found)})" if found else ""
-    return UnsupportedOperationError(
-        f"the target jumps between states of zero and the network's own{names}, where no gradient tells what the "
-        "states contribute; choose a target before that operation, or readout='held' where it only weighs the states"
-    )
-
-
-def _gradients(value: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
-    """Differentiate Σ F by the states; None for states that no gradient reaches."""
-    if not value.requires_grad:
-        return (None,) * len(leaves)
-    with torch.enable_grad():
-        return torch.autograd.grad(value.sum(), leaves, allow_unused=True, retain_graph=True)
-
-
-def _refuse_severed(run: Run, states: tuple[Tensor, ...], rounding: float) -> None:
-    """Refuse a target that depends on the states although no gradient flows to them."""
-    value, leaves = run(states)
-    if any(g is not None for g in _gradients(value, leaves)):
-        return
-    without, _ = run(tuple(torch.zeros_like(s) for s in states))
-    if bool(((value - without).abs() > rounding * torch.maximum(value.abs(), without.abs())).any()):
-        if _jumping_operations(run, states):
-            raise _jumps(run, states)
-        raise UsageError(
-            "the target depends on the network's states, but no gradient flows to them (torch.no_grad, "
-            "torch.inference_mode or detach behind the network?); expected a readout that can be differentiated"
-        )
 
 
 def ambiguous_order() -> UsageError:
@@ -284,7 +216,7 @@ def example_of_sequence(recorded: RecordedForward, target: Target, states: tuple
         uneven = value * torch.linspace(1, 2, batch).to(value)
         for bit in bits.tolist():
             for has in (0, 1):
-                for gradient in _gradients(uneven[(numbers >> bit) & 1 == has], leaves):
+                for gradient in gradients(uneven[(numbers >> bit) & 1 == has], leaves):
                     if gradient is not None:
                         seen[has, bit] |= gradient.ne(0).any(dim=2).any(dim=0).cpu()
         if bool(seen.any(dim=0).all()):

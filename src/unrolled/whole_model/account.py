@@ -20,6 +20,7 @@ from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, ParityError, ShapeError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion, Linearisation
+from unrolled.explanation.likely_targets import example_target
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.output_kind import gate_note
@@ -258,7 +259,8 @@ def _target(plain: Any, target: Target | None) -> tuple[Select, str]:
         return (lambda output: select_target(output, target, count)), name if name.isidentifier() else "the target"
     if not isinstance(plain, Tensor) or plain.dim() != 2:
         found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"a {type(plain).__name__}"
-        raise UsageError(f"the output is {found}, not (batch, classes): pass target=, an index or a function")
+        one = "an index or a function" if isinstance(plain, Tensor) and plain.dim() == 1 else "a function"
+        raise UsageError(f"the output is {found}, not (batch, classes): pass {one}{example_target(plain)}")
     predicted = plain.argmax(dim=1, keepdim=True)
     name = f"output {int(predicted)}" if len(plain) == 1 else "the predicted class"
     return (lambda output: output.gather(1, predicted)[:, 0]), name

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-__all__ = ["has_classes", "likely_targets"]
+__all__ = ["example_target", "has_classes", "likely_targets"]
 
 Pick = Callable[[Any], Any]
 
@@ -27,11 +27,26 @@ def likely_targets(output: object) -> Iterator[tuple[str, Pick]]:
 
     They pick from the tensor that is named logits, else from the first of floating-point numbers.
     """
-    found = [(code, pick, tensor) for code, pick, tensor in _tensors(output) if tensor.is_floating_point()]
+    found = [
+        (code, pick, tensor) for code, pick, tensor in _tensors(output) if tensor.is_floating_point() and tensor.numel()
+    ]
     found.sort(key=lambda each: "logits" not in each[0])
     for code, pick, tensor in found[:1]:
         for index in INDICES.get(tensor.dim(), ("",)):
             yield f"lambda out: out{code}{index}", _indexed(pick, index)
+
+
+def example_target(output: object, batch: int | None = None) -> str:
+    """Write a target that fits an output, as the end of an error's sentence; empty if no number can be picked.
+
+    Args:
+        output: What the model returned.
+        batch: Number of examples, where it is known.
+    """
+    for code, pick in likely_targets(output):
+        if batch is None or pick(output).numel() == batch:
+            return f": target={code}"
+    return ""
 
 
 def _indexed(pick: Pick, index: str) -> Pick:

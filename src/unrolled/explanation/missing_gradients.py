@@ -1,0 +1,94 @@
+"""Why no gradient flows from a target to the network's states: it jumps, or it leaves torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from unrolled.errors import UnsupportedOperationError, UsageError
+from unrolled.held_forward.operation_names import name_of
+
+__all__ = ["Run", "gradients", "jumps", "refuse_severed"]
+
+Run = Callable[[tuple[Tensor, ...]], tuple[Tensor, tuple[Tensor, ...]]]
+"""From the states of each direction to F of every example, and those states as leaves of the graph."""
+
+JUMPING = frozenset(
+    "round floor ceil trunc sign sgn heaviside gt ge lt le eq ne greater less argmax argmin argsort sort topk "
+    "bucketize bernoulli multinomial bool long int".split()
+)
+"""Operations whose results jump."""
+LEAVING = frozenset("numpy tolist item __float__ __array__ __complex__".split())
+"""Operations whose results are no tensors."""
+
+
+class _Operations(TorchFunctionMode):
+    """Collects the names of operations on the states whose results jump, and of those that leave torch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jumping: dict[str, None] = {}
+        self.leaving: dict[str, None] = {}
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        name = name_of(func).name
+        if name in JUMPING and any(isinstance(each, Tensor) and each.requires_grad for each in args):
+            self.jumping[name] = None
+        if name in LEAVING and any(isinstance(each, Tensor) and each.is_floating_point() for each in args):
+            self.leaving[name.strip("_")] = None  # of a detached tensor, as a rule
+        result: object = func(*args, **(kwargs or {}))
+        return result
+
+
+def _operations(run: Run, states: tuple[Tensor, ...]) -> _Operations:
+    with _Operations() as seen:
+        run(states)
+    return seen
+
+
+def jumps(run: Run, states: tuple[Tensor, ...]) -> UnsupportedOperationError:
+    """Return the error for a target that jumps along the line, by the names of what may jump."""
+    found = _operations(run, states).jumping
+    names = f" ({', '.join(found)})" if found else ""
+    return UnsupportedOperationError(
+        f"the target jumps between states of zero and the network's own{names}, where no gradient tells what the "
+        "states contribute; choose a target before that operation, or readout='held' where it only weighs the states"
+    )
+
+
+def gradients(value: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
+    """Differentiate Σ F by the states; None for states that no gradient reaches."""
+    if not value.requires_grad:
+        return (None,) * len(leaves)
+    with torch.enable_grad():
+        return torch.autograd.grad(value.sum(), leaves, allow_unused=True, retain_graph=True)
+
+
+def refuse_severed(run: Run, states: tuple[Tensor, ...], rounding: float) -> None:
+    """Refuse a target that depends on the states although no gradient flows to them."""
+    value, leaves = run(states)
+    if any(g is not None for g in gradients(value, leaves)):
+        return
+    without, _ = run(tuple(torch.zeros_like(s) for s in states))
+    if bool(((value - without).abs() > rounding * torch.maximum(value.abs(), without.abs())).any()):
+        seen = _operations(run, states)
+        if seen.jumping:
+            raise jumps(run, states)
+        if seen.leaving:
+            raise UsageError(
+                "the target depends on the network's states, but no gradient flows to them: numbers are taken out of "
+                f"torch ({', '.join(seen.leaving)}); compute that step with torch operations"
+            )
+        raise UsageError(
+            "the target depends on the network's states, but no gradient flows to them (torch.no_grad, "
+            "torch.inference_mode or detach behind the network?); expected a readout that can be differentiated"
+        )
