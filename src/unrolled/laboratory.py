@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -43,6 +44,10 @@ class TrainedRun(Protocol):
     def folder(self) -> Path:
         """The run folder."""
 
+    @property
+    def warning(self) -> str:
+        """What to know before the run is used: that its training has not ended; else empty."""
+
     def predict(self, texts: Sequence[str]) -> NDArray[Any]:
         """Predict the label of each text, or its rating, shape (texts,)."""
 
@@ -62,7 +67,8 @@ def load(path: str | os.PathLike[str]) -> TrainedRun:
     Needs the extra ``lab``.
 
     Args:
-        path: The run folder. An unfinished run is loaded with the weights of its best epoch so far.
+        path: The run folder. An unfinished run is loaded with the weights of its best epoch so far, and a
+            warning names the command that goes on.
 
     Returns:
         The run. ``run.predict(texts)``, ``run.predict_proba(texts)``, ``run.score(texts, labels)`` and
@@ -83,6 +89,8 @@ def load(path: str | os.PathLike[str]) -> TrainedRun:
     """
     require_extra("lab", "unrolled.load")
     run: TrainedRun = importlib.import_module("unrolled.lab.training.run_folder").load_run(Path(path))
+    if run.warning:
+        warnings.warn(run.warning, stacklevel=2)
     return run
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from unrolled.lab.cli import open_run
 from unrolled.lab.cli.open_run import has_recurrent_network
 
 if TYPE_CHECKING:
@@ -122,9 +123,8 @@ def evaluate(
 
     from unrolled.lab.training.evaluation import details
     from unrolled.lab.training.evaluation import evaluate as compute_metrics
-    from unrolled.lab.training.run_folder import load_run
 
-    loaded = load_run(run)
+    loaded = open_run.load(run)
     if predictions is not None or html is not None:
         loaded.text_task()
     if html is not None and not loaded.task.classes:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from unrolled.errors import UsageError
+from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
 from unrolled.laboratory import check_run
 from unrolled.report.formatting import harmless
@@ -40,9 +41,8 @@ def generate(
     from unrolled.lab.models.decoding import generate_tokens as write
     from unrolled.lab.models.language_model import LanguageModel
     from unrolled.lab.training.language_modelling import LanguageTask
-    from unrolled.lab.training.run_folder import load_run
 
-    loaded = load_run(run)
+    loaded = open_run.load(run)
     task = loaded.task
     if not isinstance(task, LanguageTask):
         raise UsageError(f"{run} was trained for {task.name}; give a run of lm or chars, which generate text")

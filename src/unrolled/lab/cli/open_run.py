@@ -7,15 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from unrolled.cli.prepared_input import PreparedInput, mark_unknown, note_unknown
 from unrolled.errors import UsageError
+from unrolled.report.formatting import harmless
 
 if TYPE_CHECKING:
     from torch import nn
 
     from unrolled.lab.training.run_folder import Run
 
-__all__ = ["has_recurrent_network", "open_run", "open_run_folder"]
+__all__ = ["has_recurrent_network", "load", "open_run", "open_run_folder"]
 
 
 def has_recurrent_network(model: nn.Module) -> bool:
@@ -25,11 +28,19 @@ def has_recurrent_network(model: nn.Module) -> bool:
     return any(isinstance(part, Network) for part in model.modules())
 
 
-def open_run_folder(folder: Path, at: int | None = None) -> Callable[[str], PreparedInput]:
-    """Load a run folder; return what opens it for a sentence, see :func:`open_run`."""
+def load(folder: Path) -> Run:
+    """Load a run to use it; warn if its training has not ended."""
     from unrolled.lab.training.run_folder import load_run
 
-    return partial(open_run, load_run(folder), at=at)
+    run = load_run(folder)
+    if run.warning:
+        typer.echo(f"warning: {harmless(run.warning)}", err=True)
+    return run
+
+
+def open_run_folder(folder: Path, at: int | None = None) -> Callable[[str], PreparedInput]:
+    """Load a run folder; return what opens it for a sentence, see :func:`open_run`."""
+    return partial(open_run, load(folder), at=at)
 
 
 def open_run(run: Run, sentence: str, at: int | None = None) -> PreparedInput:

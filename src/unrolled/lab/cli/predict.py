@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
 from unrolled.lab.cli.prediction_file import (
     Prediction,
@@ -57,9 +58,8 @@ def predict(
     reading = Reading(text_column=text_column, header=not no_header)
     paths = [Path(name) for name in files or ["-"]]
     _check_files(paths)
-    from unrolled.lab.training.run_folder import load_run
 
-    loaded = load_run(run)
+    loaded = open_run.load(run)
     texts = (
         text
         for path in paths

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.errors import UsageError
+from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
 
 if TYPE_CHECKING:
@@ -35,9 +36,8 @@ def translate(
     """Translate a sentence, or each line of standard input, with a trained model."""
     check_run(run)
     from unrolled.lab.tasks.translate import Translate
-    from unrolled.lab.training.run_folder import load_run
 
-    loaded = load_run(run)
+    loaded = open_run.load(run)
     task = loaded.task
     if not isinstance(task, Translate):
         raise UsageError(f"{run} was trained for {task.name}; give a run of the task translate")

@@ -16,6 +16,7 @@ ended, while they read.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -127,6 +128,19 @@ class Run(TrainedModel):
     """The task's metrics on dev and test, such as ``dev_accuracy``; sizes, and times in seconds."""
     history: tuple[Epoch, ...]
     folder: Path
+    unfinished: str = ""
+    """Where a training that has not ended was at its newest checkpoint, as ``step 19, in epoch 1 of 3,000``."""
+
+    @property
+    def warning(self) -> str:
+        """What to know before this run is used: that its training has not ended; else empty."""
+        if not self.unfinished:
+            return ""
+        best = next(epoch.number for epoch in reversed(self.history) if epoch.best)
+        return (
+            f"the training of {self.folder} has not ended ({self.unfinished}): these are the weights of epoch {best}, "
+            f"the best so far; if it is not running, go on with: unrolled resume {shlex.quote(str(self.folder))}"
+        )
 
 
 def is_finished(folder: Path) -> bool:
@@ -200,6 +214,7 @@ def _load(folder: Path, task_class: type[Task[Any, Any]] | None) -> Run:
     config = load_config(folder, task_class)
     with seeded(0):  # the random weights are overwritten; the caller's generators keep their states
         model = config.task.build()
+    unfinished = ""
     if is_finished(folder):
         metrics = read_metrics(folder, METRICS, checksum=config.checked)
         log = required_file(folder, LOG)
@@ -212,9 +227,10 @@ def _load(folder: Path, task_class: type[Task[Any, Any]] | None) -> Run:
         state, path, weights = _best_so_far(folder)
         metrics = {f"dev_{name}": value for name, value in state.best_epoch.dev.items()}
         history = tuple(state.history)
+        unfinished = f"step {state.step:,}, in epoch {state.epoch:,} of {config.settings.epochs:,}"
     load_tensors(model, weights, path)
     model.eval()
-    return Run(config.task, model, config.settings, config.data, metrics, history, folder)
+    return Run(config.task, model, config.settings, config.data, metrics, history, folder, unfinished)
 
 
 _State = tuple[tuple[int, int, int] | None, tuple[str, ...]]

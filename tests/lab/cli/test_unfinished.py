@@ -1,0 +1,56 @@
+"""A training that was stopped: what uses the run says that it has not ended, and how to go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrolled.lab.data.corpus import Classification, Example
+from unrolled.lab.models.settings import PooledSettings
+from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.training.callbacks import Callback
+from unrolled.lab.training.engine import train
+from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.laboratory import load
+
+
+class Stop(Callback):
+    def on_step(self, step):
+        if step.number == 5:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    examples = tuple(Example(("good", "bad", "film")[k % 3 :], k % 2) for k in range(6))
+    corpus = Classification(name="told", labels=("no", "yes"), train=examples, dev=examples, test=examples)
+    task = Classify.from_corpus(corpus, PooledSettings(hidden=4, embedding=4))
+    settings = TrainingSettings(epochs=3000, batch=3, checkpoint_every=1, device="cpu")
+    folder = tmp_path_factory.mktemp("runs") / "my run"
+    data = DataSettings(data=("told",))
+    with pytest.raises(KeyboardInterrupt):
+        train(task, corpus, settings, folder, data=data, callback=Stop())
+    whole = folder.with_name("whole")
+    train(task, corpus, settings.model_copy(update={"epochs": 1}), whole, data=data)
+    return folder
+
+
+SAID = "has not ended (step 4, in epoch 2 of 3,000): these are the weights of epoch "
+
+
+def test_commands_and_load_name_the_command_that_goes_on(unrolled, folder, tmp_path):
+    (tmp_path / "a.tsv").write_text("good film\tyes\n")
+    (tmp_path / "a.txt").write_text("good film\n")
+    for words in (
+        ("explain", "{}", "good film"),
+        ("evaluate", "{}", "--data", tmp_path / "a.tsv"),
+        ("predict", "{}", tmp_path / "a.txt"),
+    ):
+        done = unrolled(*(folder if word == "{}" else word for word in words))
+        assert (done.status, done.err.count(SAID)) == (0, 1), done.err
+        assert f"unrolled resume '{folder}'" in done.err
+        whole = unrolled(*(folder.with_name("whole") if word == "{}" else word for word in words))
+        assert (whole.status, "has not ended" in whole.err) == (0, False), whole.err
+    with pytest.warns(UserWarning, match="unrolled resume") as caught:
+        load(folder)
+    assert [SAID in str(each.message) for each in caught] == [True]
+    load(folder.with_name("whole"))
