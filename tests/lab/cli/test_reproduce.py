@@ -96,3 +96,12 @@ def test_pages_of_no_results_are_a_summary_that_says_so(unrolled: Command, tmp_p
     assert "| not run |" in (tmp_path / "pages" / "README.md").read_text()
     done = unrolled("reproduce", "--write", tmp_path / "page.md", "--results", tmp_path / "results")
     assert (done.status, done.out) == (0, f"page: {tmp_path / 'page.md'}\n")
+
+
+def test_a_result_keeps_what_was_run_and_no_folder_of_this_machine(unrolled: Command, tmp_path: Path) -> None:
+    done = unrolled("reproduce", "cs577-lecture-5/memorising", "--scale", "smoke", "--results", tmp_path)
+    assert done.status == 0
+    assert "scale smoke: made-up data and tiny models" in done.out
+    kept = "".join(path.read_text() for path in tmp_path.rglob("*.jsonl"))
+    assert '"command": "unrolled reproduce cs577-lecture-5/memorising --scale smoke"' in kept
+    assert str(tmp_path) not in kept

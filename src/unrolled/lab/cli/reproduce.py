@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -129,7 +128,9 @@ def reproduce(
         raise UsageError("nothing to run: pass PAPER/ITEM, --all or --list")
     if gallery is not None and figures is None:
         raise UsageError(f"no folder for the figures of {gallery}: pass --figures")
-    command = shlex.join(["unrolled", "reproduce", *sys.argv[2:]])
+    # what a result keeps: the command without folders, which are of one machine only
+    words = [*(["--all"] if everything else items or []), "--scale", scale]
+    command = shlex.join(["unrolled", "reproduce", *words, *([] if hours is None else ["--hours", f"{hours:g}"])])
     progress = _Lines(Console(stderr=True))
     if hours is not None:
         _run_queue(chosen or members, chosen_scale, store, progress, command, data_dir, hours)
