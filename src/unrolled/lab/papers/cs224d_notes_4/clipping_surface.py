@@ -54,6 +54,10 @@ def error(w: Tensor, b: Tensor) -> Tensor:
     return (torch.sigmoid(h) - _TARGET) ** 2
 
 
+_NEAR = ((4.4, 5.1), (-2.5, -2.0))
+"""The ranges of w and b around the wall."""
+
+
 class ClippingSurface(Experiment):
     """A trial is a set of descents from a grid of points, with or without clipping."""
 
@@ -146,9 +150,11 @@ def _descend(begin: Tensor, updates: int, clip: float) -> _Descents:
     return _Descents(whole, (whole[1:] - whole[:-1]).norm(dim=1).max().item(), torch.stack(norms).max().item())
 
 
-def _grid_points(count: int) -> tuple[Tensor, Tensor]:
-    """Give the coordinates of a grid of points over the figure, shapes (count, count)."""
-    w, b = (torch.linspace(*ends, count, dtype=torch.float64) for ends in ((_LEFT, _RIGHT), (_LOW, _HIGH)))
+def _grid_points(
+    count: int, ranges: tuple[tuple[float, float], tuple[float, float]] = ((_LEFT, _RIGHT), (_LOW, _HIGH))
+) -> tuple[Tensor, Tensor]:
+    """Give the coordinates of a grid of points, by default over the figure, shapes (count, count)."""
+    w, b = (torch.linspace(*ends, count, dtype=torch.float64) for ends in ranges)
     grid = torch.meshgrid(w, b, indexing="ij")
     return grid[0], grid[1]
 
@@ -184,27 +190,26 @@ def _style(result: Result) -> dict[str, Any]:
 
 
 def _draw_surface(results: Sequence[Result]) -> Figure:
-    from matplotlib.ticker import MaxNLocator
-
-    figure, (panel,) = grid(width=5.6, height=4.4, projection="3d")
-    surface: Any = panel  # of mplot3d; the type of a flat panel lacks its methods
-    w, b = _grid_points(241)
-    height = error(w, b)
-    surface.computed_zorder = False  # otherwise the surface would cover the paths
-    surface.plot_surface(
-        *(each.numpy() for each in (w, b, height)), cmap="Blues", vmin=-0.1, vmax=0.6, rstride=1, cstride=1,
-        linewidth=0, rasterized=True, zorder=1,  # one image instead of thousands of polygons
-    )  # fmt: skip
-    for result in results:
-        along, across = _inside(result)
-        z = error(torch.tensor(along, dtype=torch.float64), torch.tensor(across, dtype=torch.float64))
-        surface.plot(along, across, (z + 0.004).tolist(), zorder=3, **_style(result))
-    surface.set(xlabel="recurrent weight w", ylabel="bias b", zlabel="error E")
-    for axis in (surface.xaxis, surface.yaxis, surface.zaxis):
-        axis.set_major_locator(MaxNLocator(5))
-    surface.view_init(elev=32, azim=35)
-    legend_below(figure, panel, 2)
+    """Draw the surface at the wall from above, once for each descent, with a point for every update."""
+    figure, panels = grid(1, len(results), width=3.9, height=3.5)
+    ends = _NEAR
+    w, b = _grid_points(401, ends)
+    for panel, result in zip(panels, results, strict=True):
+        colours = panel.contourf(w.numpy(), b.numpy(), error(w, b).numpy(), levels=18, cmap="Blues")
+        look = _style(result)
+        panel.plot(result["w"], result["b"], **{**look, "linewidth": 0.9}, marker="o", markersize=2.5)
+        panel.plot(*_START, "o", color="black", markersize=6)
+        panel.annotate("start", _START, (-4, 5), textcoords="offset points", ha="right", fontsize=8)
+        gone = next((k for k, point in enumerate(zip(result["w"], result["b"], strict=True)) if not _near(point)), None)
+        told = f"leaves at update {gone}" if gone is not None else f"stays for {len(result['w']) - 1} updates"
+        panel.set_title(f"{result.trial.label}: {told}")
+        panel.set(xlabel="recurrent weight w", ylabel="bias b", xlim=ends[0], ylim=ends[1])
+    figure.colorbar(colours, ax=panels, label="error E")
     return figure
+
+
+def _near(point: tuple[float, float]) -> bool:
+    return all(low <= value <= high for value, (low, high) in zip(point, _NEAR, strict=True))
 
 
 def _draw_map(results: Sequence[Result]) -> Figure:

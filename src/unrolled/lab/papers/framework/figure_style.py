@@ -13,6 +13,7 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from unrolled.atomic_write import atomic_write
 from unrolled.errors import FileError, UsageError
@@ -20,7 +21,7 @@ from unrolled.errors import FileError, UsageError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "MARKERS", "draw_box_pairs", "draw_boxes", "grid", "legend_below", "save"]
 
 
+_PANEL = "panel"
+"""Marks the panels of :func:`grid` among the axes of a figure, which has scales as well."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A00")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _STYLE: Any = {
@@ -45,9 +48,11 @@ _STYLE: Any = {
 }
 
 
-def grid(
-    rows: int = 1, columns: int = 1, width: float = 4.2, height: float = 3.0, projection: str | None = None
-) -> tuple[Figure, list[Axes]]:
+_COUNTS: WeakKeyDictionary[Axes, str] = WeakKeyDictionary()
+"""How many values the boxes of a panel stand for."""
+
+
+def grid(rows: int = 1, columns: int = 1, width: float = 4.2, height: float = 3.0) -> tuple[Figure, list[Axes]]:
     """Make an empty figure of panels, which :func:`save` draws in the common style.
 
     Args:
@@ -55,7 +60,6 @@ def grid(
         columns: of panels.
         width: of a panel in inches.
         height: of a panel in inches.
-        projection: ``"3d"`` for surfaces.
 
     Returns:
         The figure and its panels, row by row.
@@ -63,8 +67,18 @@ def grid(
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained", facecolor="white")
-    panels = figure.subplots(rows, columns, squeeze=False, subplot_kw={"projection": projection})
+    panels = figure.subplots(rows, columns, squeeze=False)
+    for panel in panels.flat:
+        panel.set_gid(_PANEL)
     return figure, list(panels.flat)
+
+
+def _write_letters(figure: Figure) -> None:
+    """Write a letter before the title of every panel, where there are several."""
+    panels = [axes for axes in figure.axes if axes.get_gid() == _PANEL and axes.get_visible() and axes.axison]
+    for letter, panel in zip("abcdefghijklmnopqrstuvwxyz", panels if len(panels) > 1 else (), strict=False):
+        title = panel.get_title(loc="left")
+        panel.set_title(rf"$\bf{{{letter}}}$" + (f"  {title}" if title else ""), loc="left")
 
 
 def legend_below(figure: Figure, panel: Axes, columns: int) -> None:
@@ -100,6 +114,10 @@ def save(draw: Callable[[], Figure], folder: Path, name: str, *, svg: bool = Fal
     formats: dict[str, dict[str, Any]] = {"png": {"dpi": 200}, **({"svg": {"metadata": {"Date": None}}} if svg else {})}
     with rc_context(_STYLE):  # while it is drawn: matplotlib reads its settings whenever something is added
         figure = draw()
+        _write_letters(figure)
+        for panel in figure.axes:  # after the figure has written its own labels
+            if panel in _COUNTS:
+                panel.set_xlabel(", ".join(filter(None, (panel.get_xlabel(), _COUNTS[panel]))))
         for suffix, options in formats.items():
             content = io.BytesIO()
             figure.savefig(content, format=suffix, **options)
@@ -120,6 +138,7 @@ def draw_boxes(panel: Axes, groups: Mapping[str, Sequence[float]], looks: Sequen
     for box, (colour, opacity) in zip(drawn["boxes"], looks, strict=True):
         box.set(facecolor=colour, alpha=opacity)
     panel.axhline(0, color="#888888", linestyle="--", linewidth=1)
+    _write_count(panel, groups.values())
 
 
 def draw_box_pairs(panel: Axes, pair: Sequence[Mapping[int, Sequence[float]]]) -> list[Any]:
@@ -138,4 +157,13 @@ def draw_box_pairs(panel: Axes, pair: Sequence[Mapping[int, Sequence[float]]]) -
         )
         handles.append((drawn["boxes"] or [None])[0])
     panel.axhline(0, color="#888888", linewidth=1)
+    _write_count(panel, [values for groups in pair for values in groups.values()])
     return handles
+
+
+def _write_count(panel: Axes, groups: Iterable[Sequence[float]]) -> None:
+    """Write how many values a box stands for."""
+    sizes = sorted(len(values) for values in groups if len(values))
+    if sizes:
+        most = f" to {sizes[-1]:,}" if sizes[-1] > sizes[0] else ""
+        _COUNTS[panel] = f"n = {sizes[0]:,}{most}"

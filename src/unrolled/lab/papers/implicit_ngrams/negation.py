@@ -238,7 +238,7 @@ def _draw(results: Sequence[Result], models: Sequence[str]) -> Figure:
     columns = min(4, len(shown))
     figure, panels = grid(-(-len(shown) // columns), columns, width=2.4, height=2.5)
     for panel, model in zip(panels, shown, strict=False):
-        groups = zip(("p-adj", "[-]p-adj", "n-adj", "[-]n-adj"), _GROUPS, strict=True)
+        groups = ((group.replace(" ", "\n"), group) for group in _GROUPS)
         scores = {label: _of(results, model)[0]["scores"][group] for label, group in groups}
         draw_boxes(panel, scores, [(COLOURS[number // 2], 0.3 if number % 2 else 0.75) for number in range(4)])
         panel.tick_params(axis="x", labelsize=7)
