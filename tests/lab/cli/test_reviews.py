@@ -67,9 +67,9 @@ def test_the_predictions_are_text_label_predicted_and_probabilities_and_the_prin
 ):
     done = unrolled("evaluate", "runs/reviews", "--predictions", "predictions.csv")
     found = table((tmp_path / "predictions.csv").read_text())
-    assert list(found[0]) == ["text", "label", "predicted", "p(bad)", "p(good)"]
-    whole = {row["review"]: row["sentiment"] for row in rows()}
-    assert all(whole[row["text"]] == row["label"] for row in found)
+    assert list(found[0]) == ["line", "text", "label", "predicted", "p(bad)", "p(good)"]
+    whole = {number: (row["review"], row["sentiment"]) for number, row in enumerate(rows(), 2)}
+    assert all(whole[int(row["line"])] == (row["text"], row["label"]) for row in found)
     run = load_run(tmp_path / "runs" / "reviews")
     shares = run.predict_proba([row["text"] for row in found])
     assert np.allclose(shares, [[float(row["p(bad)"]), float(row["p(good)"])] for row in found], atol=1e-5)
@@ -124,6 +124,10 @@ def test_predict_reads_tables_lines_and_standard_input(unrolled, tmp_path, monke
         done = unrolled("predict", "runs/reviews", name)
         assert done.status == 0, done.err
         assert [(row["text"], row["predicted"]) for row in table(done.out)] == expected
+        first = 2 if name == "a.csv" else 1
+        assert [int(row["line"]) for row in table(done.out)] == list(range(first, first + len(texts)))
+    two = table(unrolled("predict", "runs/reviews", "a.csv", "a.txt").out)
+    assert [(row["file"], row["line"]) for row in two[19:21]] == [("a.csv", "21"), ("a.txt", "1")]
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{text}\n" for text in texts)))
     assert [(row["text"], row["predicted"]) for row in table(unrolled("predict", "runs/reviews").out)] == expected
 
@@ -160,7 +164,7 @@ def test_bad_input_is_one_line_with_the_way_out(unrolled, tmp_path):
 
 def test_a_prediction_of_no_texts_is_a_table_without_rows(unrolled, tmp_path):
     (tmp_path / "none.txt").write_text("")
-    assert unrolled("predict", "runs/reviews", "none.txt").out == "text,predicted,p(bad),p(good)\n"
+    assert unrolled("predict", "runs/reviews", "none.txt").out == "line,text,predicted,p(bad),p(good)\n"
 
 
 def test_predictions_and_page_are_two_files(unrolled):

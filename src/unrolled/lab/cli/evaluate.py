@@ -97,7 +97,9 @@ def evaluate(
         bool, _own("Leave out and count rows that are no examples, or have a new label.", "--skip-invalid")
     ] = False,
     errors: Annotated[int, typer.Option(min=0, help="Number of the worst errors to show.")] = 5,
-    predictions: Annotated[Path | None, _written("A CSV file: text, label, predicted, probabilities.")] = None,
+    predictions: Annotated[
+        Path | None, _written("A CSV file: line in the file that was read, text, label, predicted, probabilities.")
+    ] = None,
     html: Annotated[Path | None, _written("A page that explains the worst errors.")] = None,
     page_errors: Annotated[int, typer.Option(min=1, help="Largest number of errors on the page.")] = 50,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,

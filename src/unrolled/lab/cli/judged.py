@@ -63,7 +63,7 @@ def judge(run: Run, examples: Sequence[Any]) -> Judged:
     index = {name: number for number, name in enumerate(classes)}
     found = predicted_rows(run, [example.tokens for example in examples])
     rows = tuple(
-        Prediction(_text(example), predicted, probabilities, classes[example.label])
+        Prediction(_text(example), predicted, probabilities, classes[example.label], example.origin)
         for example, (predicted, probabilities) in zip(examples, found, strict=True)
     )
     labels = tuple(example.label for example in examples)
@@ -74,7 +74,8 @@ def judge_ratings(run: Run, examples: Sequence[Any]) -> Judged:
     """Predict the ratings of a split."""
     found = predicted_rows(run, [example.tokens for example in examples])
     pairs = zip(examples, found, strict=True)
-    return Judged(tuple(Prediction(_text(each), said, (), f"{each.rating:.6g}") for each, (said, _) in pairs), ())
+    rows = (Prediction(_text(each), said, (), f"{each.rating:.6g}", each.origin) for each, (said, _) in pairs)
+    return Judged(tuple(rows), ())
 
 
 def _text(example: Any) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
 
@@ -33,6 +34,12 @@ T = TypeVar("T")
 _AT_ONCE = 4096  # texts in memory
 
 
+class _Text(NamedTuple):
+    origin: tuple[str, int]
+    """Its file and line."""
+    text: str
+
+
 def predict(
     run: Annotated[Path, run_argument("The run folder of classify, relate or regress.")],
     files: Annotated[
@@ -48,6 +55,9 @@ def predict(
 ) -> None:
     """Predict the class or the rating of every text of a file, as CSV with the probabilities of all classes.
 
+    The first column is the line of the file at which the text begins, a header counted; before it stands the file, if
+    the texts are of several.
+
     unrolled predict runs/reviews new.csv --out predictions.csv
     """
     from unrolled.lab.data.reading import Reading
@@ -61,13 +71,13 @@ def predict(
 
     loaded = open_run.load(run)
     texts = (
-        text
+        _Text((str(path), line), text)
         for path in paths
-        for text in (_standard_input() if str(path) == "-" else (text for _, text in read_texts(path, reading)))
+        for line, text in (_standard_input() if str(path) == "-" else read_texts(path, reading))
     )
     found = _predictions(loaded, texts)
     if out is None:
-        _print(loaded.task.classes, found)
+        _print(loaded.task.classes, found, len(set(paths)) > 1)
         return
     rows = list(found)
     write_predictions(out, loaded.task.classes, rows, force)
@@ -86,11 +96,11 @@ def _check_files(paths: Sequence[Path]) -> None:
                 pass
 
 
-def _standard_input() -> Iterator[str]:
-    return (line.rstrip("\r\n") for line in sys.stdin)
+def _standard_input() -> Iterator[tuple[int, str]]:
+    return ((number, line.rstrip("\r\n")) for number, line in enumerate(sys.stdin, 1))
 
 
-def _predictions(run: Run, texts: Iterable[str]) -> Iterator[Prediction]:
+def _predictions(run: Run, texts: Iterable[_Text]) -> Iterator[Prediction]:
     run.text_task()
     for part in _parts(texts):
         yield from _predict_some(run, part)
@@ -101,19 +111,19 @@ def _parts(items: Iterable[T]) -> Iterator[list[T]]:
     return iter(lambda: list(islice(remaining, _AT_ONCE)), [])
 
 
-def _predict_some(run: Run, texts: Sequence[str]) -> list[Prediction]:
+def _predict_some(run: Run, texts: Sequence[_Text]) -> list[Prediction]:
     """Predict some texts; one without a word has an empty prediction."""
     task = run.text_task()
-    words = {place: tokens for place, text in enumerate(texts) if text.strip() and (tokens := task.tokenise(text))}
-    found = [Prediction(text, "") for text in texts]
+    words = {place: tokens for place, (_, text) in enumerate(texts) if text.strip() and (tokens := task.tokenise(text))}
+    found = [Prediction(text, "", origin=origin) for origin, text in texts]
     if words:
         rows = predicted_rows(run, list(words.values()))
         for place, (predicted, probabilities) in zip(words, rows, strict=True):
-            found[place] = Prediction(texts[place], predicted, probabilities)
+            found[place] = replace(found[place], predicted=predicted, probabilities=probabilities)
     return found
 
 
-def _print(classes: Sequence[str], found: Iterable[Prediction]) -> None:
-    csv.writer(sys.stdout, lineterminator="\n").writerow(header(classes, labelled=False))
+def _print(classes: Sequence[str], found: Iterable[Prediction], files: bool) -> None:
+    csv.writer(sys.stdout, lineterminator="\n").writerow(header(classes, labelled=False, files=files))
     for part in _parts(found):
-        write_rows(sys.stdout, part)
+        write_rows(sys.stdout, part, files=files)

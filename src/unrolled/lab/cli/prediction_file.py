@@ -1,4 +1,4 @@
-"""Predictions as a table of comma-separated values: the text, its label where it is known, and what was predicted."""
+"""Predictions as a table of comma-separated values: line, text, label where it is known, and what was predicted."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class Prediction:
     """Of every class; empty for a number."""
     label: str | None = None
     """The right answer; None if it is not known."""
+    origin: tuple[str, int] | None = None
+    """The file of the text, and the line at which it begins; None for a text of no file."""
 
 
 def predicted_rows(run: Run, words: Sequence[Sequence[str]]) -> list[tuple[str, tuple[float, ...]]]:
@@ -54,22 +56,28 @@ def check_new(path: Path | None, force: bool) -> None:
         raise FileError(f"{path} cannot be written: the folder {path.parent} does not exist; create it first")
 
 
-def header(classes: Sequence[str], labelled: bool) -> list[str]:
-    """Return the names of the columns."""
-    return ["text", *(["label"] if labelled else []), "predicted", *(f"p({name})" for name in classes)]
+def header(classes: Sequence[str], *, labelled: bool, files: bool) -> list[str]:
+    """Return the names of the columns; ``files`` says whether the texts are of several files."""
+    names = ["file", "line", "text", "label", "predicted"]
+    left_out = {"file": not files, "label": not labelled}
+    return [*(name for name in names if not left_out.get(name)), *(f"p({name})" for name in classes)]
 
 
-def write_rows(file: TextIO, predictions: Sequence[Prediction]) -> None:
+def write_rows(file: TextIO, predictions: Sequence[Prediction], *, files: bool) -> None:
     """Write rows of the table; numbers keep six digits."""
     writer = csv.writer(file, lineterminator="\n")
     for row in predictions:
+        name, line = row.origin or ("", "")
         known = [] if row.label is None else [row.label]
-        writer.writerow([row.text, *known, row.predicted, *(f"{value:.6g}" for value in row.probabilities)])
+        shares = (f"{value:.6g}" for value in row.probabilities)
+        writer.writerow([*([name] if files else []), line, row.text, *known, row.predicted, *shares])
 
 
 def write_predictions(path: Path, classes: Sequence[str], predictions: Sequence[Prediction], force: bool) -> None:
     """Write the whole table, or nothing; over a file only if ``force``."""
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerow(header(classes, any(row.label is not None for row in predictions)))
-    write_rows(file, predictions)
+    labelled = any(row.label is not None for row in predictions)
+    files = len({row.origin[0] for row in predictions if row.origin is not None}) > 1
+    csv.writer(file, lineterminator="\n").writerow(header(classes, labelled=labelled, files=files))
+    write_rows(file, predictions, files=files)
     atomic_write(path, file.getvalue().encode(errors="backslashreplace"), new=not force)

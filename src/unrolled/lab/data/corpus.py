@@ -86,6 +86,8 @@ class Example:
     label: int
     text: str = field(default="", compare=False)
     """The text as its file has it, where that is known."""
+    origin: tuple[str, int] | None = field(default=None, compare=False)
+    """Its file, and the line at which it begins, counted from 1; None if it is of no file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +113,8 @@ class RatedText:
     rating: float
     text: str = field(default="", compare=False)
     """The text as its file has it, where that is known."""
+    origin: tuple[str, int] | None = field(default=None, compare=False)
+    """Its file, and the line at which it begins, counted from 1; None if it is of no file."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Corpus, Example, RatedText, Regression, Relations
@@ -29,11 +29,19 @@ __all__ = ["Csv", "JsonLines", "LabelledFormat", "Tsv"]
 _LARGEST = 1e18
 """Ratings are squared in float32, whose largest number is 3e38."""
 
-Labelled = tuple[str, tuple[str, ...], str]
-"""A text as it is written, its tokens, and its label."""
+
+class Labelled(NamedTuple):
+    """A text with its label."""
+
+    text: str
+    """As it is written."""
+    tokens: tuple[str, ...]
+    label: str
+    origin: tuple[str, int]
+    """Its file, and the line at which it begins."""
 
 
-class LabelledFormat(RowFormat[tuple[str, tuple[str, ...], str]]):
+class LabelledFormat(RowFormat[Labelled]):
     """A format whose examples are a text and a label."""
 
     kinds = (Classification, Regression, Relations)
@@ -51,7 +59,7 @@ class LabelledFormat(RowFormat[tuple[str, tuple[str, ...], str]]):
 
     def labels(self, value: Labelled, kind: type[Corpus[Any]]) -> Iterable[str]:
         """Return the class; nothing for a number."""
-        return () if issubclass(kind, Regression) else (value[2],)
+        return () if issubclass(kind, Regression) else (value.label,)
 
     def corpus(
         self,
@@ -62,7 +70,7 @@ class LabelledFormat(RowFormat[tuple[str, tuple[str, ...], str]]):
         test: Sequence[Labelled],
     ) -> Corpus[Any]:
         """Build the corpus; its classes are in alphabetical order. DataError if there is only one class."""
-        classes = () if issubclass(kind, Regression) else tuple(sorted({label for _, _, label in train}))
+        classes = () if issubclass(kind, Regression) else tuple(sorted({value.label for value in train}))
         numbers = {label: number for number, label in enumerate(classes)}
         splits = {
             key: tuple(self.example(value, kind, numbers) for value in split)
@@ -79,11 +87,11 @@ class LabelledFormat(RowFormat[tuple[str, tuple[str, ...], str]]):
 
     def example(self, value: Labelled, kind: type[Corpus[Any]], known: Mapping[str, int]) -> Any:
         """Return a rated text, or a text with the index of its class."""
-        text, tokens, label = value
+        text, tokens, label, origin = value
         return (
-            RatedText(tokens, float(label), text)
+            RatedText(tokens, float(label), text, origin)
             if issubclass(kind, Regression)
-            else Example(tokens, known[label], text)
+            else Example(tokens, known[label], text, origin)
         )
 
 
@@ -114,7 +122,7 @@ def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) 
         except DataError as fault:
             error = DataError(f"{path}:{line}: {fault}; mark the two entities of the relation")
             return InvalidRow(path, line, "without two marked entities", error)
-    return Row(path, line, (text, tokens, label))
+    return Row(path, line, Labelled(text, tokens, label, (str(path), line)))
 
 
 def _shown(field: str) -> str:
