@@ -135,7 +135,8 @@ def test_predict_reads_tables_lines_and_standard_input(unrolled, tmp_path, monke
 def test_a_text_without_a_word_keeps_its_row_and_has_no_prediction(unrolled, tmp_path):
     (tmp_path / "a.txt").write_text("a dull film\n\n   \na great film\n")
     done = unrolled("predict", "runs/reviews", "a.txt", "--out", "p.csv")
-    assert done.out == "4 predictions: p.csv; 2 texts without a word have none\n"
+    assert done.out == "4 predictions: p.csv; 2 texts without a word have none (a.txt: lines 2-3)\n"
+    assert unrolled("predict", "runs/reviews", "a.txt").err == "2 texts without a word have none (a.txt: lines 2-3)\n"
     assert [bool(row["predicted"]) for row in table((tmp_path / "p.csv").read_text())] == [True, False, False, True]
 
 

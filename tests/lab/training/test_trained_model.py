@@ -69,6 +69,8 @@ def test_a_text_is_explained_by_its_words_and_labels(classifier):
         run.explain("good", target="neutrale")
     with pytest.raises(UsageError, match="the sentence is empty"):
         run.explain(" ")
+    with pytest.raises(UsageError, match="the text is None; expected a string"):
+        run.explain(None)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,11 @@ def test_a_text_is_explained_by_its_words_and_labels(classifier):
     [
         ("a good film", r"texts is the string 'a good film'; expected a list"),
         ([], "no texts; expected at least one"),
-        (["good", " "], "text 2 of 2 has no words"),
+        (["good", " "], r"^texts\[1\] is without a word; leave out such texts"),
+        (["", "good", "\t"], r"^texts\[0\], texts\[2\] are without a word"),
+        ([None], r"^texts\[0\] is None; expected strings"),
+        (["good", float("nan"), "", None, 3], r"^texts\[1\], texts\[3\], texts\[4\] are nan, None, of type int; "),
+        ([None] * 50, r"texts\[19\] and 30 more are None;"),
     ],
 )
 def test_texts_that_are_none_are_refused_in_one_line(classifier, texts, message):

@@ -22,8 +22,9 @@ from unrolled.lab.cli.prediction_file import (
     write_predictions,
     write_rows,
 )
+from unrolled.lab.data.reading import line_list
 from unrolled.laboratory import check_run
-from unrolled.report.formatting import visible
+from unrolled.report.formatting import harmless, visible
 
 if TYPE_CHECKING:
     from unrolled.lab.training.run_folder import Run
@@ -71,21 +72,31 @@ def predict(
 
     loaded = open_run.load(run)
     texts = (
-        _Text((str(path), line), text)
+        _Text(("standard input" if str(path) == "-" else str(path), line), text)
         for path in paths
         for line, text in (_standard_input() if str(path) == "-" else read_texts(path, reading))
     )
     found = _predictions(loaded, texts)
     if out is None:
-        _print(loaded.task.classes, found, len(set(paths)) > 1)
+        empty = _print(loaded.task.classes, found, len(set(paths)) > 1)
+        if empty:
+            typer.echo(harmless(_without_a_word(empty)), err=True)
         return
     rows = list(found)
     write_predictions(out, loaded.task.classes, rows, force)
-    empty = sum(not row.predicted for row in rows)
-    typer.echo(
-        f"{len(rows):,} predictions: {visible(str(out))}"
-        + (f"; {empty:,} texts without a word have none" if empty else "")
-    )
+    empty = [row.origin for row in rows if not row.predicted and row.origin]
+    said = f"; {_without_a_word(empty)}" if empty else ""
+    typer.echo(f"{len(rows):,} prediction{'s' * (len(rows) != 1)}: {visible(str(out))}{harmless(said)}")
+
+
+def _without_a_word(origins: Sequence[tuple[str, int]]) -> str:
+    """Say which texts have no word, and so no prediction, by file and line."""
+    lines: dict[str, list[int]] = {}
+    for file, line in origins:
+        lines.setdefault(file, []).append(line)
+    where = "; ".join(f"{file}: {line_list(each)}" for file, each in lines.items())
+    one = len(origins) == 1
+    return f"{len(origins):,} text{'' if one else 's'} without a word {'has' if one else 'have'} none ({where})"
 
 
 def _check_files(paths: Sequence[Path]) -> None:
@@ -123,7 +134,11 @@ def _predict_some(run: Run, texts: Sequence[_Text]) -> list[Prediction]:
     return found
 
 
-def _print(classes: Sequence[str], found: Iterable[Prediction], files: bool) -> None:
+def _print(classes: Sequence[str], found: Iterable[Prediction], files: bool) -> list[tuple[str, int]]:
+    """Print the table; return where the texts without a prediction stand."""
     csv.writer(sys.stdout, lineterminator="\n").writerow(header(classes, labelled=False, files=files))
+    empty: list[tuple[str, int]] = []
     for part in _parts(found):
         write_rows(sys.stdout, part, files=files)
+        empty += (row.origin for row in part if not row.predicted and row.origin)
+    return empty

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from unrolled.errors import DataError
 
-__all__ = ["PLAIN", "InvalidRow", "Reading", "all_invalid", "left_out", "only_valid"]
+__all__ = ["PLAIN", "InvalidRow", "Reading", "all_invalid", "left_out", "line_list", "only_valid"]
 
 T = TypeVar("T")
 _LISTED = 40  # runs of lines in one message
@@ -85,7 +85,7 @@ def _by_file(rows: Iterable[InvalidRow]) -> list[str]:
     for row in rows:
         found[row.path][row.fault].append(row.line)
     return [
-        f"{path}: " + ", ".join(f"{_counted(lines)} {fault} ({_lines(lines)})" for fault, lines in faults.items())
+        f"{path}: " + ", ".join(f"{_counted(lines)} {fault} ({line_list(lines)})" for fault, lines in faults.items())
         for path, faults in found.items()
     ]
 
@@ -94,7 +94,7 @@ def _counted(lines: Sequence[int]) -> str:
     return f"{len(lines):,} row{'s' if len(lines) > 1 else ''}"
 
 
-def _lines(lines: Sequence[int]) -> str:
+def line_list(lines: Sequence[int]) -> str:
     """List lines, neighbours as a range: ``lines 3, 7-9``."""
     runs = [
         [line for _, line in run] for _, run in groupby(enumerate(sorted(lines)), key=lambda place: place[1] - place[0])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,20 @@ def softmax(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
+_NAMED = 20  # texts in one message
+
+
+def _listed(places: Collection[int]) -> str:
+    """Name texts by their indices: ``texts[1], texts[4] are``."""
+    names = ", ".join(f"texts[{place}]" for place in islice(places, _NAMED))
+    more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
+    return f"{names}{more} {'is' if len(places) == 1 else 'are'}"
+
+
+def _shown(value: object) -> str:
+    return str(value) if value is None or isinstance(value, float) else f"of type {type(value).__name__}"
+
+
 class TrainedModel:
     """A trained model with its task, as scikit-learn's users know one: ``predict``, ``predict_proba``, ``score``.
 
@@ -50,7 +65,8 @@ class TrainedModel:
             Labels, or ratings in float64; shape (texts,).
 
         Raises:
-            UsageError: If the task has no one output for a text, or a text is empty.
+            UsageError: If the task has no one output for a text, or some texts are no strings or have no word; it
+                names their indices.
         """
         outputs = self._outputs(texts)
         classes = self.task.classes
@@ -62,7 +78,7 @@ class TrainedModel:
         """Predict the probability of each class, in the order of ``task.classes``; shape (texts, classes).
 
         Raises:
-            UsageError: If the task has no classes of a whole text, or a text is empty.
+            UsageError: If the task has no classes of a whole text; else as in :meth:`predict`.
         """
         outputs = self._outputs(texts)
         if not self.task.classes:
@@ -114,6 +130,8 @@ class TrainedModel:
         """
         from unrolled.explanation.api import explain
 
+        if not isinstance(text, str):
+            raise UsageError(f"the text is {_shown(text)}; expected a string")
         prepared = self.task.prepare(self.model, text, at)
         found = explain(
             prepared.model,
@@ -141,10 +159,18 @@ class TrainedModel:
         task = self.text_task()
         if isinstance(texts, str):
             raise UsageError(f"texts is the string {texts[:40]!r}; expected a list of texts: [{texts[:40]!r}]")
-        words = [task.tokenise(text) for text in texts]
-        empty = [number for number, each in enumerate(words, 1) if not each]
+        other = {place: text for place, text in enumerate(texts) if not isinstance(text, str)}
+        if other:
+            kinds = ", ".join(dict.fromkeys(_shown(text) for text in other.values()))
+            raise UsageError(
+                f"{_listed(other)} {kinds}; expected strings: leave out what is missing (in pandas, dropna)"
+            )
+        words = [task.tokenise(text) if text.strip() else () for text in texts]
+        empty = [place for place, each in enumerate(words) if not each]
         if empty:
-            raise UsageError(f"text {empty[0]} of {len(words)} has no words; expected at least one in each")
+            raise UsageError(
+                f"{_listed(empty)} without a word; leave out such texts (`unrolled predict` leaves their rows blank)"
+            )
         if not words:
             raise UsageError("there are no texts; expected at least one")
         return self.outputs_of(words)
