@@ -54,3 +54,12 @@ def test_commands_and_load_name_the_command_that_goes_on(unrolled, folder, tmp_p
         load(folder)
     assert [SAID in str(each.message) for each in caught] == [True]
     load(folder.with_name("whole"))
+
+
+def test_a_run_is_printed_in_one_line(folder):
+    with pytest.warns(UserWarning, match="has not ended"):
+        run = load(folder)
+    whole = load(folder.with_name("whole"))
+    said = f"Run(folder='{folder}', task='classify', data='told', encoder='{run.task.architecture.encoder}', epochs=1"
+    assert repr(run) == f"{said}, dev_accuracy={run.metrics['dev_accuracy']:.4g}, finished=False)"
+    assert repr(whole).endswith("finished=True)")

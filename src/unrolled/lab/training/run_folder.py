@@ -113,7 +113,7 @@ class RunConfig:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run(TrainedModel):
     """A trained model with its task, settings, metrics and log."""
 
@@ -130,6 +130,19 @@ class Run(TrainedModel):
     folder: Path
     unfinished: str = ""
     """Where a training that has not ended was at its newest checkpoint, as ``step 19, in epoch 1 of 3,000``."""
+
+    def __repr__(self) -> str:
+        name = f"dev_{self.task.metrics[0].name}"
+        said = {
+            "folder": str(self.folder),
+            "task": self.task.name,
+            "data": self.data.title,
+            "encoder": self.task.architecture.encoder,
+            "epochs": len(self.history),
+            name: float(f"{self.metrics[name]:.4g}"),
+            "finished": not self.unfinished,
+        }
+        return f"Run({', '.join(f'{key}={value!r}' for key, value in said.items())})"
 
     @property
     def warning(self) -> str:
