@@ -123,6 +123,7 @@ def evaluate(
         raise UsageError(f"--predictions and --html both name {predictions}; name two files")
     import torch
 
+    from unrolled.lab.training.data_check import file_warnings
     from unrolled.lab.training.evaluation import details
     from unrolled.lab.training.evaluation import evaluate as compute_metrics
 
@@ -147,6 +148,8 @@ def evaluate(
         )
     examples, title = _examples(loaded, data, split, format_name, reading, data_dir)
     encoded = loaded.task.encode(examples)
+    if data:
+        _warn(file_warnings(loaded.folder, examples, [Path(name) for name in data], loaded.data))
     cpu = torch.device("cpu")
     found = compute_metrics(loaded.task, loaded.model, encoded, cpu)
     typer.echo(f"{harmless(title)} ({len(encoded):,}): {format_metrics(loaded.task.metrics, found)}")
@@ -182,13 +185,12 @@ def _examples(
 ) -> tuple[Any, str]:
     """Read what to evaluate on, and its title."""
     from unrolled.lab.data.formats import read_split
-    from unrolled.lab.training.data_check import data_warnings, file_warnings
+    from unrolled.lab.training.data_check import data_warnings
 
     if data:
         files = [Path(name) for name in data]
         examples, notes = read_split(loaded.task.kind, files, loaded.task.classes, format_name, reading)
         print_notes(notes)
-        _warn(file_warnings(loaded.folder, examples, files, loaded.data))
         return examples, ", ".join(data)
     corpus = loaded.data.reload_corpus(loaded.task.kind, data_dir, loaded.settings.seed)
     _warn(data_warnings(loaded.folder, corpus, loaded.data.files(data_dir), split))
