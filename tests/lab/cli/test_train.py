@@ -24,7 +24,9 @@ def test_it_trains_saves_a_run_and_says_what_to_do_next(unrolled: Command, tmp_p
     options = ("--encoder", "lstm", "--bidirectional", "--optimiser", "adagrad", "--lr", 0.05)
     done = unrolled("train", "classify", *options, *QUICK, "--out", folder)
     assert done.status == 0
-    assert [line[:10] for line in done.err.splitlines()[:2]] == ["epoch 1/2 ", "epoch 2/2 "]
+    sizes, *epochs = done.err.splitlines()[:3]
+    assert sizes == "texts: 300 for train, 200 for dev, 200 for test"
+    assert [line[:10] for line in epochs] == ["epoch 1/2 ", "epoch 2/2 "]
     result, where, hint = done.out.splitlines()
     assert result.startswith("test: accuracy ")
     assert f"saved to {folder}" in where

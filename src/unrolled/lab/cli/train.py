@@ -219,7 +219,8 @@ def _train_and_print(
     print_notes(corpus.notes)
     learned = task.from_corpus(corpus, choices.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
-    with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
+    sizes = _sizes(corpus, learned.metrics[0].name)
+    with TrainingProgress(Console(stderr=True, quiet=not first), sizes) as progress:
         files = choices.data.files(data_dir)
         run = train(learned, corpus, settings, folder, data=choices.data, files=files, force=force, callback=progress)
     if first:
@@ -227,6 +228,22 @@ def _train_and_print(
 
         _compare_with_ngrams(run, corpus)
         print_run(run)
+
+
+_FEW = 100  # examples
+
+
+def _sizes(corpus: Corpus[Any], metric: str) -> str:
+    """Say how many examples each split has, and if few decide the metric; running text is not counted."""
+    from unrolled.lab.data.corpus import Examples
+    from unrolled.lab.data.summary import name_of_examples
+
+    if not isinstance(corpus, Examples):
+        return ""
+    sizes = {name: len(getattr(corpus, name)) for name in ("train", "dev", "test")}
+    listed = ", ".join(f"{size:,} for {name}" for name, size in sizes.items())
+    few = [f"{metric} on {name} is of {sizes[name]:,} only" for name in ("dev", "test") if sizes[name] < _FEW]
+    return "; ".join([f"{name_of_examples(corpus)}: {listed}", *few])
 
 
 def _compare_with_ngrams(run: Run, corpus: Corpus[Any]) -> None:

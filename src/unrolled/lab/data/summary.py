@@ -19,7 +19,7 @@ from unrolled.lab.data.corpus import (
     Translation,
 )
 
-__all__ = ["SplitSize", "show_example", "split_size", "split_sizes"]
+__all__ = ["SplitSize", "name_of_examples", "show_example", "split_size", "split_sizes"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ def split_sizes(corpus: Corpus[Any]) -> tuple[SplitSize, ...]:
         SplitSize(name, split_size(getattr(corpus, name)), *_count_details(corpus, getattr(corpus, name)))
         for name in ("train", "dev", "test")
     )
+
+
+def name_of_examples(corpus: Corpus[Any]) -> str:
+    """Return the plural noun for the examples of a corpus: ``texts``."""
+    return _count_details(corpus, ())[0]
 
 
 def _count_details(corpus: Corpus[Any], split: Any) -> tuple[str, str]:

@@ -40,10 +40,11 @@ class _Rate(ProgressColumn):
 class TrainingProgress(Callback):
     """A callback that draws the epoch under way and writes one line for each that is over.
 
-    Use it as a context manager.
+    Use it as a context manager. ``sizes`` is the line that a training starts with.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, sizes: str = "") -> None:
+        self._sizes = sizes
         self._metrics: Sequence[Metric] = ()
         self._epochs = 0
         self._progress = Progress(
@@ -67,8 +68,10 @@ class TrainingProgress(Callback):
         self._progress.stop()
 
     def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
-        """Say where a training goes on that was interrupted."""
+        """Say how large the splits are, and where a training goes on that was interrupted."""
         self._metrics, self._epochs = metrics, settings.epochs
+        if self._sizes:
+            self.on_message(self._sizes)
         if step:
             self.on_message(f"resuming after step {step:,}")
 
