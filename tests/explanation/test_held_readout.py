@@ -149,4 +149,4 @@ def test_growth_is_noted_beside_the_cancellation():
     tokens = torch.randint(0, V, (1, 60))
     loud = unrolled.explain(model, tokens, target=1)
     assert loud.cancellation > 30
-    assert any("times as large as their sum; quieter are" in note for note in loud.notes)
+    assert any("times as large as their sum: compare the expansion shares" in note for note in loud.notes)

@@ -15,6 +15,7 @@ from unrolled.errors import ConvergenceError, NonFiniteError
 from unrolled.report.account_terminal import to_text as account_text
 from unrolled.report.json_records import to_json
 from unrolled.report.page import render_page
+from unrolled.report.page_data import Example, examples_data
 from unrolled.report.terminal import to_text
 from whole_model_zoo import Classifier, ids
 
@@ -90,18 +91,67 @@ def test_an_inexact_expansion_says_what_it_leaves_out():
     assert "the expansion zero is not exact; use secant" in found.notes[0]
 
 
-def test_the_quieter_expansion_is_measured():
+def of_cancellation(found) -> list[str]:
+    return [note for note in found.notes if "as large as their sum" in note]
+
+
+def test_a_large_cancellation_is_noted_once_with_what_to_compare():
     model, text = classifier(100), tokens()
-    loud = unrolled.explain(model, text, target=1)
-    (note,) = (note for note in loud.notes if "times as large" in note)
-    for name in ("gates", "operating"):
-        other = unrolled.explain(model, text, target=1, expansion=name)
-        if other.cancellation < 0.9 * loud.cancellation:
-            assert f"{name} ({other.cancellation:.3g} times)" in note
-        else:
-            assert f"{name} (" not in note
-    assert unrolled.explain(classifier(), text, target=1).cancellation < 10
-    assert unrolled.explain(classifier(), text, target=1).notes == ()
+    for expansion, other in (("secant", "shares"), ("shares", "secant"), ("gates", "shares")):
+        loud = unrolled.explain(model, text, target=1, expansion=expansion)
+        if loud.cancellation <= 10:
+            continue
+        (note,) = of_cancellation(loud)
+        assert f"{loud.cancellation:.3g} times" in note
+        assert f"compare the expansion {other}" in note
+        assert "gates" not in note
+        for shown in (to_text(loud, width=1000), account_text(unrolled.account(model, text, target=1).view(), 1000)):
+            assert shown.count("as large as their sum") == 1
+    calm = unrolled.explain(classifier(), text, target=1)
+    assert calm.cancellation < 10
+    assert calm.notes == ()
+    assert to_text(calm).count("as large as their sum") == (calm.cancellation >= 2)
+
+
+def test_each_number_has_the_note_of_its_own_cancellation():
+    model, text = classifier(100), tokens()
+    found = unrolled.explain(model, text)
+    for each in found.by_class:
+        assert [f"{each.cancellation:.3g} times" in note for note in of_cancellation(each)] == [True] * (
+            each.cancellation > 10
+        )
+    assert not of_cancellation(found)
+    (item,) = examples_data([Example((found,))])
+    (panel,) = item["panels"]
+    noted = 0
+    for option, told in zip(item["options"], panel["options"], strict=True):
+        alone = unrolled.explain(model, text, target=option["plus"], against=option["minus"])
+        assert told["notes"] == list(alone.notes)
+        noted += bool(of_cancellation(alone))
+    assert 0 < noted < len(item["options"])
+
+
+def test_the_page_notes_what_it_opens_on():
+    model, text = classifier(100), tokens()
+    loud = unrolled.explain(model, text, target=2)
+    assert of_cancellation(loud)
+    difference = unrolled.explain(model, text, target=0, against=2)
+    page = render_page([replace(difference, notes=("of the command line", *difference.notes))])
+    static = page[: page.index('id="data"')]
+    assert "of the command line" in static
+    assert all(note in static for note in of_cancellation(difference))
+    assert not any(note in static for note in of_cancellation(loud))
+
+
+def test_each_example_of_an_account_has_the_note_of_its_own_cancellation():
+    model = classifier(100)
+    batch = torch.cat([tokens(), tokens().flip(1)])
+    found = unrolled.account(model, batch, target=1)
+    assert len({f"{float(each.cancellation):.3g}" for each in found}) == 2
+    for each in found:
+        assert [f"{float(each.cancellation):.3g} times" in note for note in of_cancellation(each)] == [True] * (
+            float(each.cancellation) > 10
+        )
 
 
 def test_an_account_that_does_not_close_is_not_exact():

@@ -291,5 +291,5 @@ def test_growth_is_noted_and_what_misses_its_sum_does_not_close():
     assert float(found.cancellation) > 30
     assert not found.closes
     text = " ".join(found.notes)
-    assert "times as large as their sum; another expansion may be quieter: gates or operating" in text
+    assert "times as large as their sum: compare the expansion shares" in text
     assert "use float64" in text

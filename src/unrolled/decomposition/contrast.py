@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unrolled.decomposition.attribution import Attribution, Ledger
+from unrolled.decomposition.number_notes import number_notes
 from unrolled.decomposition.triangle import Triangle
 
 __all__ = ["contrast", "of_output"]
@@ -13,7 +14,8 @@ __all__ = ["contrast", "of_output"]
 def contrast(one: Attribution, other: Attribution, name: str) -> Attribution:
     """Subtract an attribution from another one of the same sequence and expansion.
 
-    Scores and contributions are linear in the output, so the difference is the attribution of the difference.
+    Scores and contributions are linear in the output, so the difference is the attribution of the difference. Its
+    remainder and its cancellation are noted as its own.
     """
     ledger = Ledger(**{key: one.ledger[key] - other.ledger[key] for key in one.ledger})
     triangle = Triangle(
@@ -32,9 +34,11 @@ def contrast(one: Attribution, other: Attribution, name: str) -> Attribution:
     by_token = one.by_token
     if by_token is not None and other.by_token is not None:
         by_token = by_token - other.by_token
-    return replace(
+    shared = (note for each in (one, other) for note in each.notes if note not in number_notes(each))
+    found = replace(
         one, triangle=triangle, ledger=ledger, biases=biases, features=features, by_token=by_token, target=name
     )
+    return replace(found, notes=(*dict.fromkeys(shared), *number_notes(found)))
 
 
 def of_output(attribution: Attribution, target: int, against: int | None) -> Attribution:

@@ -17,11 +17,7 @@ from unrolled.decomposition.score_weight import score_weight
 from unrolled.decomposition.sweeps import adjoint_sweep, forward_sweep
 from unrolled.linalg.quadrature import relative_error
 
-__all__ = ["NGramScores", "cancellation_where_read", "score_each", "score_ngrams"]
-
-
-# Where the model reads at most one position in so many, sweeps from these are fewer than starts carried to all.
-FEW = 8
+__all__ = ["NGramScores", "score_each", "score_ngrams"]
 
 
 @dataclass(frozen=True)
@@ -115,35 +111,3 @@ def score_each(
         NGramScores(scores[k].cpu(), contributions[k].cpu(), tokens[k].cpu(), initial[k].cpu(), residual.cpu(), longest)
         for k in range(count)
     ]
-
-
-@without_grad_and_autocast()
-def cancellation_where_read(
-    opened: OpenedNetwork, sequences: tuple[tuple[AffineSequence, ...], ...], weights: tuple[Tensor, ...]
-) -> Tensor | None:
-    """Return Σ|c| / |Σc| over all n-grams and the initial state, shape (batch,); the arguments are as above.
-
-    Only n-grams that end where the model reads contribute. Where it reads few positions, such as the last one, backward
-    sweeps from these take a fraction of the time of scores at all positions; None where it reads many.
-    """
-    time, batch = opened.outputs[0].shape[:2]
-    index = reversal(opened.lengths, time)
-    inside = torch.arange(time, device=opened.lengths.device)[:, None] < opened.lengths
-    sizes = torch.zeros(batch, dtype=torch.float64, device=opened.lengths.device)
-    total, initial = torch.zeros_like(sizes), torch.zeros_like(sizes)
-    for d, (members, given) in enumerate(zip(sequences, weights, strict=True)):
-        weight = torch.where(inside[..., None], given, torch.zeros_like(given))
-        if d == 1:
-            weight = weight.gather(0, index[..., None].expand(weight.shape))
-        read = weight.flatten(1).any(dim=1).nonzero()[:, 0]
-        if len(read) > max(1, time // FEW):
-            return None
-        readout = weight.new_zeros(time, len(read), *weight.shape[1:])
-        readout[read, torch.arange(len(read))] = weight[read]
-        swept = [adjoint_sweep(sequence, readout) for sequence in members]
-        starts = torch.stack([each for each, _ in swept]).double().mean(dim=0)
-        sizes += starts.abs().sum(dim=(0, 1))
-        total += starts.sum(dim=(0, 1))
-        initial += torch.stack([each for _, each in swept]).double().mean(dim=0).sum(dim=0)
-    sizes, net = sizes + initial.abs(), (total + initial).abs()
-    return torch.where(sizes > 0, sizes / net, torch.ones_like(sizes)).cpu()

@@ -12,6 +12,7 @@ from torch import nn
 from unrolled.decomposition.attribution import Ledger
 from unrolled.decomposition.bands import kept_steps
 from unrolled.decomposition.determinism import TwoRuns
+from unrolled.decomposition.number_notes import NOTED_RESIDUAL, number_notes
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.step_calls import StepForm
@@ -20,7 +21,7 @@ from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound, one_after_another
 from unrolled.explanation.joint import JointExplanation, side_by_side
-from unrolled.explanation.notes import NOTED_RESIDUAL, explanation_notes, limit_note
+from unrolled.explanation.notes import explanation_notes, limit_note
 from unrolled.explanation.number_places import NoNumbersError, Numbers
 from unrolled.explanation.open_calls import OpenedCalls, OpenedLine, open_calls
 from unrolled.explanation.record_forward import named_failures, runner
@@ -78,7 +79,8 @@ def explain_calls(
             sequences = [each for each, part in zip(sequences, parts, strict=True) if part.line == call]
             if not sequences:
                 raise UsageError(f"example {b} does not read {titles[call]}; choose another call, or leave it out")
-        results.append(sequences[0] if len(sequences) == 1 else _joint(sequences))
+        closed = [replace(each, exact=each.exact and each.closes) for each in sequences]
+        results.append(closed[0] if len(closed) == 1 else _joint(closed, _shared_notes(sequences)))
     return results
 
 
@@ -220,9 +222,9 @@ def _sequences(
             by_token=line.tokens[part.row][inside] if limited else None,
         )
         explanation = features.put(explanation, part.line, b)
-        notes = explanation_notes(explanation, chosen, failures, found.dtype, None, part.row)
-        notes = (*_notes_on_bias(line), *found.notes, *limit_note(explanation, asked.max_order), *notes)
-        sequences.append(replace(explanation, exact=explanation.exact and explanation.closes, notes=notes))
+        limit = limit_note(explanation) if asked.max_order is None else ()
+        notes = (*_notes_on_bias(line), *found.notes, *limit, *explanation_notes(explanation, chosen, failures))
+        sequences.append(replace(explanation, notes=notes))
     return sequences
 
 
@@ -232,12 +234,17 @@ def _numbers(found: OpenedCalls) -> Sequence[Sequence[Numbers | None]]:
     return found.numbers
 
 
-def _joint(members: Sequence[Explanation]) -> JointExplanation:
+def _shared_notes(sequences: Sequence[Explanation]) -> tuple[str, ...]:
+    """Return the notes that are not of the number of one sequence."""
+    return tuple(dict.fromkeys(note for each in sequences for note in each.notes if note not in number_notes(each)))
+
+
+def _joint(members: Sequence[Explanation], shared: tuple[str, ...]) -> JointExplanation:
     """Put several sequences of one example into one explanation."""
     first, shown = members[0], {f"{OTHERS}{each.name}" for each in members}
     biases = {name: value for name, value in first.biases.items() if name not in shown}
     ngrams, initial = sum(each.ledger.ngrams for each in members), sum(each.ledger.initial for each in members)
-    return JointExplanation(
+    joint = JointExplanation(
         tokens=tuple(token for each in members for token in each.tokens),
         directions=max((each.directions for each in members), key=len),
         triangle=side_by_side(members),
@@ -252,13 +259,14 @@ def _joint(members: Sequence[Explanation]) -> JointExplanation:
         biases=biases,
         deterministic=first.deterministic,
         rounding=first.rounding,
-        notes=tuple(dict.fromkeys(note for each in members for note in each.notes)),
+        notes=shared,
         max_order=next((each.max_order for each in members if each.max_order is not None), None),
         by_token=torch.cat([each.token_scores for each in members]),
         features=one_after_another([each.features for each in members]),
         no_features=first.no_features or "each of its sequences has its own",
         members=tuple(members),
     )
+    return replace(joint, notes=(*shared, *number_notes(joint)))
 
 
 def _triangle(line: OpenedLine, row: int) -> Triangle:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -15,9 +15,10 @@ from unrolled.decomposition.attribution import Ledger
 from unrolled.decomposition.bands import default_longest
 from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.determinism import TwoRuns
+from unrolled.decomposition.number_notes import NOTED_RESIDUAL
 from unrolled.decomposition.open_network import Network, OpenedNetwork
 from unrolled.decomposition.random_generators import RandomGenerators
-from unrolled.decomposition.score_ngrams import NGramScores, cancellation_where_read, score_each
+from unrolled.decomposition.score_ngrams import NGramScores, score_each
 from unrolled.decomposition.score_spans import score_spans
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import (
@@ -33,13 +34,7 @@ from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.held_readout import HeldRun
-from unrolled.explanation.notes import (
-    NOTED_RESIDUAL,
-    cancellations,
-    explanation_notes,
-    limit_note,
-    measured_growth,
-)
+from unrolled.explanation.notes import explanation_notes, limit_note
 from unrolled.explanation.read_numbers import numbers_of_call
 from unrolled.explanation.readout import Readout, Target, ray_readout, select_target
 from unrolled.explanation.record_forward import NotOneCallError, RecordedForward, record_forward
@@ -85,11 +80,6 @@ def explain_one_call(
         scored, failures = _score(opened, chosen, reads, asked.max_order)
     traces = trace_tokens(model, network, asked.args, asked.kwargs)
 
-    def measure(read: Readout) -> Callable[[Expansion], Tensor]:
-        return lambda other: _cancel(opened, other, read, asked.max_order)
-
-    time = opened.layout.time
-    growths = [None if opened.coupled else measured_growth(chosen, measure(read), time) for read in reads]
     lengths, rows = opened.lengths[reads[0].order].tolist(), reads[0].order.tolist()
     names, of_names = token_names(of_one(asked.tokens), lengths, rows, traces)
     numbers = FeaturesFound.of(
@@ -100,22 +90,27 @@ def explain_one_call(
         labels = [choice.names[k]] * batch if choice.every else choice.names
         by_target.append(
             [
-                replace(
-                    numbers.put(_explanation(opened, chosen, read, found, b, words, not failures), k, b),
-                    target=labels[b],
-                    deterministic=not draws,
-                    notes=(*read.notes, *drawn, *of_names),
+                _noted(
+                    replace(
+                        numbers.put(_explanation(opened, chosen, read, found, b, words, not failures), k, b),
+                        target=labels[b],
+                        deterministic=not draws,
+                        notes=(*read.notes, *drawn, *of_names),
+                    ),
+                    chosen,
+                    failures,
+                    asked.max_order is None and not opened.coupled,
                 )
                 for b, words in enumerate(names)
             ]
         )
-    explanations = []
-    for row, one in zip(rows, choice.combine(by_target), strict=True):
-        growth = growths[one.outputs.target if choice.every and one.outputs is not None else 0]
-        notes = explanation_notes(one, chosen, failures, reads[0].logit.dtype, growth, row)
-        limit = () if opened.coupled else limit_note(one, asked.max_order)
-        explanations.append(replace(one, exact=one.exact and one.closes, notes=(*one.notes, *limit, *notes)))
-    return explanations
+    return [replace(one, exact=one.exact and one.closes) for one in choice.combine(by_target)]
+
+
+def _noted(one: Explanation, expansion: Expansion, failures: tuple[str, ...], unlimited: bool) -> Explanation:
+    """Add what limits an explanation; a limit of its n-grams only if nobody asked for one."""
+    limit = limit_note(one) if unlimited else ()
+    return replace(one, notes=(*one.notes, *limit, *explanation_notes(one, expansion, failures)))
 
 
 def _explanation(
@@ -218,11 +213,3 @@ def _sequences(opened: OpenedNetwork, expansion: Expansion) -> tuple[tuple[Affin
     return tuple(
         tuple(expand_layers(layers, each, TOLERANCE) for each in expansion.members()) for layers in opened.directions
     )
-
-
-def _cancel(opened: OpenedNetwork, expansion: Expansion, read: Readout, order: int | None) -> Tensor:
-    """Return the cancellation of each sequence by another expansion."""
-    found = None
-    if not opened.coupled and order is None:
-        found = cancellation_where_read(opened, _sequences(opened, expansion), read.weights)
-    return cancellations(_score(opened, expansion, [read], order)[0][0]) if found is None else found

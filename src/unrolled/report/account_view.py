@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from unrolled.decomposition.number_notes import NOISY
 from unrolled.errors import NonFiniteError
 from unrolled.report.colour import rounded_limit
 
@@ -69,6 +70,8 @@ class AccountView:
 
     @property
     def verdict(self) -> str:
-        """Say whether the account closes, and how far its summands cancel."""
+        """Say whether the account closes, and where its summands cancel, how far."""
         closes = "closes: the remainder is rounding" if self.closes else "does not close: see the remainder"
-        return f"{closes}; contributions are {self.cancellation:.3g} times as large as their sum"
+        if not 2 <= self.cancellation <= NOISY:  # above, a note says it
+            return closes
+        return f"{closes}; contributions are {self.cancellation:.2g} times as large as their sum"

@@ -225,7 +225,7 @@ function drawLedger(panel, told) {
   view.ledger.replaceChildren(element("table", { class: "ledger" }, element("tbody", {}, ...rows)),
     element("p", { class: "quiet" }, `The remainder is ${told.share} of the output.`),
     panel.scope === "tokens" ? "" : element("p", { class: "quiet" }, `The n-grams consist of ${panel.scope}.`),
-    ...panel.notes.map((note) => element("p", { class: "quiet" }, note)),
+    ...told.notes.map((note) => element("p", { class: "quiet" }, note)),
     element("details", { class: "numerics quiet" }, element("summary", {}, "Numerical details"),
       element("p", {}, `Cancellation ${told.cancellation}: how many times as large the contributions of all n-grams are as their sum.`),
       element("p", {}, `Residual ${panel.residual}: the largest relative error of the sum of all n-grams against the network’s own state.`),

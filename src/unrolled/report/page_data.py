@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -76,8 +76,14 @@ def options_of(attributions: Sequence[Attribution]) -> list[Option]:
 
 
 def chosen(attribution: Attribution, option: Option) -> Attribution:
-    """Return the attribution of an option."""
-    return attribution if option.plus is None else of_output(attribution, option.plus, option.minus)
+    """Return the attribution of an option, with the notes of its own number."""
+    outputs = attribution.outputs
+    if option.plus is None or outputs is None:
+        return attribution
+    found = of_output(attribution, option.plus, option.minus)
+    computed = of_output(attribution, outputs.target, outputs.against).notes
+    added = [note for note in attribution.notes if note not in computed]  # of the model or the command line
+    return replace(found, notes=(*added, *found.notes))
 
 
 def longest_shown(attribution: Attribution, panels: int = 1, budget: int = NUMBERS) -> int:
@@ -164,7 +170,6 @@ def _panel(
         "longest": longest,
         "scope": visible(attribution.scope),
         "limit": attribution.max_order,
-        "notes": [visible(note) for note in attribution.notes],
         "residual": minus(magnitude(attribution.residual)),
         "parity": minus(magnitude(attribution.parity)),
         "directions": list(attribution.directions),
@@ -217,6 +222,7 @@ def _of_option(attribution: Attribution, first: Attribution) -> dict[str, object
         "remainder": minus(signed(attribution.ledger.remainder)),
         "share": minus(magnitude(attribution.relative_remainder)),
         "cancellation": minus(magnitude(attribution.cancellation)),
+        "notes": [visible(note) for note in attribution.notes],
     }
 
 

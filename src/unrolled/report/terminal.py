@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.number_notes import NOISY
 from unrolled.report.colour import colour, shared_limit, text_colour
 from unrolled.report.feature_rows import steps_are_named
 from unrolled.report.formatting import brief, clip, magnitude, signed, visible
@@ -138,8 +139,9 @@ def _details(attribution: Attribution) -> Text:
     lines = [
         f"remainder {magnitude(attribution.relative_remainder)} of the logit; "
         f"{visible(attribution.expansion)} is {sum_of_ngrams(attribution)}",
-        f"contributions are {magnitude(attribution.cancellation)} times as large as their sum",
     ]
+    if 2 <= attribution.cancellation <= NOISY:  # above, a note says it
+        lines.append(f"contributions are {magnitude(attribution.cancellation)} times as large as their sum")
     if not attribution.deterministic:
         lines.append("the model draws random numbers: this explains one draw")
     if attribution.scope != "tokens":

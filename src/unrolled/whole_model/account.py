@@ -203,7 +203,7 @@ def _account(
     )
     if not torch.isfinite(result.remainder).all():
         raise NonFiniteError("the contributions overflow; use float64 (model.double()) or the expansion operating")
-    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *notes_of(result, chosen)))
+    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *notes_of(result)))
 
 
 def _held_run(

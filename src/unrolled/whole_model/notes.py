@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from unrolled.expansions.base import Expansion
-from unrolled.explanation.notes import growth_note
 from unrolled.whole_model.result import Account
 
 __all__ = ["notes_of"]
 
 
-def notes_of(result: Account, expansion: Expansion) -> tuple[str, ...]:
+def notes_of(result: Account) -> tuple[str, ...]:
     """Say what limits an account."""
     notes, double = [], result.output.dtype == torch.float64
     worst = float(result.remainder.abs().max())
@@ -20,14 +18,14 @@ def notes_of(result: Account, expansion: Expansion) -> tuple[str, ...]:
     elif result.overgrown:
         notes.append(
             "the account is not exact: contributions are so large against their sum that rounding hides what each of "
-            f"them is; use {'the' if double else 'float64 (model.double()) or the'} expansion operating or gates"
+            f"them is; use {'the' if double else 'float64 (model.double()) or the'} expansion operating"
         )
     elif not result.closes:
         notes.append(
             f"the contributions miss the output by up to {worst:.2g}: they are far larger than their sum, so rounding "
             f"remains; use {'the' if double else 'float64 (model.double()) or the'} expansion operating"
         )
-    notes.extend(growth_note(float(result.cancellation.max()), str(expansion)))
+    notes.extend(result.cancellation_notes)
     held = {name: float(value.abs().max()) for name, value in result.constants.items() if name != "constants"}
     if held and max(held.values()) > 0.1 * float(result.output.abs().max()):
         notes.append(f"results that are held contribute to the output by themselves: {', '.join(sorted(held))}")

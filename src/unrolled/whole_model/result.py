@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.attribution import CLOSES
+from unrolled.decomposition.number_notes import cancellation_note
 from unrolled.errors import UsageError
 from unrolled.report.account_view import AccountView, Group
 
@@ -96,6 +97,11 @@ class Account:
         """``Σ|c| / |Σc|`` over all contributions, biases and constants, shape (batch,); 1 if all have one sign."""
         total, net = self._sizes(), (self.output - self.remainder).abs()
         return torch.where(total > 0, total / net.clamp_min(torch.finfo(net.dtype).tiny), torch.ones_like(net))
+
+    @property
+    def cancellation_notes(self) -> tuple[str, ...]:
+        """The note on the largest cancellation of an example; empty where it is not large."""
+        return cancellation_note(float(self.cancellation.max()), self.expansion)
 
     @property
     def closes(self) -> bool:
@@ -251,7 +257,7 @@ class Account:
         def of_batch(parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
             return {name: part[place : place + 1] for name, part in parts.items()}
 
-        return replace(
+        one = replace(
             self,
             texts=of_arguments(self.texts),
             features=of_arguments(self.features),
@@ -261,6 +267,8 @@ class Account:
             output=self.output[place : place + 1],
             words=self.words[place : place + 1],
         )
+        others = (note for note in self.notes if note not in self.cancellation_notes)
+        return replace(one, notes=(*others, *one.cancellation_notes))
 
     def __iter__(self) -> Iterator[Account]:
         return (self[place] for place in range(len(self)))

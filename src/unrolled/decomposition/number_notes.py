@@ -1,0 +1,62 @@
+"""Notes that belong to one number, an output or the difference of two: its remainder and its cancellation."""
+
+from __future__ import annotations
+
+import math
+
+from unrolled.decomposition.attribution import Attribution
+from unrolled.errors import UnrolledError
+from unrolled.expansions import resolve
+
+__all__ = ["NOISY", "NOTED_RESIDUAL", "cancellation_note", "finer_type", "number_notes"]
+
+NOISY = 10.0
+"""Above this cancellation, contributions are large against their sum."""
+NOTED_RESIDUAL = 1e-3
+"""Above this, the residual of an exact expansion is more than ordinary rounding."""
+DOUBLE = 1e-12
+"""Rounding of a type below this is that of float64."""
+
+
+def cancellation_note(cancellation: float, expansion: str) -> tuple[str, ...]:
+    """Note a cancellation above :data:`NOISY`, and what to compare; see ``docs/mathematics.md``, "Which to prefer".
+
+    Args:
+        cancellation: Σ|c| / |Σc|.
+        expansion: Its name.
+    """
+    if cancellation <= NOISY:
+        return ()
+    size = f"{cancellation:.3g}" if math.isfinite(cancellation) else "infinitely many"
+    other = "secant" if expansion == "shares" else "shares"
+    return (
+        f"contributions are {size} times as large as their sum: compare the expansion {other}, and change the input "
+        "and run the model to check; an expansion with less cancellation is not nearer the truth",
+    )
+
+
+def number_notes(found: Attribution) -> tuple[str, ...]:
+    """Note what limits the account of one number."""
+    notes = []
+    if not found.closes:
+        movement = abs(found.movement)
+        share = f"{abs(found.ledger.remainder) / movement:.2g} of" if movement else "beside"
+        note = f"the remainder {found.ledger.remainder:+.2g} is {share} the movement {found.movement:+.2g}"
+        if _is_inexact(found.expansion):
+            note += f": the expansion {found.expansion} is not exact; use secant"
+        elif found.exact and found.residual <= NOTED_RESIDUAL:
+            note += f", which is rounding or the readout's; {finer_type(found)}"
+        notes.append(note)
+    return (*notes, *cancellation_note(found.cancellation, found.expansion))
+
+
+def finer_type(found: Attribution) -> str:
+    """Say what reduces rounding."""
+    return "use the expansion operating" if found.rounding < DOUBLE else "use float64: model.double()"
+
+
+def _is_inexact(expansion: str) -> bool:
+    try:
+        return not resolve(expansion).exact
+    except UnrolledError:  # an expansion of the user's own, outside the package
+        return False
