@@ -73,7 +73,7 @@ def numbers_of_lines(
         except NoNumbersError:
             found.append([None] * batch)
     if all(each is None for of_line in found for each in of_line):
-        raise NoNumbersError("no argument has numbers for each step of a network")
+        raise NoNumbersError("no number of an argument reaches a network step by step")
     return found
 
 

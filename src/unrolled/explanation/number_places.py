@@ -134,7 +134,7 @@ def _by_axes(entries: Tensor, axes: tuple[int | None, int], example: int, length
 def _joined(parts: Sequence[tuple[str, Tensor, Tensor]]) -> Numbers:
     """Put the features of several arguments side by side."""
     if not parts:
-        raise NoNumbersError("no argument has numbers for each step of the network")
+        raise NoNumbersError("no number of an argument reaches the network step by step")
     names = [
         f"x{k + 1}" if len(parts) == 1 else f"{name}.x{k + 1}"
         for name, values, _ in parts
