@@ -34,7 +34,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "demo": Command(
         "lab.cli.demo",
-        "Train a GRU and an LSTM on sentences with negations, and explain them: half a minute, no data needed.",
+        "Train a GRU and an LSTM on sentences with negations, and explain them: about a minute, no data needed.",
     ),
     "train": Command(
         "lab.cli.train",

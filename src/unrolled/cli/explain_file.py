@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from unrolled.errors import DataError, UsageError
-from unrolled.report.formatting import clip, signed, visible
+from unrolled.report.formatting import clip, counted, signed, visible
 
 if TYPE_CHECKING:
     from unrolled.cli.prepared_input import ChosenTarget, PreparedInput
@@ -71,7 +71,10 @@ def explain_texts(
             kept.append(found)
     if not count:
         raise DataError(f"{title}: expected a text with a word, found none")
-    typer.echo(f"{count:,} texts" + (f"; {empty:,} without a word are left out" if empty else ""))
+    typer.echo(
+        counted(count, "text")
+        + (f"; {empty:,} without a word {'is' if empty == 1 else 'are'} left out" if empty else "")
+    )
     _write(kept, count, options, title)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import unicodedata
 
-__all__ = ["brief", "clip", "harmless", "magnitude", "minus", "signed", "visible"]
+__all__ = ["brief", "clip", "counted", "harmless", "magnitude", "minus", "signed", "visible"]
 
 # These two join emoji and Persian letters; they are shown only where they join nothing.
 _JOINERS = {"\u200c", "\u200d"}
@@ -24,6 +24,11 @@ def _picture(character: str) -> str:
     if unicodedata.category(character) in {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"} and character not in _JOINERS:
         return f"⟨U+{code:04X}⟩"
     return character
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun, such as ``1 text`` and ``2 texts``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def visible(text: str) -> str:

@@ -95,7 +95,7 @@ def test_texts_that_are_none_are_refused_in_one_line(classifier, texts, message)
 
 def test_labels_that_do_not_fit_are_refused(classifier):
     run = unrolled.load(classifier)
-    with pytest.raises(ShapeError, match="1 labels for 5 texts"):
+    with pytest.raises(ShapeError, match="1 label for 5 texts"):
         run.score(TEXTS, ["positive"])
     with pytest.raises(UnknownNameError, match="did you mean 'positive'"):
         run.score(["good"], ["positiv"])

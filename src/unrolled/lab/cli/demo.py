@@ -34,7 +34,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs, the page and the figure.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Random seed; the same seed gives the same networks.")] = 0,
 ) -> None:
-    """Train a GRU and an LSTM on sentences with negations, and explain them: half a minute, no data needed."""
+    """Train a GRU and an LSTM on sentences with negations, and explain them: about a minute, no data needed."""
     from rich.console import Console
 
     from unrolled.lab.cli.polarity_table import table

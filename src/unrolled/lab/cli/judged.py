@@ -111,7 +111,7 @@ def print_classes(judged: Judged, errors: int, most: int) -> None:
         typer.echo(f"\nmacro F1 {confusion.macro_f1:.1%} over {len(names):,} classes")
     worst = judged.worst
     if worst and errors:
-        typer.echo(f"\nthe worst of {len(worst):,} errors")
+        typer.echo("\nthe error" if len(worst) == 1 else f"\nthe worst of {len(worst):,} errors")
     for place in worst[:errors]:
         wrong = judged.rows[place]
         right = f"{visible(wrong.label or '')} ({wrong.probabilities[judged.labels[place]]:.0%})"
@@ -121,7 +121,7 @@ def print_classes(judged: Judged, errors: int, most: int) -> None:
 
 def write_error_page(path: Path, run: Run, judged: Judged, most: int) -> str:
     """Explain the worst errors on one page: the predicted class rather than the right one. Return what was written."""
-    from unrolled.report.formatting import visible
+    from unrolled.report.formatting import counted, visible
     from unrolled.report.page import save_pages
 
     if not has_recurrent_network(run.model):
@@ -132,7 +132,7 @@ def write_error_page(path: Path, run: Run, judged: Judged, most: int) -> str:
     explained = [_explain(run, judged, place) for place in worst[:most]]
     save_pages(path, [[each] for each in explained], title=f"Errors of {run.folder.name}")
     more = f", the worst of {len(worst):,}" if len(worst) > most else ""
-    return f"page: {visible(str(path))}: {len(explained):,} errors{more}"
+    return f"page: {visible(str(path))}: {counted(len(explained), 'error')}{more}"
 
 
 def _explain(run: Run, judged: Judged, place: int) -> Explanation:

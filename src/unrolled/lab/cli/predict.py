@@ -24,7 +24,7 @@ from unrolled.lab.cli.prediction_file import (
 )
 from unrolled.lab.data.reading import line_list
 from unrolled.laboratory import check_run
-from unrolled.report.formatting import harmless, visible
+from unrolled.report.formatting import counted, harmless, visible
 
 if TYPE_CHECKING:
     from unrolled.lab.training.run_folder import Run
@@ -86,7 +86,7 @@ def predict(
     write_predictions(out, loaded.task.classes, rows, force)
     empty = [row.origin for row in rows if not row.predicted and row.origin]
     said = f"; {_without_a_word(empty)}" if empty else ""
-    typer.echo(f"{len(rows):,} prediction{'s' * (len(rows) != 1)}: {visible(str(out))}{harmless(said)}")
+    typer.echo(f"{counted(len(rows), 'prediction')}: {visible(str(out))}{harmless(said)}")
 
 
 def _without_a_word(origins: Sequence[tuple[str, int]]) -> str:
@@ -95,8 +95,7 @@ def _without_a_word(origins: Sequence[tuple[str, int]]) -> str:
     for file, line in origins:
         lines.setdefault(file, []).append(line)
     where = "; ".join(f"{file}: {line_list(each)}" for file, each in lines.items())
-    one = len(origins) == 1
-    return f"{len(origins):,} text{'' if one else 's'} without a word {'has' if one else 'have'} none ({where})"
+    return f"{counted(len(origins), 'text')} without a word {'has' if len(origins) == 1 else 'have'} none ({where})"
 
 
 def _check_files(paths: Sequence[Path]) -> None:

@@ -11,6 +11,7 @@ import typer
 from unrolled.lab.cli.evaluate import print_run
 from unrolled.lab.cli.options import DataFolder, print_notes, run_argument
 from unrolled.laboratory import check_run
+from unrolled.report.formatting import visible
 
 __all__ = ["resume"]
 
@@ -29,9 +30,9 @@ def resume(
 
     from unrolled.lab.training.engine import resume as resume_training
     from unrolled.lab.training.progress import TrainingProgress
-    from unrolled.lab.training.run_folder import load_config
+    from unrolled.lab.training.run_folder import is_finished, load_config
 
-    stopped = load_config(run)
+    stopped, ended = load_config(run), is_finished(run)
     corpus = stopped.data.reload_corpus(stopped.task.kind, data_dir, stopped.settings.seed)
     print_notes(corpus.notes)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
@@ -43,5 +44,7 @@ def resume(
             callback=progress,
             accept_changed_data=accept_changed_data,
         )
+    if first and ended:
+        typer.echo(f"{visible(str(run))} is already finished; nothing was trained", err=True)
     if first:
         print_run(finished)

@@ -18,6 +18,7 @@ from unrolled.lab.data.batches.base import MAX_TOKENS, EncodedTexts, bounded_pla
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.text_tasks import TextTask
+from unrolled.report.formatting import counted
 
 if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
@@ -95,7 +96,9 @@ class TrainedModel:
         """
         predicted = self.predict(texts)
         if len(labels) != len(predicted):
-            raise ShapeError(f"{len(labels)} labels for {len(predicted)} texts; expected one for each")
+            raise ShapeError(
+                f"{counted(len(labels), 'label')} for {counted(len(predicted), 'text')}; expected one for each"
+            )
         classes = self.task.classes
         if classes:
             for label in labels:
