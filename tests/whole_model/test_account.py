@@ -189,7 +189,7 @@ def test_as_many_examples_as_tokens(batch_first):
     for b, one in enumerate(found):
         alone = unrolled.account(model, x[b : b + 1], target=lambda out: out[:, 2, 1])
         torch.testing.assert_close(one.features["0"], alone.features["0"], rtol=1e-9, atol=1e-12)
-        assert one.ledger() == pytest.approx(alone.ledger(), abs=1e-12)
+        assert one.ledger == pytest.approx(alone.ledger, abs=1e-12)
 
 
 def test_time_first_arguments():

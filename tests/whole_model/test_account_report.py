@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import NonFiniteError, UsageError
+from unrolled.errors import NonFiniteError, UnrolledError, UsageError
 from unrolled.report.account_page import render_page
 from unrolled.report.account_terminal import to_text
 from unrolled.report.account_view import AccountView, Group
@@ -72,8 +72,8 @@ def test_the_summands_are_those_of_the_ledger(account):
     shown = account.view(1)
     parts = [value for _, value in shown.entries]
     assert sum(parts) == pytest.approx(shown.output, abs=1e-12)
-    assert shown.output == pytest.approx(account.ledger(1)["output"])
-    assert sum(shown.groups[0].values) == pytest.approx(account.ledger(1)["inputs"], abs=1e-12)
+    assert shown.output == pytest.approx(account[1].ledger["output"])
+    assert sum(shown.groups[0].values) == pytest.approx(account[1].ledger["inputs"], abs=1e-12)
     assert list(shown.groups[0].labels) == list("abcd")
 
 
@@ -86,8 +86,64 @@ def test_texts_and_features_have_their_own_groups():
     x = torch.randn(2, 5, 3).double()
     tagged = unrolled.account(Tagger().double(), x, target=lambda out: out[:, 0, 0])
     (group,) = tagged.view(1).groups
-    assert group.labels == ("x1", "x2", "x3", "x4", "x5")
+    assert group.labels == ("x0", "x1", "x2", "x3", "x4")
     torch.testing.assert_close(torch.tensor(group.values).double(), tagged.features["0"][1].sum(-1))
+
+
+class Forecaster(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head = torch.nn.GRU(3, 4, batch_first=True), torch.nn.Linear(4, 2)
+
+    def forward(self, series):
+        return self.head(self.rnn(series)[0][:, -1])
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_numbers_are_shown_by_step_and_by_feature(batch):
+    torch.manual_seed(0)
+    model, series = Forecaster().double(), torch.randn(batch, 5, 3).double()
+    steps = list("abcde") if batch == 1 else [list("abcde"), list("fghij")]
+    names = ["wind", "load", "<rain>"]
+    found = unrolled.account(model, series, target="high", classes=["low", "high"], features=names, tokens=steps)
+    shown = found.view(batch - 1)
+    (by_step,), (by_feature,) = shown.groups, shown.by_feature
+    part = found.features["0"].reshape(batch, 5, 3)[batch - 1]
+    assert by_step.labels == tuple("fghij" if batch == 2 else "abcde")
+    assert by_step.values == pytest.approx(part.sum(dim=1).tolist())
+    assert by_feature.labels == tuple(names)
+    assert by_feature.values == pytest.approx(part.sum(dim=0).tolist())
+    assert sum(value for _, value in shown.entries) == pytest.approx(shown.output)  # each contribution counts once
+    assert shown.target == "high"
+    assert all(name in found.render() for name in ("wind", "load", "<rain>", "steps"))
+    assert "&lt;rain&gt;" in found._repr_html_()
+    plain = unrolled.account(model, series, target=1).view(batch - 1)
+    assert plain.groups[0].labels == ("x0", "x1", "x2", "x3", "x4")
+    assert plain.by_feature[0].labels == ("feature 0", "feature 1", "feature 2")
+
+
+def test_the_numbers_of_one_row_are_told_apart_and_named():
+    model = torch.nn.Linear(3, 2)
+    (group,) = unrolled.account(model, torch.ones(1, 3), target=0, features=["a", "b", "c"]).view().groups
+    assert group.labels == ("a", "b", "c")
+    assert group.values == pytest.approx(model.weight[0].tolist())
+
+
+def test_names_that_do_not_fit_an_account_are_refused():
+    model, series, text = Forecaster(), torch.randn(1, 5, 3), ids(1, 4)
+    for options, said in (
+        ({"classes": ["a"]}, "classes are 1 names; expected 2"),
+        ({"features": ["a"]}, "features are 1 names; expected 3"),
+        ({"target": "c", "classes": ["a", "b"]}, "unknown class 'c'"),
+        ({"target": "c"}, "or its name, with classes="),
+        ({"tokens": list("abcdef")}, "6 tokens for numbers of 5 steps"),
+    ):
+        with pytest.raises(UnrolledError, match=said):
+            unrolled.account(model, series, **options)
+    with pytest.raises(UsageError, match="reads token ids; leave it out"):
+        unrolled.account(Classifier(torch.nn.GRU, 1, False, "last", "linear"), text, features=["a"])
+    named = unrolled.account(model, series, classes=["a", "b"])
+    assert named.target == "ab"[int(model(series).argmax())]
 
 
 def test_the_page_is_self_contained_and_escapes_tokens(account, tmp_path):

@@ -15,7 +15,7 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.output_kind import output_kind
 from unrolled.explanation.readout import Target, checked_floating, class_outputs
 
-__all__ = ["Choice", "Class", "Wanted"]
+__all__ = ["Choice", "Class", "Wanted", "class_index", "class_names"]
 
 Class = int | str
 """A class of a model: the index of its output, or its name."""
@@ -103,15 +103,10 @@ def _choose(
         return Choice((target,), (_name_of_function(target),) * batch)
     logits = checked_floating(class_outputs(output, target if isinstance(target, int) else 0, batch).detach())
     count = logits.shape[1]
-    if classes is not None and (isinstance(classes, str) or len(classes) != count):
-        found = f"the string {classes[:40]!r}" if isinstance(classes, str) else f"{len(classes)} names"
-        raise ShapeError(f"classes are {found}; expected {count}, one name for each output")
-    names = (
-        tuple(map(str, classes)) if classes is not None else tuple(f"{output_kind(output)} {k}" for k in range(count))
-    )
-    known = () if classes is None else names
-    chosen = None if target is None else _index("target", target, known, count)
-    other = None if against is None else _index("against", against, known, count)
+    known = class_names(classes, count)
+    names = known or tuple(f"{output_kind(output)} {k}" for k in range(count))
+    chosen = None if target is None else class_index("target", target, known, count)
+    other = None if against is None else class_index("against", against, known, count)
     predicted = logits.argmax(dim=1).tolist()
     outputs = []
     for row, highest in zip(logits.tolist(), predicted, strict=True):
@@ -141,7 +136,21 @@ def _readout(outputs: Sequence[Outputs]) -> Target:
     return selected
 
 
-def _index(role: str, given: object, names: Sequence[str], count: int) -> int:
+def class_names(classes: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    """Return the names of the outputs as the user gave them; empty if there are none.
+
+    Raises:
+        ShapeError: If there are more or fewer.
+    """
+    if classes is None:
+        return ()
+    if isinstance(classes, str) or len(classes) != count:
+        found = f"the string {classes[:40]!r}" if isinstance(classes, str) else f"{len(classes)} names"
+        raise ShapeError(f"classes are {found}; expected {count}, one name for each output")
+    return tuple(map(str, classes))
+
+
+def class_index(role: str, given: object, names: Sequence[str], count: int) -> int:
     """Return the index of an output by its index or its name."""
     if isinstance(given, str) and names:
         if given not in names:

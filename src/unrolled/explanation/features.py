@@ -13,7 +13,7 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.number_places import NoNumbersError, Numbers
 from unrolled.explanation.request import Request
 
-__all__ = ["FeaturesFound", "one_after_another"]
+__all__ = ["FeaturesFound", "checked_features", "one_after_another"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class FeaturesFound:
         numbers = self.numbers[first][second] if self.numbers else None
         if numbers is None:
             return replace(found, no_features=self.why)
-        names = numbers.names if self.names is None else _checked(self.names, len(numbers.names))
+        names = numbers.names if self.names is None else checked_features(self.names, len(numbers.names))
         rest = found.token_scores - numbers.scores.sum(dim=1)
         return replace(found, features=Features(names, numbers.values, numbers.scores, rest))
 
@@ -66,7 +66,12 @@ def one_after_another(members: Sequence[Features | None]) -> Features | None:
     return Features(found[0].names, values, scores, rest)
 
 
-def _checked(names: Sequence[str], count: int) -> tuple[str, ...]:
+def checked_features(names: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return the names of the numbers of a step.
+
+    Raises:
+        ShapeError: If there are more or fewer.
+    """
     if isinstance(names, str) or len(names) != count:
         given = f"the string {names[:40]!r}" if isinstance(names, str) else f"{len(names)} names"
         raise ShapeError(f"features are {given}; expected {count} names, one for each number of a step")

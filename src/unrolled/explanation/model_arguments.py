@@ -15,7 +15,7 @@ __all__ = ["model_arguments"]
 
 OWN = frozenset(
     "target tokens features expansion readout rnn call max_order seed strict model_kwargs of share against "
-    "by_class".split()
+    "classes every_class".split()
 )
 """The names that unrolled takes for itself."""
 

@@ -43,10 +43,10 @@ def account_figure(view: AccountView, limit: float | None = None) -> Figure:
     if limit is not None and not limit > 0:
         raise UsageError(f"colour limit is {limit}; expected a number above 0")
     ends = limit if limit is not None else view.limit or 1.0
-    several = len(view.groups) > 1
+    several = len(view.shown) > 1
     inputs = [
         (f"{group.name}: {label}" if several and k == 0 else label, value)
-        for group in view.groups
+        for group in view.shown
         for k, (label, value) in enumerate(zip(group.labels, group.values, strict=True))
     ]
     count = len(inputs)

@@ -31,7 +31,7 @@ def render_page(view: AccountView, title: str | None = None) -> str:
             view=view,
             limit=view.limit,
             bars=waterfall(view.entries, ("output", view.output)),
-            numbered=sum(len(group.values) for group in view.groups) <= _NUMBERED,
+            numbered=sum(len(group.values) for group in view.shown) <= _NUMBERED,
             style=sheet,
             policy=policy(style=sheet),
         )

@@ -25,8 +25,8 @@ def render(view: AccountView) -> RenderableType:
     )
     limit = view.limit
     blocks: list[RenderableType] = [heading]
-    for group in view.groups:
-        if len(view.groups) > 1:
+    for group in view.shown:
+        if len(view.shown) > 1:
             blocks.append(Text(visible(group.name), _FAINT))
         blocks.append(Sentence(group.labels, group.values, limit))
     blocks.append(sum_table(view.entries, ("output", view.output)))

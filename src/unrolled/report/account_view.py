@@ -40,11 +40,18 @@ class AccountView:
     cancellation: float
     closes: bool
     notes: tuple[str, ...]
+    by_feature: tuple[Group, ...] = ()
+    """The same contributions by feature, summed over the steps."""
+
+    @property
+    def shown(self) -> tuple[Group, ...]:
+        """All groups; those by feature are no summands of their own."""
+        return (*self.groups, *self.by_feature)
 
     @property
     def limit(self) -> float:
         """The end of the colour scale: the largest contribution of a source, rounded up."""
-        values = [value for group in self.groups for value in group.values]
+        values = [value for group in self.shown for value in group.values]
         if not all(map(math.isfinite, (*values, self.output))):
             raise NonFiniteError("the account holds NaN or infinity; expected finite numbers")
         return rounded_limit(max(map(abs, values), default=0.0))

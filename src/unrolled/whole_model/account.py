@@ -20,12 +20,13 @@ from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, ParityError, ShapeError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion, Linearisation
+from unrolled.explanation.choice import class_index, class_names
 from unrolled.explanation.likely_targets import example_target
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.output_kind import gate_note
 from unrolled.explanation.python_modules import python_modules
-from unrolled.explanation.readout import Target, select_target
+from unrolled.explanation.readout import Target, class_outputs, select_target
 from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.target_function import called_target
 from unrolled.explanation.thread_count import one_thread_if_small
@@ -35,6 +36,7 @@ from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.held_forward.rows import Rows
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.contributions import Contributions, collect
+from unrolled.whole_model.feature_names import feature_names
 from unrolled.whole_model.notes import notes_of
 from unrolled.whole_model.result import Account
 from unrolled.whole_model.text_words import words_of_texts
@@ -51,9 +53,11 @@ Select = Callable[[Any], Tensor]
 def account(
     model: nn.Module,
     *args: Any,
-    target: Target | None = None,
+    target: Target | str | None = None,
     of: str | None = None,
+    classes: Sequence[str] | None = None,
     tokens: Tokens = None,
+    features: Sequence[str] | None = None,
     expansion: str | Expansion = "secant",
     share: float = 0.75,
     seed: int | None = None,
@@ -76,10 +80,13 @@ def account(
         model: Any module: with several recurrent networks, loops over cells, attention, a decoder, or none of these.
         *args: The model's own positional arguments. Of integers, the embedded ones are tokens; of floating-point
             tensors, every number is a feature.
-        target: An index of the output's last dimension, or a function from the output to one number for each example;
-            None for the predicted class of each example.
+        target: An index of the output's last dimension, or its name; or a function from the output to one number for
+            each example; None for the predicted class of each example.
         of: Path of a submodule whose output is to be accounted for in place of the arguments (``"encoder"``).
-        tokens: The words of the text, or of each text of the batch, for display.
+        classes: Names of the model's outputs.
+        tokens: The words of the text, or of each text of the batch, for display; of a model that reads numbers, the
+            names of the steps.
+        features: Names of the numbers of a step, for a model that reads numbers.
         expansion: How recurrent networks are expanded; see :func:`unrolled.decompose`.
         share: Part of a gated product that is credited to its content, from 0 to 1.
         seed: Of a model that draws random numbers, the draw to account for: every run starts all generators from this
@@ -118,12 +125,15 @@ def account(
         Ours; see ``docs/mathematics.md``. Related: layer-wise relevance propagation (Arras et al. 2017,
         arXiv:1706.07206), AttnLRP (Achtibat et al. 2024, arXiv:2402.05602).
     """
-    kwargs = model_arguments(model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target})
+    kwargs = model_arguments(
+        model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target, "features": features}
+    )
     if not 0 <= share <= 1:
         raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
     chosen, tokens = resolve(expansion), checked_words(tokens)
     with python_modules(model, args, kwargs) as python:
-        found = _account(python.model, args, kwargs, target, of, tokens, chosen, share, seed)
+        found = _account(python.model, args, kwargs, target, of, classes, tokens, chosen, share, seed)
+    found = replace(found, feature_names=feature_names(features, found))
     told = replace(found, notes=(*python.notes, *found.notes))
     refuse_notes(told.notes, strict)
     return told
@@ -144,8 +154,9 @@ def _account(
     model: nn.Module,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    target: Target | None,
+    target: Target | str | None,
     of: str | None,
+    classes: Sequence[str] | None,
     tokens: Tokens,
     chosen: Expansion,
     share: float,
@@ -160,7 +171,7 @@ def _account(
         recorded = RecordedNetworks()
         with recorded if _has_networks(model) else nullcontext():
             plain = runs.run()
-        select, name = _target(plain, target)
+        select, name = _target(plain, target, classes)
         expected = select(plain).detach()
         if expected.dtype not in PARITY:
             raise UsageError(f"the output is {expected.dtype}, too coarse for an account; convert it: model.float()")
@@ -245,24 +256,28 @@ def _refuse_unusual(model: nn.Module) -> None:
             raise UsageError(f"{name} is {weight.dtype}, too coarse for an account; convert the model: model.float()")
 
 
-def _target(plain: Any, target: Target | None) -> tuple[Select, str]:
+def _target(plain: Any, target: Target | str | None, classes: Sequence[str] | None) -> tuple[Select, str]:
     """Return what selects the target from an output, and its name."""
-    if target is not None:
-        if not callable(target):
-            batch = plain.shape[0] if isinstance(plain, Tensor) and plain.dim() > 1 else 1
-            return (lambda output: select_target(output, target, batch)), f"output {target}"
+    if callable(target):
         chosen = called_target(target, plain)
         if not isinstance(chosen, Tensor):
             raise ShapeError(f"the target gave a {type(chosen).__name__}; expected a tensor, one number an example")
         name = getattr(target, "__name__", "")
         count = chosen.numel()
         return (lambda output: select_target(output, target, count)), name if name.isidentifier() else "the target"
+    if target is not None:
+        batch = plain.shape[0] if isinstance(plain, Tensor) and plain.dim() > 1 else 1
+        count = class_outputs(plain, target if isinstance(target, int) else 0, batch).shape[1]
+        names = class_names(classes, count)
+        index = class_index("target", target, names, count)
+        return (lambda output: select_target(output, index, batch)), names[index] if names else f"output {target}"
     if not isinstance(plain, Tensor) or plain.dim() != 2:
         found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"a {type(plain).__name__}"
         one = "an index or a function" if isinstance(plain, Tensor) and plain.dim() == 1 else "a function"
-        raise UsageError(f"the output is {found}, not (batch, classes): pass {one}{example_target(plain)}")
+        raise UsageError(f"the output is {found}, not (batch, classes): pass target=, {one}{example_target(plain)}")
     predicted = plain.argmax(dim=1, keepdim=True)
-    name = f"output {int(predicted)}" if len(plain) == 1 else "the predicted class"
+    names = class_names(classes, plain.shape[1]) or tuple(f"output {k}" for k in range(plain.shape[1]))
+    name = names[int(predicted)] if len(plain) == 1 else "the predicted class"
     return (lambda output: output.gather(1, predicted)[:, 0]), name
 
 

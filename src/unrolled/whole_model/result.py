@@ -13,10 +13,11 @@ from torch import Tensor
 from unrolled.decomposition.attribution import CLOSES
 from unrolled.decomposition.number_notes import cancellation_note
 from unrolled.errors import UsageError
-from unrolled.report.account_view import AccountView, Group
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from unrolled.report.account_view import AccountView
 
 __all__ = ["Account"]
 
@@ -61,7 +62,9 @@ class Account:
     axes: Mapping[str, int | None] = field(default_factory=dict)
     """For each argument the axis that counts examples, in the order of the output; None for a single example."""
     words: tuple[tuple[str, ...], ...] = ()
-    """The tokens of each example, text by text, for display."""
+    """The tokens of each example, text by text, for display; without texts the names of its steps."""
+    feature_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of the numbers of a step, by argument, where they were given."""
     notes: tuple[str, ...] = ()
     deterministic: bool = True
     """Whether the model gives this output without drawing random numbers; else this accounts for one draw."""
@@ -134,16 +137,17 @@ class Account:
         total = sum((each.abs() for each in named), torch.zeros_like(self.output))
         return sum((each.abs().sum(dim=1) for each in self._parts()), total)
 
-    def ledger(self, example: int = 0) -> dict[str, float]:
-        """Return the parts of one example's output.
+    @property
+    def ledger(self) -> dict[str, float]:
+        """The parts of the first example's output; ``account[i].ledger`` are those of another one.
 
         Example:
             >>> import torch, unrolled
             >>> model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
-            >>> list(unrolled.account(model, torch.randn(1, 3), target=1).ledger())
+            >>> list(unrolled.account(model, torch.randn(1, 3), target=1).ledger)
             ['inputs', 'initial states', 'biases', 'constants', 'remainder', 'output']
         """
-        one = self[example]
+        one = self[0]
         return {
             "inputs": float(one.inputs),
             "initial states": float(one.initial),
@@ -205,31 +209,9 @@ class Account:
 
     def view(self, example: int = 0) -> AccountView:
         """Return what terminal, figure and page show of one example."""
-        one, words = self[example], list(self.words[example % len(self)]) if self.words else []
-        groups = []
-        for name, part in one.texts.items():
-            values = one._by_example(name, part)[0].tolist()
-            label = f"tokens of {name}" if len(one.texts) > 1 else "tokens"
-            groups.append(Group(label, tuple(words[: len(values)]), tuple(values)))
-            del words[: len(values)]
-        for name, part in one.features.items():
-            axis = one.axes.get(name)
-            own = part if axis is None else part.squeeze(axis)
-            values = (own.sum(dim=-1) if own.dim() > 1 else own).reshape(-1).tolist()
-            groups.append(Group(f"features of {name}", tuple(f"x{k + 1}" for k in range(len(values))), tuple(values)))
-        return AccountView(
-            target=one.target,
-            expansion=one.expansion,
-            groups=tuple(groups),
-            biases={name: float(value) for name, value in one.biases.items()},
-            constants={name: float(value) for name, value in one.constants.items()},
-            initial=float(one.initial),
-            remainder=float(one.remainder),
-            output=float(one.output),
-            cancellation=float(one.cancellation),
-            closes=one.closes,
-            notes=(*one.notes, *([f"example {example} of a batch of {len(self)}"] if len(self) > 1 else [])),
-        )
+        from unrolled.whole_model.view import view_of
+
+        return view_of(self, example)
 
     def _by_example(self, name: str, part: Tensor) -> Tensor:
         """Bring the contributions of one argument to the shape (batch, entries)."""
@@ -274,7 +256,7 @@ class Account:
         return (self[place] for place in range(len(self)))
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{name}={value:.4g}" for name, value in self.ledger().items())
+        parts = ", ".join(f"{name}={value:.4g}" for name, value in self.ledger.items())
         return f"Account({self.target}, {len(self)} examples, {self.expansion}; first: {parts})"
 
     def __str__(self) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
 
 from unrolled.errors import ShapeError
-from unrolled.explanation.token_names import Tokens, padded_words, word_rows
+from unrolled.explanation.token_names import PADDING, Tokens, padded_words, word_rows
 from unrolled.whole_model.contributions import Contributions
 
 __all__ = ["words_of_texts"]
@@ -19,7 +20,7 @@ def words_of_texts(
 ) -> tuple[tuple[str, ...], ...]:
     """Name the tokens of each example: as given, else by their ids."""
     if not means.texts:
-        return ()
+        return _steps(tokens, means, batch)
     order = list(range(batch)) if means.order is None else means.order.tolist()
     named: list[list[str]] = [[] for _ in range(batch)]
     free: list[set[int]] = [set() for _ in range(batch)]  # what needs no word: padding, and what contributes nothing
@@ -27,7 +28,7 @@ def words_of_texts(
     for name, part in means.texts.items():
         ids, axis = given.get(name), means.axes[name]
         parts = part.reshape(1, -1) if axis is None else part.movedim(axis, 0).reshape(batch, -1)
-        rows: list[list[Any]] = [[f"x{k + 1}" for k in range(parts.shape[1])]] * batch
+        rows: list[list[Any]] = [[f"x{k}" for k in range(parts.shape[1])]] * batch
         if isinstance(ids, Tensor) and ids.numel() == part.numel():
             rows = (ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1))[order].tolist()
         for words, unnamed, row, values in zip(named, free, rows, parts.tolist(), strict=True):
@@ -44,3 +45,23 @@ def words_of_texts(
             )
         found.append(tuple(padded))
     return tuple(found)
+
+
+def _steps(tokens: Tokens, means: Contributions, batch: int) -> tuple[tuple[str, ...], ...]:
+    """Return the names of the steps of each example, where they were given."""
+    if tokens is None:
+        return ()
+    rows = word_rows(tokens, batch)
+    counts = {_steps_of(part.shape, means.axes[name]) for name, part in means.features.items()}
+    for row in rows:
+        if not any(len(row) <= count for count in counts):
+            raise ShapeError(f"{len(row)} tokens for numbers of {max(counts, default=0)} steps; expected one for each")
+    most = min(count for count in counts if all(len(row) <= count for row in rows))
+    return tuple((*row, *[PADDING] * (most - len(row))) for row in rows)
+
+
+def _steps_of(shape: Sequence[int], axis: int | None) -> int:
+    own = [size for place, size in enumerate(shape) if place != axis]
+    if axis is None and len(own) > 1 and own[0] == 1:
+        own = own[1:]
+    return math.prod(own[:-1]) if len(own) > 1 else 0

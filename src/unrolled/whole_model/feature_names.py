@@ -1,0 +1,35 @@
+"""Names for the numbers of a step that an account tells apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from unrolled.errors import UsageError
+from unrolled.explanation.features import checked_features
+from unrolled.whole_model.result import Account
+
+__all__ = ["feature_names"]
+
+
+def feature_names(given: Sequence[str] | None, found: Account) -> Mapping[str, tuple[str, ...]]:
+    """Return the names of the last dimension of each argument of numbers, side by side in the order of the arguments.
+
+    Raises:
+        ShapeError: If there are more or fewer names.
+        UsageError: If the model reads no numbers.
+    """
+    if given is None:
+        return {}
+    if not found.features:
+        raise UsageError("features= names numbers, but the model reads token ids; leave it out")
+    counts = {name: _count(part) for name, part in found.features.items()}
+    names, left = {}, checked_features(given, sum(counts.values()))
+    for name, count in counts.items():
+        names[name], left = left[:count], left[count:]
+    return names
+
+
+def _count(part: Tensor) -> int:
+    return part.shape[-1] if part.dim() else 1
