@@ -99,10 +99,26 @@ def test_a_class_is_named_numbered_or_set_against_another(unrolled: Command, run
     positive = ledger("--target", "positive")
     negative = ledger("--target", 0)
     assert (positive[0], negative[0]) == ("positive", "negative")
-    assert ledger() == max(positive, negative, key=lambda pair: pair[1])
-    name, difference = ledger("--target", 1, "--against", "negative")
-    assert name == "positive rather than negative"
-    assert difference == pytest.approx(positive[1] - negative[1], abs=1e-6)
+    lower, higher = sorted((positive, negative), key=lambda pair: pair[1])
+    for words in ((), ("--target", higher[0], "--against", lower[0])):
+        name, difference = ledger(*words)
+        assert name == f"{higher[0]} rather than {lower[0]}"
+        assert difference == pytest.approx(higher[1] - lower[1], abs=1e-6)
+
+
+def test_of_two_classes_the_difference_is_explained_in_terminal_page_and_file(
+    unrolled: Command, run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text(f"\n{SENTENCE}\n")
+    one = unrolled("explain", run, SENTENCE, "--html", tmp_path / "one.html").out
+    many = unrolled("explain", run, "--file", tmp_path / "a.txt", "--html", tmp_path / "many.html").out
+    name = next(name for name in ("negative rather than positive", "positive rather than negative") if name in one)
+    assert many.startswith(f"line 2  {name}, difference of logits ")
+    assert unrolled("explain", run, "--file", tmp_path / "a.txt", "--target", 0).out.startswith(
+        "line 2  negative, logit "
+    )
+    for page in ("one.html", "many.html"):
+        assert name in (tmp_path / page).read_text()
 
 
 def test_unknown_words_are_marked_and_noted(unrolled: Command, run: Path) -> None:

@@ -72,7 +72,7 @@ def test_every_text_is_a_line_and_an_item_of_the_page(unrolled: Command, run: Pa
 
 def test_lines_are_numbered_as_in_the_file(unrolled: Command, run: Path, tmp_path: Path) -> None:
     done = unrolled("explain", run, "--file", written(tmp_path, "texts.txt"))
-    assert [line.split()[0] for line in done.out.splitlines()[:3]] == ["1", "3", "4"]
+    assert [line.split()[:2] for line in done.out.splitlines()[:3]] == [["line", "1"], ["line", "3"], ["line", "4"]]
     assert "3 texts; 1 without a word is left out" in done.out
 
 

@@ -56,7 +56,9 @@ def explain(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(help="The class to explain: label or number.", show_default="the predicted one"),
+        typer.Option(
+            help="The class to explain: label or number.", show_default="the predicted one; of two, minus the other"
+        ),
     ] = None,
     against: Annotated[
         str | None, typer.Option(help="Explain the difference to the logit of this class.", show_default=False)

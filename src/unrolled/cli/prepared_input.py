@@ -41,7 +41,10 @@ class PreparedInput:
         return self.labels[target] if self.labels else f"class {target}"
 
     def choose_target(self, target: str | None = None, against: str | None = None) -> ChosenTarget:
-        """Choose a class by label or index, the predicted class if None, minus the class ``against``."""
+        """Choose a class by label or index, minus the class ``against``.
+
+        None stands for the predicted class; of two classes, minus the other one unless ``target`` is given.
+        """
         import torch
 
         with torch.no_grad():
@@ -53,6 +56,8 @@ class PreparedInput:
         else:
             chosen = self._find_class(target, len(logits))
         other = None if against is None else self._find_class(against, len(logits))
+        if target is None and other is None and len(logits) == 2:
+            other = 1 - chosen
         if chosen == other:
             raise UsageError(f"{self.class_name(chosen)} against itself; expected two different classes")
         return ChosenTarget(self, tuple(logits), chosen, other)
@@ -81,6 +86,13 @@ class ChosenTarget:
         """The name of the explained number, such as ``"positive rather than negative"``."""
         name = self.prepared.class_name(self.target)
         return name if self.against is None else f"{name} rather than {self.prepared.class_name(self.against)}"
+
+    @property
+    def kind(self) -> str:
+        """What the explained number is: a logit, the difference of two, or the only output."""
+        if self.against is not None:
+            return "difference of logits"
+        return "logit" if len(self.logits) > 1 else "output"
 
     @property
     def outputs(self) -> Outputs | None:

@@ -24,7 +24,8 @@ def test_it_loads() -> None:
 
 
 def test_the_command_line_explains_it_as_before(unrolled, tmp_path: Path) -> None:
-    done = unrolled("explain", RUN, SENTENCE, "--json", tmp_path / "x.json")
+    predicted = load_run(RUN).predict([SENTENCE])[0]
+    done = unrolled("explain", RUN, SENTENCE, "--target", predicted, "--json", tmp_path / "x.json")
     assert (done.status, done.err) == (0, "")
     (record,) = json.loads((tmp_path / "x.json").read_text())["accounts"]
     assert record["ledger"] == pytest.approx(LEDGER, abs=5e-4)
