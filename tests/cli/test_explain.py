@@ -92,7 +92,7 @@ def test_a_class_is_named_numbered_or_set_against_another(unrolled: Command, run
     path = tmp_path / "it.json"
 
     def ledger(*words: object) -> tuple[str, float]:
-        assert unrolled("explain", run, SENTENCE, "--json", path, *words).status == 0
+        assert unrolled("explain", run, SENTENCE, "--json", path, "--force", *words).status == 0
         record = only_account(path)
         return record["target"], record["ledger"]["logit"]
 
@@ -278,5 +278,25 @@ def test_a_file_that_cannot_be_written_leaves_nothing(
     before = sorted(tmp_path.rglob("*"))
     for folder in ("none", "file"):
         done = unrolled("explain", run, SENTENCE, flag, tmp_path / folder / name)
-        done.assert_refused(74, "cannot write", name)
+        done.assert_refused(74, "cannot be written", name)
+    (tmp_path / name).write_text("mine")
+    words = ("explain", run, SENTENCE, flag, tmp_path / name)
+    unrolled(*words).assert_refused(2, f"{name} already exists", "--force")
+    assert (tmp_path / name).read_text() == "mine"
+    (tmp_path / name).unlink()
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "words", [("--html", "no/a.html"), ("--png", "a.gif"), ("--json", "."), ("--html", "a.svg", "--png", "a.svg")]
+)
+def test_files_that_cannot_be_written_are_refused_before_any_work(
+    unrolled: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    from unrolled.cli import explain
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(explain, "open_run", lambda *_: pytest.fail("it opened the run"))
+    done = unrolled("explain", "run", SENTENCE, *words)
+    done.assert_refused(done.status, words[-1])
+    assert done.status in (2, 74)

@@ -63,7 +63,7 @@ def test_every_text_is_a_line_and_an_item_of_the_page(unrolled: Command, run: Pa
     for line, text, account in zip(lines, TEXTS, accounts, strict=True):
         assert text in line
         assert account["target"] in line
-        assert unrolled("explain", run, text, "--json", tmp_path / "one.json").status == 0
+        assert unrolled("explain", run, text, "--json", tmp_path / "one.json", "--force").status == 0
         (one,) = json.loads((tmp_path / "one.json").read_text())["accounts"]
         assert one == account
     assert len(re.findall(r'"tokens":', page.read_text())) >= len(TEXTS)
@@ -126,5 +126,5 @@ def test_what_cannot_be_read_is_one_line(unrolled: Command, run: Path, tmp_path:
     unrolled("explain", run, "--file", path, "--png", tmp_path / "a.png").assert_refused(2, "--html")
     unrolled("explain", run, "--file", path, "--text-column", "x").assert_refused(2, "--text-column")
     unrolled("explain", run, "good", "--text-column", "x").assert_refused(2, "--file")
-    unrolled("explain", run, "--file", path, "--html", tmp_path / "no" / "p.html").assert_refused(74, "no folder")
+    unrolled("explain", run, "--file", path, "--html", tmp_path / "no" / "p.html").assert_refused(74, "does not exist")
     unrolled("explain").assert_refused(2, "expected a run folder and a sentence")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,8 +10,10 @@ import typer
 
 from unrolled.cli.completed_values import expansion_names, run_folders
 from unrolled.cli.explain_file import FileOptions, NumberedText, explain_texts
+from unrolled.cli.output_file import check_new
 from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
 from unrolled.errors import FileError, UsageError
+from unrolled.extras import require_extra
 from unrolled.laboratory import open_run, read_texts
 from unrolled.report.formatting import visible
 
@@ -81,6 +83,7 @@ def explain(
     html: Annotated[Path | None, _file_option("An HTML page with all expansions side by side.")] = None,
     png: Annotated[Path | None, _file_option("The triangle of n-grams: .png, .svg or .pdf.")] = None,
     json_file: Annotated[Path | None, _file_option("All n-grams and the ledger.", "--json")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.", rich_help_panel=_WHERE)] = False,
     files: Annotated[
         list[Path] | None, _many_option("Tables, JSON lines, or a text a line, instead of a sentence.", "--file")
     ] = None,
@@ -108,8 +111,9 @@ def explain(
     """
     hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
     run, sentence = _split(words or [], weights, bool(files))
+    _check_written({"--html": html, "--png": png, "--json": json_file}, force)
     if files:
-        _check_files(files, png, [path for path in (html, json_file) if path is not None])
+        _check_files(files, png)
         options = FileOptions(target, against, expansion, html, json_file, page_texts)
         opener = _opener(run, weights, vocab, hints, at)
         title = ", ".join(path.name for path in files)
@@ -147,16 +151,30 @@ def _split(words: Sequence[str], weights: Path | None, many: bool) -> tuple[Path
     return run, " ".join(words[weights is None :])
 
 
-def _check_files(files: Sequence[Path], png: Path | None, written: Sequence[Path]) -> None:
-    """Refuse what does not go with files, and a missing file or folder before torch is loaded."""
+def _check_written(paths: Mapping[str, Path | None], force: bool) -> None:
+    """Refuse, before torch is loaded, files that cannot be written, that exist, or that two options name."""
+    given: dict[Path, str] = {}
+    for option, path in paths.items():
+        if path is None:
+            continue
+        if path.absolute() in given:
+            raise UsageError(f"{given[path.absolute()]} and {option} both name {path}; name two files")
+        given[path.absolute()] = option
+        if option == "--png":
+            from unrolled.report.figure import check_format
+
+            check_format(path)
+            require_extra("figures", "a figure")
+        check_new(path, force)
+
+
+def _check_files(files: Sequence[Path], png: Path | None) -> None:
+    """Refuse what does not go with files, and a missing file before torch is loaded."""
     if png is not None:
         raise UsageError("--png draws one sentence; with --file write a page: --html")
     for path in files:
         with path.open("rb"):
             pass
-    for path in written:
-        if not path.absolute().parent.is_dir():
-            raise FileError(f"cannot write {path}: there is no folder {path.parent}")
 
 
 def _texts(files: Sequence[Path], text_column: str | None, header: bool) -> Iterator[NumberedText]:

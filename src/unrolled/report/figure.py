@@ -205,6 +205,14 @@ def draw_figure(attribution: Attribution, quantity: Drawn | None = None, limit: 
     return triangle_figure(attribution, quantity or "phrase", limit)
 
 
+def check_format(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a figure's name, which sets its format; UsageError if it is another one."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _FORMATS:
+        raise UsageError(f"cannot draw {os.fspath(path)!r}; expected a name that ends in one of: {', '.join(_FORMATS)}")
+    return suffix
+
+
 def save_figure(
     path: str | os.PathLike[str], attribution: Attribution, quantity: Drawn | None = None, limit: float | None = None
 ) -> None:
@@ -217,9 +225,7 @@ def save_figure(
         NonFiniteError: If the attribution holds NaN or infinity.
         FileError: If the file cannot be written.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix not in _FORMATS:
-        raise UsageError(f"cannot draw {os.fspath(path)!r}; expected a name that ends in one of: {', '.join(_FORMATS)}")
+    suffix = check_format(path)
     figure = draw_figure(attribution, quantity, limit)
     content = io.BytesIO()
     # without a date the same attribution gives the same bytes

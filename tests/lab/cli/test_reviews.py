@@ -150,6 +150,8 @@ def test_bad_input_is_one_line_with_the_way_out(unrolled, tmp_path):
     assert (tmp_path / "p.csv").read_text() == "mine"
     unrolled(*evaluated, "--predictions", "gone/p.csv").assert_refused(74, "the folder gone does not exist")
     unrolled(*evaluated, "--html", "runs").assert_refused(74, "runs is a folder")
+    unrolled("train", "classify", "--data", ".").assert_refused(74, ". is a folder; give a file")
+    unrolled(*evaluated, "--data", ".").assert_refused(74, ". is a folder; give a file")
     unrolled(*evaluated, "--data", "gone.csv").assert_refused(74, "gone.csv: No such file")
     unrolled(*evaluated, "--no-header").assert_refused(2, "are for --data FILE")
     unrolled(*evaluated, "--data", "reviews.csv", "--label-column", "sentimen").assert_refused(

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 from pathlib import Path
 from typing import Annotated
 
-from unrolled.errors import UnknownNameError, UsageError
+from unrolled.cli.output_file import check_new
+from unrolled.errors import FileError, UnknownNameError, UsageError
 from unrolled.lab.cli.judged import is_text_classification, judge, judge_ratings, print_classes, write_error_page
 from unrolled.lab.cli.options import DataFolder, offer, print_notes, run_argument
-from unrolled.lab.cli.prediction_file import check_new, write_predictions
+from unrolled.lab.cli.prediction_file import write_predictions
 from unrolled.laboratory import check_run
 from unrolled.report.formatting import harmless, visible
 
@@ -171,6 +172,8 @@ def evaluate(
 
 def _check_readable(path: Path) -> None:
     """Find a missing file before torch is loaded."""
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; give a file")
     with path.open("rb"):
         pass
 

@@ -50,6 +50,8 @@ def check_files(names: Sequence[str]) -> None:
         path = Path(name)
         if name.startswith("hf:"):
             continue
+        if path.is_dir() and not is_dataset(name):
+            raise FileError(f"{name} is a folder; give a file, or hf:{name} for a dataset that save_to_disk wrote")
         if not path.exists() and (path.suffix or len(names) > 1) and not is_dataset(name):
             raise FileError(f"{name}: cannot be read: No such file or directory")
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
 
+from unrolled.cli.output_file import check_new
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
 from unrolled.lab.cli.prediction_file import (
     Prediction,
-    check_new,
     header,
     predicted_rows,
     write_predictions,

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from unrolled.atomic_write import atomic_write
-from unrolled.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from unrolled.lab.training.run_folder import Run
 
-__all__ = ["Prediction", "check_new", "header", "predicted_rows", "write_predictions", "write_rows"]
+__all__ = ["Prediction", "header", "predicted_rows", "write_predictions", "write_rows"]
 
 
 @dataclass(frozen=True)
@@ -42,18 +41,6 @@ def predicted_rows(run: Run, words: Sequence[Sequence[str]]) -> list[tuple[str, 
         return [(f"{row[0]:.6g}", ()) for row in outputs.tolist()]
     best = outputs.argmax(axis=1).tolist()
     return [(classes[place], tuple(row)) for place, row in zip(best, softmax(outputs).tolist(), strict=True)]
-
-
-def check_new(path: Path | None, force: bool) -> None:
-    """Refuse, before anything is computed, to write over a file."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise FileError(f"{path} is a folder; give the path of a file")
-    if path.exists() and not force:
-        raise UsageError(f"{path} already exists: choose another path, or pass --force to overwrite it")
-    if not path.absolute().parent.is_dir():
-        raise FileError(f"{path} cannot be written: the folder {path.parent} does not exist; create it first")
 
 
 def header(classes: Sequence[str], *, labelled: bool, files: bool) -> list[str]:
