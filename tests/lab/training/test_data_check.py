@@ -8,9 +8,11 @@ import pytest
 
 from toy_tasks import classify, settings
 from unrolled.errors import DataError
-from unrolled.lab.data.corpus import Classification
+from unrolled.lab.data.checksums import CorpusChecksums
+from unrolled.lab.data.corpus import Classification, Words
+from unrolled.lab.data.formats import read_split
 from unrolled.lab.training.callbacks import Callback
-from unrolled.lab.training.data_check import _sample_digest
+from unrolled.lab.training.data_check import _sample_digest, file_warnings, write_checksums
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import load_config, load_run
 from unrolled.lab.training.settings import DataSettings
@@ -191,3 +193,32 @@ def test_another_column_of_labels_is_told_as_such(unrolled, tmp_path, suffix):
     found = unrolled("resume", run)
     assert found.status == 65
     assert chosen in found.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("more", [{}, {"max_length": 2}])
+def test_a_file_is_compared_with_what_the_training_read_of_it(files, tmp_path, more):
+    data = DataSettings(data=(str(files["train"]),), **more)
+    corpus = data.load_corpus(Classification)
+    write_checksums(tmp_path, CorpusChecksums.of(corpus, data.files()))
+    other = tmp_path / "other.tsv"
+    other.write_text("another text\tpos\n")
+
+    def warnings(*paths):
+        return file_warnings(tmp_path, read_split(Classification, paths, corpus.labels).examples, paths, data)
+
+    (line,) = warnings(files["train"])
+    assert line.startswith("24 of the 30 examples (80.0%) are ones that the model was trained on, and 3 more chose its")
+    (line,) = warnings(files["train"], other)
+    assert line.startswith("24 of the 31 examples (77.4%)")
+    assert warnings(other) == ()
+
+
+def test_running_text_is_compared_file_by_file(tmp_path):
+    mine, copy, other = (tmp_path / name for name in ("mine.txt", "copy.txt", "other.txt"))
+    for path, word in ((mine, "a"), (copy, "a"), (other, "b")):
+        path.write_text(f"some words {word}\n" * 40)
+    data = DataSettings(data=(str(mine),))
+    corpus = data.load_corpus(Words)
+    write_checksums(tmp_path, CorpusChecksums.of(corpus, data.files()))
+    (line,) = file_warnings(tmp_path, corpus.train, [copy, other], data)
+    assert line == f"{copy} has the content of {mine}, a file of the run's own data"
