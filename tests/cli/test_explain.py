@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -117,8 +118,9 @@ def test_of_two_classes_the_difference_is_explained_in_terminal_page_and_file(
     assert unrolled("explain", run, "--file", tmp_path / "a.txt", "--target", 0).out.startswith(
         "line 2  negative, logit "
     )
-    for page in ("one.html", "many.html"):
-        assert name in (tmp_path / page).read_text()
+    assert unrolled("explain", run, SENTENCE, "--target", 0, "--html", tmp_path / "target.html").status == 0
+    for page, first in (("one.html", name), ("many.html", name), ("target.html", "negative")):
+        assert re.search(r'"options": ?\[\{"name": ?"([^"]*)"', (tmp_path / page).read_text())[1] == first
 
 
 def test_unknown_words_are_marked_and_noted(unrolled: Command, run: Path) -> None:

@@ -116,7 +116,10 @@ class ChosenTarget:
             expansion=expansion,
             rnn=self.prepared.rnn,
         )
-        return replace(found, notes=(*found.notes, *self.prepared.notes))
+        outputs = found.outputs
+        if outputs is not None and self.against is None:  # of two classes, it was asked for by name
+            outputs = replace(outputs, alone=True)
+        return replace(found, outputs=outputs, notes=(*found.notes, *self.prepared.notes))
 
     def explain_by_others(self, shown: str) -> tuple[list[Explanation], list[str]]:
         """Explain it by every expansion except ``shown``; also say which expansions do not suit the network."""

@@ -23,6 +23,8 @@ class Outputs:
     """Index of the output that is subtracted from it, if the difference of two is explained."""
     true: int | None = None
     """Index of the right class, where it is known."""
+    alone: bool = False
+    """Whether a page shows the explained one of two outputs first, and not its difference to the other."""
 
     @property
     def predicted(self) -> int:

@@ -58,7 +58,7 @@ class Example:
 
 
 def options_of(attributions: Sequence[Attribution]) -> list[Option]:
-    """List the outputs that all attributions know; of two classes the difference comes first."""
+    """List the outputs that all attributions know; of two classes the difference comes first, unless one is alone."""
     first = attributions[0]
     outputs = first.outputs
     if outputs is None or not all(len(a.by_class) == len(outputs.names) for a in attributions):
@@ -71,7 +71,7 @@ def options_of(attributions: Sequence[Attribution]) -> list[Option]:
     if outputs.against is not None:
         shown = next(option for option in differences if option.minus == outputs.against)
     else:
-        shown = differences[0] if len(others) == 1 else single
+        shown = differences[0] if len(others) == 1 and not outputs.alone else single
     return [shown, *(option for option in found if option is not shown)]
 
 
