@@ -110,3 +110,19 @@ def test_ngrams_that_were_not_told_apart_are_left_out_and_summed_up(build):
     assert len(data["panels"][0]["classes"][0]["score"][0]) == 2
     assert data["panels"][0]["options"][0]["longer"] == pytest.approx(rest)
     assert "n-grams of more than" not in to_text(whole)
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_the_places_of_long_ngrams_are_shown_and_only_their_words_are_cut(build, width):
+    text = to_text(build([f"word{k}" for k in range(40)]), width=width)
+    lines = text.splitlines()
+    (head,) = [k for k, line in enumerate(lines) if line.split()[1:3] == ["phrase", "score"]]
+    assert lines[head].split() == ["contribution", "phrase", "score", "tokens", "n-gram"]
+    rows = lines[head + 1 : head + 4]
+    assert all(re.search(r"\[\d+, \d+\) +word", row) for row in rows)
+    assert max(map(len, lines)) <= width
+
+
+def test_the_numbers_under_the_words_are_named(build):
+    text = to_text(build(["not", "bad"]))
+    assert text.index("contribution of each token: the sum of all n-grams that enter there") < text.index("not")

@@ -162,6 +162,11 @@ class Attribution:
         """Return the score of a phrase: the sum of the scores of all n-grams inside it that end at its end.
 
         In the forward direction the end is the last token; in the backward direction it is the first token.
+
+        Args:
+            start: Index of the first token.
+            stop: Index after the last token.
+            direction: ``"forward"`` or ``"backward"``; None for the sum over the directions of the network.
         """
         self._check_span(start, stop)
         total = 0.0

@@ -110,22 +110,33 @@ def sum_table(entries: Sequence[tuple[str, float]], total: tuple[str, float]) ->
     return table
 
 
-def _top(attribution: Attribution, limit: float, count: int) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style=_FAINT, pad_edge=False)
-    # in a narrow terminal only the words are cut
-    table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
-    table.add_column("phrase score", justify="right", no_wrap=True, min_width=12)
-    table.add_column("tokens", no_wrap=True, min_width=8)
-    table.add_column("n-gram", overflow="ellipsis", no_wrap=True)
-    for phrase in largest_phrases(attribution, count):
-        near = f" and {phrase.copies} near-cop{'ies' if phrase.copies > 1 else 'y'}" if phrase.copies else ""
-        table.add_row(
-            Text(signed(phrase.contribution), _tint(phrase.contribution, limit)),
-            Text(signed(phrase.score)),
-            Text(f"[{phrase.start}, {phrase.stop})", _FAINT),
-            Text.assemble(_named(attribution, phrase), (near, _FAINT)),
-        )
-    return table
+@dataclass(frozen=True)
+class _Top:
+    """The n-grams with the largest contributions; in a narrow terminal only their words are cut."""
+
+    attribution: Attribution
+    limit: float
+    count: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        phrases = largest_phrases(self.attribution, self.count)
+        spans = [f"[{phrase.start}, {phrase.stop})" for phrase in phrases]
+        span = max(map(len, ["tokens", *spans]))
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style=_FAINT, pad_edge=False)
+        table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
+        table.add_column("phrase score", justify="right", no_wrap=True, min_width=12)
+        table.add_column("tokens", no_wrap=True, min_width=span)
+        left = max(6, options.max_width - 12 - 12 - span - 6)
+        table.add_column("n-gram", overflow="ellipsis", no_wrap=True, max_width=left)
+        for phrase, place in zip(phrases, spans, strict=True):
+            near = f" and {phrase.copies} near-cop{'ies' if phrase.copies > 1 else 'y'}" if phrase.copies else ""
+            table.add_row(
+                Text(signed(phrase.contribution), _tint(phrase.contribution, self.limit)),
+                Text(signed(phrase.score)),
+                Text(place, _FAINT),
+                Text.assemble(_named(self.attribution, phrase), (near, _FAINT)),
+            )
+        yield table
 
 
 def _named(attribution: Attribution, phrase: Phrase) -> str:
@@ -164,10 +175,11 @@ def render(attribution: Attribution, limit: float | None = None, top: int = _TOP
     if attribution.features is not None:
         blocks.append(Series(attribution))
     if attribution.features is None or steps_are_named(attribution):
-        blocks.append(sentence)
+        steps = "step" if attribution.features is not None else "token"
+        blocks += [Text(f"contribution of each {steps}: the sum of all n-grams that enter there", _FAINT), sentence]
         blocks += [_Pyramid(attribution, d, ends) for d in range(len(attribution.directions))]
     blocks.append(sum_table(ledger_parts(attribution.ledger), ("logit", attribution.ledger.logit)))
-    blocks.append(_top(attribution, shared_limit([attribution], "contribution"), top))
+    blocks.append(_Top(attribution, shared_limit([attribution], "contribution"), top))
     blocks.append(_details(attribution))
     return spaced(blocks)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import joblib
 import numpy as np
@@ -191,3 +192,25 @@ def test_fits_in_several_threads_are_those_of_one(dropout):
     together = joblib.Parallel(n_jobs=3, backend="threading")(joblib.delayed(fitted)(seed) for seed in range(3))
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_what_explain_cannot_read_is_refused_in_the_words_of_predict():
+    rng = np.random.default_rng(0)
+    sequences = rng.normal(size=(12, 5, 2))
+    by_sequence = RecurrentRegressor(**QUICK).fit(sequences, sequences[:, 0, 0])
+    by_row = RecurrentRegressor(**QUICK).fit(sequences[:, :, 0], sequences[:, 0, 0])
+    by_text = RecurrentRegressor(**QUICK).fit(["a b", "b a"] * 4, [0.0, 1.0] * 4)
+    with pytest.raises(ValueError, match="3 features, but RecurrentRegressor is expecting 2") as of_predict:
+        by_sequence.predict(np.ones((1, 5, 3)))
+    for call, said in (
+        (lambda: by_sequence.explain(np.ones((5, 3))), re.escape(str(of_predict.value))),
+        (lambda: by_sequence.explain("a b"), "the example is a text, but the estimator was fitted on numbers"),
+        (lambda: by_row.explain(np.ones((1, 5))), "X has 5 features, but RecurrentRegressor is expecting 1 features"),
+        (lambda: by_text.explain(np.ones((5, 3))), "the example is a ndarray, but the estimator was fitted on texts"),
+        (lambda: by_text.explain(["a b"]), "the example is a list, but the estimator was fitted on texts"),
+    ):
+        with pytest.raises(ValueError, match=said) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+    assert by_row.explain(np.ones(5)).closes
+    assert by_text.explain("a b").closes

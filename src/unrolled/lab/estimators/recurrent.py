@@ -95,10 +95,13 @@ class _Recurrent(BaseEstimator):
         check_is_fitted(self, "model_")
         names = [str(each) for each in self.classes_] if len(getattr(self, "classes_", ())) > 1 else None
         options.update(target=self._target(target), classes=names)
+        if isinstance(x, str) != (self.words_ is not None):
+            given, learned = ("a text", "numbers") if isinstance(x, str) else (f"a {type(x).__name__}", "texts")
+            raise UsageError(f"the example is {given}, but the estimator was fitted on {learned}")
         if self.words_ is not None:
             tokens, indices = self.words_.split(x)
             return explain(self.model_, torch.as_tensor(indices)[None], tokens=tokens, **options)
-        (sequence,) = numeric_sequences([x], "sequences")
+        (sequence,) = self._with_features(numeric_sequences([x], "sequences"), 1 if self.rows_ else self.n_features_in_)
         values, model = torch.as_tensor(sequence)[None].double(), cast("SequenceModel", self.model_)
         return _with_values(explain(model.behind_reader(), model.reader(values), **options), values[0])
 
@@ -139,14 +142,15 @@ class _Recurrent(BaseEstimator):
         if self.words_ is not None:
             return [self.words_.split(each)[1] for each in X]
         if not self.rows_:
-            sequences = numeric_sequences(X, "sequences")
-            if sequences[0].shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"X has {sequences[0].shape[1]} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input"
-                )
-            return list(sequences)
+            return self._with_features(numeric_sequences(X, "sequences"), self.n_features_in_)
         return list(numeric_sequences(validate_data(self, X, dtype=np.float64, reset=False), "rows"))
+
+    def _with_features(self, sequences: list[NDArray[Any]], count: int) -> list[NDArray[Any]]:
+        """Return sequences of so many features, in scikit-learn's words if they have others."""
+        found, name = sequences[0].shape[1], type(self).__name__
+        if found != count:
+            raise ValueError(f"X has {found} features, but {name} is expecting {count} features as input")
+        return sequences
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         sequences = self._read(X)
