@@ -147,7 +147,7 @@ def test_without_a_target_each_example_explains_its_predicted_class():
 def test_one_number_an_example_is_what_is_predicted():
     model = Mixes(lambda out: out[:, 2])
     found = unrolled.explain(model, TOKENS[:1], LENGTHS[:1])
-    assert found.target == "output 0"
+    assert found.target == "output"
     assert found.ledger.logit == pytest.approx(model(TOKENS[:1], LENGTHS[:1]).item())
 
 

@@ -99,7 +99,7 @@ def test_words_follow_their_tokens(way):
 def test_ids_that_python_made_are_not_guessed():
     model = Model(lambda m, ids: m.embed(torch.tensor(ids.tolist()).flip(1)))
     found = unrolled.explain(model, IDS, target=0)
-    assert found.tokens == ("x1", "x2", "x3", "x4", "x5")
+    assert found.tokens == ("x0", "x1", "x2", "x3", "x4")
     assert "could not be found" in found.notes[0]
 
 
@@ -119,7 +119,7 @@ MIXED = {
 @pytest.mark.parametrize("way", MIXED, ids=str)
 def test_where_the_order_cannot_be_found_a_note_says_so(way):
     found = unrolled.explain(Model(MIXED[way]), IDS, target=0)
-    assert found.tokens == ("x1", "x2", "x3", "x4", "x5")
+    assert found.tokens == ("x0", "x1", "x2", "x3", "x4")
     assert "which token each position reads could not be found" in found.notes[0]
     assert "positions are numbered" in found.notes[0]
     found = unrolled.explain(Model(MIXED[way]), IDS, target=0, tokens=WORDS)
@@ -210,7 +210,7 @@ def test_lengths_of_a_batch_of_single_frames_are_no_ids():
             return self.head(self.rnn(frames)[0].sum(1)) / lengths[:, None]
 
     found = unrolled.explain_batch(Frames(None), torch.rand(2, 1, E), torch.tensor([1, 1]), target=0)
-    assert [each.tokens for each in found] == [("x1",), ("x1",)]
+    assert [each.tokens for each in found] == [("x0",), ("x0",)]
 
 
 def test_words_may_be_numbers():
@@ -223,14 +223,14 @@ def test_frames_are_named_by_their_places():
             return self.head(self.rnn(self.way(self, frames))[0].mean(1))
 
     frames = torch.randn(1, 4, E)
-    assert unrolled.explain(Frames(lambda _, x: x), frames, target=0).tokens == ("x1", "x2", "x3", "x4")
+    assert unrolled.explain(Frames(lambda _, x: x), frames, target=0).tokens == ("x0", "x1", "x2", "x3")
     found = unrolled.explain(Frames(lambda _, x: x.flip(1)), frames, target=0)
-    assert found.tokens == ("x4", "x3", "x2", "x1")
+    assert found.tokens == ("x3", "x2", "x1", "x0")
     assert found.notes == ()
     found = unrolled.explain(Frames(lambda m, x: m.project(x).flip(1)), frames, target=0, tokens=list("abcd"))
     assert found.tokens == ("d", "c", "b", "a")
     mixed = unrolled.explain(Frames(lambda _, x: x.cumsum(1)), frames, target=0)
-    assert mixed.tokens == ("x1", "x2", "x3", "x4")
+    assert mixed.tokens == ("x0", "x1", "x2", "x3")
     assert mixed.notes == ()
 
 

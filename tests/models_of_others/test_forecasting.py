@@ -267,4 +267,4 @@ def test_what_is_drawn_is_refused_by_name_without_a_seed(name, call):
 def test_a_number_that_describes_the_series_names_no_step(name):
     case = MODELS[name]
     found = unrolled.explain(case.built(), *case.alone(0), target=case.target)
-    assert found.tokens == tuple(f"x{t + 1}" for t in range(len(found)))
+    assert found.tokens == tuple(f"x{t}" for t in range(len(found)))

@@ -228,7 +228,7 @@ def test_several_examples_are_a_list_and_the_address_picks_one(build, browse):
 def test_numbers_are_drawn_over_time(build, browse, colours):
     scores = torch.tensor([[0.5, 0.0], [-0.25, 0.125], [1.0, -1.0]], dtype=torch.float64)
     features = Features(("temperature", "rain"), torch.rand(3, 2), scores, torch.rand(3))
-    html = render_page([build(["x1", "x2", "x3"], features=features)])
+    html = render_page([build(["x0", "x1", "x2"], features=features)])
     page = browse(html)
     assert page.having(**{"aria-label": "Series"})
     assert not page.having(**{"aria-label": "Sentence"})

@@ -16,7 +16,7 @@ from unrolled.report.json_records import to_json
 from unrolled.report.page_data import Example, examples_data
 from unrolled.report.terminal import to_text
 
-STEPS = [f"x{k + 1}" for k in range(6)]
+STEPS = [f"x{k}" for k in range(6)]
 
 
 def features_of(count: int, time: int = 6, names: tuple[str, ...] | None = None) -> Features:
@@ -41,7 +41,7 @@ def test_rows_add_up_to_the_step_whatever_is_left_out():
 @pytest.mark.parametrize("time", [1, 6, 500])
 def test_the_terminal_draws_every_feature_in_its_width(build, time, width):
     features = features_of(2, time, ("load", "wind"))
-    attribution = build([f"x{k + 1}" for k in range(time)], features=features, max_order=2 if time > 6 else None)
+    attribution = build([f"x{k}" for k in range(time)], features=features, max_order=2 if time > 6 else None)
     text = to_text(attribution, width=width)
     assert max(map(len, text.splitlines())) <= width
     for name, sums in (("load", features.scores[:, 0]), ("rest", features.rest)):
@@ -81,7 +81,7 @@ def test_the_figure_shows_numbers_where_there_are_some(build):
     attribution = build(STEPS, features=features_of(2, 6, ("load", "wind")))
     figure = draw_figure(attribution)
     told = [text.get_text() for axes in figure.axes for text in (*axes.get_yticklabels(), *axes.get_xticklabels())]
-    assert {"load", "wind", "rest (biases)", "the whole step", "0", "5"} <= set(told)
+    assert {"load", "wind", "rest (biases)", "the whole step", "x0", "x5"} <= set(told)
     strips = next(axes for axes in figure.axes if axes.images)
     features = attribution.features
     torch.testing.assert_close(torch.tensor(strips.images[0].get_array()[0]), features.scores[:, 0])
@@ -122,3 +122,44 @@ def test_classes_show_the_same_rows(build):
     (option,) = item["panels"][0]["options"]
     assert len(option["features"]["rows"]) == len(item["series"]["names"]) == DRAWN + 2
     assert len(item["series"]["values"]) == DRAWN
+
+
+@pytest.mark.parametrize("names", [STEPS, [f"2024-01-0{k}" for k in range(6)]])
+def test_steps_have_one_name_everywhere(build, names):
+    pytest.importorskip("matplotlib")
+    attribution = build(names, features=features_of(2))
+    text = to_text(attribution)
+    scores = torch.stack([row.scores for row in feature_rows(attribution.features)])
+    row, step = divmod(int(scores.abs().argmax()), 6)
+    assert f"largest: f{row} at {names[step]}, {float(scores[row, step]):+.3f}" in text
+    figure = draw_figure(attribution)
+    (strips,) = [axes for axes in figure.axes if axes.get_xlabel() == "time"]
+    assert [label.get_text() for label in strips.get_xticklabels()] == names
+    assert f"[5, 6)  {names[5]}" in text
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4])
+def test_nothing_in_a_figure_of_numbers_is_covered_or_clipped(build, size):
+    pytest.importorskip("matplotlib")
+    names = [f"2024-01-{k:02d}" for k in range(20)]
+    features = features_of(2, 20)
+    features = Features(features.names, size * features.values, features.scores, features.rest)
+    attribution = build(names, features=features)
+    for quantity in ("features", "contribution"):
+        figure = draw_figure(attribution, quantity)
+        figure.canvas.draw()
+        scale = next(axes for axes in figure.axes if axes.get_ylabel().startswith("contribution"))
+        whole = figure.bbox
+        for axes in figure.axes:
+            texts = axes.texts if quantity == "contribution" else (*axes.get_xticklabels(), *axes.get_yticklabels())
+            for text in texts:
+                box = text.get_window_extent()
+                assert not text.get_text() or whole.x0 <= box.x0 <= box.x1 <= whole.x1, text
+                assert axes is scale or box.x1 < scale.get_window_extent().x0, text
+
+
+def test_the_one_output_of_a_model_is_called_output(build):
+    logit, output = to_text(build()), to_text(build(target="output"))
+    assert "= logit" in logit
+    assert "= output" in output
+    assert "logit" not in output

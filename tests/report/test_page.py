@@ -279,7 +279,7 @@ def test_the_numbers_that_a_model_read_are_on_the_page(build):
     values = torch.tensor([[20.0, 1.0], [21.5, 0.0], [19.0, 1.0]])
     scores = torch.tensor([[0.5, 0.0], [-0.25, 0.125], [1.0, -1.0]], dtype=torch.float64)
     attribution = build(
-        ["x1", "x2", "x3"], features=Features(("temperature", "</script>"), values, scores, torch.zeros(3))
+        ["x0", "x1", "x2"], features=Features(("temperature", "</script>"), values, scores, torch.zeros(3))
     )
     page = render_page([attribution])
     (item,) = items(page)

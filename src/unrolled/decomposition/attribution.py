@@ -111,7 +111,7 @@ class Attribution:
     triangle: Triangle
     ledger: Ledger
     target: str
-    """Name of the logit: ``"output 1"``, or a class."""
+    """Name of the logit: ``"output 1"``, or a class; ``"output"`` where the model has one output."""
     expansion: str
     exact: bool
     """Whether the n-grams sum to the state and the account closes: rounding and quadrature did not prevent it."""
@@ -149,6 +149,11 @@ class Attribution:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def unit(self) -> str:
+        """What the explained number is called: ``"output"`` of a model that has one, else ``"logit"``."""
+        return "output" if self.target == "output" else "logit"
 
     def score(self, start: int, stop: int, direction: str | None = None) -> float:
         """Return the score of one n-gram: what it would contribute if it ended where the model reads most."""

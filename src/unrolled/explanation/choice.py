@@ -104,7 +104,7 @@ def _choose(
     logits = checked_floating(class_outputs(output, target if isinstance(target, int) else 0, batch).detach())
     count = logits.shape[1]
     known = class_names(classes, count)
-    names = known or tuple(f"{output_kind(output)} {k}" for k in range(count))
+    names = known or (tuple(f"{output_kind(output)} {k}" for k in range(count)) if count > 1 else ("output",))
     chosen = None if target is None else class_index("target", target, known, count)
     other = None if against is None else class_index("against", against, known, count)
     predicted = logits.argmax(dim=1).tolist()

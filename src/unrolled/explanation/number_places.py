@@ -136,7 +136,7 @@ def _joined(parts: Sequence[tuple[str, Tensor, Tensor]]) -> Numbers:
     if not parts:
         raise NoNumbersError("no number of an argument reaches the network step by step")
     names = [
-        f"x{k + 1}" if len(parts) == 1 else f"{name}.x{k + 1}"
+        f"feature {k}" if len(parts) == 1 else f"{name}, feature {k}"
         for name, values, _ in parts
         for k in range(values.shape[1])
     ]

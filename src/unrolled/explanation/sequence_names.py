@@ -74,7 +74,7 @@ def words_of(given: object, name: str, ids: Sequence[int], arguments: Iterable[o
     if given is None:
         if len(ids) > 1 and len(set(ids)) == 1 and _count(ids[0], arguments) < len(ids):
             ids = [-1] * len(ids)  # a number that describes the whole sequence is no token of any step
-        return tuple(str(i) if i >= 0 else f"x{t + 1}" for t, i in enumerate(ids))
+        return tuple(str(i) if i >= 0 else f"x{t}" for t, i in enumerate(ids))
     if not isinstance(given, list | tuple):
         raise UsageError(f"the tokens of {name} are a {type(given).__name__}; expected a list of words")
     if len(given) != len(ids):

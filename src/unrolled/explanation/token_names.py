@@ -46,7 +46,7 @@ def token_names(
         if traces.found and (traces.found[0].ids is not None or not traces.looked_up):
             return [_ids(traces.found[0], row) for row in order], ()
         note = (f"{UNKNOWN}; positions are numbered",) if traces.looked_up else ()
-        return [tuple(f"x{t + 1}" for t in range(n)) for n in lengths], note
+        return [tuple(f"x{t}" for t in range(n)) for n in lengths], note
     rows = word_rows(tokens, len(lengths))
     for trace in traces.found:
         named = _words(rows, order, trace)
@@ -117,7 +117,7 @@ def _ids(trace: Trace, row: int) -> tuple[str, ...]:
     """Name the positions of one sequence by ids; those of vectors by their places among those that were read."""
     if trace.ids is not None:
         return tuple(" ".join(map(str, each)) for each in trace.ids[row])
-    rank = {place: k + 1 for k, place in enumerate(sorted({p for each in trace.places[row] for p in each}))}
+    rank = {place: k for k, place in enumerate(sorted({p for each in trace.places[row] for p in each}))}
     return tuple(" ".join(f"x{rank[place]}" for place in each) for each in trace.places[row])
 
 

@@ -59,4 +59,4 @@ def rows_limit(rows: list[FeatureRow]) -> float:
 
 def steps_are_named(attribution: Attribution) -> bool:
     """Tell whether the steps have names of their own, as dates or words, rather than numbers."""
-    return any(token != f"x{k + 1}" for k, token in enumerate(attribution.tokens))
+    return any(token != f"x{k}" for k, token in enumerate(attribution.tokens))

@@ -34,9 +34,9 @@ Drawn = Quantity | Literal["features"]
 
 _FORMATS = (".pdf", ".png", ".svg")
 _UNIT = {
-    "phrase": "score of the phrase (in units of the logit)",
-    "score": "term of the n-gram (in units of the logit)",
-    "contribution": "contribution to the logit",
+    "phrase": "score of the phrase (in units of the {unit})",
+    "score": "term of the n-gram (in units of the {unit})",
+    "contribution": "contribution to the {unit}",
 }
 _INK, _SOFT = "#1b1d21", "#63676f"
 # Up to this many tokens, cells show numbers, all tokens have labels, and cells are drawn one by one.
@@ -86,13 +86,14 @@ def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", lim
     height = max(1.0 if long else 0.0, cell * (0.5 if count <= _NUMBERED else 0.62) * rows)
     pitch = height + foot + (0.3 if panels > 1 else 0.0)
     width = max(4.6, cell * count)
-    wide, tall = width + 1.6, _HEAD + max(2.0, panels * pitch)
+    left = 0.25 if flat else max(0.25, 0.06 * min(14, len(visible(attribution.tokens[0]))))  # a label at an angle
+    wide, tall = left + width + 1.35, _HEAD + max(2.0, panels * pitch)
 
     figure = Figure(figsize=(wide, tall), facecolor="white")
     mappable = ScalarMappable(Normalize(-ends, ends), colour_map())
     for d, direction in enumerate(attribution.directions):
         top = tall - _HEAD - d * pitch - (pitch - height - foot)
-        axes = figure.add_axes((0.25 / wide, (top - height) / tall, width / wide, height / tall))
+        axes = figure.add_axes((left / wide, (top - height) / tall, width / wide, height / tall))
         axes.set_xlim(0, width / cell)
         axes.set_ylim(0, rows)
         axes.set_axis_off()
@@ -102,8 +103,8 @@ def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", lim
         _write_tokens(axes, attribution, cell, flat)
     length = min(2.0, tall - _HEAD)
     middle = (tall - _HEAD + (foot if flat else 0)) / 2
-    place = ((width + 0.6) / wide, (middle - length / 2) / tall, 0.13 / wide, length / tall)
-    _draw_scale(figure, place, mappable, ends, quantity)
+    place = ((left + width + 0.35) / wide, (middle - length / 2) / tall, 0.13 / wide, length / tall)
+    _draw_scale(figure, place, mappable, ends, _UNIT[quantity].format(unit=attribution.unit))
     write_heading(figure, attribution, 0.25 / wide, tall)
     return figure
 
@@ -175,7 +176,7 @@ def _draw_scale(
     place: tuple[float, float, float, float],
     mappable: ScalarMappable,
     ends: float,
-    quantity: Quantity,
+    name: str,
 ) -> None:
     bar = figure.colorbar(mappable, cax=figure.add_axes(place))
     marks = [-ends, -ends / 2, 0.0, ends / 2, ends]
@@ -183,15 +184,15 @@ def _draw_scale(
     bar.ax.tick_params(labelsize=8, length=2, color=_SOFT, labelcolor=_INK)
     bar.ax.axhline(0, color=_INK, linewidth=0.8)
     bar.ax.spines["outline"].set_visible(False)
-    bar.set_label(_UNIT[quantity], fontsize=8, color=_INK)
+    bar.set_label(name, fontsize=8, color=_INK)
 
 
 def write_heading(figure: Figure, attribution: Attribution, left: float, tall: float) -> None:
     """Write the target, the ledger and the expansion above a figure."""
-    ledger = attribution.ledger
+    ledger, unit = attribution.ledger, "" if attribution.unit == "output" else "logit "
     sum_line = " + ".join(f"{name} {minus(signed(value))}" for name, value in ledger_parts(ledger))
     for down, points, shade, text in (
-        (0.18, 11.0, _INK, f"{clip(visible(attribution.target), 60)}: logit {minus(signed(ledger.logit))}"),
+        (0.18, 11.0, _INK, f"{clip(visible(attribution.target), 60)}: {unit}{minus(signed(ledger.logit))}"),
         (0.40, 7.5, _SOFT, f"= {sum_line}"),
         (0.56, 7.5, _SOFT, f"expansion {clip(visible(attribution.expansion), 60)}, {sum_of_ngrams(attribution)}"),
     ):

@@ -26,7 +26,9 @@ def to_text(whole: Attribution, sequences: Sequence[Attribution], width: int = 1
     """Return the sequences, the ledger and the n-grams with the largest contributions as text."""
     ledger, limit = whole.ledger, shared_limit(sequences, "score")
     heading = Text.assemble(
-        (visible(whole.target), "bold"), f"  logit {signed(ledger.logit)}  ", (f"by {visible(whole.expansion)}", _FAINT)
+        (visible(whole.target), "bold"),
+        f"  {'' if whole.unit == 'output' else 'logit '}{signed(ledger.logit)}  ",
+        (f"by {visible(whole.expansion)}", _FAINT),
     )
     blocks: list[RenderableType] = [heading]
     for each in sequences:
@@ -35,10 +37,10 @@ def to_text(whole: Attribution, sequences: Sequence[Attribution], width: int = 1
         blocks += [title, steps if each.features is None else Series(each)]
     entries = [(name, value) for name, value in ledger_parts(ledger) if name != "n-grams"]
     named = [(f"n-grams of {each.name}", each.ledger.ngrams) for each in sequences]
-    blocks.append(sum_table([*named, *entries], ("logit", ledger.logit)))
+    blocks.append(sum_table([*named, *entries], (whole.unit, ledger.logit)))
     blocks.append(_top(whole.top(_TOP)))
     details = [
-        f"remainder {magnitude(whole.relative_remainder)} of the logit; "
+        f"remainder {magnitude(whole.relative_remainder)} of the {whole.unit}; "
         f"{visible(whole.expansion)} is {sum_of_ngrams(whole)}",
         *map(visible, whole.notes),
     ]

@@ -194,7 +194,7 @@ function sums(panel, option, way, span) {
 
 function drawSeries(item, told) {
   view.seriesHead.replaceChildren(element("h2", {}, "Series"), element("div", { class: "end" }, legend(told.features.limit, "a number’s contribution")));
-  view.line.show(item.series.names, item.series.values, told.features.rows, told.features.limit, item.series.named ? item.tokens : null);
+  view.line.show(item.series.names, item.series.values, told.features.rows, told.features.limit, item.tokens);
   tellMoment(null);
   const totals = told.features.rows.map((row, f) => [item.series.names[f], row.reduce((sum, value) => sum + value, 0)]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
   view.features.replaceChildren(element("details", { class: "plain" }, element("summary", {}, "Contributions by feature"),
@@ -210,7 +210,7 @@ function tellMoment(place) {
   const rows = view.line.rows;
   const name = view.line.names[place.row];
   const read = place.row < series.values.length ? `, read ${series.values[place.row][place.time]}` : "";
-  view.moment.replaceChildren(element("p", {}, element("b", {}, element("bdi", {}, name)), ` at ${current().series.named ? current().tokens[place.time] : `time ${place.time}`}${read}, contributes `, element("span", { class: "number" }, signed(rows[place.row][place.time]))));
+  view.moment.replaceChildren(element("p", {}, element("b", {}, element("bdi", {}, name)), ` at ${current().tokens[place.time]}${read}, contributes `, element("span", { class: "number" }, signed(rows[place.row][place.time]))));
 }
 
 function drawLedger(panel, told) {

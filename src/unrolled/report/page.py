@@ -87,7 +87,7 @@ def _render(examples: Sequence[Example], title: str) -> str:
                 {
                     "label": label,
                     "attribution": attribution,
-                    "bars": waterfall_of_ledger(attribution.ledger),
+                    "bars": waterfall_of_ledger(attribution.ledger, attribution.unit),
                     "top": largest_phrases(attribution, TOP),
                     "limit": shared_limit([attribution], "token"),
                 }
@@ -123,7 +123,7 @@ def render_fragment(attribution: Attribution) -> str:
             attribution=attribution,
             limit=limit,
             top=largest_phrases(attribution, _TOP_FRAGMENT),
-            bars=waterfall_of_ledger(attribution.ledger),
+            bars=waterfall_of_ledger(attribution.ledger, attribution.unit),
             scale=[(c, text_colour(c)) for c in SCALE],
         )
     )

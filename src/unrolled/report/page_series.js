@@ -113,7 +113,7 @@ class Series {
     c.font = "11px system-ui, sans-serif";
     c.textAlign = "center";
     c.textBaseline = "top";
-    for (let t = first; t <= last; t++) if (t % every === 0) c.fillText(this.steps ? short(this.steps[t], Math.max(3, Math.floor(every * this.width / 6.5))) : String(t), x0 + (t + 0.5) * this.width, this.tall - 26);
+    for (let t = first; t <= last; t++) if (t % every === 0) c.fillText(short(this.steps[t], Math.max(3, Math.floor(every * this.width / 6.5))), x0 + (t + 0.5) * this.width, this.tall - 26);
     c.fillText("time", this.left + (this.seen - this.left) / 2, this.tall - 13);
   }
 

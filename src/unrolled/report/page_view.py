@@ -40,9 +40,9 @@ def ledger_parts(ledger: Ledger) -> list[tuple[str, float]]:
     return [(names.get(key, key), value) for key, value in ledger.items() if key != "logit"]
 
 
-def waterfall_of_ledger(ledger: Ledger) -> list[LedgerBar]:
+def waterfall_of_ledger(ledger: Ledger, unit: str = "logit") -> list[LedgerBar]:
     """Lay out the ledger of a logit as five bars."""
-    return waterfall(ledger_parts(ledger), ("logit", ledger.logit))
+    return waterfall(ledger_parts(ledger), (unit, ledger.logit))
 
 
 def waterfall(entries: Sequence[tuple[str, float]], total: tuple[str, float]) -> list[LedgerBar]:
@@ -81,7 +81,7 @@ def sum_of_ngrams(attribution: Attribution) -> str:
     if not attribution.closes:
         movement = abs(attribution.movement)
         share = magnitude(abs(attribution.ledger.remainder) / movement) if movement else "infinitely many times"
-        return f"not exact here: the remainder is {minus(share)} of the movement, the logit less the bias"
+        return f"not exact here: the remainder is {minus(share)} of the movement, the {attribution.unit} less the bias"
     if not attribution.exact:
         return "not exact: see the notes"
     if attribution.residual > LARGE_RESIDUAL:

@@ -10,7 +10,7 @@ from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.extras import require_extra
 from unrolled.report.colour import colour_map
-from unrolled.report.feature_rows import FeatureRow, feature_rows, rows_limit, steps_are_named
+from unrolled.report.feature_rows import FeatureRow, feature_rows, rows_limit
 from unrolled.report.formatting import clip, minus, visible
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
     whole = FeatureRow("the whole step", torch.stack([row.scores for row in rows]).sum(dim=0))
     drawn = [row for row in rows if row.values is not None]
     longest = max(len(clip(visible(row.name), 28)) for row in (*rows, whole))
-    left, right, width = 0.35 + 0.075 * longest, 1.25, min(9.0, max(4.5, 0.16 * len(attribution)))
+    marks = max((len(mark) for row in drawn for mark in _marks(row)), default=0)
+    gap = 0.2 + 0.05 * marks  # the lowest and the highest number stand between the series and the colour scale
+    left, right, width = 0.35 + 0.075 * longest, gap + 0.95, min(9.0, max(4.5, 0.16 * len(attribution)))
     series, strips = _BAND * len(drawn), _STRIP * (len(rows) + 1)
     wide, tall = left + width + right, _HEAD + series + 0.18 + strips + _FOOT
     figure = Figure(figsize=(wide, tall), facecolor="white")
@@ -67,7 +69,7 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
     figure.text(0.12 / wide, 1 - (_HEAD - 0.12) / tall, "a", fontsize=9, color=_SOFT, weight="bold")
     figure.text(0.12 / wide, (_FOOT + strips + 0.02) / tall, "b", fontsize=9, color=_SOFT, weight="bold")
     height = min(1.8, strips + series)
-    place_of_scale = ((left + width + 0.3) / wide, _FOOT / tall, 0.13 / wide, height / tall)
+    place_of_scale = ((left + width + gap) / wide, _FOOT / tall, 0.13 / wide, height / tall)
     bar = figure.colorbar(image, cax=figure.add_axes(place_of_scale))
     bar.set_ticks([-ends, 0.0, ends], labels=[minus(f"{-ends:+g}"), "0", f"{ends:+g}"])
     bar.ax.tick_params(labelsize=8, length=2, color=_SOFT, labelcolor=_INK)
@@ -77,6 +79,13 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
     return figure
 
 
+def _marks(row: FeatureRow) -> list[str]:
+    """Write the lowest and the highest number of a series."""
+    assert row.values is not None
+    low, high = float(row.values.min()), float(row.values.max())
+    return [minus(f"{mark:.3g}") for mark in ([low, high] if high > low else [low])]
+
+
 def _draw_series(axes: Axes, row: FeatureRow, count: int) -> None:
     assert row.values is not None
     values = row.values.tolist()
@@ -84,7 +93,7 @@ def _draw_series(axes: Axes, row: FeatureRow, count: int) -> None:
     axes.plot(range(count), values, color=_INK, linewidth=1.0, marker="o" if count == 1 else None, markersize=3)
     axes.set_xlim(-0.5, count - 0.5)
     marks = [low, high] if high > low else [low]
-    axes.set_yticks(marks, [minus(f"{mark:.3g}") for mark in marks])
+    axes.set_yticks(marks, _marks(row))
     axes.yaxis.tick_right()
     axes.tick_params(labelsize=6, length=0, labelcolor=_SOFT)
     axes.set_xticks([])
@@ -119,12 +128,11 @@ def _draw_strips(axes: Axes, rows: list[FeatureRow], ends: float) -> AxesImage:
 
 
 def _write_time(axes: Axes, attribution: Attribution) -> None:
-    """Label some steps: by their names, else by their numbers from 0."""
+    """Label some steps by their names."""
     count = len(attribution)
     every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if -(-count // n) <= _LABELLED)
     places = list(range(0, count, every))
-    named = steps_are_named(attribution)
-    labels = [clip(visible(attribution.tokens[t]), 10) if named else str(t) for t in places]
+    labels = [clip(visible(attribution.tokens[t]), 10) for t in places]
     axes.set_xticks(places)
     axes.set_xticklabels(labels, parse_math=False)
     axes.tick_params(axis="x", labelsize=7.5, length=2, color=_SOFT, labelcolor=_INK)

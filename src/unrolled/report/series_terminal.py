@@ -13,8 +13,8 @@ from torch import Tensor
 
 from unrolled.decomposition.attribution import Attribution
 from unrolled.report.colour import colour, limit_of, text_colour
-from unrolled.report.feature_rows import feature_rows
-from unrolled.report.formatting import signed, visible
+from unrolled.report.feature_rows import FeatureRow, feature_rows
+from unrolled.report.formatting import clip, signed, visible
 
 __all__ = ["Series"]
 
@@ -48,6 +48,16 @@ class Series:
         whole = strips.sum(dim=0)
         yield _strip("the whole step", whole, limit_of(whole), name)
         yield Text(" " * (name + _NUMBER + 2) + self._axis(strips.shape[1]), style=_FAINT)
+        yield self._largest(rows)
+
+    def _largest(self, rows: list[FeatureRow]) -> Text:
+        """Name the step of the largest contribution."""
+        scores = torch.stack([row.scores for row in rows])
+        row, step = divmod(int(scores.abs().argmax()), scores.shape[1])
+        place = clip(visible(self.attribution.tokens[step]), 30)
+        return Text(
+            f"largest: {clip(visible(rows[row].name), 30)} at {place}, {signed(float(scores[row, step]))}", _FAINT
+        )
 
     def _axis(self, width: int) -> str:
         """Name the first and the last step."""

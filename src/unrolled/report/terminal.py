@@ -48,7 +48,7 @@ def _fit(text: str, width: int) -> str:
 def _heading(attribution: Attribution) -> Text:
     return Text.assemble(
         (visible(attribution.target), "bold"),
-        f"  logit {signed(attribution.ledger.logit)}  ",
+        f"  {'' if attribution.unit == 'output' else 'logit '}{signed(attribution.ledger.logit)}  ",
         (f"by {visible(attribution.expansion)}", _FAINT),
     )
 
@@ -148,7 +148,7 @@ def _named(attribution: Attribution, phrase: Phrase) -> str:
 
 def _details(attribution: Attribution) -> Text:
     lines = [
-        f"remainder {magnitude(attribution.relative_remainder)} of the logit; "
+        f"remainder {magnitude(attribution.relative_remainder)} of the {attribution.unit}; "
         f"{visible(attribution.expansion)} is {sum_of_ngrams(attribution)}",
     ]
     if 2 <= attribution.cancellation <= NOISY:  # above, a note says it
@@ -178,7 +178,7 @@ def render(attribution: Attribution, limit: float | None = None, top: int = _TOP
         steps = "step" if attribution.features is not None else "token"
         blocks += [Text(f"contribution of each {steps}: the sum of all n-grams that enter there", _FAINT), sentence]
         blocks += [_Pyramid(attribution, d, ends) for d in range(len(attribution.directions))]
-    blocks.append(sum_table(ledger_parts(attribution.ledger), ("logit", attribution.ledger.logit)))
+    blocks.append(sum_table(ledger_parts(attribution.ledger), (attribution.unit, attribution.ledger.logit)))
     blocks.append(_Top(attribution, shared_limit([attribution], "contribution"), top))
     blocks.append(_details(attribution))
     return spaced(blocks)
