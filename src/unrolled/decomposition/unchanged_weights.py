@@ -70,7 +70,7 @@ class UnchangedWeights:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise ChangedWeightsError(
                 f"the weights changed while the model was opened ({names[0]}{more}): another thread trains it, or it "
-                "was trained before the result was read; explain a copy of it, copy.deepcopy(model)"
+                "was trained or converted before the result was read; explain a copy of it, copy.deepcopy(model)"
             )
 
 
