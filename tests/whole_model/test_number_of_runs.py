@@ -88,6 +88,17 @@ def test_all_outputs_are_read_from_one_held_run(layers, both, head, monkeypatch)
         assert calls == {"head": 2, "model": 2, "backward": passes + 3}
 
 
+@pytest.mark.parametrize("call", [unrolled.account, unrolled.explain, unrolled.explain_batch])
+def test_the_number_of_operations_does_not_depend_on_the_number_of_classes(call):
+    model, tokens = Classifier(nn.GRU, 1, False, "last", "linear"), ids(1, 9)
+    counts = []
+    for classes in (6, 600):  # of more than five, the target alone is explained
+        model.head = nn.Linear(model.head.in_features, classes)
+        counts.append(sum(events(lambda: call(model, tokens, target=1)).values()))
+    few, many = counts
+    assert many < 1.1 * few
+
+
 @pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
 def test_the_triangle_of_secant_takes_the_operations_of_that_of_operating(kind):
     rnn, x, weight = kind(5, 6), torch.randn(12, 3, 5), torch.randn(2, 6)

@@ -104,7 +104,7 @@ def _choose(
     logits = checked_floating(class_outputs(output, target if isinstance(target, int) else 0, batch).detach())
     count = logits.shape[1]
     known = class_names(classes, count)
-    names = known or (tuple(f"{output_kind(output)} {k}" for k in range(count)) if count > 1 else ("output",))
+    names = known or _names_by_kind(output, count)
     chosen = None if target is None else class_index("target", target, known, count)
     other = None if against is None else class_index("against", against, known, count)
     predicted = logits.argmax(dim=1).tolist()
@@ -119,6 +119,14 @@ def _choose(
         return whole
     only = whole.alone()
     return only if count > 1 else replace(only, outputs=())
+
+
+def _names_by_kind(output: object, count: int) -> tuple[str, ...]:
+    """Name the outputs of a model by what they hold and their index."""
+    if count == 1:
+        return ("output",)
+    kind = output_kind(output)
+    return tuple(f"{kind} {k}" for k in range(count))
 
 
 def _readout(outputs: Sequence[Outputs]) -> Target:
