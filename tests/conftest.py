@@ -1,18 +1,44 @@
-"""What all tests share: tests/reference.py importable, one thread, and the real datasets where they are at hand."""
+"""What all tests share: tests/reference.py importable, one thread, seeds, signals, and the real datasets if at hand."""
 
 from __future__ import annotations
 
 import os
+import random
+import signal
 import sys
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 torch.set_num_threads(1)
+# programs that the tests start inherit what this process ignores: SIGINT in the background, SIGHUP under nohup
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 pytest_plugins = ["command_line"]  # its fixture runs the command line in the test's own process
+
+
+def seed(name):
+    """Draw the same numbers whichever tests ran before in this process."""
+    number = zlib.crc32(name.encode())
+    random.seed(number)
+    np.random.seed(number)
+    torch.manual_seed(number)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    seed(item.path.name)  # fixtures of a module are made before the first of its tests, which need not be the same one
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item):
+    seed(item.nodeid)
 
 
 @pytest.fixture

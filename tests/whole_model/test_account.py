@@ -284,6 +284,7 @@ def test_float32(kind):
 
 
 def test_growth_is_noted_and_what_misses_its_sum_does_not_close():
+    torch.manual_seed(2)  # about every second network of this size grows so
     model = Classifier(nn.GRU, 1, False, "last", "linear")
     for parameter in model.rnn.parameters():
         parameter.data.mul_(40)

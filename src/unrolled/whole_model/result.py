@@ -110,14 +110,15 @@ class Account:
     def closes(self) -> bool:
         """Whether every remainder is rounding: at most 1e-9 of the output in float64, and 1e-4 in float32.
 
-        An output that is nearly zero is measured by Σ|c| / 10,000. No remainder above 1e-3 of the movement closes,
-        unless it is the rounding of the output. False where :attr:`overgrown`.
+        An output that is nearly zero is measured by Σ|c|: by a ten-thousandth of it, and by its rounding. No remainder
+        above 1e-3 of the movement closes, unless it is the rounding of the output. False where :attr:`overgrown`.
         """
         allowed = 1e-9 if self.output.dtype == torch.float64 else 1e-4
-        scale = torch.maximum(self.output.abs(), 1e-4 * self._sizes())
         finite = torch.finfo(self.output.dtype)
+        scale = torch.maximum(self.output.abs(), 1e-4 * self._sizes())
+        rounding = torch.maximum(allowed * scale, 4 * finite.eps * self._sizes())
         moved = CLOSES * self.movement.abs() + 4 * finite.eps * self.output.abs()
-        small = self.remainder.abs() <= torch.minimum(allowed * scale, moved) + finite.tiny
+        small = self.remainder.abs() <= torch.minimum(rounding, moved) + finite.tiny
         return bool(small.all()) and not self.overgrown
 
     @property

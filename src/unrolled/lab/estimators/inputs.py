@@ -68,5 +68,5 @@ def padded(sequences: Sequence[NDArray[Any]], dtype: torch.dtype) -> Padded:
     lengths = torch.tensor([len(one) for one in sequences])
     values = torch.zeros(len(sequences), int(lengths.max()), *sequences[0].shape[1:], dtype=dtype)
     for row, one in zip(values, sequences, strict=True):
-        row[: len(one)] = torch.as_tensor(one, dtype=dtype)
+        row[: len(one)] = torch.tensor(one, dtype=dtype)
     return Padded(values, lengths)

@@ -102,7 +102,8 @@ class _Recurrent(BaseEstimator):
             tokens, indices = self.words_.split(x)
             return explain(self.model_, torch.as_tensor(indices)[None], tokens=tokens, **options)
         (sequence,) = self._with_features(numeric_sequences([x], "sequences"), 1 if self.rows_ else self.n_features_in_)
-        values, model = torch.as_tensor(sequence)[None].double(), cast("SequenceModel", self.model_)
+        values = torch.tensor(sequence, dtype=torch.float64)[None]  # a copy: an array may be read-only
+        model = cast("SequenceModel", self.model_)
         return _with_values(explain(model.behind_reader(), model.reader(values), **options), values[0])
 
     def _target(self, target: Any) -> int | None:
