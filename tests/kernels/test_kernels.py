@@ -80,6 +80,21 @@ def test_a_gradient_for_each_example_is_that_of_the_example(name):
     torch.testing.assert_close(each, torch.autograd.grad(cell.unroll(x, s).square().sum(), x)[0])
 
 
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("time", "batch"), [(1, 1), (T, B)])
+def test_a_kernel_is_differentiated_twice_for_one_token_too(name, time, batch):
+    cell, x, s = made(name)
+    x, s = x[:time, :batch], s[:batch]
+    leaves = (x.requires_grad_(), s.requires_grad_())
+
+    def second_order(unroll):
+        first = torch.autograd.grad(unroll(x, s).square().sum(), leaves, create_graph=True, allow_unused=True)
+        return torch.autograd.grad(sum(g.square().sum() for g in first if g is not None), leaves, allow_unused=True)
+
+    for one, other in zip(second_order(cell.unroll), second_order(lambda *a: Cell.unroll(cell, *a)), strict=True):
+        torch.testing.assert_close(one, other)
+
+
 @pytest.mark.parametrize("options", [{}, {"bias": False}, {"proj_size": 2}])
 def test_an_lstm_runs_as_torchs_and_is_differentiated_twice(options):
     cell, x, s = made("lstm", **options)

@@ -153,7 +153,8 @@ class GRUUpdate(ElementwiseUpdate):
         d = states.shape[-1]
         sums = from_input.clone()
         sums[..., 2 * d :] = 0 if bias is None else bias
-        candidates = from_input[..., 2 * d :].contiguous()
+        # a copy for one token of one sequence too, where contiguous() would return the input to be overwritten
+        candidates = from_input[..., 2 * d :].clone(memory_format=torch.contiguous_format)
         r, z, m = (part.unbind() for part in sums.split(d, dim=-1))
         rows, n, hidden, both = sums.unbind(), candidates.unbind(), states.unbind(), sums[..., : 2 * d].unbind()
 
