@@ -67,7 +67,7 @@ class MVMAME(AffineCell, FirstOrderCell):
     def affine_map(self, from_input: Tensor) -> AffineMap:
         """Compute g and the diagonals of I and M."""
         scale, offset = self.activation(from_input).chunk(2, dim=-1)
-        return AffineMap((offset,), {"keep": scale.new_tensor(0.5).expand_as(scale), "scale": 0.25 * scale})
+        return AffineMap((offset,), {"keep": scale.new_full((), 0.5).expand_as(scale), "scale": 0.25 * scale})
 
 
 class MVMAG(AffineCell, FirstOrderCell):

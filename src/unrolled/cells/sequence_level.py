@@ -131,7 +131,7 @@ class SimplifiedGRU(PolynomialCell):
     def affine_map(self, from_input: Tensor) -> AffineMap:
         """Compute g and the diagonals of I and U_n."""
         _, z, n = self.with_both_biases(from_input).chunk(3, dim=-1)
-        half, quarter = (n.new_tensor(value).expand_as(n) for value in (0.5, 0.25))
+        half, quarter = (n.new_full((), value).expand_as(n) for value in (0.5, 0.25))
         return AffineMap(((0.5 - 0.25 * z) * n,), {"keep": half, "candidate": quarter})
 
 
@@ -157,7 +157,7 @@ class GRUVariant(PolynomialCell):
         """Compute g and the diagonals of I, U_r, U_z and U_n."""
         r, z, n = self.with_both_biases(from_input).chunk(3, dim=-1)
         diagonals = {
-            "keep": n.new_tensor(0.7).expand_as(n),
+            "keep": n.new_full((), 0.7).expand_as(n),
             "reset": 0.25 * z,
             "update": -0.25 * n,
             "candidate": 0.25 + 0.125 * (r - z - r * z),
@@ -221,7 +221,7 @@ class SimplifiedLSTM(PolynomialCell):
         """Compute g and the diagonals of c and U_g for c', and the same for h'."""
         i, _, g, o = self.with_both_biases(from_input).chunk(4, dim=-1)
         offset = (0.5 + 0.25 * i) * g
-        half = g.new_tensor(0.5).expand_as(g)
+        half = g.new_full((), 0.5).expand_as(g)
         return AffineMap(
             (offset, (0.5 + 0.25 * o) * offset), repeated_diagonals({"keep": half, "candidate": half}, half)
         )

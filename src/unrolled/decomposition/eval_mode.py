@@ -32,7 +32,7 @@ __all__ = [
 
 M = TypeVar("M", bound=nn.Module)
 
-DEVICES = ("cpu", "cuda", "mps", "xpu")
+DEVICES = tuple(device for device in ("cpu", "cuda", "mps", "xpu") if torch.amp.is_autocast_available(device))
 
 
 ONE_THREAD = threading.RLock()

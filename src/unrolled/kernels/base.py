@@ -81,8 +81,11 @@ def run_fused(
 def needs_reference(tensors: Sequence[Tensor | None]) -> bool:
     """Return whether autocast, forward-mode differentiation or another transform of torch.func is active."""
     given = [tensor for tensor in tensors if tensor is not None]
+    device = given[0].device.type
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        return True
     # torch has no public function for this question, which every autograd.Function asks when it is applied
-    if torch.is_autocast_enabled(given[0].device.type) or torch._C._are_functorch_transforms_active():
+    if torch._C._are_functorch_transforms_active():
         return True
     return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in given)
 
