@@ -25,7 +25,7 @@ from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.score_ngrams import NGramScores
 from unrolled.decomposition.score_weight import score_weight
-from unrolled.decomposition.stack_sweep import Received, SpanColumns, entering, receivers
+from unrolled.decomposition.stack_sweep import Received, SpanColumns, pick, receivers
 from unrolled.linalg.operators import Workspace
 from unrolled.linalg.quadrature import relative_error
 
@@ -128,32 +128,65 @@ class _Readout:
 def _spans(layer: AffineSequence, columns: SpanColumns, received: tuple[Received, ...], readout: _Readout) -> Tensor:
     """Compute scores and contributions of the spans in the order in which one direction of a layer reads.
 
-    A contribution adds up the paths that are read anywhere in the span, a score those that are read at its end.
+    A contribution adds up the paths that are read anywhere in the span, a score those that are read at its end. Cᵀ
+    takes the covectors to what the layer receives, as they are fewer than its columns.
 
     Returns:
         Shape (2, where the span ends, length - 1, readouts, batch).
     """
-    time, batch, size = layer.g.shape
-    shape = (2, time, columns.longest, len(readout.score), batch)
+    (time, batch, size), longest, (operator,) = layer.g.shape, columns.longest, layer.operators
+    # the last places are not reached: spans end inside the text
+    shape = (2, time + longest, longest, len(readout.score), batch)
     found = torch.zeros(shape, dtype=torch.float64, device=layer.g.device)
     ends, spare = layer.g.new_empty(2, time, len(readout.at(0)), batch, size)
-    workspace = Workspace()
+    pairs, workspace = _Pairs(columns, received), Workspace()
     for t in reversed(range(time)):
-        stop = min(t + columns.longest, time)
-        if t + 1 < stop:
-            later, image = (each[t + 1 : stop].flatten(0, 1) for each in (ends, spare))
-            layer.apply_transpose(t + 1, later, image, workspace)
-            ends, spare = spare, ends
+        stop = min(t + longest, time)
         ends[t] = readout.at(t)
-        own = (torch.tensor([columns.source(t)]), layer.g[t][None])
-        here = (own, *entering(layer, columns, received, t, workspace))
-        place = torch.cat([places for places, _ in here])
-        values = torch.cat([torch.einsum("cbs,trbs->ctrb", block, ends[t:stop]) for _, block in here])
-        reads, begins = torch.arange(t, stop), (t - columns.behind[place])[:, None]
-        seen = (t + columns.ahead[place])[:, None]
-        stops = torch.maximum(seen, reads)
-        lengths = stops - begins
-        fits = lengths < columns.longest
-        for total, each, wanted in zip(found, readout.both(values, t), (fits & (seen <= reads), fits), strict=True):
-            total.index_put_((stops[wanted], lengths[wanted]), each[wanted].double(), accumulate=True)
-    return found
+        here, image = ends[t:stop], spare[t:stop].flatten(0, 1)
+        _, at_inputs = operator.at(t).apply_transpose(here.flatten(0, 1), bool(received), image, workspace)
+        alive, met = pairs.at(t)
+        values = [torch.einsum("bs,trbs->trb", layer.g[t], here)[None]]
+        if at_inputs is None:  # C is zero, or nothing enters
+            values.append(here.new_zeros(sum(map(len, alive)), *here.shape[:3]))
+        else:
+            at_each = at_inputs.unflatten(0, here.shape[:2]).split([each.values.shape[-1] for each in received], -1)
+            for each, some, at in zip(received, alive, at_each, strict=True):
+                values.append(torch.einsum("cbf,trbf->ctrb", pick(each.values[t], some), at))
+        under = readout.both(torch.cat(values), t)
+        for total, products, (chosen, places) in zip(found, under, met, strict=True):
+            total[t : t + longest].flatten(0, 1).index_add_(0, places, products.flatten(0, 1)[chosen].double())
+        ends, spare = spare, ends
+    return found[:, :time]
+
+
+class _Pairs:
+    """What enters a layer at a step, paired with the steps that read it, and the span that both make.
+
+    Args:
+        columns: The spans that are kept apart.
+        received: What enters from both directions of the layer below; the token itself enters before.
+    """
+
+    def __init__(self, columns: SpanColumns, received: tuple[Received, ...]) -> None:
+        self._columns, self._received = columns, received
+        self._known: dict[tuple[int, int], tuple[list[Tensor], list[tuple[Tensor, Tensor]]]] = {}
+
+    def at(self, time: int) -> tuple[list[Tensor], list[tuple[Tensor, Tensor]]]:
+        """Return which columns enter at a step, and their pairs for scores and for contributions.
+
+        Pairs are two indices: of (column, step that reads), and of (end of the span from here, length - 1).
+        """
+        longest = self._columns.longest
+        borders = min(time, longest), min(self._columns.time - time, longest)  # all that matters of the step
+        if borders not in self._known:
+            alive = [self._columns.alive(each.places, time) for each in self._received]
+            entering = (each.places[some] for each, some in zip(self._received, alive, strict=True))
+            place = torch.cat((torch.tensor([self._columns.source(time)]), *entering))
+            seen, reads = self._columns.ahead[place][:, None], torch.arange(borders[1])
+            stops = torch.maximum(seen, reads)
+            lengths = stops + self._columns.behind[place][:, None]
+            fits, places = lengths < longest, (stops * longest + lengths).flatten()
+            chosen = [each.flatten().nonzero()[:, 0] for each in (fits & (seen <= reads), fits)]
+            self._known[borders] = alive, [(each, places[each]) for each in chosen]
+        return self._known[borders]

@@ -19,7 +19,7 @@ from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack
 from unrolled.linalg.operators import Workspace
 
-__all__ = ["Received", "SpanColumns", "TokenColumns", "entering", "layer_sweep", "receivers"]
+__all__ = ["Received", "SpanColumns", "TokenColumns", "layer_sweep", "pick", "receivers"]
 
 
 @dataclass(frozen=True)
@@ -201,8 +201,8 @@ def layer_sweep(
         block = torch.zeros_like(block)
         alive = columns.alive(places, t)
         if t and len(alive):
-            block[places[alive]] = operator.at(t).apply(_pick(old, alive), workspace=workspace)
-        for become, images in entering(layer, columns, received, t, workspace):
+            block[places[alive]] = operator.at(t).apply(pick(old, alive), workspace=workspace)
+        for become, images in _entering(layer, columns, received, t, workspace):
             block.index_add_(0, become.to(block.device), images)
         if up is not None:
             up.values[t] = layer.layers[0].cell.hidden(block)[up.places]
@@ -210,7 +210,7 @@ def layer_sweep(
         yield block
 
 
-def entering(
+def _entering(
     layer: AffineSequence, columns: Columns, received: tuple[Received, ...], time: int, workspace: Workspace
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield what enters a layer at one step from each direction below: the columns' places, and C_t times them."""
@@ -218,11 +218,11 @@ def entering(
     for each in received:
         alive = columns.alive(each.places, time)
         if len(alive):
-            yield each.places[alive], operator.apply_inputs(_pick(each.values[time], alive), first, workspace)
+            yield each.places[alive], operator.apply_inputs(pick(each.values[time], alive), first, workspace)
         first += each.values.shape[-1]
 
 
-def _pick(block: Tensor, chosen: Tensor) -> Tensor:
+def pick(block: Tensor, chosen: Tensor) -> Tensor:
     """Return some of the columns: a view, if they are the first ones."""
     count = len(chosen)
-    return block[:count] if int(chosen[-1]) == count - 1 else block[chosen]
+    return block[:count] if not count or int(chosen[-1]) == count - 1 else block[chosen]
