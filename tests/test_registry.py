@@ -55,6 +55,16 @@ def test_members_are_the_public_concrete_classes(registry):
         found.get("tigre")
 
 
+def test_one_member_is_found_without_importing_the_others(registry):
+    found, package = registry
+    (package / "broken.py").write_text("raise RuntimeError('imported')")
+    assert found.get_alone("tiger").__name__ == "Tiger"
+    with pytest.raises(UnknownNameError, match="unknown animal 'tigre'; did you mean 'tiger'"):
+        found.get_alone("tigre")
+    with pytest.raises(RuntimeError, match="imported"):
+        found.get("tiger")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -14,7 +14,8 @@ import pkgutil
 from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Generic, TypeVar
+from types import ModuleType
+from typing import Generic, NamedTuple, TypeGuard, TypeVar
 
 from unrolled.errors import UnknownNameError
 
@@ -28,14 +29,28 @@ def names_in_source(package: str) -> list[str]:
     return sorted(texts_in_source(package))
 
 
-@cache
 def texts_in_source(package: str) -> dict[str, dict[str, str]]:
     """Return the texts that are attributes of a package's members, by the members' names; see above."""
+    return {name: found.texts for name, found in _find_in_source(package).items()}
+
+
+class _Source(NamedTuple):
+    module: str
+    texts: dict[str, str]
+
+
+@cache
+def _find_in_source(package: str) -> dict[str, _Source]:
     spec = importlib.util.find_spec(package)
-    folders = [] if spec is None else list(spec.submodule_search_locations or ())
-    files = (path for folder in folders for path in Path(folder).rglob("*.py"))
-    members = (texts for path in files for texts in _texts_of_classes(ast.parse(path.read_text(encoding="utf-8"))))
-    return {texts["name"]: texts for texts in members if "name" in texts}
+    folders = [] if spec is None else list(map(Path, spec.submodule_search_locations or ()))
+    found = {}
+    for folder in folders:
+        for path in folder.rglob("*.py"):
+            module = ".".join((package, *path.relative_to(folder).with_suffix("").parts))
+            for texts in _texts_of_classes(ast.parse(path.read_text(encoding="utf-8"))):
+                if "name" in texts:
+                    found[texts["name"]] = _Source(module, texts)
+    return found
 
 
 def _texts_of_classes(module: ast.Module) -> Iterator[dict[str, str]]:
@@ -77,10 +92,7 @@ class Registry(Generic[M]):
         found: dict[str, type[M]] = {}
         paths = importlib.import_module(self.package).__path__
         for info in pkgutil.walk_packages(paths, f"{self.package}."):
-            module = importlib.import_module(info.name)
-            for value in vars(module).values():
-                if not self._is_member(value) or value.__module__ != module.__name__:
-                    continue
+            for value in self._defined_in(importlib.import_module(info.name)):
                 name = getattr(value, "name", None)
                 if not isinstance(name, str) or name in found:
                     problem = f"{name!r}, the name of {found[name].__qualname__}" if name in found else repr(name)
@@ -91,12 +103,16 @@ class Registry(Generic[M]):
                 found[name] = value
         return dict(sorted(found.items()))
 
-    def _is_member(self, value: object) -> bool:
+    def _defined_in(self, module: ModuleType) -> list[type[M]]:
+        return [value for value in vars(module).values() if self._is_member(value, module.__name__)]
+
+    def _is_member(self, value: object, module: str) -> TypeGuard[type[M]]:
         return (
             inspect.isclass(value)
             and issubclass(value, self.base)
             and not inspect.isabstract(value)
             and not value.__name__.startswith("_")
+            and value.__module__ == module
         )
 
     def names(self) -> tuple[str, ...]:
@@ -113,3 +129,15 @@ class Registry(Generic[M]):
             return self.members[name]
         except KeyError:
             raise UnknownNameError(self.kind, name, self.members) from None
+
+    def get_alone(self, name: str) -> type[M]:
+        """Return the member of that name, and import no other; its ``name`` stands in its source as text.
+
+        Raises:
+            UnknownNameError: If there is none; the message suggests the nearest name.
+        """
+        known = _find_in_source(self.package)
+        if name not in known:
+            raise UnknownNameError(self.kind, name, sorted(known))
+        module = importlib.import_module(known[name].module)
+        return next(member for member in self._defined_in(module) if getattr(member, "name", None) == name)

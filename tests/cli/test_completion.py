@@ -12,11 +12,12 @@ import pytest
 
 from unrolled.cells import CELLS
 from unrolled.cli.commands import COMMANDS
-from unrolled.cli.completed_values import cell_names, encoder_names, expansion_names, run_folders
+from unrolled.cli.completed_values import cell_names, encoder_names, expansion_names, paper_items, run_folders
 from unrolled.expansions import EXPANSIONS
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.load import dataset_names
 from unrolled.lab.models.factory import ENCODER_NAMES
+from unrolled.lab.papers import EXPERIMENTS
 from unrolled.lab.tasks import TASKS
 from unrolled.registry import names_in_source
 
@@ -77,6 +78,8 @@ def test_bash_completes_what_can_be_named(place: Path) -> None:
     assert set(offered) < set(DATASETS.names())
     assert complete(place, "explain", "runs/sst2-g") == ["runs/sst2-gru"]
     assert complete(place, "explain", "runs/sst2-gru", "--expansion", "sec") == ["secant"]
+    assert complete(place, "reproduce", "ours/p") == ["ours/phrases"]
+    assert complete(place, "reproduce", "ours/phrases", "--scale", "c") == ["cpu"]
 
 
 @pytest.mark.skipif(BASH is None, reason="no bash on the path")
@@ -94,7 +97,11 @@ def test_a_line_that_is_wrong_offers_nothing_and_says_nothing(place: Path) -> No
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_zsh_and_fish_are_answered(place: Path, shell: str) -> None:
     asked = {"_UNROLLED_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    for line, wanted in (("unrolled tra", "train"), ("unrolled explain runs/sst2-g", "runs/sst2-gru")):
+    for line, wanted in (
+        ("unrolled tra", "train"),
+        ("unrolled explain runs/sst2-g", "runs/sst2-gru"),
+        ("unrolled reproduce implicit-ngrams/neg", "implicit-ngrams/negation"),
+    ):
         done = subprocess.run(
             ["unrolled"],
             cwd=place,
@@ -123,6 +130,17 @@ def test_names_are_read_from_the_source_without_importing_it() -> None:
     assert set(dataset_names(TASKS.get("classify").kind)) < set(DATASETS.names())
 
 
+def test_papers_are_offered_and_then_their_items() -> None:
+    items = EXPERIMENTS.names()
+    papers = {name.partition("/")[0] for name in items}
+    assert set(paper_items("")) == papers
+    for paper in papers:
+        assert (
+            paper_items(f"{paper}/") == paper_items(paper) == [name for name in items if name.startswith(f"{paper}/")]
+        )
+    assert paper_items("none") == paper_items("ours/none") == []
+
+
 def test_run_folders_are_found_from_what_was_typed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     assert run_folders("") == ["runs/sst2-gru", "runs/sst2-lstm"]  # not those that lie deeper
@@ -137,7 +155,7 @@ def test_a_completion_loads_no_torch(place: Path) -> None:
         "import sys\nfrom unrolled.cli.main import run\n"
         "try:\n    run([])\nexcept SystemExit:\n    pass\nprint('torch' in sys.modules)"
     )
-    for line in ("unrolled train classify --encoder m", "unrolled explain r"):
+    for line in ("unrolled train classify --encoder m", "unrolled explain r", "unrolled reproduce o"):
         asked = {"_UNROLLED_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": line}
         done = subprocess.run(
             [sys.executable, "-c", program],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
 from unrolled.registry import names_in_source
 
-__all__ = ["cell_names", "encoder_names", "expansion_names", "run_folders"]
+__all__ = ["cell_names", "encoder_names", "expansion_names", "paper_items", "run_folders"]
 
 MARK = "config.json"
 """The file that makes a folder a run folder."""
@@ -41,14 +41,26 @@ def _runs(folder: Path, begins: str, depth: int) -> Iterator[Path]:
 def encoder_names(incomplete: str) -> list[str]:
     """List the encoders."""
     names = {*_TORCH, *names_in_source("unrolled.cells"), *names_in_source("unrolled.composition")}
-    return sorted(name for name in names if name.startswith(incomplete))
+    return _begin(names, incomplete)
 
 
 def cell_names(incomplete: str) -> list[str]:
     """List the cells."""
-    return [name for name in names_in_source("unrolled.cells") if name.startswith(incomplete)]
+    return _begin(names_in_source("unrolled.cells"), incomplete)
 
 
 def expansion_names(incomplete: str) -> list[str]:
     """List the expansions."""
-    return [name for name in names_in_source("unrolled.expansions") if name.startswith(incomplete)]
+    return _begin(names_in_source("unrolled.expansions"), incomplete)
+
+
+def paper_items(incomplete: str) -> list[str]:
+    """List the papers, and the items of a paper whose name has been typed: ``ours/``, then ``ours/phrases``."""
+    items = names_in_source("unrolled.lab.papers")
+    papers = {item.partition("/")[0] for item in items}
+    names = items if "/" in incomplete or len(_begin(papers, incomplete)) == 1 else papers
+    return _begin(names, incomplete)
+
+
+def _begin(names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete))

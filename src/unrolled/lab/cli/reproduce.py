@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unrolled.cli.completed_values import paper_items
 from unrolled.errors import UnknownNameError, UsageError
-from unrolled.lab.cli.options import DataFolder
+from unrolled.lab.cli.options import DataFolder, offer
+from unrolled.lab.papers.framework.experiment import SCALES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +47,11 @@ class _Lines:
 def reproduce(
     items: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PAPER/ITEM]...", help="Items to run; a paper's name selects all its items."),
+        typer.Argument(
+            metavar="[PAPER/ITEM]...",
+            help="Items to run; a paper's name selects all its items.",
+            autocompletion=paper_items,
+        ),
     ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List these items, or all.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Run all items.")] = False,
@@ -53,7 +59,8 @@ def reproduce(
         str,
         typer.Option(
             help="smoke (made-up data, seconds; only shows that it runs), cpu (two cores, minutes), day (two cores, "
-            "hours) or paper (a GPU)."
+            "hours) or paper (a GPU).",
+            autocompletion=offer(tuple(SCALES)),
         ),
     ] = "cpu",
     hours: Annotated[
@@ -108,7 +115,6 @@ def reproduce(
     from rich.console import Console
 
     from unrolled.lab.papers import EXPERIMENTS
-    from unrolled.lab.papers.framework.experiment import SCALES
     from unrolled.lab.papers.framework.result_store import ResultStore
 
     if scale not in SCALES:

@@ -64,7 +64,7 @@ class _Task(typer.core.TyperCommand):
         """Make the context of the whole command."""
         from unrolled.lab.tasks import TASKS
 
-        return _command(TASKS.get(str(self.name))).make_context(info_name, args, parent=parent, **extra)
+        return _command(TASKS.get_alone(str(self.name))).make_context(info_name, args, parent=parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the whole command."""

@@ -12,7 +12,6 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from unrolled.errors import FileError, UnknownNameError, UsageError
-from unrolled.lab.data.collection.manifest import read_manifest
 from unrolled.lab.data.corpus import Corpus, Dataset
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.formats import read_files
@@ -96,6 +95,8 @@ def is_dataset(data: str) -> bool:
 
 def dataset_files(data: str, folder: Path | None = None) -> dict[str, Path]:
     """Return the files of a dataset in the data folder, by their names in it; none for one that is generated."""
+    from unrolled.lab.data.collection.manifest import read_manifest
+
     name = _split_settings(data)[0]
     return {path: find_file(path, folder) for path in read_manifest().source(name).files}
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError, safe_open
-
 from unrolled.errors import DataError, FileError
 
 if TYPE_CHECKING:
@@ -118,6 +116,8 @@ def weights_content(tensors: Mapping[str, Tensor]) -> bytes:
 
 def read_weights(path: Path, *, checksum: bool) -> dict[str, Tensor]:
     """Read the tensors of a safetensors file by name; ``checksum`` says whether it must have one."""
+    from safetensors import SafetensorError, safe_open
+
     from unrolled.weights.checksum import check_tensors
 
     try:
