@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from unrolled.errors import FileError
+from unrolled.errors import FileError, UsageError
 from unrolled.extras import require_extra
+from unrolled.registry import names_in_source
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
 
     from unrolled.explanation.explanation import Explanation
 
-__all__ = ["TrainedRun", "check_run", "estimators", "load", "open_run", "read_texts"]
+__all__ = [
+    "TrainedRun",
+    "check_run",
+    "check_source",
+    "estimators",
+    "is_hub_dataset",
+    "load",
+    "open_run",
+    "read_texts",
+]
 
 
 class TrainedRun(Protocol):
@@ -100,6 +110,25 @@ def check_run(path: Path) -> None:
         raise FileError(f"no run folder {path}; give a folder that `unrolled train` wrote")
 
 
+def is_hub_dataset(name: str) -> bool:
+    """Tell whether a name is ``hf:NAME`` or ``hf:FOLDER``, a dataset of Hugging Face's library."""
+    return name.startswith("hf:")
+
+
+def check_source(name: str) -> None:
+    """Say that a file of texts cannot be read before torch is loaded; a dataset of the library is looked up later."""
+    path = Path(name)
+    if is_hub_dataset(name):
+        require_extra("hf", name)
+        return
+    if path.is_dir():
+        raise FileError(f"{name} is a folder; give a file, or hf:{name} for a dataset that save_to_disk wrote")
+    if not path.exists() and name.partition("(")[0] in names_in_source("unrolled.lab.data.datasets"):
+        raise UsageError(f"{name} is a dataset to train on; expected a file, hf:NAME or hf:FOLDER")
+    with path.open("rb"):
+        pass
+
+
 def open_run(path: Path, at: int | None) -> Callable[[str], Any]:
     """Load a run folder for ``unrolled explain``; return what prepares a sentence for it."""
     require_extra("lab", "a run folder")
@@ -108,12 +137,17 @@ def open_run(path: Path, at: int | None) -> Callable[[str], Any]:
     return opener
 
 
-def read_texts(path: Path, text_column: str | None, header: bool) -> Iterator[tuple[int, str]]:
-    """Read the texts of a file, each with its line: of a table's column, of JSON lines, or a text a line."""
+def read_texts(path: Path, text_column: str | None, header: bool, split: str) -> Iterator[tuple[int, str]]:
+    """Read the texts of a file, each with its line: of a table's column, of JSON lines, or a text a line.
+
+    ``split`` is that of ``hf:NAME``.
+    """
     require_extra("lab", "explain --file")
     reading = importlib.import_module("unrolled.lab.data.reading").Reading(text_column=text_column, header=header)
-    texts: Iterator[tuple[int, str]] = importlib.import_module("unrolled.lab.data.unlabelled").read_texts(path, reading)
-    return texts
+    reader: Callable[..., Iterator[tuple[int, str]]] = importlib.import_module(
+        "unrolled.lab.data.unlabelled"
+    ).read_texts
+    return reader(path, reading, split)
 
 
 def estimators() -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ from unrolled.cli.output_file import check_new
 from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
 from unrolled.errors import FileError, UsageError
 from unrolled.extras import require_extra
-from unrolled.laboratory import open_run, read_texts
+from unrolled.laboratory import check_source, open_run, read_texts
 from unrolled.report.formatting import visible
 
 if TYPE_CHECKING:
@@ -85,10 +85,12 @@ def explain(
     json_file: Annotated[Path | None, _file_option("All n-grams and the ledger.", "--json")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.", rich_help_panel=_WHERE)] = False,
     files: Annotated[
-        list[Path] | None, _many_option("Tables, JSON lines, or a text a line, instead of a sentence.", "--file")
+        list[Path] | None,
+        _many_option("Tables, JSON lines, a text a line, or hf:NAME, instead of a sentence.", "--file"),
     ] = None,
     text_column: Annotated[str | None, _many_option("Column of the texts: its name, or its number from 1.")] = None,
     no_header: Annotated[bool, _many_option("Read the first line as a text.", "--no-header")] = False,
+    split: Annotated[str | None, _many_option("Split of hf:NAME or hf:FOLDER; by default test.")] = None,
     page_texts: Annotated[
         int, typer.Option(min=1, help="Largest number of texts on a page.", rich_help_panel=_TEXTS)
     ] = 200,
@@ -117,10 +119,12 @@ def explain(
         options = FileOptions(target, against, expansion, html, json_file, page_texts)
         opener = _opener(run, weights, vocab, hints, at)
         title = ", ".join(path.name for path in files)
-        explain_texts(_texts(files, text_column, header=not no_header), opener, options, title)
+        explain_texts(_texts(files, text_column, not no_header, split or "test"), opener, options, title)
         return
-    if text_column is not None or no_header:
-        raise UsageError("--text-column and --no-header are for --file; give --file as well, or leave them out")
+    if text_column is not None or no_header or split is not None:
+        raise UsageError(
+            "--text-column, --no-header and --split are for --file; give --file as well, or leave them out"
+        )
     chosen = _opener(run, weights, vocab, hints, at)(sentence).choose_target(target, against)
     from unrolled.report.figure import save_figure
     from unrolled.report.json_records import save_json
@@ -173,13 +177,12 @@ def _check_files(files: Sequence[Path], png: Path | None) -> None:
     if png is not None:
         raise UsageError("--png draws one sentence; with --file write a page: --html")
     for path in files:
-        with path.open("rb"):
-            pass
+        check_source(str(path))
 
 
-def _texts(files: Sequence[Path], text_column: str | None, header: bool) -> Iterator[NumberedText]:
+def _texts(files: Sequence[Path], text_column: str | None, header: bool, split: str) -> Iterator[NumberedText]:
     for path in files:
-        for line, text in read_texts(path, text_column, header):
+        for line, text in read_texts(path, text_column, header, split):
             yield NumberedText(path, line, text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -132,3 +133,67 @@ def test_columns_of_a_dataset_are_taken_where_lists_are():
     found = estimator.fit(data["review"], data["mood"]).predict(data["review"])
     lists = estimator.fit(list(TEXTS), LABELS).predict(list(TEXTS))
     np.testing.assert_array_equal(found, lists)
+
+
+@pytest.fixture
+def run_of_reviews(unrolled, tmp_path, monkeypatch):
+    """The folder of a small run, whose classes are glad and sad."""
+    monkeypatch.chdir(tmp_path)
+    saved("reviews", splits(train=table(), test=table(TEXTS[:8], LABELS[:8])))
+    words = ("--encoder", "gru", "--hidden", 4, "--embedding", 4, "--epochs", 1, "--device", "cpu", "--out", "run")
+    assert unrolled("train", "classify", "--data", "hf:reviews", *words).status == 0
+    return "run"
+
+
+def test_a_run_is_evaluated_on_another_dataset(unrolled, run_of_reviews):
+    fresh = ["a poor film", "a fine play", "dull", "superb"]
+    saved("other", splits(test=table(fresh, [0, 1, 0, 1], text="words", label="verdict"), validation=table()))
+    done = unrolled("evaluate", run_of_reviews, "--data", "hf:other", "--predictions", "found.csv")
+    assert done.status == 0, done.err
+    assert "hf:other (4): accuracy" in done.out
+    assert "hf:other[test]: texts from 'words', labels from 'verdict'" in done.err
+    assert [line.split(",")[1] for line in Path("found.csv").read_text().splitlines()[1:]] == fresh
+    dev = unrolled("evaluate", run_of_reviews, "--data", "hf:other", "--split", "dev")
+    assert "hf:other (40)" in dev.out
+    assert "ones that the model was trained on" in dev.err
+    unrolled("evaluate", run_of_reviews, "--data", "hf:other", "--split", "train").assert_refused(65, "--split")
+
+
+def test_the_only_split_stands_for_any_and_is_named(unrolled, run_of_reviews):
+    saved("plain", table(TEXTS[:6], LABELS[:6]))
+    done = unrolled("evaluate", run_of_reviews, "--data", "hf:plain")
+    assert "hf:plain (6)" in done.out
+    assert "hf:plain[train]: 6 examples" in done.err
+
+
+def test_what_cannot_be_evaluated_is_one_line(unrolled, run_of_reviews):
+    saved("secret", splits(train=table(), test=table(TEXTS[:4], [-1] * 4)))
+    saved("others", table(names=("bad", "good")))
+    (Path("a.csv")).write_text("text,label\nfine,glad\n")
+    for words, status, said in (
+        (("hf:secret",), 65, "unrolled predict"),
+        (("hf:others",), 65, "a label that training examples have"),
+        (("hf:nobody/nothing",), 74, "unrolled data fetch hf:nobody/nothing"),
+        (("hf:others", "--data", "a.csv"), 2, "leave out a.csv"),
+        (("hf:others", "--format", "csv"), 2, "leave out --format"),
+        (("reviews",), 74, "hf:reviews"),
+        (("sst2",), 2, "hf:NAME"),
+    ):
+        unrolled("evaluate", run_of_reviews, "--data", *words).assert_refused(status, said)
+
+
+def test_texts_of_a_dataset_are_predicted_and_explained(unrolled, run_of_reviews):
+    fresh = ["a poor film", "a fine film"]
+    saved("new", splits(train=table(), test=datasets.Dataset.from_dict({"number": [7, 8], "words": fresh})))
+    found = unrolled("predict", run_of_reviews, "hf:new")
+    assert [line.split(",")[:2] for line in found.out.splitlines()[1:]] == [["1", fresh[0]], ["2", fresh[1]]]
+    assert len(unrolled("predict", run_of_reviews, "hf:new", "--split", "train").out.splitlines()) == 41
+    shown = unrolled("explain", run_of_reviews, "--file", "hf:new", "--html", "page.html")
+    assert shown.status == 0, shown.err
+    assert all(text in shown.out for text in fresh)
+    assert "2 texts" in shown.out
+    named = unrolled("explain", run_of_reviews, "--file", "hf:new", "--text-column", "none")
+    named.assert_refused(2, "number, words")
+    unrolled("predict", run_of_reviews, "hf:new", "--split", "dev").assert_refused(65, "train, test")
+    unrolled("predict", run_of_reviews, "hf:gone/x").assert_refused(74, "unrolled data fetch")
+    unrolled("explain", run_of_reviews, "a film", "--split", "test").assert_refused(2, "--file")

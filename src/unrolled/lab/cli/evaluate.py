@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Annotated
 
 from unrolled.cli.output_file import check_new
-from unrolled.errors import FileError, UnknownNameError, UsageError
+from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.judged import is_text_classification, judge, judge_ratings, print_classes, write_error_page
 from unrolled.lab.cli.options import DataFolder, offer, print_notes, run_argument
 from unrolled.lab.cli.prediction_file import write_predictions
-from unrolled.laboratory import check_run
+from unrolled.laboratory import check_run, check_source, is_hub_dataset
 from unrolled.report.formatting import harmless, visible
 
 __all__ = ["evaluate", "format_metric", "format_metrics", "print_run"]
@@ -84,9 +84,10 @@ def _written(help_text: str) -> typer.models.OptionInfo:
 
 def evaluate(
     run: Annotated[Path, run_argument("The run folder.")],
-    data: Annotated[list[str] | None, _own("Files to evaluate on; by default the run's own data.")] = None,
+    data: Annotated[list[str] | None, _own("Files, hf:NAME or hf:FOLDER; by default the run's own data.")] = None,
     split: Annotated[
-        str, typer.Option(help="Split of the run's own data: test, dev or train.", autocompletion=offer(_SPLITS))
+        str,
+        typer.Option(help="Split of the run's own data or of hf:…: test, dev, train.", autocompletion=offer(_SPLITS)),
     ] = "test",
     format_name: Annotated[
         str | None, _own("Format of the files, if their suffix does not tell it.", "--format")
@@ -117,7 +118,7 @@ def evaluate(
         raise UnknownNameError("split", split, _SPLITS)
     check_run(run)
     for name in data or ():
-        _check_readable(Path(name))
+        check_source(name)
     for path in (predictions, html):
         check_new(path, force)
     if predictions is not None and html is not None and predictions.absolute() == html.absolute():
@@ -170,14 +171,6 @@ def evaluate(
         typer.echo(f"predictions: {visible(str(predictions))}")
 
 
-def _check_readable(path: Path) -> None:
-    """Find a missing file before torch is loaded."""
-    if path.is_dir():
-        raise FileError(f"{path} is a folder; give a file")
-    with path.open("rb"):
-        pass
-
-
 def _examples(
     loaded: Run,
     data: Sequence[str] | None,
@@ -188,8 +181,15 @@ def _examples(
 ) -> tuple[Any, str]:
     """Read what to evaluate on, and its title."""
     from unrolled.lab.data.formats import read_split
+    from unrolled.lab.data.hub import read_hub_split
     from unrolled.lab.training.data_check import data_warnings
 
+    if data and is_hub_dataset(data[0]):
+        if others := [*data[1:], *([] if format_name is None else ["--format"])]:
+            raise UsageError(f"{data[0]} has columns and splits of its own; leave out {others[0]}")
+        examples, notes = read_hub_split(data[0], loaded.task.kind, loaded.task.classes, split, reading)
+        print_notes(notes)
+        return examples, data[0]
     if data:
         files = [Path(name) for name in data]
         examples, notes = read_split(loaded.task.kind, files, loaded.task.classes, format_name, reading)

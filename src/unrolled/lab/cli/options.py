@@ -15,6 +15,7 @@ import typer.core
 
 from unrolled.cli.completed_values import run_folders
 from unrolled.errors import FileError, UsageError
+from unrolled.laboratory import is_hub_dataset
 from unrolled.report.formatting import harmless
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def check_files(names: Sequence[str]) -> None:
 
     for name in names:
         path = Path(name)
-        if name.startswith("hf:"):
+        if is_hub_dataset(name):
             continue
         if path.is_dir() and not is_dataset(name):
             raise FileError(f"{name} is a folder; give a file, or hf:{name} for a dataset that save_to_disk wrote")

@@ -23,7 +23,7 @@ from unrolled.lab.cli.prediction_file import (
     write_rows,
 )
 from unrolled.lab.data.reading import line_list
-from unrolled.laboratory import check_run
+from unrolled.laboratory import check_run, check_source
 from unrolled.report.formatting import counted, harmless, visible
 
 if TYPE_CHECKING:
@@ -45,13 +45,14 @@ def predict(
     run: Annotated[Path, run_argument("The run folder of classify, relate or regress.")],
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Tables, JSON lines, or a text a line; else standard input."),
+        typer.Argument(metavar="[FILE]...", help="Tables, JSON lines, a text a line, or hf:NAME; else standard input."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The CSV file to write.", show_default="standard output")] = None,
     text_column: Annotated[
         str | None, typer.Option(help="Column of the texts: its name, or its number from 1.", show_default="found")
     ] = None,
     no_header: Annotated[bool, typer.Option("--no-header", help="Read the first line as a text.")] = False,
+    split: Annotated[str, typer.Option(help="Split of hf:NAME or hf:FOLDER.")] = "test",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
     """Predict the class or the rating of every text of a file, as CSV with the probabilities of all classes.
@@ -67,14 +68,17 @@ def predict(
     check_run(run)
     check_new(out, force)
     reading = Reading(text_column=text_column, header=not no_header)
-    paths = [Path(name) for name in files or ["-"]]
-    _check_files(paths)
+    names = files or ["-"]
+    for name in names:
+        if name != "-":
+            check_source(name)
+    paths = list(map(Path, names))
 
     loaded = open_run.load(run)
     texts = (
         _Text(("standard input" if str(path) == "-" else str(path), line), text)
         for path in paths
-        for line, text in (_standard_input() if str(path) == "-" else read_texts(path, reading))
+        for line, text in (_standard_input() if str(path) == "-" else read_texts(path, reading, split))
     )
     found = _predictions(loaded, texts)
     if out is None:
@@ -96,14 +100,6 @@ def _without_a_word(origins: Sequence[tuple[str, int]]) -> str:
         lines.setdefault(file, []).append(line)
     where = "; ".join(f"{file}: {line_list(each)}" for file, each in lines.items())
     return f"{counted(len(origins), 'text')} without a word {'has' if len(origins) == 1 else 'have'} none ({where})"
-
-
-def _check_files(paths: Sequence[Path]) -> None:
-    """Find a missing file before torch is loaded."""
-    for path in paths:
-        if str(path) != "-":
-            with path.open("rb"):
-                pass
 
 
 def _standard_input() -> Iterator[tuple[int, str]]:

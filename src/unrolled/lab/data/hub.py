@@ -7,19 +7,30 @@ library's own cache, where ``unrolled data fetch hf:NAME`` puts it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from unrolled.errors import DataError, FileError, UsageError
 from unrolled.extras import require_extra
 from unrolled.lab.data.corpus import Corpus
+from unrolled.lab.data.formats import ReadSplit
 from unrolled.lab.data.formats.base import Files
 from unrolled.lab.data.formats.labelled_text import JsonLines
 from unrolled.lab.data.reading import PLAIN, InvalidRow, Reading
 
-__all__ = ["PREFIX", "fetch_hub_dataset", "hub_files", "is_hub_dataset", "open_hub_dataset", "read_hub_dataset"]
+__all__ = [
+    "PREFIX",
+    "fetch_hub_dataset",
+    "hub_files",
+    "hub_rows",
+    "is_hub_dataset",
+    "open_hub_dataset",
+    "read_hub_dataset",
+    "read_hub_split",
+]
 
 C = TypeVar("C", bound=Corpus[Any])
 
@@ -58,13 +69,8 @@ def read_hub_dataset(data: object, kind: type[C], reading: Reading = PLAIN) -> C
         FileError: If the dataset is neither in the folder nor in the cache.
         DataError: If it cannot be told which columns to read, or an example is none.
     """
-    if kind not in JsonLines.kinds:
-        names = ", ".join(each.__name__.lower() for each in JsonLines.kinds)
-        raise UsageError(
-            f"{_title(data)} is read as labelled texts, for {names}; give files for {kind.__name__.lower()}"
-        )
-    found = open_hub_dataset(data) if isinstance(data, str) else data
-    splits: Mapping[str, Any] = found if isinstance(found, Mapping) else {"train": found}
+    _check_kind(data, kind)
+    splits = _splits(data)
     tables = {split: splits[name] for split, names in _SPLITS.items() for name in names if name in splits}
     if "train" not in tables:
         raise DataError(f"{_title(data)} has the splits {', '.join(map(str, splits))}; expected one named train")
@@ -74,6 +80,52 @@ def read_hub_dataset(data: object, kind: type[C], reading: Reading = PLAIN) -> C
     reader.notes += [f"{reader.path(split)}: left out, since its examples have no labels" for split in left_out]
     corpus = reader.read(Files(paths["train"], paths.get("dev", ()), paths.get("test", ())), kind)
     return cast("C", corpus)
+
+
+def read_hub_split(
+    data: str, kind: type[Corpus[Any]], known: Sequence[str], split: str, reading: Reading = PLAIN
+) -> ReadSplit:
+    """Read one split of a dataset, for a model that was trained on another corpus of this kind.
+
+    ``known`` are the classes of that corpus in their order; another class is a DataError.
+    """
+    _check_kind(data, kind)
+    rows, name = _one_split(data, split, reading)
+    path = rows.path(name)
+    if rows.is_unlabelled(name, kind):
+        raise DataError(f"{path}: its examples have no labels; pass another --split, or predict them: unrolled predict")
+    examples = rows.split((path,), kind, known)
+    return ReadSplit(examples, (f"{path}: {len(examples):,} examples", *dict.fromkeys(rows.notes)))
+
+
+def hub_rows(data: str, split: str) -> tuple[Path, Callable[[], Iterator[tuple[int, Mapping[str, Any]] | InvalidRow]]]:
+    """Return what stands for the file of one split in messages, and what reads its rows, counted from 1."""
+    rows, name = _one_split(data, split, PLAIN)
+    path = rows.path(name)
+    return path, partial(rows.objects, path)
+
+
+def _one_split(data: str, split: str, reading: Reading) -> tuple[_Rows, str]:
+    """Find a split by its name or a name of the same meaning; the only split of a dataset stands for any."""
+    splits = _splits(data)
+    names = _SPLITS.get(split, (split,))
+    found = [name for name in names if name in splits] or ([*splits] if len(splits) == 1 else [])
+    if not found:
+        raise DataError(f"{data} has the splits {', '.join(map(str, splits))}, and none named {split}; pass --split")
+    return _Rows(_title(data), {found[0]: splits[found[0]]}, reading), found[0]
+
+
+def _splits(data: object) -> Mapping[str, Any]:
+    found = open_hub_dataset(data) if isinstance(data, str) else data
+    return found if isinstance(found, Mapping) else {"train": found}
+
+
+def _check_kind(data: object, kind: type[Corpus[Any]]) -> None:
+    if kind not in JsonLines.kinds:
+        names = ", ".join(each.__name__.lower() for each in JsonLines.kinds)
+        raise UsageError(
+            f"{_title(data)} is read as labelled texts, for {names}; give files for {kind.__name__.lower()}"
+        )
 
 
 def open_hub_dataset(data: str) -> Any:
@@ -140,7 +192,8 @@ class _Rows(JsonLines):
 
     def is_unlabelled(self, split: str, kind: type[Corpus[Any]]) -> bool:
         """Tell whether all labels of a split are the one that stands for none."""
-        (_, key), table = self.keys(self.path("train"), kind), self._tables[split]
+        first = next(iter(self._tables))  # the training split, whose labels say which column holds them
+        (_, key), table = self.keys(self.path(first), kind), self._tables[split]
         return key not in table.column_names or (len(table) > 0 and set(table.unique(key)) <= {_UNLABELLED, None})
 
     def objects(self, path: Path) -> Iterator[tuple[int, Mapping[str, Any]] | InvalidRow]:
