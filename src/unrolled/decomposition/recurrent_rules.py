@@ -21,7 +21,7 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.mode import Held, operands, rule
+from unrolled.held_forward.mode import Held, carries, operands, rule
 from unrolled.linalg.activations import RELU
 
 __all__ = ["RECURRENT", "networks_as_operations"]
@@ -38,6 +38,17 @@ def _cells(kind: type[ClosedCell], weights: Sequence[Tensor], biases: bool, laye
         names.append("weight_hr")
     given = iter(weights)
     return [[kind.from_weights({name: next(given) for name in names}) for _ in range(ways)] for _ in range(layers)]
+
+
+def _with_rows(call: Held, state: InitialState) -> InitialState:
+    """Make rows of the parts of an initial state that carry no value, where another part carries some."""
+    if not isinstance(state, tuple) or not any(map(carries, state)):
+        return state
+
+    def valued(part: Tensor) -> Tensor:
+        return part if carries(part) or not part.any() else call.rows.open("initial", "initial state", part)
+
+    return valued(state[0]), valued(state[1])
 
 
 def _model(call: Held) -> HeldModel:
@@ -70,7 +81,8 @@ def fused_network(call: Held) -> tuple[Tensor, ...]:
     if name == "rnn_relu":
         for cell in (cell for ways in cells for cell in ways):
             cell.activation = RELU  # type: ignore[assignment]  # of an Elman cell
-    initial = flat_states(tuple(state) if isinstance(state, tuple | list) else state, layers * (2 if both else 1))
+    given = tuple(state) if isinstance(state, tuple | list) else state
+    initial = flat_states(_with_rows(call, given), layers * (2 if both else 1))
     size, mode, own = cells[0][0].output_size, _model(call), None
     if mode.recorded is not None:
         features = size * len(cells[0])
@@ -98,8 +110,8 @@ def fused_cell(call: Held) -> Any:
     if name == "rnn_relu_cell":
         cell.activation = RELU  # type: ignore[assignment]  # of an Elman cell
     layout = Layout(torch.ones(len(inputs), dtype=torch.int64), 1, False, False, False, None)
-    flat = torch.cat(state[::-1], dim=-1) if isinstance(state, tuple | list) else state
-    _, (final,) = _model(call).run_layers([[cell]], inputs[None], layout, [flat])
+    given = tuple(each[None] for each in state) if isinstance(state, tuple | list) else state[None]
+    _, (final,) = _model(call).run_layers([[cell]], inputs[None], layout, flat_states(_with_rows(call, given), 1))
     size = cell.output_size
     return (final[..., -size:], final[..., :-size]) if name == "lstm_cell" else final
 
@@ -142,7 +154,8 @@ def held_network(call: Held) -> Any:
     cells = [[network.cell(level, way) for way in range(network.directions)] for level in range(network.num_layers)]
     one, count = cells[0][0], len(network.cells)
     rest = one.state_size - one.output_size
-    initial = flat_states(checked_state(state, count, below.shape[1], one.output_size, rest), count)
+    given = checked_state(state, count, below.shape[1], one.output_size, rest)
+    initial = flat_states(_with_rows(call, given), count)
     outputs, finals = _model(call).run_layers(cells, below, layout, initial)
     last = torch.stack(finals)[:, 0] if layout.unbatched else torch.stack(finals)
     h_n = last[..., rest:]

@@ -20,6 +20,11 @@ def notes_of(result: Account) -> tuple[str, ...]:
             "the account is not exact: contributions are so large against their sum that rounding hides what each of "
             f"them is; use {'the' if double else 'float64 (model.double()) or the'} expansion operating"
         )
+    elif not result.closes and not result.rounds:
+        notes.append(
+            f"the contributions miss the output by up to {worst:.2g}, which is more than rounding: a part of the model "
+            "is not accounted for; please report the model, and account for a part of it with of="
+        )
     elif not result.closes:
         notes.append(
             f"the contributions miss the output by up to {worst:.2g}: they are far larger than their sum, so rounding "

@@ -132,6 +132,13 @@ class Account:
         rounding = torch.finfo(self.output.dtype).eps * self._sizes()
         return bool((rounding > (limit * self.output.abs().max()).clamp_min(1e-6)).any())
 
+    @property
+    def rounds(self) -> bool:
+        """Whether every remainder may be the rounding, or the quadrature, of contributions of their sizes."""
+        of_one = 1e-9 if self.output.dtype == torch.float64 else 1e-3
+        of_one = 1e-3 if "path" in self.expansion else of_one
+        return bool((self.remainder.abs() <= of_one * self._sizes()).all())
+
     def _sizes(self) -> Tensor:
         """Σ|c|, shape (batch,)."""
         named = (self.initial, *self.biases.values(), *self.constants.values())
