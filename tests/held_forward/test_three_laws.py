@@ -157,6 +157,9 @@ OPERATIONS = {
     # re-arrangements
     "gather": lambda x, y: x.gather(1, INDEX),
     "index": lambda x, y: x[torch.arange(2), torch.tensor([1, 3])],
+    "broadcast behind a mask": lambda x, y: torch.broadcast_tensors(MASK, x)[1],
+    "broadcast behind a gate": lambda x, y: torch.broadcast_tensors(torch.sigmoid(y[:, :1]), x)[0] * x,
+    "meshgrid": lambda x, y: torch.meshgrid(Y[0, 0], x[0, 0], indexing="ij")[1],
     "flip and roll": lambda x, y: x.flip(1).roll(1, 2),
     "mean": lambda x, y: x.mean(1),
     "masked mean": lambda x, y: (x * MASK).sum(1) / MASK.sum(1),

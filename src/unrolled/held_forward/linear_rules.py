@@ -19,7 +19,7 @@ _OF_ONE = (
     "masked_select sum mean nansum cumsum trace neg getitem select_copy pixel_shuffle pixel_unshuffle "
     "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
     "upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d diff positive "
-    "_pack_padded_sequence channel_shuffle broadcast_tensors meshgrid atleast_1d atleast_2d resolve_conj resolve_neg "
+    "_pack_padded_sequence channel_shuffle resolve_conj resolve_neg "
     "hsplit vsplit dsplit swapaxes unsafe_chunk unsafe_split"
 ).split()
 
@@ -38,6 +38,12 @@ def linear_in_one(call: Held) -> object:
         for each in result if isinstance(result, tuple | list) else (result,):
             call.mode.gates[each] = at_zero
     return result
+
+
+@rule("broadcast_tensors", "meshgrid", "atleast_1d", "atleast_2d", "atleast_3d")
+def linear_in_each(call: Held) -> object:
+    """Re-arrange several tensors, each by itself; those without value may stand before those with value."""
+    return call.run(*call.args)
 
 
 @rule("detach")
