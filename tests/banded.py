@@ -1,4 +1,4 @@
-"""Bands by their definition, entry by entry."""
+"""Bands by their definition, row by row."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ def banded(matrices: torch.Tensor) -> torch.Tensor:
     bands, time = torch.zeros_like(matrices), matrices.shape[-1]
     for d, matrix in enumerate(matrices):
         for read in range(time):
-            for k in range(time - read if d else read + 1):
-                bands[d, read, k] = matrix[read, read + k if d else read - k]
+            row = matrix[read, read:] if d else matrix[read, : read + 1].flip(0)
+            bands[d, read, : len(row)] = row
     return bands

@@ -104,8 +104,10 @@ def test_an_operator_made_of_a_step_equals_the_structured_one_and_has_its_transp
 
 @pytest.mark.parametrize("name", CELLS.names())
 @pytest.mark.parametrize("expansion", ["secant", "shares", "shares(0.5)", "shares(1)"])
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize(
+    ("layers", "both"),
+    [(1, False), (2, True), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, True), (2, False)))],
+)
 def test_every_cell_closes(name, expansion, layers, both):
     torch.manual_seed(0)
     inputs = 6 if name == "memorising" else 3

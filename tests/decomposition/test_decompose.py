@@ -28,6 +28,10 @@ SHAPES = [
     {"num_layers": layers, "bidirectional": bidirectional, "bias": bias}
     for layers, bidirectional, bias in itertools.product((1, 2, 3), (False, True), (True, False))
 ]
+LAYOUTS = list(itertools.product((True, False), (True, False)))  # batch first, with an initial state
+LAYOUT_OF_EACH = [
+    (shape, LAYOUTS[(k + k // 4) % 4]) for k, shape in enumerate(SHAPES)
+]  # each with every direction and bias
 BOUNDS = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 5e-2}
 
 
@@ -67,16 +71,21 @@ def own_states(rnn, x, lengths, state):
 
 
 @pytest.mark.parametrize(
+    "grid",
+    [LAYOUT_OF_EACH, pytest.param(list(itertools.product(SHAPES, LAYOUTS)), marks=pytest.mark.slow)],
+    ids=["a layout each", "every layout"],
+)
+@pytest.mark.parametrize(
     "dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.slow)], ids=["f64", "f32"]
 )
 @pytest.mark.parametrize("expansion", ["operating", "gates", "path", pytest.param("mean", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("kind", "options"), KINDS, ids=lambda v: getattr(v, "__name__", None) or "".join(map(str, v.values()))
 )
-def test_exact_over_the_whole_grid(kind, options, expansion, dtype):
+def test_exact_over_the_whole_grid(kind, options, expansion, dtype, grid):
     tolerance = 1e-6
     bound = BOUNDS[dtype] if expansion in ("operating", "gates") else max(tolerance, BOUNDS[dtype])
-    for shape, batch_first, with_state in itertools.product(SHAPES, (True, False), (True, False)):
+    for shape, (batch_first, with_state) in grid:
         rnn = build(kind, options, shape, dtype, batch_first=batch_first)
         x = torch.randn(B, T, E).to(dtype)
         state = initial(rnn, dtype) if with_state else None

@@ -52,8 +52,8 @@ def _build(
     carry = torch.tensor([(0.5, -0.75)[k % 2] for k in range(time)], dtype=torch.float64)
     forward = torch.zeros(time, time, dtype=torch.float64)
     for read in range(time):
-        for entered in range(read + 1):
-            forward[read, entered] = put_in[entered] * carry[entered + 1 : read + 1].prod()
+        forward[read, :read] = forward[read - 1, :read] * carry[read]
+        forward[read, read] = put_in[read]
     scores = torch.stack([forward, 0.5 * forward.T] if bidirectional else [forward])
     contributions = torch.zeros_like(scores)
     if mean:

@@ -113,7 +113,7 @@ def test_a_decomposition_that_is_read_after_training_is_refused():
             lambda found=found: found.scores(torch.ones(8)),
             lambda found=found: found.final_scores(torch.ones(8)),
         ):
-            with pytest.raises(ChangedWeightsError, match="trained before the result was read"):
+            with pytest.raises(ChangedWeightsError, match="trained or converted before the result was read"):
                 read()
         assert not torch.equal(unrolled.decompose(rnn, x).vectors(), before)
 
