@@ -70,15 +70,18 @@ def own_states(rnn, x, lengths, state):
     return out
 
 
-@pytest.mark.parametrize(
-    "grid",
-    [LAYOUT_OF_EACH, pytest.param(list(itertools.product(SHAPES, LAYOUTS)), marks=pytest.mark.slow)],
-    ids=["a layout each", "every layout"],
-)
-@pytest.mark.parametrize(
-    "dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.slow)], ids=["f64", "f32"]
-)
-@pytest.mark.parametrize("expansion", ["operating", "gates", "path", pytest.param("mean", marks=pytest.mark.slow)])
+def cases():
+    """List expansions, types and grids; all but double precision with a layout each are slow."""
+    every_layout = list(itertools.product(SHAPES, LAYOUTS))
+    for expansion in ("operating", "gates", "path"):
+        yield pytest.param(expansion, torch.float64, LAYOUT_OF_EACH, id=f"{expansion}-f64")
+        yield pytest.param(expansion, torch.float64, every_layout, id=f"{expansion}-all", marks=pytest.mark.slow)
+    for expansion in ("operating", "gates", "path", "mean"):
+        yield pytest.param(expansion, torch.float32, LAYOUT_OF_EACH, id=f"{expansion}-f32", marks=pytest.mark.slow)
+    yield pytest.param("mean", torch.float64, LAYOUT_OF_EACH, id="mean-f64", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("expansion", "dtype", "grid"), list(cases()))
 @pytest.mark.parametrize(
     ("kind", "options"), KINDS, ids=lambda v: getattr(v, "__name__", None) or "".join(map(str, v.values()))
 )
