@@ -51,6 +51,8 @@ def check_account(each, one):
         assert float(a.output) == pytest.approx(float(one[number]), rel=BOUND[dtype], abs=ROUNDING[dtype])
         parts = [*a.texts.values(), *a.features.values(), *a.biases.values(), *a.constants.values(), a.initial]
         sizes = sum(float(part.abs().sum()) for part in parts) + abs(float(a.output))
+        if each.jumps and not a.closes and a.notes:  # as an explanation
+            continue
         assert abs(float(a.remainder)) <= gap_allowed(each, dtype, float(a.movement), sizes), a.notes
 
 

@@ -10,7 +10,7 @@ only. That takes one sweep for each layer and direction, the cost of a backward 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -26,7 +26,15 @@ from unrolled.errors import ConvergenceError
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator
 
-__all__ = ["BidirectionalStack", "expand_stack", "reverse_blocks", "token_contributions", "total_states"]
+__all__ = [
+    "BidirectionalStack",
+    "EnteringCovectors",
+    "entering_covectors",
+    "expand_stack",
+    "reverse_blocks",
+    "token_contributions",
+    "total_states",
+]
 
 
 @dataclass(frozen=True)
@@ -123,6 +131,30 @@ def token_contributions(stack: BidirectionalStack, readout: Sequence[Sequence[Te
     """
     own = stack.levels[0][0].g  # (time, batch, state)
     tokens, initial = own.new_zeros(1, *own.shape[:2]), own.new_zeros(1, own.shape[1])  # where nothing is read
+    for found in entering_covectors(stack, readout):
+        layer = stack.levels[found.level][found.way]
+        entering = (found.of_g * layer.g).sum(dim=-1, keepdim=True)
+        tokens = tokens + (reverse_blocks(stack.layout, entering) if found.way else entering)[..., 0]
+        initial = initial + (found.of_start * layer.initial).sum(dim=-1)
+    return tokens, initial
+
+
+@dataclass(frozen=True)
+class EnteringCovectors:
+    """How a readout reads what enters one direction of a layer, in the order in which it reads."""
+
+    level: int
+    way: int
+    of_g: Tensor
+    """Shape (classes, time, batch, state)."""
+    of_start: Tensor
+    """Of the initial state, shape (classes, batch, state)."""
+
+
+def entering_covectors(
+    stack: BidirectionalStack, readout: Sequence[Sequence[Tensor | None]]
+) -> Iterator[EnteringCovectors]:
+    """Carry w_t, as in :func:`token_contributions`, back to what enters, the top layer first."""
     handed: Sequence[Tensor] | None = None  # Cᵀλ of the layer above, for each direction
     for level in reversed(range(len(stack.levels))):
         below = torch.zeros(())
@@ -141,15 +173,11 @@ def token_contributions(stack: BidirectionalStack, readout: Sequence[Sequence[Te
             if spent is not None:
                 cell.hidden(covectors).add_(spent)
             first = adjoint_states(operator, covectors)
-            entering = (covectors * layer.g).sum(dim=-1)
-            if spent is not None:  # all but g of this layer went up
-                entering -= (spent * cell.hidden(layer.g)).sum(dim=-1)
-            entering = entering[..., None]
-            tokens = tokens + (reverse_blocks(stack.layout, entering) if way else entering)[..., 0]
-            initial = initial + (first * layer.initial).sum(dim=-1)
             if level:
                 by_input = operator.apply_transpose(covectors)[1]
                 if by_input is not None:
                     below = below + (reverse_blocks(stack.layout, by_input) if way else by_input)
+            if spent is not None:  # all but g of this layer went up
+                cell.hidden(covectors).sub_(spent)
+            yield EnteringCovectors(level, way, covectors, first)
         handed = below.chunk(2, dim=-1) if below.dim() else None
-    return tokens, initial

@@ -29,7 +29,10 @@ from unrolled.decomposition.stack_sweep import Received, SpanColumns, pick, rece
 from unrolled.linalg.operators import Workspace
 from unrolled.linalg.quadrature import relative_error
 
-__all__ = ["score_spans"]
+__all__ = ["DEEP_ORDER", "score_spans", "span_bands"]
+
+DEEP_ORDER = 6
+"""Length of the longest spans that are told apart if nobody asks for another: the cost grows faster than the length."""
 
 
 @without_grad_and_autocast()
@@ -47,36 +50,64 @@ def score_spans(
         readouts: For each readout and each direction w_t in token order, shape (time, batch, states of all layers).
         longest: Length of the longest span; by token all are counted.
     """
-    layout, share, count = opened.layout, 1 / len(stacks), len(readouts)
+    share, count, asked = 1 / len(stacks), len(readouts), longest
     time, batch = readouts[0][0].shape[:2]
-    inside = layout.inside
+    inside = opened.layout.inside
     weights = _by_layer(stacks[0], inside, readouts)
-    columns = SpanColumns(longest, time)
-    found = torch.zeros(2, count, batch, 2, time, columns.longest, dtype=torch.float64, device=inside.device)
+    longest = min(longest, time)
+    found = torch.zeros(2, count, batch, 2, time, longest, dtype=torch.float64, device=inside.device)
     tokens, initial = found.new_zeros(count, batch, time), found.new_zeros(count, batch)
     errors = [torch.zeros_like(own) for own in opened.outputs]
-    index = reversal(layout.lengths, time).T[:, :, None]
     for stack in stacks:
         of_tokens, of_initial = token_contributions(stack, weights)
         tokens += share * of_tokens.transpose(1, 2).double()
         initial += share * of_initial.double()
-        for ways, received, read in zip(stack.levels, receivers(stack, columns), weights, strict=True):
-            for way, weight in enumerate(read):
-                if weight is None:
-                    continue
-                readout = _Readout.of(reverse_blocks(layout, weight) if way else weight)
-                spans = _spans(ways[way], columns, received[way], readout).permute(0, 3, 4, 1, 2)
-                found[:, :, :, way] += share * (spans.gather(3, index.expand(spans.shape)) if way else spans)
+        found += share * _bands(stack, weights, longest)
         for error, own, total in zip(errors, opened.outputs, total_states(stack), strict=True):
             error += share * (total - own)
     relative = [relative_error(error, own) for error, own in zip(errors, opened.outputs, strict=True)]
     residual = torch.where(inside, torch.stack(relative), 0.0).amax(dim=(0, 1)).double().cpu()
-    found *= inside.T[:, None, :, None]
     tokens = torch.where(inside.T, tokens, 0.0)
     return [
-        NGramScores(found[0, k].cpu(), found[1, k].cpu(), tokens[k].cpu(), initial[k].cpu(), residual, longest)
+        NGramScores(found[0, k].cpu(), found[1, k].cpu(), tokens[k].cpu(), initial[k].cpu(), residual, asked)
         for k in range(count)
     ]
+
+
+@without_grad_and_autocast()
+def span_bands(stack: BidirectionalStack, readout: tuple[Tensor, Tensor], longest: int | None) -> tuple[Tensor, Tensor]:
+    """Score every span of at most ``longest`` tokens under one readout, w_t as in :func:`score_spans`.
+
+    Returns:
+        Scores and contributions, bands in token order, each (batch, directions, time, longest).
+    """
+    layout = stack.layout
+    weights = _by_layer(stack, layout.inside, [readout])
+    found = _bands(stack, weights, layout.time if longest is None else min(longest, layout.time))
+    return found[0, 0].cpu(), found[1, 0].cpu()
+
+
+def _bands(stack: BidirectionalStack, weights: Sequence[Sequence[Tensor | None]], longest: int) -> Tensor:
+    """Score spans by the weights of every layer and direction, in token order, zero in padding.
+
+    Returns:
+        Shape (2, readouts, batch, directions, time, longest): scores and contributions.
+    """
+    layout, columns = stack.layout, SpanColumns(longest, stack.layout.time)
+    inside = layout.inside
+    count = max((len(each) for ways in weights for each in ways if each is not None), default=1)
+    found = torch.zeros(
+        2, count, len(layout.lengths), 2, layout.time, longest, dtype=torch.float64, device=inside.device
+    )
+    index = reversal(layout.lengths, layout.time).T[:, :, None]
+    for ways, received, read in zip(stack.levels, receivers(stack, columns), weights, strict=True):
+        for way, weight in enumerate(read):
+            if weight is None:
+                continue
+            readout = _Readout.of(reverse_blocks(layout, weight) if way else weight)
+            spans = _spans(ways[way], columns, received[way], readout).permute(0, 3, 4, 1, 2)
+            found[:, :, :, way] += spans.gather(3, index.expand(spans.shape)) if way else spans
+    return found * inside.T[:, None, :, None]
 
 
 def _by_layer(

@@ -213,17 +213,16 @@ def _sequences(
             local=chosen.local,
             residual=residual,
             parity=max(strand.parity for strand in line.line.strands),
-            scope=line.line.first.scope,
             biases={**biases, **others},
             deterministic=found.deterministic,
             rounding=torch.finfo(found.dtype).eps,
             name=part.name if len(parts) > 1 else "",
             max_order=line.longest if limited else None,
-            by_token=line.tokens[part.row][inside] if limited else None,
+            by_token=line.tokens[part.row][inside] if limited or line.line.coupled else None,
         )
         explanation = features.put(explanation, part.line, b)
-        limit = limit_note(explanation) if asked.max_order is None else ()
-        notes = (*_notes_on_bias(line), *found.notes, *limit, *explanation_notes(explanation, chosen, failures))
+        limit = limit_note(explanation) if asked.max_order is None and not line.line.coupled else ()
+        notes = (*found.notes, *limit, *explanation_notes(explanation, chosen, failures))
         sequences.append(replace(explanation, notes=notes))
     return sequences
 
@@ -255,12 +254,12 @@ def _joint(members: Sequence[Explanation], shared: tuple[str, ...]) -> JointExpl
         local=first.local,
         residual=max(each.residual for each in members),
         parity=max(each.parity for each in members),
-        scope=first.scope if len({each.scope for each in members}) == 1 else "tokens and inputs of higher layers",
+        scope=first.scope,
         biases=biases,
         deterministic=first.deterministic,
         rounding=first.rounding,
         notes=shared,
-        max_order=next((each.max_order for each in members if each.max_order is not None), None),
+        max_order=min((each.max_order for each in members if each.max_order is not None), default=None),
         by_token=torch.cat([each.token_scores for each in members]),
         features=one_after_another([each.features for each in members]),
         no_features=first.no_features or "each of its sequences has its own",
@@ -274,14 +273,3 @@ def _triangle(line: OpenedLine, row: int) -> Triangle:
     places = line.line.inside[:, row].nonzero()[:, 0]
     scores, contributions = (kept_steps(bands[row], places) for bands in (line.scores, line.contributions))
     return Triangle(scores, contributions)
-
-
-def _notes_on_bias(line: OpenedLine) -> tuple[str, ...]:
-    """Note what the bias contains beside the model's own constants."""
-    if line.line.first.scope == "tokens":
-        return ()
-    layers = line.line.first.scope.rsplit(" ", 1)[-1]
-    return (
-        f"bidirectional with {layers} layers: n-grams are those of the inputs of the top layer; what the model reads "
-        "from the final states of lower layers is part of the bias",
-    )

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.affine_sequence import AffineSequence
+from unrolled.decomposition.bidirectional_stack import BidirectionalStack, entering_covectors
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.explanation.strands import Strand
 from unrolled.held_forward.recorded_maps import image, pull_back
@@ -48,13 +49,20 @@ def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], w
     through_line = {s: torch.zeros_like(s.states) for s in strands}  # by where the lines of levels above begin
     starts: dict[Strand, Tensor] = {}
     entering: dict[Strand, Tensor] = {}
+    swept: dict[Strand, tuple[Tensor, Tensor]] = {}  # by the stack of both directions
     for place in reversed(range(len(strands))):
         strand = strands[place]
         earlier = strands[:place]
         starts_matter = strand.before is not None or strand.start.requires_grad or bool(strand.start.any())
-        if not (starts_matter or strand.below or strand.alone is not None or whole):
+        if strand.stack is not None:
+            if strand not in swept:  # the other direction comes later in the run, and is met first
+                pair = [each for each in strands if each.stack is strand.stack]
+                swept |= dict(zip(pair, _sweep_stack(strand.stack, [weights[each] for each in pair]), strict=True))
+            (of_g, at_start), at_inputs = swept[strand], None
+        elif starts_matter or strand.below or strand.alone is not None or whole:
+            of_g, at_start, at_inputs = _sweep(strand.sequence, weights[strand] + within[strand], above[strand])
+        else:
             continue
-        of_g, at_start, at_inputs = _sweep(strand.sequence, weights[strand] + within[strand], above[strand])
         entering[strand] = of_g
         if strand.alone is not None:
             leaf, g = strand.alone
@@ -65,6 +73,7 @@ def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], w
                 for lower, link in strand.below:
                     through_line[lower] += link.apply_transpose(at_line)
         for lower, link in strand.below:
+            assert at_inputs is not None
             above[lower] += link.apply_transpose(at_inputs)
         if starts_matter:
             starts[strand] = at_start
@@ -111,6 +120,30 @@ def _sweep(sequence: AffineSequence, read: Tensor, above: Tensor) -> tuple[Tenso
         of_g.append(states - beyond)
     assert by_input is not None
     return torch.cat(of_g[::-1], dim=-1), torch.cat(starts[::-1], dim=-1), by_input
+
+
+def _sweep_stack(stack: BidirectionalStack, reads: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Sweep a call of several layers in both directions backward, the top layer first.
+
+    Args:
+        stack: The call's layers.
+        reads: Covectors of the states of each direction, shape (time, batch, state of all layers), as it reads.
+
+    Returns:
+        For each direction covectors of g, (time, batch, state), and of the initial state, (batch, state).
+    """
+    sizes = [level[0].g.shape[-1] for level in stack.levels]
+    by_way = [(stack.layout.reverse(each) if way else each)[None] for way, each in enumerate(reads)]
+    readout = [list(level) for level in zip(*(each.split(sizes, dim=-1) for each in by_way), strict=True)]
+    found = {(each.level, each.way): each for each in entering_covectors(stack, readout)}
+    levels = range(len(sizes))
+    return [
+        (
+            torch.cat([found[level, way].of_g[0] for level in levels], dim=-1),
+            torch.cat([found[level, way].of_start[0] for level in levels], dim=-1),
+        )
+        for way in range(len(reads))
+    ]
 
 
 def own_start(strand: Strand, strands: Sequence[Strand], rows: Sequence[Tensor]) -> Tensor:

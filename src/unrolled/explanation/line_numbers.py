@@ -88,7 +88,7 @@ def _at_inputs(mode: RecordedModel, entering: Mapping[Strand, Tensor]) -> dict[S
                 origin = origin - link.apply(lower.states.detach() - lower.sequence.g)
         leaf = origin.clone().requires_grad_()
         with torch.enable_grad():
-            g = mode.as_function(strand.sequence, leaf)
+            g = mode.as_function(strand, leaf)
         (at_line,) = pull_back(g, [leaf], entering[strand] + through[strand])
         found[strand] = torch.zeros_like(origin) if at_line is None else at_line
         for lower, link in strand.below:

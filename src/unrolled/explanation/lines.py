@@ -7,7 +7,7 @@ over a batch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -15,8 +15,10 @@ from torch import Tensor
 
 from unrolled.cells.batch_layout import reversal
 from unrolled.decomposition.bands import put_terms
+from unrolled.decomposition.bidirectional_stack import BidirectionalStack, total_states
 from unrolled.decomposition.composed_sequence import ComposedSequence, Stretch
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
+from unrolled.decomposition.score_spans import span_bands
 from unrolled.decomposition.score_weight import score_weight
 from unrolled.decomposition.sweeps import forward_sweep
 from unrolled.explanation.strands import Strand
@@ -34,6 +36,11 @@ class Line:
     """The chains, lowest level first; of one call in both directions: forward and backward."""
     both: bool
     """Whether the levels are two directions."""
+
+    @property
+    def coupled(self) -> bool:
+        """Whether the two directions read each other's layers, so that its n-grams are spans."""
+        return self.first.stack is not None
 
     @property
     def first(self) -> Strand:
@@ -92,6 +99,8 @@ class Line:
         Returns:
             Scores and contributions, bands in token order, shape (batch, directions, time, longest).
         """
+        if self.first.stack is not None:
+            return self._score_stack(self.first.stack, weights, longest)
         ways = [(level,) for level in self.levels] if self.both else [self.levels]
         pairs = [_score(self._compose(levels), self._spread(levels, weights), longest) for levels in ways]
         scores, contributions = (torch.stack([pair[k] for pair in pairs], dim=1) for k in (0, 1))
@@ -100,6 +109,18 @@ class Line:
             for band in (scores, contributions):
                 band[:, 1] = band[:, 1].gather(1, index[:, :, None].expand_as(band[:, 1]))
         return scores.cpu(), contributions.cpu()
+
+    def _score_stack(
+        self, stack: BidirectionalStack, weights: Mapping[Strand, Tensor], longest: int | None
+    ) -> tuple[Tensor, Tensor]:
+        """Score the spans of a call whose directions read each other's layers."""
+        own = [each.own.split(each.sequence.sizes, dim=-1) for each in self.strands]
+        levels = tuple(
+            (replace(forward, g=own[0][k]), replace(backward, g=own[1][k]))
+            for k, (forward, backward) in enumerate(stack.levels)
+        )
+        forward, backward = (weights[each].detach() for each in self.strands)
+        return span_bands(replace(stack, levels=levels), (forward, stack.layout.reverse(backward)), longest)
 
     @without_grad_and_autocast()
     def by_token(self, entering: Mapping[Strand, Tensor]) -> Tensor:
@@ -217,6 +238,11 @@ def unfit_stacks(strands: Sequence[Strand]) -> set[str]:
 @without_grad_and_autocast()
 def residual(strand: Strand) -> Tensor:
     """Return the largest relative error of the sum of a strand's terms against its states, shape (batch,)."""
+    if strand.stack is not None:
+        turn, hidden = strand.stack.layout.reverse, strand.states.detach()[..., strand.sequence.hidden]
+        own = turn(hidden) if strand.direction else hidden
+        found = relative_error(total_states(strand.stack)[strand.direction] - own, own)
+        return torch.where(strand.stack.layout.inside, found, 0.0).amax(dim=0).double()
     current, workspace = strand.start.detach(), Workspace()
     errors, image = [], torch.empty_like(current)[None]
     inside = torch.arange(len(strand.states), device=current.device)[:, None] < strand.lengths

@@ -19,7 +19,7 @@ from unrolled.decomposition.number_notes import NOTED_RESIDUAL
 from unrolled.decomposition.open_network import Network, OpenedNetwork
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.score_ngrams import NGramScores, score_each
-from unrolled.decomposition.score_spans import score_spans
+from unrolled.decomposition.score_spans import DEEP_ORDER, score_spans
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import (
     NonFiniteError,
@@ -46,7 +46,6 @@ from unrolled.explanation.trace_tokens import trace_tokens
 __all__ = ["explain_one_call"]
 
 TOLERANCE = 1e-6
-DEEP_ORDER = 6  # the longest n-grams of a deep bidirectional network, whose cost grows faster with their length
 
 
 def explain_one_call(

@@ -26,6 +26,7 @@ from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
+from unrolled.decomposition.score_spans import DEEP_ORDER
 from unrolled.decomposition.step_calls import StepForm, steps_as_operations
 from unrolled.errors import (
     ConvergenceError,
@@ -246,10 +247,11 @@ def _collect(
     parts = linear.split()
     check_sum(output, expected, parts)
     batch, lines = len(expected), find_lines(strands)
+    unlimited = longest
     if longest is None:
-        limits = (default_longest(len(line.inside), 4 if line.both else 2) for line in lines)
-        longest = min((limit for limit in limits if limit is not None), default=None)
-    found = find_covectors(strands, direct, whole=longest is not None)
+        limits = (default_longest(len(line.inside), 4 if line.both else 2) for line in lines if not line.coupled)
+        unlimited = min((limit for limit in limits if limit is not None), default=None)
+    found = find_covectors(strands, direct, whole=unlimited is not None)
     owners = dict(zip(lines, run.owners(), strict=True))
     if len(lines) == 1 and len(owners[lines[0]]) == batch:
         owners = {lines[0]: complete_owners(owners[lines[0]], _probed(again))}
@@ -270,14 +272,15 @@ def _collect(
                 start = own_start(strand, strands, [row.leaf for row in rows])
                 initial.index_add_(0, at, (found.starts[strand] * start).sum(dim=-1).double().cpu())
                 _add_starts(biases, strand, found.starts[strand], rows, owners[line][at], batch)
-        scores, contributions = line.score(found.weights, longest)
-        limited = longest is not None and longest < len(line.inside)
+        limit = DEEP_ORDER if longest is None and line.coupled else unlimited
+        scores, contributions = line.score(found.weights, limit)
+        limited = line.coupled or (limit is not None and limit < len(line.inside))
         tokens = line.by_token(found.entering) if limited else by_entered(contributions)
         off = torch.zeros_like(initial)
         for strand in line.strands:
             at = line.rows_of(strand)
             off[at] = torch.maximum(off[at], residual(strand).cpu())
-        opened.append(OpenedLine(line, owners[line], scores, contributions, tokens, initial, off, longest))
+        opened.append(OpenedLine(line, owners[line], scores, contributions, tokens, initial, off, limit))
     failures = tuple(s.sequence.failure for s in strands if s.sequence.failure is not None)
     used = {name: part for name, part in biases.items() if bool(part.any())}
     logit = expected.double().cpu()

@@ -19,6 +19,7 @@ from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import Layout
 from unrolled.cells.closed_run import ClosedRay
 from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
+from unrolled.decomposition.bidirectional_stack import BidirectionalStack, expand_stack
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import run_layers
 from unrolled.decomposition.own_cell import STEPS
@@ -29,7 +30,6 @@ from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.expansions.base import Linearisation
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.strands import Continuation, Strand, find_continuation, find_levels_below, reads
-from unrolled.held_forward.mode import carries
 from unrolled.held_forward.recorded_maps import PositionMap, image
 from unrolled.held_forward.rows import Rows
 
@@ -111,39 +111,40 @@ class RecordedModel(HeldModel):
         if inputs.dtype not in PARITY:
             raise UnsupportedOperationError(f"{path} reads {inputs.dtype}; convert the model: model.float()")
         call, self._calls = self._calls, self._calls + 1
-        ways, scope = len(cells[0]), "tokens"
-        finals: list[Tensor] = []
+        ways = len(cells[0])
+        made = _Call(path, call, ways == 2, layout, order, own)
+        starts = self._starts(cells, inputs, initial)
         if ways == 2 and len(cells) > 1:
-            count, scope = ways * (len(cells) - 1), f"inputs of layer {len(cells)}"
-            given = (inputs, *initial[:count])
-            inputs, finals = super().run_layers(cells[:-1], inputs, layout, initial[:count])
-            if not any(each is not None and carries(each) for each in given):  # its rows are no value of the model's
-                inputs, finals = inputs.detach(), [each.detach() for each in finals]
-            cells, initial = cells[-1:], initial[count:]
-        tops: Sequence[Tensor | None] = [None] * ways if own is None else own.chunk(ways, dim=-1)
-        outputs = []
-        for way in range(ways):
-            top = tops[way]
-            top = layout.reverse(top) if way and top is not None else top
-            layers = [level[way] for level in cells]
-            starts = [initial[place * ways + way] for place in range(len(layers))]
-            made = _Call(path, call, way, ways == 2, layout, scope, order, top)
-            strand = self._record(made, layers, layout.reverse(inputs) if way else inputs, starts)
-            parts = strand.states.clone().split(strand.sequence.sizes, dim=-1)  # the model may change it in place
-            last = (layout.lengths - 1, torch.arange(inputs.shape[1], device=inputs.device))
-            finals += [part[last] for part in parts]
-            hidden = layers[-1].hidden(parts[-1])
-            outputs.append(layout.reverse(hidden) if way else hidden)
+            strands = self._record_stack(made, cells, inputs, starts)
+        else:
+            strands = [self._record(made, way, [level[way] for level in cells], inputs, starts) for way in range(ways)]
+        parts = [each.states.clone().split(each.sequence.sizes, dim=-1) for each in strands]  # it may change in place
+        last = (layout.lengths - 1, torch.arange(inputs.shape[1], device=inputs.device))
+        finals = [parts[way][level][last] for level in range(len(cells)) for way in range(ways)]
+        hidden = [cell.hidden(of_way[-1]) for cell, of_way in zip(cells[-1], parts, strict=True)]
+        outputs = [layout.reverse(each) if way else each for way, each in enumerate(hidden)]
         return torch.cat(outputs, dim=-1), finals
 
-    def _record(self, call: _Call, cells: Sequence[Cell], inputs: Tensor, starts: Sequence[Tensor | None]) -> Strand:
-        """Run, expand and record one direction of a call."""
-        batch, lengths = inputs.shape[1], call.layout.lengths
-        firsts = [
-            (cell.initial_state(batch) if start is None else start).to(inputs.dtype).expand(batch, -1)
-            for cell, start in zip(cells, starts, strict=True)
+    def _starts(
+        self, cells: Sequence[Sequence[Cell]], inputs: Tensor, initial: Sequence[Tensor | None]
+    ) -> list[list[Tensor]]:
+        """Return the initial states by direction and layer, each (batch, state)."""
+        batch, ways = inputs.shape[1], len(cells[0])
+        return [
+            [
+                (level[way].initial_state(batch) if start is None else start).to(inputs.dtype).expand(batch, -1)
+                for level, start in zip(cells, initial[way::ways], strict=True)
+            ]
+            for way in range(ways)
         ]
-        start = torch.cat(firsts, dim=-1)
+
+    def _record(
+        self, call: _Call, way: int, cells: Sequence[Cell], inputs: Tensor, starts: Sequence[Sequence[Tensor]]
+    ) -> Strand:
+        """Run, expand and record one direction of a call."""
+        lengths, turn = call.layout.lengths, call.layout.reverse
+        inputs = turn(inputs) if way else inputs
+        start = torch.cat(list(starts[way]), dim=-1)
         before: Continuation | None = None
         below: tuple[tuple[Strand, PositionMap], ...] = ()
         if not call.both:
@@ -154,72 +155,110 @@ class RecordedModel(HeldModel):
                 )
                 before, below = (None, ()) if found is None else (before, found)
         with torch.no_grad():
-            runs, parity = _run(cells, inputs.detach(), [each.detach() for each in firsts], call)
+            own = None if call.own is None else call.own.chunk(len(starts), dim=-1)[way]
+            own = turn(own) if own is not None and way else own
+            levels, parity = _run([[cell] for cell in cells], inputs, starts[way], call.layout, own)
+            runs = [level for (level,) in levels]
             origin = runs[0].inputs
             for strand, link in below:
                 origin = origin - link.apply(strand.states.detach() - strand.sequence.g)
             sequence = expand_layers(runs, self.member, self.tolerance, origin)
-        alone, carried = self._carried(sequence, inputs, origin, below)
-        states = torch.cat([run.image for run in runs], dim=-1)
-        if self.probe is not None:
-            states = self.probe(states)
-        strand = Strand(
+        strand = self._strand(call, way, sequence, inputs, start, parity)
+        strand.below = below
+        if before is not None:
+            strand.follow(before)
+        self._carry(strand, origin)
+        self.strands.append(strand)
+        return strand
+
+    def _record_stack(
+        self, call: _Call, cells: Sequence[Sequence[Cell]], inputs: Tensor, starts: Sequence[Sequence[Tensor]]
+    ) -> list[Strand]:
+        """Run, expand and record both directions of a call whose layers read both directions of those below."""
+        flat = [start for level in zip(*starts, strict=True) for start in level]
+        with torch.no_grad():
+            runs, parity = _run(cells, inputs, flat, call.layout, call.own)
+            stack = expand_stack([*zip(*runs, strict=True)], call.layout, self.member, self.tolerance)
+        strands = []
+        for way, levels in enumerate(zip(*stack.levels, strict=True)):
+            sequence = AffineSequence(
+                torch.cat([level.g for level in levels], dim=-1),
+                tuple(operator for level in levels for operator in level.operators),
+                tuple(run for level in levels for run in level.layers),
+                stack.failure,
+            )
+            strand = self._strand(call, way, sequence, inputs, torch.cat(list(starts[way]), dim=-1), parity)
+            strand.stack = stack
+            self._carry(strand, inputs.detach())
+            strands.append(strand)
+        self.strands += strands
+        return strands
+
+    def _strand(
+        self, call: _Call, way: int, sequence: AffineSequence, inputs: Tensor, start: Tensor, parity: float
+    ) -> Strand:
+        """Make a strand that hangs together with no other."""
+        states = torch.cat([run.image for run in sequence.layers], dim=-1)
+        states = states if self.probe is None else self.probe(states)
+        return Strand(
             network=call.network,
             call=call.number,
-            direction=call.way,
+            direction=way,
             both=call.both,
-            lengths=lengths,
+            lengths=call.layout.lengths,
             order=call.order,
             sequence=sequence,
             states=states.requires_grad_(),
             inputs=inputs,
             start=start,
             parity=parity,
-            scope=call.scope,
-            below=below,
-            before=before.before if before else None,
-            join=before.join if before else None,
-            rows=before.rows if before else None,
-            alone=alone,
-            carried=carried,
         )
-        self.strands.append(strand)
-        return strand
 
-    def _carried(
-        self, sequence: AffineSequence, inputs: Tensor, origin: Tensor, below: Sequence[tuple[Strand, PositionMap]]
-    ) -> tuple[tuple[Tensor, Tensor] | None, Tensor | None]:
-        """Return g as a linear function of the beginning of the input's line, and the part of it that is carried."""
-        levels = [strand for strand, _ in below]
-        others = [strand for strand in reads(inputs, self.strands) if strand not in levels]
-        inherited = [link.apply(strand.carried) for strand, link in below if strand.carried is not None]
+    def _carry(self, strand: Strand, origin: Tensor) -> None:
+        """Note g as a linear function of the beginning of the input's line, and the part of it that is carried."""
+        levels = [lower for lower, _ in strand.below]
+        others = [each for each in reads(strand.inputs, self.strands) if each not in levels]
+        inherited = [link.apply(lower.carried) for lower, link in strand.below if lower.carried is not None]
         if not others and not inherited:
-            return None, None
-        from_others = image(inputs, [s.states for s in others], [s.states for s in others])
+            return
+        from_others = image(strand.inputs, [s.states for s in others], [s.states for s in others])
         leaf = origin.detach().clone().requires_grad_()
-        g = self.as_function(sequence, leaf)
-        return (leaf, g), image(g, [leaf], [sum(inherited, from_others)])
+        g = self.as_function(strand, leaf)
+        strand.alone, strand.carried = (leaf, g), image(g, [leaf], [sum(inherited, from_others)])
 
-    def as_function(self, sequence: AffineSequence, leaf: Tensor) -> Tensor:
-        """Make g of all layers linear in the beginning of the lowest layer's line."""
+    def as_function(self, strand: Strand, leaf: Tensor) -> Tensor:
+        """Make a strand's g, of all layers, linear in the beginning of the lowest layer's line."""
         of_others, self.expansion = self.expansion, self.member
         try:
+            if strand.stack is not None:
+                return self._of_stack(strand.stack, leaf)[strand.direction]
             alone, parts = leaf, []
+            sequence = strand.sequence
             for run, base in zip(sequence.layers, sequence.g.split(sequence.sizes, dim=-1), strict=True):
-                moved = (run.inputs - alone).detach()
-                g = self._alone(
-                    run.cell,
-                    alone,
-                    moved if bool(moved.any()) else None,
-                    run,
-                    run.ray(alone.detach()),
-                    base,
-                )
-                parts.append(g)
-                alone = run.cell.hidden(g)
+                parts.append(self._of_layer(run, alone, base))
+                alone = run.cell.hidden(parts[-1])
         finally:
             self.expansion = of_others
         return torch.cat(parts, dim=-1)
+
+    def _of_stack(self, stack: BidirectionalStack, alone: Tensor) -> list[Tensor]:
+        """Make g of both directions linear in what the tokens alone are, in token order."""
+        turn = stack.layout.reverse
+        parts: tuple[list[Tensor], list[Tensor]] = ([], [])
+        for level in stack.levels:
+            above = []
+            for way, layer in enumerate(level):
+                (run,) = layer.layers
+                parts[way].append(self._of_layer(run, turn(alone) if way else alone, layer.g))
+                hidden = run.cell.hidden(parts[way][-1])
+                above.append(turn(hidden) if way else hidden)
+            alone = torch.cat(above, dim=-1)
+        return [torch.cat(each, dim=-1) for each in parts]
+
+    def _of_layer(self, run: LayerRun, alone: Tensor, base: Tensor) -> Tensor:
+        """Make g of one layer linear in what the tokens alone are."""
+        moved = (run.inputs - alone).detach()
+        return self._alone(run.cell, alone, moved if bool(moved.any()) else None, run, run.ray(alone.detach()), base)
 
     def _from_zero(self, ray: ClosedRay, alone: Tensor) -> Tensor:
         """Make f(u⁰, 0) linear by its operations, whose graph can be differentiated twice."""
@@ -232,22 +271,24 @@ class _Call:
 
     network: str
     number: int
-    way: int
     both: bool
     layout: Layout
-    scope: str
     order: Tensor | None
     own: Tensor | None
-    """The network's own outputs in this direction, shape (time, batch, output)."""
+    """The network's own outputs, shape (time, batch, directions · output)."""
 
 
-def _run(cells: Sequence[Cell], inputs: Tensor, starts: Sequence[Tensor], call: _Call) -> tuple[list[LayerRun], float]:
+def _run(
+    cells: Sequence[Sequence[Cell]], inputs: Tensor, starts: Sequence[Tensor], layout: Layout, own: Tensor | None
+) -> tuple[list[list[LayerRun]], float]:
     """Run the layers; the top one follows the network's own outputs. Return how far our states are from those, too."""
-    runs = [level for (level,) in run_layers([[cell] for cell in cells], inputs, call.layout, starts, call.own)]
+    runs = run_layers(cells, inputs.detach(), layout, [each.detach() for each in starts], own)
     gap = 0.0
-    if call.own is not None:
-        gap = float(call.layout.blank((cells[-1].hidden(runs[-1].image) - call.own).abs()).max())
-    largest = max(1.0, *(float(call.layout.blank(run.image).abs().max()) for run in runs))
+    if own is not None:
+        hidden = [cell.hidden(run.image) for cell, run in zip(cells[-1], runs[-1], strict=True)]
+        found = torch.cat([layout.reverse(each) if way else each for way, each in enumerate(hidden)], dim=-1)
+        gap = float(layout.blank((found - own).abs()).max())
+    largest = max(1.0, *(float(layout.blank(run.image).abs().max()) for level in runs for run in level))
     if not gap <= PARITY[inputs.dtype] * largest:
         raise ParityError(f"our states differ from the network's own by {gap:.3g}; expected rounding at most")
     return runs, gap

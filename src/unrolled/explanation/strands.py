@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.affine_sequence import AffineSequence
+from unrolled.decomposition.bidirectional_stack import BidirectionalStack
 from unrolled.held_forward.recorded_maps import PositionMap, SelectionMap, position_map, pull_back, readers
 
 __all__ = ["Continuation", "Strand", "find_continuation", "find_levels_below", "reads"]
@@ -40,16 +41,17 @@ class Strand:
     lengths: Tensor
     """Number of steps of each sequence, shape (batch,)."""
     sequence: AffineSequence
+    """Where the layers of both directions read each other, it cannot be swept by itself."""
     states: Tensor
     """The leaf that the model reads, shape (time, batch, state), all layers side by side."""
     inputs: Tensor
-    """What the lowest layer reads, with its graph, shape (time, batch, input)."""
+    """What the lowest layer reads, with its graph, shape (time, batch, input); in token order if there is a stack."""
     start: Tensor
     """The initial state with its graph, shape (batch, state)."""
     parity: float
     """The largest difference between the recomputed states and the network's own."""
-    scope: str
-    """What its n-grams consist of."""
+    stack: BidirectionalStack | None = None
+    """Of a call of several layers in both directions: both of them; None of any other call."""
     order: Tensor | None = None
     """The place of each sequence before the batch was sorted by length; None if it was not."""
     below: tuple[tuple[Strand, PositionMap], ...] = ()
@@ -68,8 +70,12 @@ class Strand:
     """The chain that it belongs to, in order."""
 
     def __post_init__(self) -> None:
-        if self.before is not None:
-            self.chain = self.before.chain
+        self.chain = [self]
+
+    def follow(self, found: Continuation) -> None:
+        """Continue another strand."""
+        self.before, self.join, self.rows = found.before, found.join, found.rows
+        self.chain = found.before.chain
         self.chain.append(self)
 
     @property

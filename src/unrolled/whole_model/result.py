@@ -137,7 +137,7 @@ class Account:
         """Whether every remainder may be the rounding, or the quadrature, of contributions of their sizes."""
         of_one = 1e-9 if self.output.dtype == torch.float64 else 1e-3
         of_one = 1e-3 if "path" in self.expansion else of_one
-        return bool((self.remainder.abs() <= of_one * self._sizes()).all())
+        return bool((self.remainder.abs() <= of_one * self._sizes().clamp_min(1e-3)).all())
 
     def _sizes(self) -> Tensor:
         """Σ|c|, shape (batch,)."""
