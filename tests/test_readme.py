@@ -36,6 +36,16 @@ def test_the_python_blocks_run_in_order(tmp_path: Path, monkeypatch: pytest.Monk
         exec(compile(text, f"README.md, Python block {number}", "exec"), names)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_classifier_of_the_example_learns_what_the_comment_says(
+    seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (text,) = (block for block in blocks("python") if "RecurrentClassifier" in block)
+    (said,) = re.findall(r"# (\[.*?\])", text)
+    exec(compile(text.replace("random_state=0", f"random_state={seed}"), "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith(said)
+
+
 @pytest.mark.slow
 def test_the_python_blocks_pass_mypy_strict(tmp_path: Path) -> None:
     """Without this project's own settings, as one who installs it would run it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unrolled.errors import UnknownNameError, UsageError
+from unrolled.report.unknown_words import mark_unknown, note_unknown
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from unrolled.decomposition.outputs import Outputs
     from unrolled.explanation.explanation import Explanation
 
-__all__ = ["ChosenTarget", "PreparedInput", "WeightsOptions", "mark_unknown", "note_unknown", "open_weights"]
+__all__ = ["ChosenTarget", "PreparedInput", "WeightsOptions", "open_weights"]
 
 
 _NAMED = 100  # outputs of which a page lists the names
@@ -136,10 +137,6 @@ class ChosenTarget:
         return found, left_out
 
 
-UNKNOWN_MARK = "‹unk›"
-"""Follows a word that the vocabulary lacks."""
-
-
 @dataclass(frozen=True)
 class WeightsOptions:
     """The options of the command line that describe a file of weights."""
@@ -193,13 +190,3 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
         )
 
     return prepare
-
-
-def mark_unknown(tokens: Sequence[str], unknown: Collection[str]) -> tuple[str, ...]:
-    """Put a mark behind each token that the vocabulary lacks."""
-    return tuple(token + UNKNOWN_MARK if token in unknown else token for token in tokens)
-
-
-def note_unknown(unknown: Sequence[str], unknown_word: str | None) -> tuple[str, ...]:
-    """Write the note that lists unknown tokens; no note if there are none."""
-    return (f"not in the vocabulary, read as {unknown_word}: {', '.join(unknown)}",) if unknown else ()

@@ -214,3 +214,25 @@ def test_what_explain_cannot_read_is_refused_in_the_words_of_predict():
         assert "\n" not in str(caught.value)
     assert by_row.explain(np.ones(5)).closes
     assert by_text.explain("a b").closes
+
+
+@pytest.mark.slow
+def test_pooling_decides_which_steps_of_a_long_series_are_learned():
+    values = np.random.default_rng(0).normal(size=(300, 100))
+    early, late = values[:, :50].mean(axis=1), values[:, 50:].mean(axis=1)
+
+    def score(pooling, wanted):
+        regressor = RecurrentRegressor(pooling=pooling, random_state=0).fit(values[:200], wanted[:200])
+        return regressor.score(values[200:], wanted[200:])
+
+    assert score("last", late) > 0.8 > score("mean", late)
+    assert score("last", early) < 0
+    assert min(score("mean", early), score("attention", early)) > 0.7
+
+
+def test_a_word_that_no_training_text_holds_is_marked_and_noted():
+    classifier = RecurrentClassifier(**QUICK).fit(TEXTS, MOODS)
+    found = classifier.explain("A zorgle film")
+    assert found.tokens == ("A", "zorgle†", "film")
+    assert any("† not in the model's vocabulary" in note and "zorgle" in note for note in found.notes)
+    assert not any("†" in note for note in classifier.explain("a good film").notes)

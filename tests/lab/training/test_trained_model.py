@@ -63,7 +63,7 @@ def test_a_text_is_explained_by_its_words_and_labels(classifier):
     named = run.explain("Never good", target="neutral", expansion="gates")
     assert (named.target, named.expansion) == ("neutral", "gates")
     assert named.tokens[0].startswith("Never")
-    assert any("not in the vocabulary" in note for note in named.notes)
+    assert any("† not in the model's vocabulary" in note for note in named.notes)
     assert run.explain("good", target=0).target == "negative"
     with pytest.raises(UnknownNameError, match="did you mean 'neutral'"):
         run.explain("good", target="neutrale")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from unrolled.cli.prepared_input import PreparedInput, mark_unknown, note_unknown
+from unrolled.cli.prepared_input import PreparedInput
 from unrolled.errors import UsageError
 from unrolled.report.formatting import harmless
+from unrolled.report.unknown_words import mark_unknown, note_unknown
 
 if TYPE_CHECKING:
     from torch import nn

@@ -70,3 +70,14 @@ def padded(sequences: Sequence[NDArray[Any]], dtype: torch.dtype) -> Padded:
     for row, one in zip(values, sequences, strict=True):
         row[: len(one)] = torch.tensor(one, dtype=dtype)
     return Padded(values, lengths)
+
+
+def is_nested(X: Any) -> bool:
+    """Tell whether the examples are sequences of steps, not rows of numbers."""
+    if isinstance(X, np.ndarray | Tensor):
+        return X.ndim == 3
+    if isinstance(X, Sequence) and len(X):
+        return getattr(X[0], "ndim", 0) == 2 or (
+            isinstance(X[0], Sequence) and len(X[0]) > 0 and isinstance(X[0][0], Sequence | np.ndarray)
+        )
+    return False

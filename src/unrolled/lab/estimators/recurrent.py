@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import RLock
@@ -18,12 +18,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.errors import UsageError
+from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.estimators.fitting import Fitting, outputs_of, train
-from unrolled.lab.estimators.inputs import is_text, numeric_sequences
+from unrolled.lab.estimators.inputs import is_nested, is_text, numeric_sequences
 from unrolled.lab.estimators.model import Scale, SequenceModel
 from unrolled.lab.estimators.words import Words
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.training.training_state import seeded
+from unrolled.report.unknown_words import mark_unknown, note_unknown
 
 if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
@@ -99,8 +101,10 @@ class _Recurrent(BaseEstimator):
             given, learned = ("a text", "numbers") if isinstance(x, str) else (f"a {type(x).__name__}", "texts")
             raise UsageError(f"the example is {given}, but the estimator was fitted on {learned}")
         if self.words_ is not None:
-            tokens, indices = self.words_.split(x)
-            return explain(self.model_, torch.as_tensor(indices)[None], tokens=tokens, **options)
+            words, indices = self.words_.split(x)
+            unknown = self.words_.unknown(words)
+            found = explain(self.model_, torch.as_tensor(indices)[None], tokens=mark_unknown(words, unknown), **options)
+            return replace(found, notes=(*found.notes, *note_unknown(unknown, UNKNOWN_WORD)))
         (sequence,) = self._with_features(numeric_sequences([x], "sequences"), 1 if self.rows_ else self.n_features_in_)
         values = torch.tensor(sequence, dtype=torch.float64)[None]  # a copy: an array may be read-only
         model = cast("SequenceModel", self.model_)
@@ -122,7 +126,7 @@ class _Recurrent(BaseEstimator):
             self.words_ = Words.learn(texts, self.tokenizer, self.min_count)
             sequences: list[NDArray[Any]] = [self.words_.split(text)[1] for text in texts]
             self.n_features_in_ = 1
-        elif _nested(X):
+        elif is_nested(X):
             sequences = list(numeric_sequences(X, "sequences"))
             self.n_features_in_ = sequences[0].shape[1]
         else:
@@ -160,7 +164,7 @@ class _Recurrent(BaseEstimator):
     def _fit(
         self, X: Any, sequences: list[NDArray[Any]], targets: Tensor, outputs: int, loss: Callable[..., Tensor]
     ) -> None:
-        self.rows_ = self.words_ is None and not _nested(X)
+        self.rows_ = self.words_ is None and not is_nested(X)
         settings = PooledSettings(
             encoder=self.encoder,
             hidden=self.hidden,
@@ -205,7 +209,9 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
         embedding: Size of the word vectors; for texts.
         layers: Number of layers.
         bidirectional: Read in both directions.
-        pooling: last, ends, mean, max or attention.
+        pooling: last, ends, mean, max or attention. ``last`` reads the state after the last step, which forgets early
+            steps: of 100 random numbers, 200 series teach it the mean of the last 50 (R² 0.9 on new series), not that
+            of the first 50 (below 0). ``mean`` and ``attention`` learn the first 50 (0.8), and the last less well.
         dropout: Dropout probability in training.
         epochs: Number of passes over the examples.
         lr: Learning rate of Adam.
@@ -260,7 +266,7 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
 class RecurrentRegressor(RegressorMixin, _Recurrent):
     """Predict a number for a text or a sequence of numbers by a recurrent network.
 
-    Its arguments and its inputs are those of :class:`RecurrentClassifier`.
+    Its arguments and its inputs are those of :class:`RecurrentClassifier`, which says what ``pooling`` suits a series.
 
     Example:
         >>> import numpy as np
@@ -307,14 +313,3 @@ def _with_values(found: Explanation, values: Tensor) -> Explanation:
 
     by_class = tuple(shown(cast("Explanation", each)) for each in found.by_class)
     return replace(shown(found), by_class=by_class)
-
-
-def _nested(X: Any) -> bool:
-    """Tell whether the examples are sequences of steps, not rows of numbers."""
-    if isinstance(X, np.ndarray | Tensor):
-        return X.ndim == 3
-    if isinstance(X, Sequence) and len(X):
-        return getattr(X[0], "ndim", 0) == 2 or (
-            isinstance(X[0], Sequence) and len(X[0]) > 0 and isinstance(X[0][0], Sequence | np.ndarray)
-        )
-    return False

@@ -62,3 +62,7 @@ class Words:
         if not words:
             raise UsageError(f"the text {text[:40]!r} has no words; expected at least one in each")
         return words, np.array(indices, dtype=np.int64)
+
+    def unknown(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the words that no training text holds; a tokenizer of Hugging Face splits such words itself."""
+        return () if self.vocabulary is None else self.vocabulary.unknown(words)

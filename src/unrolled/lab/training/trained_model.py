@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from unrolled.cli.prepared_input import mark_unknown, note_unknown
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.lab.data.batches.base import MAX_TOKENS, EncodedTexts, bounded_plan
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.text_tasks import TextTask
 from unrolled.report.formatting import counted
+from unrolled.report.unknown_words import mark_unknown, note_unknown
 
 if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
