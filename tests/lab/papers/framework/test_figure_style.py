@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from unrolled.lab.papers.framework.figure_style import draw_box_pairs, draw_boxes, grid, save
+from unrolled.lab.papers import EXPERIMENTS
+from unrolled.lab.papers.framework.figure_style import draw_box_pairs, draw_boxes, grid, save, write_seeds
+from unrolled.lab.papers.framework.result_store import ResultStore
+from unrolled.lab.papers.framework.runner import collect
 
 
 def titles(tmp_path: Path, rows: int, columns: int, change: Any = None) -> list[str]:
@@ -64,3 +67,35 @@ def test_boxes_say_how_many_values_they_stand_for(tmp_path: Path) -> None:
 
     save(draw, tmp_path, "figure")
     assert [axes.get_xlabel() for axes in kept[0].axes] == ["n = 2 to 3", "words, n = 2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS.names())
+def test_a_figure_with_bands_or_bars_of_error_has_a_caption(name: str, tmp_path: Path) -> None:
+    experiment = EXPERIMENTS.get(name)()
+    results = collect(experiment, "cpu", ResultStore(Path(__file__).parents[4] / "results"))
+    report = experiment.report(results, "cpu")
+    assert set(report.captions) <= set(report.figures)
+    for key, draw in report.figures.items():
+        kept: list[Any] = []
+        save(lambda draw=draw, kept=kept: kept.append(draw()) or kept[0], tmp_path, key)
+        drawn = [each for axes in kept[0].axes for each in (*axes.collections, *axes.containers)]
+        if {type(each).__name__ for each in drawn} & {"FillBetweenPolyCollection", "ErrorbarContainer"}:
+            assert report.captions.get(key), f"{key} has bands or bars that nothing explains"
+
+
+def test_lines_say_of_how_many_seeds_they_are(tmp_path: Path) -> None:
+    experiment = EXPERIMENTS.get("cs224d-notes-4/gradients")()
+    results = collect(experiment, "cpu", ResultStore(Path(__file__).parents[4] / "results"))
+    kept: list[Any] = []
+
+    def draw() -> Any:
+        figure, panels = grid(1, 2)
+        panels[0].plot([1, 2])
+        panels[0].set_xlabel("steps")
+        write_seeds(panels, results, "16 texts")
+        kept.extend(panels)
+        return figure
+
+    save(draw, tmp_path, "lines")
+    assert [panel.get_xlabel() for panel in kept] == ["steps, n = 3 seeds of 16 texts", ""]

@@ -31,7 +31,7 @@ from unrolled.cells.lstm import LSTM
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
 from unrolled.lab.papers.analyses.subject_verb_agreement import VOCABULARY, AgreementSentence
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, write_seeds
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.training_loop import WordScorer, train_steps
 
@@ -121,6 +121,10 @@ class Agreement(Experiment):
         return Report(
             [Table(title, columns, rows)],
             {"cs577-lecture-5-agreement": partial(_draw, results, scale)},
+            {
+                "cs577-lecture-5-agreement": "a line is the mean over the seeds, its band reaches from the lowest to "
+                "the highest. The dotted line is the longest distance of training, the dashed one is chance."
+            },
         )
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
@@ -224,6 +228,7 @@ def _draw(results: Sequence[Result], scale: Scale) -> Figure:
         panel.axvline(longest, color="#888888", linestyle=":", linewidth=1)
         panel.axhline(50, color="#888888", linestyle="--", linewidth=1)
         panel.set(title=f"{amount:,} sentences", xlabel="words between subject and verb", ylim=(35, 103))
+    write_seeds(panels, results)
     panels[0].set_ylabel("correct number of the verb, %")
     figure.legend(handles=list(lines.values()), loc="outside lower center", ncols=len(lines))
     return figure

@@ -34,7 +34,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
@@ -108,6 +108,7 @@ _HOURS = {"classify": 0.015, "rank": 0.03}
 _POINT = 0.1
 """The worth of a point of a curve, beside a number of a table."""
 
+_FEWEST_SEEDS = 3
 _FEW: Sizes = (40, 10, 10)
 
 
@@ -179,7 +180,9 @@ class Hyperparameters(Experiment):
         )
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
-        """The lecture: no model is the best throughout."""
+        """The lecture: no model is the best throughout. Fewer seeds than three do not say which model is the best."""
+        if len({result.trial.seed for result in results}) < _FEWEST_SEEDS:
+            return {}
         best = set()
         for task in _TASKS:
             chosen = {model: best_results(results, task, model) for model in _MODELS}
@@ -255,5 +258,6 @@ def _draw(results: Sequence[Result], scale: Scale) -> Figure:
         low, high = min(each.get_ylim()[0] for each in row), max(each.get_ylim()[1] for each in row)
         for each in row:
             each.set_ylim(low, high)
+    write_seeds(panels, results)
     legend_below(figure, panels[0], len(_MODELS))
     return figure

@@ -118,6 +118,8 @@ class Report:
     """The published numbers of the first one decide the verdict, unless the experiment makes claims."""
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
     """How to draw each figure, by its file name without a suffix."""
+    captions: Mapping[str, str] = field(default_factory=dict)
+    """What the lines, bands and bars of a figure are, by the figure's name; every figure with bands has one."""
 
 
 class Experiment(ABC):

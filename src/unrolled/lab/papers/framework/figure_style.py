@@ -10,23 +10,22 @@ Source:
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from unrolled.atomic_write import atomic_write
 from unrolled.errors import FileError, UsageError
+from unrolled.report.formatting import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-from collections.abc import Iterable, Mapping, Sequence
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from unrolled.lab.papers.framework.experiment import Result
 
-__all__ = ["COLOURS", "MARKERS", "draw_box_pairs", "draw_boxes", "grid", "legend_below", "save"]
+__all__ = ["COLOURS", "MARKERS", "draw_box_pairs", "draw_boxes", "grid", "legend_below", "save", "write_seeds"]
 
 
 _PANEL = "panel"
@@ -49,7 +48,7 @@ _STYLE: Any = {
 
 
 _COUNTS: WeakKeyDictionary[Axes, str] = WeakKeyDictionary()
-"""How many values the boxes of a panel stand for."""
+"""How many values the boxes or lines of a panel stand for."""
 
 
 def grid(rows: int = 1, columns: int = 1, width: float = 4.2, height: float = 3.0) -> tuple[Figure, list[Axes]]:
@@ -159,6 +158,13 @@ def draw_box_pairs(panel: Axes, pair: Sequence[Mapping[int, Sequence[float]]]) -
     panel.axhline(0, color="#888888", linewidth=1)
     _write_count(panel, [values for groups in pair for values in groups.values()])
     return handles
+
+
+def write_seeds(panels: Sequence[Axes], results: Sequence[Result], of: str = "") -> None:
+    """Write below the panels of lines how many seeds they stand for; ``of`` says what else a point averages."""
+    seeds = len({result.trial.seed for result in results})
+    text = f"n = {counted(seeds, 'seed')}{of and f' of {of}'}"
+    _COUNTS.update({panel: text for panel in panels if panel.lines})
 
 
 def _write_count(panel: Axes, groups: Iterable[Sequence[float]]) -> None:

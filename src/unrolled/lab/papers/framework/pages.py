@@ -189,7 +189,9 @@ def _draw(run: _Run, folder: Path) -> dict[str, Path]:
 
 
 def _image(run: _Run, name: str, link: str) -> str:
-    return f"![{run.experiment.title}: {name}]({link})"
+    """Show a figure with its caption."""
+    caption = run.report.captions.get(name, "")
+    return f"![{run.experiment.title}: {name}]({link})" + (f"\n\n*Figure*: {caption}" if caption else "")
 
 
 def _file(experiment: Experiment) -> str:

@@ -22,7 +22,8 @@ RULES = f"""\
 3. *reproduced*: everything that was compared agrees; *partly*: at least half of it; *not reproduced*: less than half.
 4. What has not been run is not compared; the column "trials" says how much was run. *not run*: no trial at any scale
    above smoke.
-5. *nothing to compare*: the question is our own, or the source gives neither numbers nor claims.
+5. *nothing to compare*: the question is our own, the source gives neither numbers nor claims, or too few seeds were run
+   to check its claim.
 
 A verdict holds for its scale only. At scale cpu trainings are much shorter than the papers', so published numbers are
 rarely reached there; but rankings of models and signs of scores can agree."""

@@ -41,7 +41,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
@@ -198,6 +198,7 @@ def _draw(results: Sequence[Result], scale: Scale) -> Figure:
         panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         panel.yaxis.set_major_formatter("{x:g}")
         panel.yaxis.set_minor_formatter(NullFormatter())
+    write_seeds(panels, results)
     panels[0].set_ylabel("relative error of a hidden state, %")
     legend_below(figure, panels[0], 4)
     return figure

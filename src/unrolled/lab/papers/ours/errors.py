@@ -36,7 +36,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, write_seeds
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
 from unrolled.lab.papers.framework.trial_training import train_model
@@ -119,7 +119,11 @@ class AccumulatedErrors(Experiment):
                 _draw, results, {f"zero, weight decay {decay:g}": ("zero", decay) for decay in sorted(_DECAYS)}
             ),
         }
-        return Report(list(_tables(results)), drawn)
+        caption = (
+            "a line is the median over sentences, and its band reaches up to the ninetieth percentile; of both, the "
+            "median over the seeds. The dotted line is an error as large as the state."
+        )
+        return Report(list(_tables(results)), drawn, dict.fromkeys(drawn, caption))
 
 
 def _curves(results: Sequence[Result], cell: str, expansion: str, decay: float) -> list[Mapping[str, Any]]:
@@ -206,6 +210,7 @@ def _draw(results: Sequence[Result], lines: Mapping[str, tuple[str, float]]) -> 
         panel.set(yscale="log", title=cell, xlabel="words read")
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
+    write_seeds(panels, results)
     for panel in panels[::columns]:
         panel.set_ylabel("error / state")
     figure.legend(handles=list(handles.values()), loc="outside lower center", ncols=min(4, len(lines)))

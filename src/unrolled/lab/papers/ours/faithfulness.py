@@ -133,7 +133,8 @@ class Faithfulness(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate scores by network, the comparisons of the default, the choice by behaviour, and all measures."""
-        return Report(list(_tables(results)), {"ours-faithfulness": partial(_draw, results)})
+        name = "ours-faithfulness"
+        return Report(list(_tables(results)), {name: partial(_draw, results)}, {name: _CAPTION})
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The two conditions that the default was to meet before it became the default."""
@@ -281,6 +282,9 @@ def _all_measures(results: Sequence[Result], networks: Sequence[str], methods: S
         ("method", "networks", *names),
         rows,
     )
+
+
+_CAPTION = "a point is the mean difference over a network's test texts, its bar the 95% bootstrap interval over them."
 
 
 def _draw(results: Sequence[Result]) -> Figure:

@@ -39,7 +39,7 @@ from unrolled.lab.papers.analyses.phrase_evaluation import (
 from unrolled.lab.papers.analyses.phrase_scores import PolarityModel
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
@@ -143,7 +143,9 @@ class PhraseAgreement(Experiment):
         """Tabulate correlations, their intervals and costs."""
         tables = [table for encoder in _ENCODERS for table in _tables(encoder, _of(results, encoder))]
         name = "ours-phrases"
-        return Report(tables, {name: partial(_draw, results), f"{name}-length": partial(_draw_lengths, results)})
+        figures = {name: partial(_draw, results), f"{name}-length": partial(_draw_lengths, results)}
+        intervals = "95% bootstrap intervals over the phrases, at their mean over the seeds"
+        return Report(tables, figures, {name: f"bars are {intervals}.", f"{name}-length": f"bands are {intervals}."})
 
 
 def _of(results: Sequence[Result], encoder: str) -> dict[str, list[Mapping[str, Any]]]:
@@ -243,6 +245,7 @@ def _draw_lengths(results: Sequence[Result]) -> Figure:
             panel.fill_between(places, low, high, color=colour, alpha=0.12, linewidth=0)
         panel.set(title=name, xlabel="words in the phrase", xlim=(-0.2, len(LENGTH_RANGES) - 0.8))
         panel.set_xticks(range(len(LENGTH_RANGES)), [range_name(*each) for each in LENGTH_RANGES])
+    write_seeds(panels, results)
     panels[0].set_ylabel("Pearson correlation")
     figure.legend(handles=list(lines.values()), loc="outside lower center", ncols=3)
     return figure

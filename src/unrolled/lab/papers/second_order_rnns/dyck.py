@@ -45,7 +45,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, write_seeds
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
 from unrolled.lab.tasks.brackets import CloseBrackets
@@ -252,6 +252,7 @@ def _draw_distances(results: Sequence[Result]) -> Figure:
                     chosen[0]["distances"], shares, **style, linewidth=1.2, label=model.title
                 )
         panel.set(title=f"m = {depth}", xlabel="distance to the opening bracket", xscale="log", ylim=(-4, 104))
+    write_seeds(panels, results[:1])  # the first seed shows the shape
     panels[0].set_ylabel("correct, %")
     figure.legend(handles=list(lines.values()), loc="outside lower center", ncols=4)
     return figure

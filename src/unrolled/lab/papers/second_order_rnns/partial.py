@@ -36,7 +36,7 @@ from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.papers.framework.corpora import cut_lines, first_lines
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_task
@@ -184,6 +184,7 @@ def _draw(results: Sequence[Result]) -> Figure:
         theirs.plot(list(PUBLISHED), [scores[model] for scores in PUBLISHED.values()], **style)
     for panel, title in ((ours, "ours"), (theirs, "published")):
         panel.set(title=title, xlabel="characters of a line in training", xticks=list(PUBLISHED))
+    write_seeds([ours], results)
     ours.set_ylabel("test, bits per character")
     legend_below(figure, theirs, 4)
     return figure
