@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from unrolled.lab.cli.next_command import next_command
 from unrolled.lab.papers.framework.corpora import SMALL
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.engine import train
+from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 
 Command = Callable[..., Any]
@@ -94,3 +97,17 @@ def test_the_position_left_out_is_the_one_that_the_help_names(unrolled: Command,
     assert said("the old dog") == said("the old dog", "--at", 0)
     assert said("the old dog ||| der alte") == said("the old dog ||| der alte", "--at", 2)
     assert said("the old dog ||| der alte") != said("the old dog ||| der alte", "--at", 0)
+
+
+@pytest.mark.parametrize("name", TASKS.names())
+def test_the_command_to_try_next_works_and_is_about_the_runs_own_data(
+    unrolled: Command, runs: Callable[[str], Path], name: str
+) -> None:
+    run, corpus = load_run(runs(name)), SYNTHETIC[TASKS.get(name).kind](SMALL, 0)
+    program, command, *words = shlex.split(next_command(run, corpus))
+    assert program == "unrolled"
+    if command != "evaluate":  # whose data are a published dataset's
+        assert unrolled(command, *words).status == 0
+    if command in ("explain", "translate"):
+        said = repr(corpus.test)
+        assert all(repr(word) in said or word in said for word in words[-1].split() if word != "|||")

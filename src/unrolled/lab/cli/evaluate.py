@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from unrolled.lab.cli import open_run
-from unrolled.lab.cli.open_run import has_recurrent_network
+from unrolled.lab.cli.next_command import next_command
 
 if TYPE_CHECKING:
+    from unrolled.lab.data.corpus import Corpus
     from unrolled.lab.data.reading import Reading
     from unrolled.lab.training.run_folder import Run
     from unrolled.lab.training.task import Metric
@@ -30,20 +30,6 @@ from unrolled.report.formatting import harmless, visible
 __all__ = ["evaluate", "format_metric", "format_metrics", "print_run"]
 
 
-_SAMPLES = {
-    "classify": "explain {run} 'it is not a bad film'",
-    "regress": "explain {run} 'it is not a bad film'",
-    "relate": "explain {run} 'the <e1> smoke </e1> came from the <e2> fire </e2>'",
-    "tag": "explain {run} 'she lives in Paris' --at 3",
-    "rank": "explain {run} 'where is lincoln ? ||| lincoln lies in nebraska .'",
-    "lm": "generate {run} --length 40",
-    "chars": "generate {run} --length 400",
-    "translate": "translate {run} 'ein mann liest .'",
-}
-"""A command to try with a run of each task."""
-_OTHERWISE = "evaluate {run}"
-
-
 def format_metric(metric: Metric, value: float) -> str:
     """Format a metric with its name and unit, such as ``accuracy 85.17%``."""
     shown = f"{value:.2%}" if metric.unit == "share" else f"{value:.4g} {metric.unit}".rstrip()
@@ -56,17 +42,14 @@ def format_metrics(metrics: Sequence[Metric], values: Mapping[str, Any], prefix:
     return ", ".join(format_metric(each, value) for each, value in there)
 
 
-def print_run(run: Run) -> None:
-    """Print the metrics of a run, its folder, and a command to try next."""
+def print_run(run: Run, corpus: Corpus[Any]) -> None:
+    """Print the metrics of a run, its folder, and a command to try next on its data."""
     metrics, folder = run.metrics, visible(str(run.folder))
     typer.echo(f"test: {format_metrics(run.task.metrics, metrics, 'test_')}")
     typer.echo(
         f"with the weights of epoch {metrics['best_epoch']}, after {metrics['seconds']:.0f} s; saved to {folder}"
     )
-    sample = _SAMPLES.get(run.task.name, _OTHERWISE)
-    if sample.startswith("explain") and not has_recurrent_network(run.model):
-        sample = _OTHERWISE
-    typer.echo(f"next:  unrolled {sample.format(run=visible(shlex.quote(str(run.folder))))}")
+    typer.echo(f"next:  {next_command(run, corpus)}")
 
 
 _SPLITS = ("test", "dev", "train")

@@ -47,4 +47,4 @@ def resume(
     if first and ended:
         typer.echo(f"{visible(str(run))} is already finished; nothing was trained", err=True)
     if first:
-        print_run(finished)
+        print_run(finished, corpus)

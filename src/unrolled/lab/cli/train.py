@@ -227,7 +227,7 @@ def _train_and_print(
         from unrolled.lab.cli.evaluate import print_run
 
         _compare_with_ngrams(run, corpus)
-        print_run(run)
+        print_run(run, corpus)
 
 
 _FEW = 100  # examples
