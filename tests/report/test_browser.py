@@ -242,3 +242,13 @@ def test_without_an_address_phrases_of_the_first_expansion_are_shown_and_nothing
     assert [b["aria-pressed"] for b in page.having(**{"data-value": "phrase"})] == ["true"]
     assert page.text("detail").startswith("Point at a cell")
     assert not page.having(id="static")
+
+
+def test_the_note_of_unknown_words_stands_below_the_sentence_and_only_there(build, browse):
+    note = "† not in the model's vocabulary, read as <unk>: zorgle"
+    page = browse(render_page([replace(build(), notes=(note, "another note"))]))
+    shown = [data for within, data in page.pieces if data in (note, "another note")]
+    assert sorted(shown) == sorted((note, "another note"))
+    below = [data for within, data in page.pieces if any("ledger" in names for _, names in within)]
+    assert note not in below
+    assert "another note" in below

@@ -117,7 +117,7 @@ function update() {
   if (item.series) drawSeries(item, told);
   if (!item.series || item.series.named) {
     view.sentenceHead.replaceChildren(element("h2", {}, "Sentence"), element("div", { class: "end" }, legend(told.limits.token, "a token’s contribution")));
-    view.sentence.replaceChildren(sentence(item.tokens, told.tokens, told.limits.token, item.tokens.length <= 40));
+    view.sentence.replaceChildren(sentence(item.tokens, told.tokens, told.limits.token, item.tokens.length <= 40), ...marks(told).map((note) => element("p", { class: "quiet" }, note)));
   }
   const limit = told.limits[state.quantity];
   const unit = { phrase: "a phrase’s score", score: "an n-gram’s term", contribution: "an n-gram’s contribution" }[state.quantity];
@@ -129,6 +129,11 @@ function update() {
   drawLedger(panel, told);
   drawTop(told);
   if (item.panels.length > 1) drawComparison(item);
+}
+
+/** The notes that explain a mark in the sentence; they stand below it. */
+function marks(told) {
+  return told.notes.filter((note) => note.startsWith("†"));
 }
 
 function sentence(tokens, totals, limit, numbers) {
@@ -225,7 +230,7 @@ function drawLedger(panel, told) {
   view.ledger.replaceChildren(element("table", { class: "ledger" }, element("tbody", {}, ...rows)),
     element("p", { class: "quiet" }, `The remainder is ${told.share} of the output.`),
     panel.scope === "tokens" ? "" : element("p", { class: "quiet" }, `The n-grams consist of ${panel.scope}.`),
-    ...told.notes.map((note) => element("p", { class: "quiet" }, note)),
+    ...told.notes.filter((note) => !marks(told).includes(note)).map((note) => element("p", { class: "quiet" }, note)),
     element("details", { class: "numerics quiet" }, element("summary", {}, "Numerical details"),
       element("p", {}, `Cancellation ${told.cancellation}: how many times as large the contributions of all n-grams are as their sum.`),
       element("p", {}, `Residual ${panel.residual}: the largest relative error of the sum of all n-grams against the network’s own state.`),

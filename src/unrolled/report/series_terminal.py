@@ -22,6 +22,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 _FAINT = Style(dim=True)
 _NAME, _NUMBER = 20, 10
 """Cells of the names and of the numbers to the left of the series."""
+_WHOLE = "the whole step"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Series:
         attribution = self.attribution
         assert attribution.features is not None
         rows = feature_rows(attribution.features)
-        name = min(_NAME, max(cell_len(visible(row.name)) for row in rows))
+        name = min(_NAME, max(cell_len(each) for each in (_WHOLE, *(visible(row.name) for row in rows))))
         each = -(-len(attribution) // max(1, options.max_width - name - _NUMBER - 2))
         strips = torch.stack([_sums(row.scores, each) for row in rows])
         limit = limit_of(strips)
@@ -46,7 +47,7 @@ class Series:
                 yield Text(" " * (name + _NUMBER + 2)).append(_bars(row.values, each))
             yield _strip(row.name, strip, limit, name)
         whole = strips.sum(dim=0)
-        yield _strip("the whole step", whole, limit_of(whole), name)
+        yield _strip(_WHOLE, whole, limit_of(whole), name)
         yield Text(" " * (name + _NUMBER + 2) + self._axis(strips.shape[1]), style=_FAINT)
         yield self._largest(rows)
 
