@@ -134,7 +134,7 @@ class _Top:
                 Text(signed(phrase.contribution), _tint(phrase.contribution, self.limit)),
                 Text(signed(phrase.score)),
                 Text(place, _FAINT),
-                Text.assemble(_named(self.attribution, phrase), (near, _FAINT)),
+                Text.assemble(clip(_named(self.attribution, phrase), max(6, left - len(near))), (near, _FAINT)),
             )
         yield table
 

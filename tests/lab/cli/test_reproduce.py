@@ -105,3 +105,28 @@ def test_a_result_keeps_what_was_run_and_no_folder_of_this_machine(unrolled: Com
     kept = "".join(path.read_text() for path in tmp_path.rglob("*.jsonl"))
     assert '"command": "unrolled reproduce cs577-lecture-5/memorising --scale smoke"' in kept
     assert str(tmp_path) not in kept
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_number_of_a_table_is_cut_in_a_narrow_terminal(
+    unrolled: Command, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    results = Path(__file__).parents[3] / "results"
+    done = unrolled("reproduce", "implicit-ngrams/negation", "--results", results)
+    rows = [line for line in done.out.splitlines() if line[:1] in "┏┃┡│└"]
+    assert all(len(row) <= width for row in rows)
+    assert not any("…" in row for row in rows)
+    cells = [cell.strip() for row in rows if row.startswith("│ GRU") for cell in row.strip("│").split("│")]
+    assert [cell for cell in cells if cell != "GRU"] == [
+        "85.2",
+        "100",
+        "100",
+        "100",
+        "98",
+        "5.53",
+        "-8.32",
+        "-5.11",
+        "4.09",
+    ]
+    assert (cells.count("GRU") > 1) == (width < 200)

@@ -215,14 +215,41 @@ def _print_verdict(experiment: Experiment, results: Sequence[Result], report: Re
 
 
 def _print_table(table: Table) -> None:
+    """Print a table; one that is too wide for the terminal is printed in parts, each with the first column."""
     import rich.table
     from rich.console import Console
 
-    console, shown = Console(), rich.table.Table(*table.columns)
-    for row in table.cells():
-        shown.add_row(*row)
+    console, rows = Console(), list(table.cells())
+    widths = [_width(name, [row[k] for row in rows]) for k, name in enumerate(table.columns)]
+    widths[0] = min(widths[0], _FIRST)
     console.print(table.title, style="bold", markup=False, highlight=False, soft_wrap=True)
-    console.print(shown, markup=False, highlight=False)
+    for columns in _parts(widths, console.width):
+        shown = rich.table.Table()
+        for k in (0, *columns):
+            shown.add_column(table.columns[k], width=widths[k])
+        for row in rows:
+            shown.add_row(*(row[k] for k in (0, *columns)))
+        console.print(shown, markup=False, highlight=False)
+
+
+_FIRST, _BORDER = 24, 3
+"""Widest first column of a table, and what the lines between columns take."""
+
+
+def _width(name: str, cells: Sequence[str]) -> int:
+    """Return the width of a column, whose name may be broken between words."""
+    return max(map(len, (*name.split(), *cells)), default=1)
+
+
+def _parts(widths: Sequence[int], width: int) -> list[list[int]]:
+    """Divide the columns after the first into parts that fit beside it."""
+    parts: list[list[int]] = [[]]
+    for k in range(1, len(widths)):
+        taken = sum(widths[each] + _BORDER for each in (0, *parts[-1], k)) + 1
+        if parts[-1] and taken > width:
+            parts.append([])
+        parts[-1].append(k)
+    return parts
 
 
 def _draw(experiment: Experiment, scale: Scale, store: ResultStore, folder: Path, svg: bool) -> None:
