@@ -70,7 +70,7 @@ def pad_sequence(call: Held) -> Tensor:
     """Pad several sequences to one length; a padding value other than zero is a constant."""
     sequences, batch_first, padding, side = call.bind("sequences", "batch_first", "padding_value", "padding_side")
     like = next(each for each in sequences if carries(each))
-    layout = (bool(batch_first), 0.0, "right" if side is None else side)
+    layout = (bool(batch_first), 0.0, *(() if side is None else (side,)))  # torch 2.4 takes no side
     result = call.function(with_rows(call, list(sequences), like), *layout)
     if not padding:
         return result
