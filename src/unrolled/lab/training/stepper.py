@@ -91,15 +91,16 @@ class Stepper:
         self.optimiser.zero_grad()
         self.scaler.scale(objective).backward()
         self.scaler.unscale_(self.optimiser)
-        trained = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
-        length = nn.utils.get_total_norm([parameter.grad for parameter in trained if parameter.grad is not None])
+        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        # as clip_grad_norm_ computes, in two parts: a gradient that is not finite is named before it is scaled
+        length = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         # the only wait for the GPU
         mean, norm = torch.stack([everyone.double() / max(count, 1), length.double()]).tolist()
         overflow = self.scaler.is_enabled() and not math.isfinite(norm) and self.scaler.get_scale() > _SMALLEST_SCALE
         if not math.isfinite(mean) or not (math.isfinite(norm) or overflow):
             raise DivergedError(self._diagnosis(mean))
         if self.settings.clip:
-            nn.utils.clip_grads_with_norm_(trained, self.settings.clip, length)
+            torch._foreach_mul_(gradients, (self.settings.clip / (length + 1e-6)).clamp(max=1))
         self.scaler.step(self.optimiser)
         self.scaler.update()
         return StepResult(mean, count, None if overflow else norm, hidden_state, stop)
