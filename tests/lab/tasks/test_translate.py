@@ -25,6 +25,8 @@ def corpus() -> Translation:
 def learned(task: Translate, corpus: Translation, epochs: int):
     model, split = built(task), task.encode(corpus.train)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    # a falling rate: at a constant one the last loss is chance, and rounding decides it
+    rate = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.1, epochs)
     order = torch.Generator().manual_seed(0)
     for _ in range(epochs):
         for which in split.plan(32, order):
@@ -33,6 +35,7 @@ def learned(task: Translate, corpus: Translation, epochs: int):
             (loss.total / loss.count).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
+        rate.step()
     return model.eval()
 
 

@@ -79,7 +79,7 @@ def test_the_measures_are_those_of_the_weights_in_the_run(trained, task, corpus)
 
 def test_a_task_with_a_state_learns_and_is_judged(tmp_path):
     corpus = stream()
-    run = train(carry(), corpus, settings(batch=4, epochs=6), tmp_path / "run", data=DATA)
+    run = train(carry(), corpus, settings(batch=4, epochs=12), tmp_path / "run", data=DATA)
     assert run.metrics["test_right"] > 0.5
     assert run.history[-1].dev["perplexity"] < run.history[0].dev["perplexity"]
     assert load_run(tmp_path / "run", Carry).metrics == run.metrics
