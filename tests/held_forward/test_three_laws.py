@@ -69,6 +69,14 @@ def autocast(x, y):
         return F.linear(x.float(), W.float(), B.float()).double()
 
 
+def gate_in_place(x, y):
+    gate = torch.sigmoid(x)
+    gate.mul_(2.0)
+    gate *= y
+    return gate + gate * x
+
+
+Z = torch.linspace(-1.0, 1.0, 48, dtype=torch.float64).reshape(2, 4, 6)
 OPERATIONS = {
     # element-wise functions
     **{
@@ -157,6 +165,14 @@ OPERATIONS = {
     # re-arrangements
     "gather": lambda x, y: x.gather(1, INDEX),
     "index": lambda x, y: x[torch.arange(2), torch.tensor([1, 3])],
+    "clamp by value": lambda x, y: torch.clamp(x, min=y),
+    "clamp of a constant by value": lambda x, y: Z.clamp(max=y) * 2.0,
+    "masked_fill by value": lambda x, y: x.masked_fill(MASK, y.min()),
+    "masked_fill of a constant by value": lambda x, y: Z.masked_fill(MASK, y.mean()),
+    "diff behind a constant": lambda x, y: x.diff(dim=1, prepend=Z[:, :1]) + Z.diff(dim=1, append=y[:, :1]),
+    "block_diag": lambda x, y: torch.block_diag(Z[0], x[0]),
+    "a constant times value in place": lambda x, y: Z.clone().mul_(x).mul_(y),
+    "a gate times value in place": gate_in_place,
     "broadcast behind a mask": lambda x, y: torch.broadcast_tensors(MASK, x)[1],
     "broadcast behind a gate": lambda x, y: torch.broadcast_tensors(torch.sigmoid(y[:, :1]), x)[0] * x,
     "meshgrid": lambda x, y: torch.meshgrid(Y[0, 0], x[0, 0], indexing="ij")[1],
@@ -204,6 +220,19 @@ def test_value_linearity_and_sum(name):
     total = sum((g * leaf).sum() for g, leaf in found)
     held = (weights * result).sum()
     torch.testing.assert_close(total, held.detach(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if "by value" in name])
+def test_value_that_replaces_entries_is_not_a_constant(name):
+    x, y = (torch.nn.Parameter(each.clone()) for each in (X, Y))
+    (by_value,) = torch.autograd.grad(OPERATIONS[name](x, y).sum(), y)  # these operations are linear in pieces
+    rows = Rows(nn.Module())
+    opened = rows.open("feature", "x", X), rows.open("feature", "y", Y)
+    with torch.enable_grad(), HeldForward(rows):
+        result = OPERATIONS[name](*opened)
+    (found,) = torch.autograd.grad(result.sum(), [rows.rows[1].leaf])
+    torch.testing.assert_close(found, by_value)
+    assert bool(found.any())
 
 
 def test_a_plain_gradient_does_not_sum():

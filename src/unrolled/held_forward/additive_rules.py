@@ -59,10 +59,23 @@ def add(call: Held) -> Tensor:
 @rule("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack", "block_diag")
 def join(call: Held) -> Tensor:
     """Join tensors; those without value become rows."""
+    if isinstance(call.args[0], Tensor):  # one after another, not in a list
+        like = next(each for each in call.args if carries(each))
+        return call.function(*with_rows(call, call.args, like))
     (parts,) = call.bind("tensors")
     like = next(each for each in operands(parts) if carries(each))
     options = {name: value for name, value in call.kwargs.items() if name != "tensors"}
     return call.function(with_rows(call, parts, like), *call.args[1:], **options)
+
+
+@rule("diff")
+def diff(call: Held) -> Tensor:
+    """Subtract neighbours; what is put before or after them carries value or becomes a row."""
+    x, times, dim, before, after = call.bind("input", "n", "dim", "prepend", "append")
+    dim, parts = -1 if dim is None else dim, [each for each in (before, x, after) if each is not None]
+    with call.mode:
+        whole = torch.cat(parts, dim)
+    return torch.diff(whole, 1 if times is None else times, dim)
 
 
 @rule("pad_sequence")
@@ -88,8 +101,11 @@ def where(call: Held) -> Tensor:
 
 @rule("masked_fill")
 def masked_fill(call: Held) -> Tensor:
-    """Replace some entries by a number, which becomes a row."""
+    """Replace some entries by a number, which becomes a row or carries value itself."""
     x, mask, value = call.bind("input", "mask", "value")
+    if carries(value):
+        with call.mode:
+            return torch.where(mask, value, x)
     kept = x.masked_fill(mask, 0.0)
     number = float(value)
     if not number:

@@ -43,7 +43,9 @@ _QUESTIONS = (
 ).split()
 
 
-_ANSWERS = frozenset("gt ge lt le eq ne greater less argmax argmin argsort bool long int".split())
+_ANSWERS = frozenset(
+    "gt ge lt le eq ne greater less argmax argmin argsort bool long int bucketize searchsorted new_tensor".split()
+)
 """Of these, the answers that depend on the numbers of the operand."""
 
 
@@ -103,9 +105,24 @@ def selection(call: Held) -> Any:
 
 @rule("clamp", "clamp_min", "clamp_max")
 def clamp(call: Held) -> Tensor:
-    """Keep what lies between the bounds; a bound that is reached is a constant."""
+    """Keep what lies between the bounds; a bound that is reached is a constant, or carries value itself."""
     x = call.args[0]
+    names = {"clamp_min": ("input", "min"), "clamp_max": ("input", "max")}.get(
+        call.operation.name, ("input", "min", "max")
+    )
+    bounds = dict(zip(names[1:], call.bind(*names)[1:], strict=True))
+    if any(isinstance(each, Tensor) for each in bounds.values()):
+        return _between(call, x, bounds.get("min"), bounds.get("max"))
     value = call.held()
     inside = value == x.detach()
-    bounds = torch.where(inside, torch.zeros_like(value), value)
-    return x * inside.to(x.dtype) + call.rows.constant(bounds)
+    reached = torch.where(inside, torch.zeros_like(value), value)
+    return x * inside.to(x.dtype) + call.rows.constant(reached)
+
+
+def _between(call: Held, x: Tensor, low: Tensor | float | None, high: Tensor | float | None) -> Tensor:
+    """Keep what lies between bounds that are tensors: the larger of two, then the smaller."""
+    with call.mode:
+        for choose, bound in ((torch.maximum, low), (torch.minimum, high)):
+            if bound is not None:
+                x = choose(x, bound if isinstance(bound, Tensor) else torch.full_like(x.detach(), bound))
+    return x

@@ -18,7 +18,7 @@ _OF_ONE = (
     "diag_embed tril triu clone contiguous to float double half bfloat16 type type_as cpu cuda real as_strided "
     "masked_select sum mean nansum cumsum trace neg getitem select_copy pixel_shuffle pixel_unshuffle "
     "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
-    "upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d diff positive "
+    "upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d positive "
     "_pack_padded_sequence channel_shuffle resolve_conj resolve_neg "
     "hsplit vsplit dsplit swapaxes unsafe_chunk unsafe_split"
 ).split()

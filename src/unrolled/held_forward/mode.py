@@ -168,11 +168,17 @@ class HeldForward(TorchFunctionMode):
                 return body(*args, **options)
         if found is None:
             return self._without_rule(func, operation, args, options)
+        changed = args[0] if operation.in_place else None
         if operation.in_place or operation.name not in GATE_AWARE:
             args, options = self.with_gate_rows(args), self.with_gate_rows(options)
+        if changed is not None:
+            args = (args[0].clone(), *args[1:])  # autograd keeps factors, which must not change afterwards
         ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
         result = found(Held(self, plain_form(func, operation), operation, ordered, options))
-        return args[0].copy_(result) if operation.in_place else result
+        if changed is None:
+            return result
+        self.gates.pop(changed, None)
+        return changed.copy_(result)
 
     def with_gate_rows(self, value: Any) -> Any:
         """Let a gate carry its value at zero too, as a row, where it is used as anything but a gate."""
