@@ -75,7 +75,8 @@ class Cell(nn.Module, ABC):
         """Draw every parameter from U(-1/√d, 1/√d), as torch.nn does."""
         bound = self.hidden_size**-0.5
         for parameter in self.parameters():
-            nn.init.uniform_(parameter, -bound, bound)
+            if not parameter.is_meta:  # a parameter that another one replaces
+                nn.init.uniform_(parameter, -bound, bound)
 
     @abstractmethod
     def step(self, inputs: Tensor, state: Tensor) -> Tensor:

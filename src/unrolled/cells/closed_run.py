@@ -101,8 +101,13 @@ class ClosedRay(Ray[Structured]):
         """
         time, batch, _ = self.run.carried.shape
         count = max(1, CACHED // (batch * self.cell.hidden_size))
-        pieces = [slopes(slice(first, first + count)) for first in range(0, time, count)]
-        diagonals = {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+        diagonals: Named = {}
+        for first in range(0, time, count):
+            steps = slice(first, first + count)
+            for name, values in slopes(steps).items():  # copied at once, while the cache holds them
+                if name not in diagonals:
+                    diagonals[name] = values.new_empty(time, *values.shape[1:])
+                diagonals[name][steps] = values
         cell = self.cell
         carry, recurrent_terms, input_terms = (
             tuple(term for term in terms if term.diagonal in diagonals)

@@ -94,10 +94,9 @@ class LSTM(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell
         """Compute all gates at once; only c' = f ⊙ c + i ⊙ g is left for each step."""
         values = self._gates(from_input, from_hidden)
         i, f = values["if"].chunk(2, dim=-1)
-        cells = [first]
-        for f_t, new in zip(f, i * values["g"], strict=True):
-            cells.append(torch.addcmul(new, f_t, cells[-1]))
-        whole = torch.stack(cells)
+        whole = torch.cat((first[None], i * values["g"]))
+        for f_t, before, cell in zip(f, whole, whole[1:], strict=False):
+            cell.addcmul_(f_t, before)
         return whole[:-1], values | {"cell": whole[1:], "squashed": self.squash(whole[1:])}
 
     def slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
@@ -140,12 +139,12 @@ class LSTM(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell
         (i0, f0), (i, f) = if0.chunk(2, dim=-1), if1.chunk(2, dim=-1)
         slope_c = slope_of_step(self.squash, cell - cell0, squashed0, squashed)
         return {
-            "keep": (f0 + f).mul_(0.5),
-            "input": (g0 + g).mul_(slope_i).mul_(0.5),
-            "forget": (origin.carried + end.carried).mul_(slope_f).mul_(0.5),
-            "candidate": (i0 + i).mul_(slope_g).mul_(0.5),
-            "hidden_from_cell": (o0 + o).mul_(slope_c).mul_(0.5),
-            "output": (squashed0 + squashed).mul_(slope_o).mul_(0.5),
+            "keep": torch.lerp(f0, f, 0.5),
+            "input": torch.lerp(g0, g, 0.5).mul_(slope_i),
+            "forget": torch.lerp(origin.carried, end.carried, 0.5).mul_(slope_f),
+            "candidate": torch.lerp(i0, i, 0.5).mul_(slope_g),
+            "hidden_from_cell": torch.lerp(o0, o, 0.5).mul_(slope_c),
+            "output": torch.lerp(squashed0, squashed, 0.5).mul_(slope_o),
         }
 
     def alone_slopes(self, end: Point, share: float) -> Named:

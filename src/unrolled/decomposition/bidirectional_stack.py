@@ -21,10 +21,11 @@ from unrolled.cells.base import LayerRun
 from unrolled.cells.batch_layout import Layout, reversal
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
-from unrolled.decomposition.sweeps import adjoint_states, running_sum
+from unrolled.decomposition.sweeps import running_sum
 from unrolled.errors import ConvergenceError
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator
+from unrolled.linalg.sweep_back import sweep_back
 
 __all__ = [
     "BidirectionalStack",
@@ -172,7 +173,8 @@ def entering_covectors(
                 covectors = read.clone()
             if spent is not None:
                 cell.hidden(covectors).add_(spent)
-            first = adjoint_states(operator, covectors)
+            first = sweep_back(operator, covectors.transpose(0, 1), to_initial=True)
+            assert first is not None
             if level:
                 by_input = operator.apply_transpose(covectors)[1]
                 if by_input is not None:

@@ -29,6 +29,7 @@ from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import ConvergenceError, ParityError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
+from unrolled.linalg.freed_memory import keep_freed_memory
 
 __all__ = ["decompose"]
 
@@ -96,6 +97,7 @@ def decompose(
         shares: ours.
     """
     chosen = resolve(expansion)
+    keep_freed_memory()
     order, per_sequence = checked_order(max_order), checked_tolerance(tolerance)
     rnn = scripted_network(rnn)
     if isinstance(rnn, Network):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections import deque
+from operator import is_
 from typing import Any
 
 import torch
@@ -68,7 +69,7 @@ class ModelState:
             between_runs: Whether hooks, a replaced ``forward`` and replaced methods of ours stay.
         """
         for space, before in self._spaces:
-            if not (between_runs and id(space) in self._hooks):
+            if not _is_same(space, before) and not (between_runs and id(space) in self._hooks):
                 _restore(space, before, _replaced(space) if between_runs else ())
         with torch.no_grad(), torch._C.DisableTorchFunction():  # a mode of ours may be on
             for parameter, data, _ in self._places:
@@ -139,6 +140,13 @@ def _replaced(space: Any) -> tuple[str, ...]:
         if isinstance(value, types.FunctionType) and str(value.__module__).startswith("unrolled.")
     )
     return ("forward", *ours)
+
+
+def _is_same(space: Any, before: Any) -> bool:
+    """Whether a container holds the objects that it held, in the same order: almost always, and quick to tell."""
+    if len(space) != len(before) or not all(map(is_, space, before)):
+        return False
+    return not isinstance(space, dict) or all(map(is_, space.values(), before.values()))
 
 
 def _restore(space: Any, before: Any, kept: tuple[str, ...]) -> None:

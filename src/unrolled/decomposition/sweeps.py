@@ -23,9 +23,11 @@ from torch import Tensor
 
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.composed_sequence import ComposedSequence
-from unrolled.linalg.operators import Operator, Workspace
+from unrolled.linalg.operators import Workspace
+from unrolled.linalg.sweep_back import sweep_back
+from unrolled.linalg.sweep_forward import sweep_forward
 
-__all__ = ["TermBlock", "adjoint_states", "adjoint_sweep", "forward_sweep", "running_sum", "scores"]
+__all__ = ["TermBlock", "adjoint_sweep", "forward_sweep", "running_sum", "scores"]
 
 # Steps between two checks for negligible terms.
 CHECK_EVERY = 16
@@ -102,11 +104,14 @@ def forward_sweep(sequence: AffineSequence | ComposedSequence, window: int | Non
 
 def running_sum(sequence: AffineSequence) -> Tensor:
     """Sum all terms at every position, the initial state's among them, shape (time, batch, state)."""
-    states = torch.empty_like(sequence.g)
-    current, workspace = sequence.initial, Workspace()
-    for t, g in enumerate(sequence.g):
-        sequence.apply(t, current[None], states[t : t + 1], workspace)
-        current = states[t].add_(g)
+    states = sequence.g.clone()
+    moved: Tensor | None = None  # what the layer below adds to what the tokens alone make of it
+    parts = (each.split(sequence.sizes, dim=-1) for each in (states, sequence.g))
+    for layer, operator, part, g in zip(sequence.layers, sequence.operators, *parts, strict=True):
+        if moved is not None:
+            part += operator.apply_inputs(moved[None])[0]
+        sweep_forward(operator, part, layer.initial)
+        moved = layer.cell.hidden(part - g) if layer is not sequence.layers[-1] else None
     return states
 
 
@@ -120,33 +125,24 @@ def adjoint_sweep(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Te
     Returns:
         The contributions of the starts, shape (time, classes, batch), and of s_0, shape (classes, batch).
     """
-    u, spare, workspace = torch.zeros_like(readout[0]), torch.empty_like(readout[0]), Workspace()
-    contributions = readout.new_empty(readout.shape[:-1])
-    for t in reversed(range(sequence.g.shape[0])):
-        u.add_(readout[t])
-        contributions[t] = (u * sequence.g[t]).sum(dim=-1)
-        sequence.apply_transpose(t, u, spare, workspace)
-        u, spare = spare, u
-    return contributions, (u * sequence.initial).sum(dim=-1)
-
-
-def adjoint_states(operator: Operator, covectors: Tensor) -> Tensor:
-    """Carry covectors of the states of one layer backward, in place: λ_t += A_{t+1}ᵀ λ_{t+1}.
-
-    Args:
-        operator: The operators of all steps.
-        covectors: Shape (columns, time, batch, state).
-
-    Returns:
-        A_1ᵀ λ_1, the covector of the initial state, shape (columns, batch, state).
-    """
-    workspace, carried = Workspace(), torch.empty_like(covectors[:, 0])
-    for t in reversed(range(covectors.shape[1])):
-        here = covectors[:, t].contiguous()
-        carried, _ = operator.at(t).apply_transpose(here, with_inputs=False, out=carried, workspace=workspace)
-        if t:
-            covectors[:, t - 1] += carried
-    return carried
+    covectors = readout.clone()
+    starts, initial = covectors.new_zeros(covectors.shape[:-1]), covectors.new_zeros(covectors.shape[1:-1])
+    spent: Tensor | None = None  # Cᵀ of the layer above, which reads all but g
+    parts = [each.split(sequence.sizes, dim=-1) for each in (covectors, sequence.g)]
+    for index in reversed(range(len(sequence.layers))):
+        (part, g), operator, layer = (each[index] for each in parts), sequence.operators[index], sequence.layers[index]
+        if spent is not None:
+            layer.cell.hidden(part).add_(spent)
+        first = sweep_back(operator, part, to_initial=True)
+        assert first is not None
+        starts += torch.einsum("tcbs,tbs->tcb", part, g)
+        initial += (first * layer.initial).sum(dim=-1)
+        if spent is not None:
+            starts -= torch.einsum("tcbf,tbf->tcb", spent, layer.cell.hidden(g))
+        if index:
+            at_inputs = operator.apply_transpose(part.transpose(0, 1))[1]
+            spent = None if at_inputs is None else at_inputs.transpose(0, 1)
+    return starts, initial
 
 
 def scores(sequence: AffineSequence, weight: Tensor) -> Tensor:

@@ -32,6 +32,7 @@ from unrolled.explanation.request import Request
 from unrolled.explanation.sequence_names import Words
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.explanation.token_names import checked_words
+from unrolled.linalg.freed_memory import keep_freed_memory
 
 __all__ = ["explain", "explain_batch"]
 
@@ -268,6 +269,7 @@ def _explain_python(
     seed: int | None,
 ) -> Sequence[Explanation]:
     """Explain a model of Python modules."""
+    keep_freed_memory()
     few = one_thread_if_small(model, (asked.args, asked.kwargs), passes=6.0)
     with preserved(model, seed) as generators, few:
         opened = [dict(model.named_modules())[path] for path, opens in networks.items() if opens]

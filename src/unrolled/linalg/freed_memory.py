@@ -17,7 +17,7 @@ def keep_freed_memory() -> None:
     """Free one large block, which is never written to.
 
     glibc gives memory back to the system where more than twice the largest block that was ever freed lies unused. An
-    account frees some fifty megabytes at its end; without this, the page faults of the next one are a sixth of its
-    time. Other allocators are not changed by it.
+    account frees some fifty megabytes at its end, as a decomposition does; without this, the page faults of the next
+    one are a sixth of its time. Other allocators are not changed by it.
     """
     torch.empty(LARGEST, dtype=torch.uint8)

@@ -16,11 +16,11 @@ def sweep_back(operator: Operator, covectors: Tensor, to_initial: bool) -> Tenso
 
     Args:
         operator: A of all steps.
-        covectors: u_t before the sweep, contiguous, shape (time, batch, state); changed in place.
+        covectors: u_t before the sweep, shape (time, …, batch, state); changed in place.
         to_initial: Whether A_1ᵀ u_1 is asked for.
 
     Returns:
-        The covector of the initial state, shape (batch, state), or None.
+        The covector of the initial state, shape (…, batch, state), or None.
     """
     # one more place in front, so that the first step is no special case
     initial = torch.zeros_like(covectors[0])
@@ -31,21 +31,22 @@ def sweep_back(operator: Operator, covectors: Tensor, to_initial: bool) -> Tenso
     else:
         workspace = Workspace()
         for t in range(len(covectors) - 1, last - 1, -1):
-            image, _ = operator.at(t).apply_transpose(places[t + 1][None], with_inputs=False, workspace=workspace)
-            places[t].add_(image[0])
+            block = places[t + 1].reshape(-1, *covectors.shape[-2:])
+            image, _ = operator.at(t).apply_transpose(block, with_inputs=False, workspace=workspace)
+            places[t].add_(image.view_as(places[t]))
     return initial if to_initial else None
 
 
 def _sweep_structured(operator: Structured, places: list[Tensor], last: int) -> None:
     """Sweep with diagonals: one product a step, and around it only what must come between two products."""
     d, two = operator.units, len(operator.parts) == 2
-    first = [place[:, :d] for place in places]
-    given = {"cell": first, "hidden": [place[:, d:] for place in places]} if two else {"hidden": first}
+    first = [place[..., :d] for place in places]
+    given = {"cell": first, "hidden": [place[..., d:] for place in places]} if two else {"hidden": first}
     diagonals = {name: values.unbind() for name, values in operator.diagonals.items()}
-    batch = len(places[0])
-    stacked = places[0].new_zeros(batch, len(operator.recurrent))
-    gathered = places[0].new_empty(batch, operator.recurrent.shape[1])
-    mixed = places[0].new_empty(batch, d)
+    lead = places[0].shape[:-1]
+    stacked, mixed = places[0].new_zeros(*lead, len(operator.recurrent)), places[0].new_empty(*lead, d)
+    gathered = places[0].new_empty(*lead, operator.recurrent.shape[1])
+    rows, products = stacked.view(-1, stacked.shape[-1]), gathered.view(-1, gathered.shape[-1])
     summands = [
         (block(stacked, k, d), [term for term in operator.recurrent_terms if term.product == k])
         for k in used_products(operator.recurrent_terms)
@@ -61,6 +62,7 @@ def _sweep_structured(operator: Structured, places: list[Tensor], last: int) -> 
             for other in others:
                 target.addcmul_(parts[other.part], diagonals[other.diagonal][t])
         if summands:
-            given["hidden"][t].add_(torch.mm(stacked, operator.recurrent, out=gathered))
+            torch.mm(rows, operator.recurrent, out=products)
+            given["hidden"][t].add_(gathered)
         for term in operator.carry:
             first[t].addcmul_(parts[term.part], diagonals[term.diagonal][t])

@@ -1,4 +1,4 @@
-"""The sweep in place against one transposed operator a step."""
+"""The sweeps in place against one operator a step."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import torch
 
 from unrolled.cells import CELLS
 from unrolled.linalg.sweep_back import sweep_back
+from unrolled.linalg.sweep_forward import sweep_forward
 
 T, B = 6, 3
 
@@ -22,11 +23,25 @@ def operator_of(name, expansion):
     return ray.at(1.0) if expansion == "operating" else ray.secant(), cell.state_size
 
 
+OPERATORS = [*((name, kind) for name in CELLS.names() for kind in ("operating", "secant")), ("lstm", "projected")]
+
+
+@pytest.mark.parametrize(("name", "expansion"), OPERATORS)
+def test_a_sweep_forward_in_place_equals_operators(name, expansion):
+    operator, size = operator_of(name, expansion)
+    given, initial = torch.randn(T, B, size).double(), torch.randn(B, size).double()
+    expected, s = [], initial
+    for t in range(T):
+        s = given[t] + operator.at(t).apply(s[None])[0]
+        expected.append(s)
+    found = given.clone()
+    sweep_forward(operator, found, initial)
+    torch.testing.assert_close(found, torch.stack(expected))
+    assert name == "memorising" or not torch.allclose(found, given)
+
+
 @pytest.mark.parametrize("to_initial", [False, True])
-@pytest.mark.parametrize(
-    ("name", "expansion"),
-    [*((name, kind) for name in CELLS.names() for kind in ("operating", "secant")), ("lstm", "projected")],
-)
+@pytest.mark.parametrize(("name", "expansion"), OPERATORS)
 def test_a_sweep_in_place_equals_transposed_operators(name, expansion, to_initial):
     operator, size = operator_of(name, expansion)
     given = torch.randn(T, B, size).double()
@@ -41,5 +56,10 @@ def test_a_sweep_in_place_equals_transposed_operators(name, expansion, to_initia
     assert (initial is None) == (not to_initial)
     if to_initial:
         torch.testing.assert_close(initial, u)
+    several = torch.stack((given, 2 * given), dim=1)  # two columns at once
+    of_several = sweep_back(operator, several, to_initial)
+    torch.testing.assert_close(several, torch.stack((found, 2 * found), dim=1))
+    if to_initial:
+        torch.testing.assert_close(of_several, torch.stack((initial, 2 * initial)))
     # the control: the steps do reach each other, but where a memory of whole inputs is full
     assert name == "memorising" or not torch.allclose(found, given)
