@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["ClosedRay", "ClosedRun"]
 
 ALL = slice(None)
-# How many numbers of one diagonal are computed together: about a dozen such arrays fit a core's own cache.
-CACHED = 65_536
+# How many numbers of one diagonal are computed together: fewer take more calls of torch, more leave a core's cache.
+CACHED = 100_000
 
 
 @dataclass(frozen=True)
