@@ -165,6 +165,8 @@ OPERATIONS = {
     # re-arrangements
     "gather": lambda x, y: x.gather(1, INDEX),
     "index": lambda x, y: x[torch.arange(2), torch.tensor([1, 3])],
+    "a number beside a number": lambda x, y: x * (y.min() - 10.0) + (2.0 - x.mean()) + (y.sum() + 1),
+    "scores masked by less than the smallest": lambda x, y: x.masked_fill(MASK, x.min() - 10.0).softmax(1) * y,
     "clamp by value": lambda x, y: torch.clamp(x, min=y),
     "clamp of a constant by value": lambda x, y: Z.clamp(max=y) * 2.0,
     "masked_fill by value": lambda x, y: x.masked_fill(MASK, y.min()),
