@@ -70,6 +70,18 @@ class Policy(nn.Module):
         return action, self.v(self.critic(x)[0][:, -1]), choice.log_prob(action), choice
 
 
+class Bounded(nn.Module):
+    """Scores of padding are minus infinity, and all scores are bounded from below."""
+
+    def __init__(self):
+        super().__init__()
+        self.emb, self.rnn, self.fc = nn.Embedding(V, 4), nn.LSTM(4, 5, batch_first=True), nn.Linear(5, 1)
+
+    def forward(self, words):
+        scores = self.fc(self.rnn(self.emb(words))[0])[..., 0]
+        return scores.masked_fill(words == 0, -torch.inf).clamp(min=-100.0).sum(1, keepdim=True)
+
+
 PICTURE, WORDS, SERIES = numbers(2, 3), ids(2, 4), numbers(1, 6, 3)
 MODELS = {
     "a picture starts a network": Model(
@@ -87,6 +99,7 @@ MODELS = {
     "value and log probability": Model(
         Policy, (numbers(2, 5, 3),), lambda out: out[1][:, 0] + out[2], alone=one_of(numbers(2, 5, 3))
     ),
+    "bounded scores": Model(Bounded, (torch.tensor([[4, 9, 2, 0, 0]]),), 0),
     "memories": Model(Memory, (SERIES,), lambda out: out[:, 2, 1]),
 }
 

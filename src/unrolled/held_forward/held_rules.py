@@ -116,7 +116,7 @@ def clamp(call: Held) -> Tensor:
     value = call.held()
     inside = value == x.detach()
     reached = torch.where(inside, torch.zeros_like(value), value)
-    return x * inside.to(x.dtype) + call.rows.constant(reached)
+    return x.masked_fill(~inside, 0.0) + call.rows.constant(reached)  # a product with infinity would not be zero
 
 
 def _between(call: Held, x: Tensor, low: Tensor | float | None, high: Tensor | float | None) -> Tensor:
