@@ -135,6 +135,7 @@ OPERATIONS = {
     "addcmul": lambda x, y: torch.addcmul(x, x, y, value=0.5),
     "outer": lambda x, y: torch.outer(x[0, 0], y[0, 1]),
     "prod": lambda x, y: x.prod(1),
+    "product over nothing": lambda x, y: x + x[:, :0].prod(1, keepdim=True),
     "conv1d": of(nn.Conv1d(4, 3, 3, padding=1)),
     "conv_transpose1d": of(nn.ConvTranspose1d(4, 3, 3)),
     "bilinear": lambda x, y: BILINEAR(x, y),

@@ -72,6 +72,8 @@ def prod(call: Held) -> Tensor:
     if dim is None:
         x, dim = x.reshape(-1), 0
     held, count = x.detach(), x.shape[dim]
+    if not count:  # 1, whatever it is a product of
+        return call.held()
     others = torch.stack(
         [held.index_fill(dim, torch.tensor([k], device=held.device), 1.0).prod(dim) for k in range(count)], dim
     )
