@@ -10,8 +10,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
+from torch.torch_version import TorchVersion
+
+from unrolled.cli.convert import SAFE
 
 Command = Callable[..., Any]
+
+safe = pytest.mark.skipif(torch.__version__ < SAFE, reason="unrolled convert refuses this torch")
 
 
 def assert_holds(path: Path, expected: dict[str, torch.Tensor]) -> None:
@@ -21,6 +26,7 @@ def assert_holds(path: Path, expected: dict[str, torch.Tensor]) -> None:
         torch.testing.assert_close(found[name], tensor, rtol=0, atol=0)
 
 
+@safe
 @pytest.mark.parametrize(
     "wrap",
     [
@@ -40,12 +46,14 @@ def test_the_state_dict_is_found(unrolled: Command, tmp_path: Path, wrap: Callab
     assert_holds(tmp_path / "model.safetensors", state)
 
 
+@safe
 def test_what_is_left_out_is_named(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"epoch": 3, "weights": {"w": torch.ones(2), "step": 7}}, tmp_path / "m.pt")
     done = unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors")
     assert "left out, not tensors: epoch, weights.step" in done.out
 
 
+@safe
 def test_tied_transposed_and_sparse_tensors_come_out_whole(unrolled: Command, tmp_path: Path) -> None:
     weight = torch.randn(3, 4)
     torch.save({"a": weight, "b": weight, "c": weight.T, "d": weight.to_sparse()}, tmp_path / "m.pt")
@@ -53,6 +61,7 @@ def test_tied_transposed_and_sparse_tensors_come_out_whole(unrolled: Command, tm
     assert_holds(tmp_path / "m.safetensors", {"a": weight, "b": weight, "c": weight.T, "d": weight})
 
 
+@safe
 def test_several_state_dicts_are_asked_about(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"encoder": {"w": torch.ones(2)}, "decoder": {"w": torch.zeros(2)}}, tmp_path / "m.pt")
     words = ("convert", tmp_path / "m.pt", tmp_path / "m.safetensors")
@@ -72,6 +81,7 @@ class Trap:
         return (Path.touch, (self.path,))
 
 
+@safe
 @pytest.mark.parametrize("zipped", [True, False])
 def test_a_pickle_with_code_in_it_is_refused_and_not_run(unrolled: Command, tmp_path: Path, zipped: bool) -> None:
     state = {"state_dict": {"w": Trap(tmp_path / "sprung")}}
@@ -81,11 +91,13 @@ def test_a_pickle_with_code_in_it_is_refused_and_not_run(unrolled: Command, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["m.pt"]
 
 
+@safe
 def test_a_whole_model_is_refused(unrolled: Command, tmp_path: Path) -> None:
     torch.save(nn.Linear(2, 2), tmp_path / "m.pt")
     unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, "could run code")
 
 
+@safe
 @pytest.mark.parametrize(
     ("what", "expected"),
     [([1, 2], "holds a list"), (torch.ones(2), "holds a Tensor"), ({"epoch": 3}, "no tensors in the file")],
@@ -95,6 +107,7 @@ def test_what_holds_no_weights_is_refused(unrolled: Command, tmp_path: Path, wha
     unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, expected)
 
 
+@safe
 @pytest.mark.parametrize(
     ("tensors", "expected"),
     [
@@ -112,18 +125,21 @@ def test_tensors_without_a_place_in_safetensors_are_refused_by_name(
     assert [path.name for path in tmp_path.iterdir()] == ["m.pt"]
 
 
+@safe
 def test_keys_of_what_is_no_weight_may_be_numbers(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"model": {"w": torch.ones(2)}, "optimizer": {0: torch.zeros(2)}, 7: "seed"}, tmp_path / "m.pt")
     done = unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors", "--key", "model")
     assert (done.status, done.out.splitlines()[1:]) == (0, ["left out, not tensors: optimizer, 7"])
 
 
+@safe
 @pytest.mark.filterwarnings("ignore")  # torch's, of its own old storage and of quantisation
 def test_a_quantised_tensor_is_refused(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"w": torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)}, tmp_path / "m.pt")
     unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, "m.pt: w is a", "(quint8,")
 
 
+@safe
 def test_truncated_and_foreign_files_are_refused(unrolled: Command, tmp_path: Path) -> None:
     path = tmp_path / "m.pt"
     torch.save({"w": torch.ones(1000)}, path)
@@ -134,9 +150,23 @@ def test_truncated_and_foreign_files_are_refused(unrolled: Command, tmp_path: Pa
     assert [each.name for each in tmp_path.iterdir()] == ["m.pt"]
 
 
+@safe
 def test_files_that_cannot_be_read_or_written(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"w": torch.ones(2)}, tmp_path / "m.pt")
     unrolled("convert", tmp_path / "none.pt", tmp_path / "a").assert_refused(74, "none.pt")
     unrolled("convert", tmp_path, tmp_path / "a").assert_refused(74, "cannot read")
     unrolled("convert", tmp_path / "m.pt", tmp_path / "no" / "a").assert_refused(74, "cannot write")
     assert [each.name for each in tmp_path.iterdir()] == ["m.pt"]
+
+
+@pytest.mark.parametrize("version", ["2.4.0", "2.9.1+cpu"])
+def test_a_torch_whose_reader_lets_code_run_is_refused(
+    unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    torch.save({"weight": torch.zeros(2)}, tmp_path / "model.pt")
+    monkeypatch.setattr(torch, "__version__", TorchVersion(version))
+    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("the file was read"))
+    done = unrolled("convert", tmp_path / "model.pt", tmp_path / "model.safetensors")
+    assert done.status == 2
+    assert f"with torch {version} a hostile checkpoint can run code" in done.err
+    assert not (tmp_path / "model.safetensors").exists()

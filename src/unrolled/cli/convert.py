@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["convert", "read_checkpoint", "tensors_in"]
 
+SAFE = "2.10"  # the first torch whose weights_only=True lets no code run
+
 
 def convert(
     source: Annotated[Path, typer.Argument(help="A checkpoint saved by torch.save, e.g. model.pt.")],
@@ -47,6 +49,11 @@ def read_checkpoint(path: Path) -> object:
         raise FileError(f"cannot read {path}: No such file or directory")
     import torch
 
+    if torch.__version__ < SAFE:
+        raise UsageError(
+            f"with torch {torch.__version__} a hostile checkpoint can run code (CVE-2025-32434, CVE-2026-24747); "
+            f"convert {path} with torch {SAFE} or later"
+        )
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
