@@ -421,7 +421,7 @@ MODELS = {
     "copies": Model(Copy, (TEXT, ids(2, 3)), lambda out: out[:, 2, 7], (0, 1), alone=one_of(TEXT, ids(2, 3))),
     "a first token is added": Model(WithHidden, (WORDS,), lambda out: out.logits[:, 3, 7], (0,), (4, 9), one_of(WORDS)),
 }
-BY_HAND = [QRNN, SRU, lambda: MinGRU(False), Mamba, RWKV, IndRNN, BNLSTM]
+BY_HAND = [QRNN, SRU, lambda: MinGRU(False), MinGRU, Mamba, RWKV, IndRNN, BNLSTM]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -437,11 +437,6 @@ def test_the_explanation_is_right(name):
 @pytest.mark.parametrize("make", BY_HAND)
 def test_a_recurrence_by_hand_has_an_account(make):
     judge_account(Model(make, (TEXT,), 1, (0,), alone=one_of(TEXT)))
-
-
-def test_a_recurrence_in_logarithms_is_refused_by_name():
-    with pytest.raises(unrolled.UsageError, match="logcumsumexp has no rule"):
-        unrolled.account(MinGRU().double(), TEXT, target=1)
 
 
 def test_dropout_that_is_always_on_is_refused_by_name():

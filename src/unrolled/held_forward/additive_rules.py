@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import Held, carries, operands, rule
 
-__all__ = ["with_rows"]
+__all__ = ["where_operands", "with_rows"]
 
 
 def with_rows(call: Held, values: Any, like: Tensor) -> Any:
@@ -91,12 +92,20 @@ def pad_sequence(call: Held) -> Tensor:
     return result + call.rows.constant((1 - inside) * float(padding))
 
 
+def where_operands(function: Callable[..., Any], bind: Callable[..., list[Any]]) -> list[Any]:
+    """Give condition, a and b of ``torch.where(condition, a, b)`` or of ``a.where(condition, b)``."""
+    if function is Tensor.where:
+        a, condition, b = bind("input", "condition", "other")
+        return [condition, a, b]
+    return bind("condition", "input", "other")
+
+
 @rule("where")
 def where(call: Held) -> Tensor:
     """Choose between two operands; the choice is held."""
-    condition, a, b = call.args[0].detach(), *call.args[1:]
+    condition, a, b = where_operands(call.function, call.bind)
     like = a if carries(a) else b
-    return torch.where(condition, with_rows(call, a, like), with_rows(call, b, like))
+    return torch.where(condition.detach(), with_rows(call, a, like), with_rows(call, b, like))
 
 
 @rule("masked_fill")

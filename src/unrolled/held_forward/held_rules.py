@@ -14,8 +14,9 @@ __all__: list[str] = []
 
 
 @rule(
-    *"softmax _softmax softmin _safe_softmax exp exp2 rsqrt reciprocal cos log log2 log10 logsumexp var std var_mean "
-    "std_mean cumprod sign sgn round floor ceil trunc tan acos cosh bernoulli multinomial".split()
+    *"softmax _softmax softmin _safe_softmax exp exp2 rsqrt reciprocal cos log log2 log10 logsumexp logcumsumexp "
+    "logaddexp var std var_mean std_mean cumprod sign sgn round floor ceil trunc tan acos cosh bernoulli "
+    "multinomial".split()
 )
 def multiplier(call: Held) -> Any:
     """Hold the result; where it is added to value it shows as a row of its own."""

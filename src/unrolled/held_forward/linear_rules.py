@@ -35,8 +35,10 @@ def linear_in_one(call: Held) -> object:
     result = call.run(*call.args)
     if call.operation.name in GATE_MOVES and isinstance(first, Tensor) and first in call.mode.gates:
         at_zero = call.mode.gates[first]
-        for each in result if isinstance(result, tuple | list) else (result,):
-            call.mode.gates[each] = at_zero
+        results = result if isinstance(result, tuple | list) else (result,)
+        moved = call.run(at_zero, *call.args[1:]) if isinstance(at_zero, Tensor) else [at_zero] * len(results)
+        for each, start in zip(results, moved if isinstance(moved, tuple | list) else (moved,), strict=True):
+            call.mode.gates[each] = start
     return result
 
 

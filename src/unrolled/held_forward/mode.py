@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch.overrides import resolve_name
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.graph import WithoutRule
-from unrolled.held_forward.operation_names import Operation, name_of
+from unrolled.held_forward.logarithms import FollowsLogarithms
+from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.token_vectors import TokenVectors
 
-__all__ = ["Held", "HeldForward", "Rule", "carries", "detached", "followed", "operands", "rule"]
+__all__ = ["Held", "HeldForward", "Rule", "carries", "detached", "followed", "for_each_tensor", "operands", "rule"]
 
 Function = Callable[..., Any]
 
@@ -111,7 +112,7 @@ def carries(value: object) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-class HeldForward(TorchFunctionMode):
+class HeldForward(FollowsLogarithms):
     """A mode under which any computation is linear in what carries value.
 
     What carries value are the tensors that ask for a gradient: the rows of :class:`Rows`, and what is made of them.
@@ -132,21 +133,15 @@ class HeldForward(TorchFunctionMode):
         """For tensors of token ids: the flat index of each token in the argument it came from."""
         self._vectors = TokenVectors(rows, self.positions)
         self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        """For outputs of gates: the value γ₀ that the gate takes at zero. Only γ - γ₀ carries value."""
+        """For outputs of gates: the value γ₀ at zero, a number or a tensor. Only γ - γ₀ carries value."""
         self.holds: list[str] = []
         """The operations whose results were held so far."""
         self.follows_from: int | None = None
         """The first of them, by its number, that is followed; None for none."""
 
-    def __torch_function__(
-        self,
-        func: Function,
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def meet(self, func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Meet one operation."""
-        options, operation = dict(kwargs or {}), name_of(func)
+        options, operation = dict(kwargs), name_of(func)
         if operation.name == "_set_grad_enabled":
             return None  # torch.no_grad inside a model does not stop value
         if operation.name in ("requires_grad", "set requires_grad") and type(args[0]) is torch.nn.Parameter:
@@ -189,9 +184,9 @@ class HeldForward(TorchFunctionMode):
             if tensor not in self.gates:
                 return tensor
             at_zero = self.gates[tensor]
-            return tensor - at_zero + self.rows.constant(torch.full_like(tensor.detach(), at_zero))
+            return tensor - at_zero + self.rows.constant(torch.zeros_like(tensor.detach()) + at_zero)
 
-        return _changed(value, with_row)
+        return for_each_tensor(value, with_row)
 
     def hold(self, call: Held) -> Any:
         """Compute an operation on what its operands hold, and remember its name for the rows."""
@@ -224,7 +219,7 @@ class HeldForward(TorchFunctionMode):
                 unknown: Tensor = WithoutRule.apply(torch.zeros((), requires_grad=True), tensor, message)
             return unknown
 
-        return _changed(result, marked)
+        return for_each_tensor(result, marked)
 
     def _without_value(
         self, func: Function, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], given: list[Tensor]
@@ -245,19 +240,6 @@ GATE_AWARE = GATE_MOVES | {"mul", "sub", "addcmul", "addcdiv", "lerp"}
 """Operations that treat a gate as one."""
 OPENED = frozenset({"embedding", "embedding_bag", "batch_norm", "instance_norm"})
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
-_PLAIN = {name: getattr(torch, name) for name in ("add", "sub", "mul", "div", "matmul", "pow")}
-
-
-def plain_form(func: Function, operation: Operation) -> Function:
-    """The operation as a function that neither works in place nor reflects its operands."""
-    if operation.name in _PLAIN:
-        return _PLAIN[operation.name]
-    if not operation.in_place:
-        return func
-    for home in (torch, Tensor, torch.nn.functional, torch._C._nn):
-        if (plain := getattr(home, operation.name, None)) is not None:
-            return plain
-    return func
 
 
 def operands(values: Any) -> list[Tensor]:
@@ -273,25 +255,25 @@ def operands(values: Any) -> list[Tensor]:
 
 def detached(value: Any) -> Any:
     """The same arguments, without value."""
-    return _changed(value, Tensor.detach)
+    return for_each_tensor(value, Tensor.detach)
 
 
-def _changed(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+def for_each_tensor(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """The same arguments, with every tensor changed."""
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, PackedSequence):
         return value._replace(data=change(value.data))
     if isinstance(value, tuple | list):
-        return type(value)(_changed(each, change) for each in value)
+        return type(value)(for_each_tensor(each, change) for each in value)
     if isinstance(value, dict):
-        return {key: _changed(each, change) for key, each in value.items()}
+        return {key: for_each_tensor(each, change) for key, each in value.items()}
     return value
 
 
 def _without_flags(value: Any) -> Any:
     """The same arguments, where no parameter requires a gradient."""
-    return _changed(value, lambda each: each.detach() if type(each) is torch.nn.Parameter else each)
+    return for_each_tensor(value, lambda each: each.detach() if type(each) is torch.nn.Parameter else each)
 
 
 def _nothing_overridden(*_: object) -> bool:

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["Operation", "name_of"]
+import torch
+from torch import Tensor
+
+__all__ = ["Operation", "name_of", "plain_form"]
 
 _ARITHMETIC = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "matmul": "matmul", "pow": "pow"}
 _CONVERSIONS = frozenset("float int bool index complex array len hash format contains".split())
@@ -63,3 +66,18 @@ def name_of(func: Callable[..., Any]) -> Operation:
     in_place = name.endswith("_") and not name.startswith("_")
     bare = name[:-1] if in_place else name
     return Operation(_SYNONYMS.get(bare, bare), in_place)
+
+
+_PLAIN = {name: getattr(torch, name) for name in ("add", "sub", "mul", "div", "matmul", "pow")}
+
+
+def plain_form(func: Callable[..., Any], operation: Operation) -> Callable[..., Any]:
+    """The operation as a function that neither works in place nor reflects its operands."""
+    if operation.name in _PLAIN:
+        return _PLAIN[operation.name]
+    if not operation.in_place:
+        return func
+    for home in (torch, Tensor, torch.nn.functional, torch._C._nn):
+        if (plain := getattr(home, operation.name, None)) is not None:
+            return plain
+    return func

@@ -1,0 +1,171 @@
+"""Operations that move, choose or join logarithms: what they are logarithms of is moved in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.held_forward.additive_rules import where_operands
+from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside
+from unrolled.held_forward.mode import carries, detached, for_each_tensor, operands
+
+__all__ = ["stand_in"]
+
+_MOVES = (
+    "view view_as reshape reshape_as permute transpose t adjoint squeeze unsqueeze flatten unflatten ravel movedim "
+    "expand expand_as broadcast_to repeat repeat_interleave tile flip fliplr flipud roll narrow select index_select "
+    "gather take_along_dim unbind chunk split split_with_sizes tensor_split getitem clone contiguous detach "
+    "to float double type type_as cpu cuda"
+)
+_OF_VALUES: dict[str, Callable[..., Any]] = {
+    "view": torch.Tensor.reshape,  # a value need not lie in memory as its logarithm does
+    "view_as": torch.Tensor.reshape_as,
+    "detach": torch.Tensor.clone,  # cutting a gradient does not cut value
+}
+"""How values are moved where it is not as their logarithms are."""
+_ALONG = frozenset("pad constant_pad_nd cat getitem narrow clone contiguous".split())
+"""What may leave the axis of a cumulative sum where it is."""
+
+
+@beside(_MOVES)
+def move(call: LogarithmCall) -> Any:
+    """Move values as their logarithms are moved."""
+    function: Callable[..., Any] = _OF_VALUES.get(call.name, call.function)
+    x, *rest = call.args or (None,)
+    if call.of(x) is None or (call.name == "view" and any(isinstance(each, torch.dtype) for each in rest)):
+        return call.plain()
+    return _moved(call, (x,), lambda args: function(args[0], *rest, **call.options))
+
+
+@beside("cat stack hstack vstack")
+def join(call: LogarithmCall) -> Any:
+    """Join values as their logarithms are joined."""
+    options = {name: value for name, value in call.options.items() if name != "tensors"}
+    (given,) = call.bind("tensors")
+    return _moved(call, given, lambda args: call.function(args, *call.args[1:], **options))
+
+
+@beside("where")
+def where(call: LogarithmCall) -> Any:
+    """Choose between values."""
+    condition, *given = where_operands(call.function, call.bind)
+    like = next((each for each in given if call.of(each) is not None), None)
+    if like is None:
+        return call.plain()
+    chosen = [each if isinstance(each, Tensor) else torch.full_like(like.detach(), each) for each in given]
+    return _moved(call, tuple(chosen), lambda args: torch.where(condition, *args))
+
+
+@beside("masked_fill")
+def masked_fill(call: LogarithmCall) -> Any:
+    """Replace some values by a constant."""
+    x, mask, number = call.bind("input", "mask", "value")
+    if call.of(x) is None:
+        return call.plain()
+    filled = number if isinstance(number, Tensor) else torch.full_like(x.detach(), number)
+    return _moved(call, (x, filled), lambda args: torch.where(mask, args[1], args[0]))
+
+
+@beside("clamp clamp_min clamp_max")
+def clamp(call: LogarithmCall) -> Any:
+    """Keep a value whose logarithm lies between the bounds; a bound is a constant."""
+    bounds = (*call.args[1:], *call.options.values())
+    if not call.args or call.of(call.args[0]) is None or any(isinstance(each, Tensor) for each in bounds):
+        return call.plain()
+    x = call.args[0]
+    bounded = call.function(x.detach(), *call.args[1:], **call.options)
+    inside = bounded == x.detach()
+    return _moved(call, (x, bounded), lambda args: torch.where(inside, *args))
+
+
+@beside("pad constant_pad_nd")
+def pad(call: LogarithmCall) -> Any:
+    """Pad values by the value whose logarithm the padding is."""
+    names = ("input", "pad", "mode", "value") if call.name == "pad" else ("input", "pad", "value")
+    given = dict(zip(names, call.bind(*names), strict=True))
+    x, widths, number = given["input"], given["pad"], given["value"]
+    if call.of(x) is None or given.get("mode") not in (None, "constant"):
+        return call.plain()
+    outside = torch.nn.functional.pad(torch.zeros_like(x.detach(), dtype=torch.bool), widths, value=True)
+    filled = torch.full(outside.shape, float(number or 0.0), dtype=x.dtype, device=x.device)
+    return _moved(
+        call, (x, filled), lambda args: torch.where(outside, args[1], torch.nn.functional.pad(args[0], widths))
+    )
+
+
+def _moved(call: LogarithmCall, given: Any, move: Callable[[Any], Any]) -> Any:
+    """Move values as the operation moves their logarithms; gates stay gates unless they are chosen from."""
+    result, tensors = call.plain(), [each for each in operands(given) if each.is_floating_point()]
+    found = [each for each in map(call.of, tensors) if each is not None]
+    signs = {each.sign for each in found if each.value is not None}
+    if not found or len(signs) > 1 or any(carries(each) and call.of(each) is None for each in tensors):
+        return result
+    if not signs:
+        held = next((each for each in found if each.decays is not None), Logarithm(None))
+        return _keep_each(call, result, None, replace(held, decays=_moved_decays(call, given, move)))
+    (sign,), gates = signs, call.mode.gates
+    values = for_each_tensor(given, lambda each: stand_in(call, each, sign))
+    chosen = call.name in ("where", "masked_fill")
+    if not chosen and all(each.value is None or each.value in gates for each in found):
+        moved = move(values)
+        start = move(for_each_tensor(values, lambda z: torch.zeros_like(z.detach()) + gates.get(z, z)))
+        for z, at_zero in zip(_several(moved), _several(start), strict=True):
+            gates[z] = at_zero
+    else:
+        with call.mode:
+            moved = move(values)
+        exact = move(detached(values))
+        moved = [call.exact(*each) for each in zip(_several(moved), _several(exact), strict=True)]
+    return _keep_each(call, result, moved, Logarithm(None, sign))
+
+
+def _moved_decays(call: LogarithmCall, given: Any, move: Callable[[Any], Any]) -> Decays | None:
+    """Move the gates of a cumulative sum along its axis; what is put beside it are gates that are open."""
+    known = [found.decays for each in operands(given) if (found := call.of(each)) is not None and found.decays]
+    if call.name not in _ALONG or len(known) != 1:
+        return None
+    decays = known[0]
+
+    def moved(part: Tensor, beside_it: Callable[[Tensor], Tensor]) -> Tensor:
+        tensor: Tensor = move(
+            for_each_tensor(given, lambda u: part if getattr(call.of(u), "decays", None) else beside_it(u.detach()))
+        )
+        return tensor
+
+    gate = moved(decays.gate, torch.ones_like)
+    if gate.dim() != decays.gate.dim():
+        return None
+    return Decays(
+        gate,
+        moved(decays.at_zero, torch.ones_like),
+        moved(decays.logs, torch.zeros_like),
+        decays.dim,
+    )
+
+
+def _keep_each(call: LogarithmCall, results: Any, values: Any, like: Logarithm) -> Any:
+    """Remember the values of the results of an operation, unless a result is an operand itself."""
+    for u, z in zip(_several(results), _several(values, len(_several(results))), strict=True):
+        if call.of(u) is None:
+            call.mode.logarithms.keep(u, replace(like, value=z))
+    return results
+
+
+def _several(given: Any, count: int = 1) -> Any:
+    return given if isinstance(given, tuple | list) else [given] * count
+
+
+def stand_in(call: LogarithmCall, u: Tensor, sign: int) -> Any:
+    """Return the value of which u is the logarithm: of a constant, one, or nothing if it is minus infinity."""
+    found = call.of(u)
+    if found is not None and found.value is not None:
+        return found.value
+    if not u.is_floating_point():
+        return u
+    one = (~torch.isneginf(sign * u.detach())).to(u.dtype)
+    call.mode.rows.mark(one, *(call.mode.rows.origin(u) if found is None else ("held", "exp")))
+    return one

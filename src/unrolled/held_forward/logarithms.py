@@ -1,0 +1,161 @@
+r"""Logarithms of value: tensors u that a model computes with instead of the value :math:`z ∝ e^u`.
+
+A logarithm is an ordinary held number to every operation without a rule here. Beside it the mode keeps z: linear in
+the rows, and equal to :math:`e^u` up to a held factor, so that adding held numbers to u changes nothing.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from unrolled.held_forward.operation_names import name_of, plain_form
+
+__all__ = ["BESIDE", "Decays", "FollowsLogarithms", "Logarithm", "Logarithms", "beside"]
+
+
+@dataclass(frozen=True)
+class Decays:
+    """The gates a_t whose logarithms a cumulative sum adds up along an axis."""
+
+    gate: Tensor
+    """Their values; only what is more than ``at_zero`` carries value."""
+    at_zero: Tensor
+    logs: Tensor
+    """log a_t, held."""
+    dim: int
+
+
+@dataclass(frozen=True)
+class Logarithm:
+    """What a tensor u is the logarithm of."""
+
+    value: Tensor | None
+    """z; None for a factor that is held altogether."""
+    sign: int = 1
+    """1, or -1 for a negative logarithm: z is in proportion to exp(sign · u)."""
+    decays: Decays | None = None
+    """Of a cumulative sum, its gates; of a value that was divided by their product, the gates as well."""
+
+
+class Logarithms:
+    """The logarithms of a run. A tensor that was changed in place since is none any more."""
+
+    def __init__(self) -> None:
+        self._kept: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+
+    def __bool__(self) -> bool:
+        """Whether the run has met a logarithm."""
+        return bool(self._kept)
+
+    def keep(self, tensor: Tensor, logarithm: Logarithm) -> Tensor:
+        """Remember what a tensor is the logarithm of, and give it back."""
+        self._kept[tensor] = (logarithm, _versions(tensor, logarithm))
+        return tensor
+
+    def of(self, tensor: object) -> Logarithm | None:
+        """Return what a tensor is the logarithm of; None if it is none."""
+        if not isinstance(tensor, Tensor) or tensor not in self._kept:
+            return None
+        logarithm, versions = self._kept[tensor]
+        return logarithm if versions == _versions(tensor, logarithm) else None
+
+
+@dataclass(frozen=True)
+class LogarithmCall:
+    """One operation, as a rule of logarithms meets it."""
+
+    mode: Any
+    """The :class:`~unrolled.held_forward.mode.HeldForward` of the run."""
+    name: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    """In the order of the plain operation."""
+    options: dict[str, Any]
+    plain: Callable[[], Any]
+    """Computes what the operation is to held numbers."""
+
+    def of(self, tensor: object) -> Logarithm | None:
+        """Return what a tensor is the logarithm of; None if it is none."""
+        found: Logarithm | None = self.mode.logarithms.of(tensor)
+        return found
+
+    def bind(self, *names: str) -> list[Any]:
+        """Give the arguments by these names, in the order of the operation; None for what was left out."""
+        given = dict(zip(names, self.args, strict=False)) | self.options
+        return [given.get(name) for name in names]
+
+    def exact(self, z: Tensor, value: Tensor) -> Tensor:
+        """Give z with this held value: a gate that is nearly closed is the rounding of two parts that cancel."""
+        result = z + (value - z.detach())
+        if z in self.mode.gates:
+            self.mode.gates[result] = self.mode.gates[z]
+        return result
+
+
+Beside = Callable[[LogarithmCall], Any]
+BESIDE: dict[str, Beside] = {}
+"""What operations make of logarithms, by their names."""
+_BEGIN = frozenset({"log", "softplus", "logsigmoid", "log_sigmoid"})
+"""Operations that make a logarithm of what is none."""
+
+
+def beside(names: str) -> Callable[[Beside], Beside]:
+    """Register what the operations of these names, separated by spaces, make of logarithms."""
+
+    def register(function: Beside) -> Beside:
+        BESIDE.update(dict.fromkeys(names.split(), function))
+        return function
+
+    return register
+
+
+class FollowsLogarithms(TorchFunctionMode):
+    """A mode that follows logarithms of value beside its own rules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logarithms = Logarithms()
+        """What the run's tensors are logarithms of."""
+
+    @abstractmethod
+    def meet(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Meet one operation by its own rule."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Meet one operation, and follow the logarithms among its operands."""
+        options, operation = dict(kwargs or {}), name_of(func)
+        rule = BESIDE.get(operation.name) if self.logarithms or operation.name in _BEGIN else None
+        if rule is None:
+            return self.meet(func, args, options)
+        if operation.in_place:
+            changed = args[0]
+            if self.logarithms.of(changed) is None:
+                return self.meet(func, args, options)
+            result = self.__torch_function__(plain_form(func, operation), types, args, options)
+            found = self.logarithms.of(result)
+            changed.copy_(result)
+            return changed if found is None else self.logarithms.keep(changed, found)
+        ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
+        function = plain_form(func, operation)
+        return rule(
+            LogarithmCall(self, operation.name, function, ordered, options, lambda: self.meet(func, args, options))
+        )
+
+
+def _versions(tensor: Tensor, logarithm: Logarithm) -> tuple[int, ...]:
+    """How often the tensors were changed in place."""
+    both = (tensor, logarithm.value)
+    return tuple(each._version for each in both if each is not None and not each.is_inference())
