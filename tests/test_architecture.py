@@ -1,4 +1,4 @@
-"""What must stay true of the house as a whole, whoever builds on it."""
+"""What must hold for the whole code base: layers of imports, sizes of files, docstrings, examples."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ import re
 import rlcompleter
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
 
-import unrolled
+import unrolled.cells
+import unrolled.held_forward
+import unrolled.sklearn
+import unrolled.testing
 from unrolled import errors
 
 ROOT = Path(__file__).parent.parent
@@ -26,26 +31,26 @@ MODULES = sorted(
     info.name for info in pkgutil.walk_packages(unrolled.__path__, "unrolled.") if not info.name.endswith("__main__")
 )
 LONGEST = 320
-ROOMS_WITHOUT_A_SUBJECT = {"utils", "util", "common", "misc", "helpers"}
+NAMES_WITHOUT_A_SUBJECT = {"utils", "util", "common", "misc", "helpers"}
 
 
-def test_imports_run_downwards() -> None:
+def test_the_import_contracts_are_kept() -> None:
     words = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", done.stdout)
 
 
-def test_every_package_has_its_floor() -> None:
+def test_every_package_is_in_a_layer() -> None:
     text = (ROOT / "pyproject.toml").read_text()
     layers = set(re.findall(r"unrolled\.(\w+)", text[text.index("[tool.importlinter]") :]))
-    rooms = {path.stem for path in (ROOT / "src" / "unrolled").iterdir() if path.suffix in {"", ".py"}}
-    assert rooms - layers <= {"__init__", "__main__", "__pycache__"}
+    packages = {path.stem for path in (ROOT / "src" / "unrolled").iterdir() if path.suffix in {"", ".py"}}
+    assert packages - layers <= {"__init__", "__main__", "__pycache__"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
-def test_a_file_can_be_read_in_one_sitting(path: Path) -> None:
-    assert path.stem not in ROOMS_WITHOUT_A_SUBJECT
+def test_a_file_is_short_and_named_after_its_subject(path: Path) -> None:
+    assert path.stem not in NAMES_WITHOUT_A_SUBJECT
     assert len(path.read_text().splitlines()) <= LONGEST
 
 
@@ -64,7 +69,7 @@ def public(module: ModuleType) -> list[tuple[str, object]]:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_what_is_public_explains_itself(name: str) -> None:
+def test_what_is_public_has_a_docstring(name: str) -> None:
     module = importlib.import_module(name)
     assert module.__doc__
     for label, value in public(module):
@@ -93,14 +98,31 @@ def test_the_package_lists_what_it_offers_and_nothing_else() -> None:
         _ = unrolled.nonsense
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["Account", "Decomposition", "Explanation", "Ledger", "account", "decompose", "explain", "explain_batch"],
-)
-def test_the_example_of_a_public_name_runs(name: str) -> None:
-    (found,) = doctest.DocTestFinder(recurse=False).find(getattr(unrolled, name), name)
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_run(name: str) -> None:
+    for found in doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name), name):
+        torch.manual_seed(0)
+        said: list[str] = []
+        assert doctest.DocTestRunner().run(found, out=said.append).failed == 0, "".join(said)
+
+
+PUBLIC = [
+    *(
+        value
+        for name in sorted(set(unrolled.__all__) - set(errors.__all__))
+        if callable(value := getattr(unrolled, name))
+    ),
+    *(getattr(unrolled.cells, name) for name in unrolled.cells.__all__ if name != "CELLS"),
+    *(getattr(unrolled.sklearn, name) for name in unrolled.sklearn.__all__),
+    unrolled.held_forward.rule,
+    unrolled.testing.check_cell,
+]
+
+
+@pytest.mark.parametrize("value", PUBLIC, ids=lambda value: value.__name__)
+def test_what_a_user_calls_has_an_example(value: Callable[..., object]) -> None:
+    (found,) = doctest.DocTestFinder(recurse=False).find(value, value.__name__)
     assert found.examples
-    assert doctest.DocTestRunner().run(found).failed == 0
 
 
 def test_the_package_alone_loads_no_torch() -> None:

@@ -43,6 +43,18 @@ def check_cell(cell: Cell | Callable[[], Cell], seed: int = 0) -> None:
     Raises:
         AssertionError: If a clause does not hold; the message names the cell and the clause.
         UsageError: If the cell has no name.
+
+    Example:
+        >>> from unrolled.cells.lstm import LSTM
+        >>> from unrolled.testing import check_cell
+        >>> check_cell(LSTM(3, 5))
+        >>> class Forgetful(LSTM):
+        ...     name = "forgetful"
+        ...     def step(self, inputs, state):
+        ...         return super().step(inputs, 0.9 * state)
+        >>> check_cell(Forgetful(3, 5))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        AssertionError: forgetful: step equals unroll, at step 1: ... apart, at most ...
     """
     made = cell if isinstance(cell, Cell) else cell()
     if not getattr(made, "name", None):

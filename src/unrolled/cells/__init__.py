@@ -15,7 +15,13 @@ CELLS: Registry[Cell] = Registry(__name__, Cell, "cell")  # type: ignore[type-ab
 
 
 def list() -> tuple[str, ...]:
-    """Return the names that :func:`recurrent` accepts, in alphabetical order."""
+    """Return the names that :func:`recurrent` accepts, in alphabetical order.
+
+    Example:
+        >>> import unrolled.cells
+        >>> unrolled.cells.list()[:3]
+        ('approx_gru', 'approx_lstm', 'dyck')
+    """
     return CELLS.names()
 
 

@@ -15,7 +15,20 @@ __all__ = ["Explanations"]
 
 @dataclass(frozen=True, repr=False)
 class Explanations(Sequence[Explanation]):
-    """The explanations of several examples, in the order of the model's output; a read-only sequence."""
+    """The explanations of several examples, in the order of the model's output; a read-only sequence.
+
+    Example:
+        >>> import torch, unrolled
+        >>> class Model(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.rnn, self.head = torch.nn.GRU(3, 8, batch_first=True), torch.nn.Linear(8, 2)
+        ...     def forward(self, x):
+        ...         return self.head(self.rnn(x)[0][:, -1])
+        >>> found = unrolled.explain_batch(Model(), torch.randn(4, 5, 3), target=1)
+        >>> len(found), len(found[:2]), all(each.exact for each in found)
+        (4, 2, True)
+    """
 
     members: tuple[Explanation, ...]
 

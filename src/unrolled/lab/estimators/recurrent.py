@@ -225,12 +225,12 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
 
     Example:
         >>> from unrolled.sklearn import RecurrentClassifier
-        >>> texts = ["a good film", "a bad film", "good", "bad", "not bad", "not good"] * 4
-        >>> moods = ["+", "-", "+", "-", "+", "-"] * 4
-        >>> classifier = RecurrentClassifier(epochs=40, random_state=0).fit(texts, moods)
-        >>> list(classifier.predict(["not a good film", "good"]))
-        ['-', '+']
-        >>> abs(classifier.explain("not a good film").ledger.remainder) < 1e-6
+        >>> texts = ["a good film", "a bad film", "not a good film", "not a bad film"]
+        >>> texts += ["a fine plot", "a dull plot", "not a fine plot", "not a dull plot"]
+        >>> classifier = RecurrentClassifier("gru", random_state=0).fit(texts, ["+", "-", "-", "+"] * 2)
+        >>> classifier.predict(["a good plot", "not a good plot"]).tolist()
+        ['+', '-']
+        >>> abs(classifier.explain("not a good plot").ledger.remainder) < 1e-6
         True
     """
 
