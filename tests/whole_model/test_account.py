@@ -294,3 +294,11 @@ def test_growth_is_noted_and_what_misses_its_sum_does_not_close():
     text = " ".join(found.notes)
     assert "times as large as their sum: compare the expansion shares" in text
     assert "use float64" in text
+
+
+def test_the_steps_of_numbers_have_words_and_an_example_without_steps_has_none():
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(6, 2))
+    series, numbers = torch.randn(2, 3, 2), torch.randn(2, 6)
+    assert unrolled.account(model, series, target=1).words == (("x0", "x1", "x2"),) * 2
+    assert unrolled.account(model, series, target=1, tokens=[list("abc")] * 2).words == (("a", "b", "c"),) * 2
+    assert unrolled.account(model, numbers, target=1).words == ()

@@ -251,7 +251,7 @@ def _explanations(model: nn.Module, asked: Request, rnn: Named, seed: int | None
     """Explain every example."""
     with python_modules(model, asked.args, asked.kwargs) as python:
         run = _observed_run(python.model, asked.args, asked.kwargs, seed)
-        networks, forms = find_networks(python.model, python.named(rnn, model), run)
+        networks, forms = find_networks(python.model, python.named(rnn), run)
         found = _explain_python(python.model, networks, forms, asked, seed)
         return Explanations(
             tuple(

@@ -10,7 +10,7 @@ from torch import nn
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError, UsageError
-from unrolled.explanation.own_cells import CellAdapter, found_steps, named_step, seen_steps
+from unrolled.explanation.own_cells import CellAdapter, SeenStep, found_steps, named_step, seen_steps
 
 __all__ = ["Named", "find_networks"]
 
@@ -43,15 +43,16 @@ def find_networks(
     modules = dict(model.named_modules())
     found = [path for path, module in modules.items() if isinstance(module, RECURRENT_MODULES)]
     if rnn is None:
-        forms = {} if found else found_steps(seen_steps(model, run))
+        watched = [] if found else seen_steps(model, run)
+        forms = found_steps(watched)
         if not found and not forms:
-            raise UsageError(_none_found(model, modules))
+            raise UsageError(_called_once(watched) or _none_found(model, modules))
         return dict.fromkeys([*found, *forms], True), forms
     several = list(rnn) if isinstance(rnn, list | tuple) else [rnn]
     adapters = [each for each in several if isinstance(each, CellAdapter)]
     chosen: set[str] = set()
     steps: dict[str, StepForm] = {}
-    seen = None
+    seen: Sequence[SeenStep] | None = None
     for each in several:
         adapter = each if isinstance(each, CellAdapter) else None
         paths = _paths(adapter.module if adapter else each, modules, found)
@@ -79,6 +80,20 @@ def _paths(rnn: object, modules: dict[str, nn.Module], found: list[str]) -> list
     if rnn not in modules:
         raise UnknownNameError("recurrent network", rnn, found or [path for path in modules if path])
     return [rnn]
+
+
+def _called_once(seen: Sequence[SeenStep]) -> str:
+    """Say how to name what takes a state and is called once: one call does not show that it is a step."""
+    once = [each for each in seen if len(each.calls) == 1 and each.form(asked=True) is not None]
+    if not once:
+        return ""
+    step = next((each for each in once if each.method == "forward"), once[-1])
+    path, method = step.path, step.method
+    name = repr(path) if method == "forward" and path else f"unrolled.as_cell({path!r}, method={method!r})"
+    return (
+        f"{path or 'the model'}.{method} of {type(step.module).__name__} takes a state and is called once, which "
+        f"does not show that it is a step: if it is, pass rnn={name}, or a sequence of several steps"
+    )
 
 
 def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:

@@ -217,6 +217,8 @@ def found_steps(seen: Sequence[SeenStep]) -> dict[str, StepForm]:
     forms = [(each, form) for each in seen if (form := each.form()) is not None]
     dropped: list[SeenStep] = []
     for outer, _ in forms:
+        if outer in dropped:
+            continue
         inner = [each for each, _ in forms if each.inside(outer) and each not in dropped]
         # what a module of its own receives back unchanged is a state; by its name alone it may be that of the outer one
         sure = [each for each in inner if each.receives_its_own or not outer.receives_its_own]

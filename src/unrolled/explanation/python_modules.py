@@ -5,8 +5,9 @@ The rules of a held forward meet operations that Python calls. What was compiled
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -36,15 +37,17 @@ class PythonModel:
     model: nn.Module
     twins: Mapping[nn.Module, nn.Module]
     """The twin of each module that has one."""
+    paths: Mapping[str, nn.Module]
+    """The modules of the model as it was given, by path: a path may go through a wrapper."""
     notes: tuple[str, ...] = ()
 
-    def named(self, rnn: T, original: nn.Module) -> T | nn.Module:
+    def named(self, rnn: T) -> T | nn.Module:
         """Return what names a recurrent network in this model: the module behind a wrapper, or a twin."""
         if isinstance(rnn, tuple | list):
-            return cast("T", [self.named(each, original) for each in rnn])
+            return cast("T", [self.named(each) for each in rnn])
         given: Any = rnn
-        if isinstance(rnn, str) and rnn not in dict(self.model.named_modules()):  # it may go through a wrapper
-            given = dict(original.named_modules()).get(rnn, rnn)
+        if isinstance(rnn, str) and rnn not in dict(self.model.named_modules()):
+            given = self.paths.get(rnn, rnn)
         return self.twins.get(given, given) if isinstance(given, nn.Module) else rnn
 
 
@@ -56,8 +59,8 @@ def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
         UnsupportedOperationError: If it was scripted, traced or quantised in a way that cannot be followed.
         ParityError: If the twins give another output.
     """
-    with ONE_THREAD:
-        top, twins = _replacement(WHOLE, model), {}
+    with ONE_THREAD, _compiled_as_python():
+        top, twins, paths = _replacement(WHOLE, model), {}, dict(model.named_modules())
         if top is not model:
             twins[model] = top
         places = []
@@ -71,7 +74,7 @@ def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
         written = {each for each in written_networks(top).values() if each not in twins.values()}
         compiled = [part for part in top.modules() if getattr(part, "_compiled_call_impl", None) is not None]
         if not places and not compiled and not written:
-            yield PythonModel(top, twins)
+            yield PythonModel(top, twins, paths)
             return
         replaced = [child for _, _, child in places if twins[child] is not _inner(child)]
         with recorded_calls(list(written)) as calls:
@@ -91,12 +94,20 @@ def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
             for part in compiled:
                 part._compiled_call_impl = None
             notes = _compared(expected, _output(top, args, kwargs), replaced) if replaced else ()
-            yield PythonModel(top, twins, notes)
+            yield PythonModel(top, twins, paths, notes)
         finally:
             for parent, name, child in places:
                 parent._modules[name] = child
             for part, call in zip(compiled, kept, strict=True):
                 part._compiled_call_impl = call
+
+
+def _compiled_as_python() -> AbstractContextManager[object]:
+    """Run what torch.compile compiled (functions and methods among it) as the Python that it was made of."""
+    if "torch._dynamo" not in sys.modules or not hasattr(torch.compiler, "set_stance"):  # the second is of torch 2.6
+        return nullcontext()
+    stance: AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
+    return stance
 
 
 def _written_twin(module: nn.Module, calls: list[RecordedCall]) -> nn.Module | None:

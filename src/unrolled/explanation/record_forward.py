@@ -19,7 +19,7 @@ from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.decomposition.eval_mode import autocast_enabled
 from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
 from unrolled.decomposition.preserve_model import copy_tensors
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ParityError, ShapeError, UsageError
 
 __all__ = ["NotOneCallError", "RecordedForward", "named_failures", "record_forward", "runner"]
 
@@ -84,6 +84,16 @@ class RecordedForward:
         return self.opened.layout.restore(torch.cat(tops, dim=-1)), final
 
 
+_COARSE = (
+    "the model runs its recurrent network under torch.autocast, so its states are too coarse for an account; switch "
+    "that off where its forward switches it on: enabled=False"
+)
+
+
+def _weights(rnn: nn.Module) -> list[Tensor | None]:
+    return [weight for part in rnn.modules() for weight in part._parameters.values()]
+
+
 class NotOneCallError(UsageError):
     """A model calls its recurrent network never, or several times."""
 
@@ -129,8 +139,13 @@ def record_forward(
     run = runner(model, args, kwargs)
     calls: list[tuple[tuple[object, ...], dict[str, object], object]] = []
 
+    weights: list[list[Tensor | None]] = []
+    coarse: list[bool] = []
+
     def record(_: nn.Module, given: tuple[object, ...], named: dict[str, object], result: object) -> None:
         calls.append(copy_tensors((given, named, result)))
+        weights.append(_weights(rnn))
+        coarse.append(autocast_enabled())
 
     handle = rnn.register_forward_hook(record, with_kwargs=True)
     try:
@@ -142,6 +157,11 @@ def record_forward(
         hint = "" if calls else ": one of the module, not of its forward"
         raise NotOneCallError(
             f"the model called its recurrent network {len(calls)} times; expected exactly one call{hint}"
+        )
+    if any(one is not other for one, other in zip(weights[0], _weights(rnn), strict=False)):
+        raise NotOneCallError(
+            "the model replaces the weights of its recurrent network for the call (torch.func.functional_call); choose "
+            "readout='held'"
         )
     given, named, result = calls[0]
     inputs = named["input"] if "input" in named else given[0]
@@ -162,7 +182,12 @@ def record_forward(
         changed = any(not str(getattr(hook, "__module__", "")).startswith("unrolled.") for hook in hooks)
         known = None if autocast_enabled() or changed else result[0]
         lengths = cast("Lengths", named.get("lengths"))
-        opened = open_network(rnn, inputs, lengths, cast("InitialState", state), known)
+        try:
+            opened = open_network(rnn, inputs, lengths, cast("InitialState", state), known)
+        except ParityError as error:
+            if coarse[0] and not autocast_enabled():
+                raise ParityError(_COARSE) from error
+            raise
     return RecordedForward(
         model,
         rnn,

@@ -174,7 +174,10 @@ def _account(
         select, name = _target(plain, target, classes)
         expected = select(plain).detach()
         if expected.dtype not in PARITY:
-            raise UsageError(f"the output is {expected.dtype}, too coarse for an account; convert it: model.float()")
+            raise UsageError(
+                f"the output is {expected.dtype}, too coarse for an account; convert the model (model.float()), and "
+                "switch off torch.autocast where its forward switches it on"
+            )
         if not torch.isfinite(expected).all():
             raise NonFiniteError(f"the output is {expected.tolist()}; expected finite numbers")
         drawn = runs.second(expected, select) if runs.draws else ()  # else the held run tells

@@ -62,7 +62,8 @@ class Account:
     axes: Mapping[str, int | None] = field(default_factory=dict)
     """For each argument the axis that counts examples, in the order of the output; None for a single example."""
     words: tuple[tuple[str, ...], ...] = ()
-    """The tokens of each example, text by text, for display; without texts the names of its steps."""
+    """The tokens of each example, text by text, for display. Without texts the names of its steps (``x0``, ``x1``, …,
+    or those that were given); empty where an example is no sequence either."""
     feature_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the numbers of a step, by argument, where they were given."""
     notes: tuple[str, ...] = ()

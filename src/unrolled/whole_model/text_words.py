@@ -18,7 +18,7 @@ __all__ = ["words_of_texts"]
 def words_of_texts(
     tokens: Tokens, args: tuple[Any, ...], kwargs: Mapping[str, Any], means: Contributions, batch: int
 ) -> tuple[tuple[str, ...], ...]:
-    """Name the tokens of each example: as given, else by their ids."""
+    """Name the tokens of each example: as given, else by their ids; without texts its steps."""
     if not means.texts:
         return _steps(tokens, means, batch)
     order = list(range(batch)) if means.order is None else means.order.tolist()
@@ -48,11 +48,12 @@ def words_of_texts(
 
 
 def _steps(tokens: Tokens, means: Contributions, batch: int) -> tuple[tuple[str, ...], ...]:
-    """Return the names of the steps of each example, where they were given."""
-    if tokens is None:
-        return ()
-    rows = word_rows(tokens, batch)
+    """Return the names of the steps of each example: as given, else ``x0``, ``x1``, … of the longest argument."""
     counts = {_steps_of(part.shape, means.axes[name]) for name, part in means.features.items()}
+    if tokens is None:
+        longest = tuple(f"x{step}" for step in range(max(counts, default=0)))
+        return (longest,) * batch if longest else ()
+    rows = word_rows(tokens, batch)
     for row in rows:
         if not any(len(row) <= count for count in counts):
             raise ShapeError(f"{len(row)} tokens for numbers of {max(counts, default=0)} steps; expected one for each")
