@@ -125,8 +125,10 @@ def check_source(name: str) -> None:
         raise FileError(f"{name} is a folder; give a file, or hf:{name} for a dataset that save_to_disk wrote")
     if not path.exists() and name.partition("(")[0] in names_in_source("unrolled.lab.data.datasets"):
         raise UsageError(f"{name} is a dataset to train on; expected a file, hf:NAME or hf:FOLDER")
-    with path.open("rb"):
-        pass
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise FileError(f"{name}: cannot be read: {error.strerror or error}") from None
 
 
 def open_run(path: Path, at: int | None) -> Callable[[str], Any]:

@@ -154,7 +154,7 @@ def test_truncated_and_foreign_files_are_refused(unrolled: Command, tmp_path: Pa
 def test_files_that_cannot_be_read_or_written(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"w": torch.ones(2)}, tmp_path / "m.pt")
     unrolled("convert", tmp_path / "none.pt", tmp_path / "a").assert_refused(74, "none.pt")
-    unrolled("convert", tmp_path, tmp_path / "a").assert_refused(74, "cannot read")
+    unrolled("convert", tmp_path, tmp_path / "a").assert_refused(74, "cannot be read")
     unrolled("convert", tmp_path / "m.pt", tmp_path / "no" / "a").assert_refused(74, "cannot write")
     assert [each.name for each in tmp_path.iterdir()] == ["m.pt"]
 

@@ -71,7 +71,7 @@ def test_what_is_no_vocabulary_is_refused(tmp_path: Path, name: str, content: st
 
 def test_bytes_that_are_not_text_and_files_that_are_not_there(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
-    with pytest.raises(FileError, match="cannot read"):
+    with pytest.raises(FileError, match="cannot be read"):
         WordList.load(path)
     path.write_bytes(b"good\n\xff\n")
     with pytest.raises(DataError, match="byte 5 is not"):

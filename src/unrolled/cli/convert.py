@@ -46,7 +46,7 @@ def convert(
 def read_checkpoint(path: Path) -> object:
     """Load a file of ``torch.save``; refuse everything but tensors and plain containers."""
     if not path.exists():
-        raise FileError(f"cannot read {path}: No such file or directory")
+        raise FileError(f"{path}: cannot be read: No such file or directory")
     import torch
 
     if torch.__version__ < SAFE:
@@ -57,7 +57,7 @@ def read_checkpoint(path: Path) -> object:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from error
     except Exception as error:  # foreign bytes make the reader of pickles raise errors of many kinds
         raise DataError(
             f"{path} is truncated, no checkpoint, or contains more than tensors, which could run code; "

@@ -92,7 +92,8 @@ def explain(
     no_header: Annotated[bool, _many_option("Read the first line as a text.", "--no-header")] = False,
     split: Annotated[str | None, _many_option("Split of hf:NAME or hf:FOLDER; by default test.")] = None,
     page_texts: Annotated[
-        int, typer.Option(min=1, help="Largest number of texts on a page.", rich_help_panel=_TEXTS)
+        int,
+        typer.Option(min=1, help="Largest number of texts on the page and in the JSON file.", rich_help_panel=_TEXTS),
     ] = 200,
     weights: Annotated[Path | None, _weights_option("The safetensors file.")] = None,
     vocab: Annotated[Path | None, _weights_option("Its vocabulary: one word a line, or a JSON list or map.")] = None,
@@ -147,7 +148,9 @@ def _split(words: Sequence[str], weights: Path | None, many: bool) -> tuple[Path
     """Split the arguments into a run folder and a sentence, one of which an option may stand for."""
     needed = ["a run folder"] * (weights is None) + ["a sentence"] * (not many)
     if many and len(words) > len(needed):
-        raise UsageError(f"unexpected {words[len(needed)]!r}: with --file the sentences stand in the file")
+        raise UsageError(
+            f"unexpected {words[len(needed)]!r}: with --file the sentences stand in the file; leave it out"
+        )
     if len(words) < len(needed):
         found = f"found only {words[0]!r}, " if words else ""
         raise UsageError(f"missing argument: {found}expected {' and '.join(needed)}")
@@ -197,7 +200,7 @@ def _opener(
             raise UsageError(f"--at is {at}, but a file of weights has one output; leave out --at")
         for path in (weights, vocab):
             if not path.exists():
-                raise FileError(f"cannot read {path}: No such file or directory")
+                raise FileError(f"{path}: cannot be read: No such file or directory")
         return open_weights(WeightsOptions(weights, vocab, **hints))
     given = [f"--{name}" for name, value in {"vocab": vocab, **hints}.items() if value is not None]
     if given:

@@ -70,7 +70,7 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         content = Path(path).read_bytes()
         tensors = dict(sorted(load(content).items()))
     except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (SafetensorError, KeyError) as error:
         raise DataError(
             f"{path} is no safetensors file, or is truncated ({error}); "

@@ -39,7 +39,7 @@ class WordList:
         try:
             text = path.read_text(encoding="utf-8-sig")
         except OSError as error:
-            raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+            raise FileError(f"{path}: cannot be read: {error.strerror or error}") from error
         except UnicodeDecodeError as error:
             raise DataError(f"{path}: expected UTF-8 text; byte {error.start} is not") from error
         indices = _indices(_parse(text, path), path)

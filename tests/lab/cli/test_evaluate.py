@@ -75,7 +75,9 @@ def test_a_run_on_a_file_is_judged_and_resumed_from_any_folder(
     mine.write_text("".join(f"text number {i}\t{i % 2}\n" for i in range(40)))
     small = ("--hidden", 4, "--embedding", 4, "--epochs", 1)
     done = unrolled("train", "classify", "--data", mine, *small, "--out", "x")
-    sizes = "texts: 32 for train, 4 for dev, 4 for test; accuracy on dev is of 4 only; accuracy on test is of 4 only"
+    sizes = (
+        "texts: 32 for train, 4 for dev, 4 for test; only 4 measure accuracy on dev; only 4 measure accuracy on test"
+    )
     assert (done.status, done.err.splitlines()[0]) == (0, sizes)
     first = unrolled("evaluate", "x")
     monkeypatch.chdir(tmp_path / "elsewhere")

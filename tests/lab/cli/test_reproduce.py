@@ -130,3 +130,11 @@ def test_no_number_of_a_table_is_cut_in_a_narrow_terminal(
         "4.09",
     ]
     assert (cells.count("GRU") > 1) == (width < 200)
+
+
+def test_no_name_of_an_item_is_cut(unrolled: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two items of one paper begin alike: cut names are the same name."""
+    monkeypatch.setenv("COLUMNS", "40")
+    done = unrolled("reproduce", "sequence-level-features", "--scale", "day", "--hours", 0, "--results", tmp_path)
+    first = "".join(line.split("│")[1].strip() for line in done.out.splitlines() if line.startswith("│"))
+    assert "sequence-level-features/table2sequence-level-features/table3" in first

@@ -135,8 +135,11 @@ def test_predict_reads_tables_lines_and_standard_input(unrolled, tmp_path, monke
 def test_a_text_without_a_word_keeps_its_row_and_has_no_prediction(unrolled, tmp_path):
     (tmp_path / "a.txt").write_text("a dull film\n\n   \na great film\n")
     done = unrolled("predict", "runs/reviews", "a.txt", "--out", "p.csv")
-    assert done.out == "4 predictions: p.csv; 2 texts without a word have none (a.txt: lines 2-3)\n"
-    assert unrolled("predict", "runs/reviews", "a.txt").err == "2 texts without a word have none (a.txt: lines 2-3)\n"
+    assert done.out == "4 predictions: p.csv; 2 texts without a word have no prediction (a.txt: lines 2-3)\n"
+    assert (
+        unrolled("predict", "runs/reviews", "a.txt").err
+        == "2 texts without a word have no prediction (a.txt: lines 2-3)\n"
+    )
     assert [bool(row["predicted"]) for row in table((tmp_path / "p.csv").read_text())] == [True, False, False, True]
 
 
@@ -152,12 +155,12 @@ def test_bad_input_is_one_line_with_the_way_out(unrolled, tmp_path):
     unrolled(*evaluated, "--html", "runs").assert_refused(74, "runs is a folder")
     unrolled("train", "classify", "--data", ".").assert_refused(74, ". is a folder; give a file")
     unrolled(*evaluated, "--data", ".").assert_refused(74, ". is a folder; give a file")
-    unrolled(*evaluated, "--data", "gone.csv").assert_refused(74, "gone.csv: No such file")
+    unrolled(*evaluated, "--data", "gone.csv").assert_refused(74, "gone.csv: cannot be read: No such file")
     unrolled(*evaluated, "--no-header").assert_refused(2, "are for --data FILE")
     unrolled(*evaluated, "--data", "reviews.csv", "--label-column", "sentimen").assert_refused(
         2, "did you mean 'sentim"
     )
-    unrolled("predict", "runs/reviews", "gone.csv").assert_refused(74, "gone.csv: No such file")
+    unrolled("predict", "runs/reviews", "gone.csv").assert_refused(74, "gone.csv: cannot be read: No such file")
     unrolled("predict", "runs/reviews", "two.csv").assert_refused(65, "--no-header if it is an example")
     unrolled("predict", "runs/reviews", "latin.txt").assert_refused(65, "latin.txt:1: expected UTF-8 text")
     unrolled("predict", "runs/reviews", "reviews.csv", "--text-column", "revue").assert_refused(

@@ -99,7 +99,8 @@ def _without_a_word(origins: Sequence[tuple[str, int]]) -> str:
     for file, line in origins:
         lines.setdefault(file, []).append(line)
     where = "; ".join(f"{file}: {line_list(each)}" for file, each in lines.items())
-    return f"{counted(len(origins), 'text')} without a word {'has' if len(origins) == 1 else 'have'} none ({where})"
+    have = "has" if len(origins) == 1 else "have"
+    return f"{counted(len(origins), 'text')} without a word {have} no prediction ({where})"
 
 
 def _standard_input() -> Iterator[tuple[int, str]]:

@@ -226,13 +226,13 @@ def _print_table(table: Table) -> None:
     for columns in _parts(widths, console.width):
         shown = rich.table.Table()
         for k in (0, *columns):
-            shown.add_column(table.columns[k], width=widths[k])
+            shown.add_column(table.columns[k], width=widths[k], overflow="fold")
         for row in rows:
             shown.add_row(*(row[k] for k in (0, *columns)))
         console.print(shown, markup=False, highlight=False)
 
 
-_FIRST, _BORDER = 24, 3
+_FIRST, _BORDER = 40, 3
 """Widest first column of a table, and what the lines between columns take."""
 
 

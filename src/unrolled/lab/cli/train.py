@@ -242,7 +242,7 @@ def _sizes(corpus: Corpus[Any], metric: str) -> str:
         return ""
     sizes = {name: len(getattr(corpus, name)) for name in ("train", "dev", "test")}
     listed = ", ".join(f"{size:,} for {name}" for name, size in sizes.items())
-    few = [f"{metric} on {name} is of {sizes[name]:,} only" for name in ("dev", "test") if sizes[name] < _FEW]
+    few = [f"only {sizes[name]:,} measure {metric} on {name}" for name in ("dev", "test") if sizes[name] < _FEW]
     return "; ".join([f"{name_of_examples(corpus)}: {listed}", *few])
 
 

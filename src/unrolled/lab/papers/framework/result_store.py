@@ -122,7 +122,7 @@ class ResultStore:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise FileError(f"cannot read {path}: {error.strerror or error}") from None
+            raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
         return self._read[path][1]
 
     def _add_missing(self, item: str, records: Any) -> int:
