@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
 
 __all__ = [
+    "HUB_PREFIX",
     "TrainedRun",
     "check_run",
     "check_source",
@@ -30,6 +31,9 @@ __all__ = [
     "open_run",
     "read_texts",
 ]
+
+HUB_PREFIX = "hf:"
+"""Marks a dataset of Hugging Face's library among names of datasets and files."""
 
 
 class TrainedRun(Protocol):
@@ -112,7 +116,7 @@ def check_run(path: Path) -> None:
 
 def is_hub_dataset(name: str) -> bool:
     """Tell whether a name is ``hf:NAME`` or ``hf:FOLDER``, a dataset of Hugging Face's library."""
-    return name.startswith("hf:")
+    return name.startswith(HUB_PREFIX)
 
 
 def check_source(name: str) -> None:

@@ -100,7 +100,6 @@ def test_exact_over_the_whole_grid(kind, options, expansion, dtype, grid):
         packed = pack_padded_sequence(given, LENGTHS, batch_first=batch_first, enforce_sorted=False)
         for inputs, lengths in ((given, LENGTHS), (packed, None)):
             found = unrolled.decompose(rnn, inputs, lengths, state, expansion=expansion, tolerance=tolerance)
-            assert found.scope == "tokens"
             for d in range(1 + rnn.bidirectional):
                 total = found.vectors(d).sum(dim=2) + found.initial(d)
                 assert relative(total, own[d].to(total)) < bound, (shape, batch_first, with_state, d)

@@ -68,7 +68,6 @@ def test_exact_over_the_grid(name, every_layout):
         for inputs, lengths in ((given, LENGTHS), (packed, None)):
             found = unrolled.decompose(network, inputs, lengths, state, expansion="operating")
             assert found.parity < 1e-12
-            assert found.scope == "tokens"
             for d in range(1 + both):
                 total = found.vectors(d).sum(dim=2) + found.initial(d)
                 expected = own[..., d * D : (d + 1) * D]

@@ -104,7 +104,6 @@ def test_tokens_and_spans_are_sums_over_all_paths(kind, layers, pool, expansion)
     torch.testing.assert_close(found.token_scores, by_token, **close)
     torch.testing.assert_close(found.triangle.contributions, contributions, **close)
     torch.testing.assert_close(found.triangle.scores, scores, **close)
-    assert found.scope == "tokens"
     assert found.max_order is None
     assert not [note for note in found.notes if "as large as their sum" not in note]  # parts may cancel
     assert initial == found.ledger.initial

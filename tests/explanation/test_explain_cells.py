@@ -59,7 +59,6 @@ def test_the_ledger_closes(name, way):
             assert e.ledger.logit == pytest.approx(float(logits[b]), abs=1e-12)
             assert abs(e.ledger.remainder) < 1e-8
             assert len(e) == int(LENGTHS[b])
-            assert e.scope == "tokens"
             assert len(e.directions) == 1 + both
             assert abs(e.ledger.ngrams) > 1e-6
 

@@ -110,7 +110,6 @@ def test_the_account_is_right(name):
 def test_the_explanation_is_right(name):
     case = MODELS[name]
     for found in judge_explanation(case):
-        assert found.scope == "tokens"
         assert not any("layer" in note for note in found.notes)
 
 

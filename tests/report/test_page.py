@@ -67,7 +67,7 @@ def test_hostile_text_adds_no_element_and_no_attribute(build, hostile, render, b
     assert visible(hostile)[:50] in "".join(page.text)
 
 
-@pytest.mark.parametrize("field", ["target", "expansion", "scope"])
+@pytest.mark.parametrize("field", ["target", "expansion"])
 def test_hostile_names_add_nothing_either(build, hostile, field):
     plain = Reader(render_page([build(**{field: "x"}), build()], title="t"))
     assert Reader(render_page([build(**{field: hostile}), build()], title=hostile)).structure == plain.structure
@@ -134,14 +134,13 @@ def test_expansions_stand_side_by_side_with_what_they_miss(build):
     assert "not exact: its n-grams miss the state by 1.8 of its size" in text
 
 
-def test_scope_notes_and_parity_are_told(build):
-    attribution = build(scope="the inputs of the top layer", notes=("2 words are unknown",))
+def test_notes_and_parity_are_told(build):
+    attribution = build(notes=("2 words are unknown",))
     text = "".join(Reader(render_page([attribution])).text)
-    assert "The n-grams consist of the inputs of the top layer" in text
     assert "2 words are unknown" in text
+    assert "2 words are unknown" not in "".join(Reader(render_page([build()])).text)
     assert "Parity 2.5e−07" in text
     assert "Residual 4e−16" in text
-    assert "The n-grams consist of" not in "".join(Reader(render_page([build()])).text)
 
 
 def test_a_long_sequence_leaves_out_its_longest_ngrams(build, monkeypatch):

@@ -17,7 +17,7 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 @pytest.mark.parametrize("coloured", [False, True])
 def test_a_token_can_neither_colour_nor_move(build, hostile, coloured):
-    attribution = build(["a", hostile, "c"], target=hostile, notes=(hostile,), scope=hostile, expansion=hostile)
+    attribution = build(["a", hostile, "c"], target=hostile, notes=(hostile,), expansion=hostile)
     text = to_text(attribution, width=400, colour=coloured)
     assert bool(SGR.search(text)) == coloured
     bare = SGR.sub("", text)

@@ -12,7 +12,7 @@ import typer
 
 from unrolled.errors import UnknownNameError
 
-__all__ = ["VARIABLE", "completion", "prepare"]
+__all__ = ["VARIABLE", "completion", "prepare_completion"]
 
 VARIABLE = "_UNROLLED_COMPLETE"
 """Set by the scripts where a shell asks for completions."""
@@ -39,7 +39,7 @@ def completion(
     typer.echo(get_completion_script(prog_name="unrolled", complete_var=VARIABLE, shell=shell))
 
 
-def prepare() -> bool:
+def prepare_completion() -> bool:
     """Prepare typer to answer a shell; return whether one asks."""
     if not os.environ.get(VARIABLE):
         return False

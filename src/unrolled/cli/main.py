@@ -21,7 +21,7 @@ from unrolled import __version__
 from unrolled.cli import completion
 from unrolled.cli.commands import Commands
 from unrolled.cli.interruption import CommandInterrupted, advice, ignore, received, working
-from unrolled.cli.surroundings import prepare
+from unrolled.cli.process_setup import prepare_process
 from unrolled.errors import DataError, FileError, StoppedError, UnrolledError, UsageError
 from unrolled.report.formatting import visible
 
@@ -73,7 +73,7 @@ def run(words: Sequence[str]) -> int:
     An error is printed on stderr as one line.
     """
     plain, debug = _without_debug(words)
-    if completion.prepare():
+    if completion.prepare_completion():
         return _complete(plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal's encoding lacks is shown by its code
@@ -143,7 +143,7 @@ def main() -> None:
     """Run the command line of this process and exit with its code."""
     try:
         with working():
-            prepare()
+            prepare_process()
             code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while an error was being printed
         code = _signal_code()

@@ -121,8 +121,6 @@ class Attribution:
     """Largest relative error, over positions, of the sum of the n-grams against the network's own state."""
     parity: float
     """Largest difference between the recomputed states and the network's own."""
-    scope: str = "tokens"
-    """What the n-grams consist of."""
     notes: tuple[str, ...] = field(default=())
     biases: Mapping[str, float] = field(default_factory=dict)
     """The parts of the bias by name, where the readout knows them."""

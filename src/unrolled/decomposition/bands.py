@@ -18,16 +18,16 @@ LIMITED = 2**23
 """About as many numbers are kept of a longer text."""
 
 
-def default_longest(time: int, triangles: int) -> int | None:
+def default_longest(time: int, bands: int) -> int | None:
     """Return the length of the longest n-grams that are told apart if nobody asked for one; None for all.
 
     Args:
         time: Number of tokens of the longest text.
-        triangles: Number of bands that are kept of a text.
+        bands: Number of bands that are kept of a text.
     """
-    if time * time * triangles <= FULL:
+    if time * time * bands <= FULL:
         return None
-    return max(1, min(time, LIMITED // (time * triangles)))
+    return max(1, min(time, LIMITED // (time * bands)))
 
 
 def put_terms(band: Tensor, time: int, values: Tensor) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import Layout
 from unrolled.cells.closed_form import ClosedCell
-from unrolled.linalg.free_memory import refuse_too_long
+from unrolled.linalg.available_memory import refuse_too_long
 
 __all__ = ["run_layers"]
 

@@ -24,7 +24,7 @@ from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_m
 from unrolled.decomposition.recurrent_twin import quantised_kind
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
-from unrolled.linalg.free_memory import refuse_too_long
+from unrolled.linalg.available_memory import refuse_too_long
 
 __all__ = ["Network", "OpenedNetwork", "build_cells", "cell_type", "network_outputs", "open_network"]
 

@@ -61,11 +61,6 @@ class Decomposition:
         return self.opened.lengths
 
     @property
-    def scope(self) -> str:
-        """What the terms consist of: the network's inputs, one for each token."""
-        return "tokens"
-
-    @property
     def directions(self) -> int:
         """Number of directions: 1, or 2 for a bidirectional network."""
         return len(self.opened.directions)

@@ -254,7 +254,6 @@ def _joint(members: Sequence[Explanation], shared: tuple[str, ...]) -> JointExpl
         local=first.local,
         residual=max(each.residual for each in members),
         parity=max(each.parity for each in members),
-        scope=first.scope,
         biases=biases,
         deterministic=first.deterministic,
         rounding=first.rounding,

@@ -8,8 +8,7 @@
         "closes": true or false,                "deterministic": true or false,
         "movement": the logit less the bias,    "cancellation": Σ|c| / |Σc|, null where the sum is 0,
         "residual": a number,                   "parity": a number,
-        "scope": what the n-grams consist of,       "notes": [text, ...],
-        "max_order": length of the longest n-grams below, or null for all,
+        "notes": [text, ...],                   "max_order": length of the longest n-grams below, or null for all,
         "tokens": [text, ...],                  "directions": ["forward"] or ["forward", "backward"],
         "ledger": {"ngrams", "initial", "bias", "remainder", "logit"},  the first four sum to the fifth,
         "token_scores": [a number a token],     they sum to ledger.ngrams
@@ -46,7 +45,6 @@ def _record(attribution: Attribution) -> dict[str, object]:
         "cancellation": attribution.cancellation if math.isfinite(attribution.cancellation) else None,
         "residual": attribution.residual,
         "parity": attribution.parity,
-        "scope": attribution.scope,
         "notes": list(attribution.notes),
         "max_order": attribution.max_order,
         "tokens": list(attribution.tokens),

@@ -229,7 +229,6 @@ function drawLedger(panel, told) {
   });
   view.ledger.replaceChildren(element("table", { class: "ledger" }, element("tbody", {}, ...rows)),
     element("p", { class: "quiet" }, `The remainder is ${told.share} of the output.`),
-    panel.scope === "tokens" ? "" : element("p", { class: "quiet" }, `The n-grams consist of ${panel.scope}.`),
     ...told.notes.filter((note) => !marks(told).includes(note)).map((note) => element("p", { class: "quiet" }, note)),
     element("details", { class: "numerics quiet" }, element("summary", {}, "Numerical details"),
       element("p", {}, `Cancellation ${told.cancellation}: how many times as large the contributions of all n-grams are as their sum.`),

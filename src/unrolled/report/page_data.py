@@ -168,7 +168,6 @@ def _panel(
         "local": attribution.local,
         "verdict": sum_of_ngrams(attribution),
         "longest": longest,
-        "scope": visible(attribution.scope),
         "limit": attribution.max_order,
         "residual": minus(magnitude(attribution.residual)),
         "parity": minus(magnitude(attribution.parity)),

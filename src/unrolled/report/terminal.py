@@ -155,8 +155,6 @@ def _details(attribution: Attribution) -> Text:
         lines.append(f"contributions are {magnitude(attribution.cancellation)} times as large as their sum")
     if not attribution.deterministic:
         lines.append("the model draws random numbers: this explains one draw")
-    if attribution.scope != "tokens":
-        lines.append(f"the n-grams consist of {visible(attribution.scope)}")
     if attribution.max_order is not None:
         lines.append(f"n-grams of more than {attribution.max_order} tokens contribute {signed(attribution.longer)}")
     lines.extend(visible(note) for note in attribution.notes)

@@ -20,13 +20,13 @@ from unrolled.lab.data.formats import ReadSplit
 from unrolled.lab.data.formats.base import Files
 from unrolled.lab.data.formats.labelled_text import JsonLines
 from unrolled.lab.data.reading import PLAIN, InvalidRow, Reading
+from unrolled.laboratory import HUB_PREFIX
 
 __all__ = [
-    "PREFIX",
     "fetch_hub_dataset",
     "hub_files",
     "hub_rows",
-    "is_hub_dataset",
+    "is_hub_object",
     "open_hub_dataset",
     "read_hub_dataset",
     "read_hub_split",
@@ -34,7 +34,6 @@ __all__ = [
 
 C = TypeVar("C", bound=Corpus[Any])
 
-PREFIX = "hf:"
 _SAVED = ("dataset_dict.json", "state.json")
 """Of a folder that the library's ``save_to_disk`` wrote."""
 _SPLITS = {"train": ("train",), "dev": ("validation", "valid", "dev", "val"), "test": ("test",)}
@@ -43,16 +42,14 @@ _UNLABELLED = -1
 """The label of test examples whose labels are kept secret."""
 
 
-def is_hub_dataset(data: object) -> bool:
-    """Tell whether a name is one of this form, or an object of the library."""
-    if isinstance(data, str):
-        return data.startswith(PREFIX)
+def is_hub_object(data: object) -> bool:
+    """Tell whether this is a dataset of the library, in memory."""
     return type(data).__module__.partition(".")[0] == "datasets"
 
 
 def hub_files(data: str) -> dict[str, Path]:
     """Return the files of a dataset that lies in a folder, by their names in it."""
-    folder = Path(data.removeprefix(PREFIX))
+    folder = Path(data.removeprefix(HUB_PREFIX))
     return {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.arrow"))} if folder.is_dir() else {}
 
 
@@ -130,7 +127,7 @@ def _check_kind(data: object, kind: type[Corpus[Any]]) -> None:
 
 def open_hub_dataset(data: str) -> Any:
     """Open a dataset from a folder or from the library's cache, without the network."""
-    name, _, configuration = data.removeprefix(PREFIX).partition(":")
+    name, _, configuration = data.removeprefix(HUB_PREFIX).partition(":")
     folder = Path(name)
     if not name:
         raise UsageError(f"--data is {data}; expected hf:NAME, hf:NAME:CONFIGURATION or hf:FOLDER")
@@ -147,7 +144,7 @@ def open_hub_dataset(data: str) -> Any:
 
 def fetch_hub_dataset(data: str) -> dict[str, int]:
     """Download a dataset into the library's cache; return the number of examples of each split."""
-    name, _, configuration = data.removeprefix(PREFIX).partition(":")
+    name, _, configuration = data.removeprefix(HUB_PREFIX).partition(":")
     with _library(online=True) as datasets:
         try:
             found = datasets.load_dataset(name, configuration or None)
@@ -176,7 +173,7 @@ def _library(online: bool) -> Iterator[Any]:
 
 
 def _title(data: object) -> str:
-    return data if isinstance(data, str) else f"{PREFIX}{type(data).__name__}"
+    return data if isinstance(data, str) else f"{HUB_PREFIX}{type(data).__name__}"
 
 
 class _Rows(JsonLines):

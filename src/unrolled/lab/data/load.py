@@ -15,9 +15,10 @@ from unrolled.errors import FileError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Corpus, Dataset
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.formats import read_files
-from unrolled.lab.data.hub import is_hub_dataset, read_hub_dataset
+from unrolled.lab.data.hub import is_hub_object, read_hub_dataset
 from unrolled.lab.data.reading import PLAIN, Reading
 from unrolled.lab.data.text_files import find_file
+from unrolled.laboratory import is_hub_dataset
 
 __all__ = ["dataset_files", "dataset_names", "is_dataset", "load_dataset"]
 
@@ -60,7 +61,7 @@ def load_dataset(
         >>> len(load_dataset("negation", Classification).test)
         200
     """
-    if is_hub_dataset(data):
+    if is_hub_object(data):
         return _from_hub(data, kind, (*dev, *test), format, reading)
     names = [data] if isinstance(data, str) else [str(name) for name in data]
     if names and is_hub_dataset(names[0]):

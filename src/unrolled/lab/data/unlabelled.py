@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.errors import DataError, UsageError
-from unrolled.lab.data.hub import hub_rows, is_hub_dataset
+from unrolled.lab.data.hub import hub_rows
 from unrolled.lab.data.json_lines import read_json_objects
 from unrolled.lab.data.reading import InvalidRow, Reading, only_valid
 from unrolled.lab.data.tables.columns import choose_text
 from unrolled.lab.data.tables.dialect import COMMAS, TABS
 from unrolled.lab.data.tables.table import open_texts, spread
 from unrolled.lab.data.text_files import find_escaped, malformed, numbered_lines, without_compression
+from unrolled.laboratory import is_hub_dataset
 
 __all__ = ["read_texts"]
 

@@ -10,12 +10,13 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 
 from unrolled.errors import FileError, UsageError
 from unrolled.lab.data.corpus import Corpus, Examples
-from unrolled.lab.data.hub import PREFIX, hub_files, is_hub_dataset
+from unrolled.lab.data.hub import hub_files
 from unrolled.lab.data.load import dataset_files, is_dataset, load_dataset
 from unrolled.lab.data.max_length import limit_length
 from unrolled.lab.data.reading import Reading
 from unrolled.lab.data.text_files import without_compression
 from unrolled.lab.settings import Settings
+from unrolled.laboratory import HUB_PREFIX, is_hub_dataset
 
 __all__ = ["DataSettings", "TrainingSettings"]
 
@@ -153,7 +154,7 @@ class DataSettings(Settings):
         """A short name that can name a folder: the dataset's, or the first file's."""
         name = self.data[0]
         if is_hub_dataset(name):
-            return re.sub(r"\W+", "-", name.removeprefix(PREFIX).rstrip("/").rpartition("/")[2]).strip("-") or "hf"
+            return re.sub(r"\W+", "-", name.removeprefix(HUB_PREFIX).rstrip("/").rpartition("/")[2]).strip("-") or "hf"
         return re.sub(r"\W+", "-", name).strip("-") if is_dataset(name) else without_compression(Path(name)).stem
 
     def with_absolute_paths(self) -> DataSettings:
@@ -161,8 +162,8 @@ class DataSettings(Settings):
         if is_dataset(self.data[0]):
             return self
         if is_hub_dataset(self.data[0]):
-            folder = self.data[0].removeprefix(PREFIX)
-            known = f"{PREFIX}{Path(folder).resolve()}" if folder and Path(folder).is_dir() else self.data[0]
+            folder = self.data[0].removeprefix(HUB_PREFIX)
+            known = f"{HUB_PREFIX}{Path(folder).resolve()}" if folder and Path(folder).is_dir() else self.data[0]
             return self.model_copy(update={"data": (known, *self.data[1:])})
         return self.model_copy(
             update={key: tuple(map(_absolute, getattr(self, key))) for key in ("data", "dev", "test")}

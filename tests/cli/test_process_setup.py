@@ -1,4 +1,4 @@
-"""A command that is started in odd surroundings ends as it does elsewhere."""
+"""A command that is started with closed streams, in a narrow terminal or without a home ends as it does elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from unrolled.cli.surroundings import prepare
+from unrolled.cli.process_setup import prepare_process
 
 NOWHERE = {
     "LC_ALL": "C",
@@ -54,7 +54,7 @@ def test_closed_streams_are_empty_ones(tmp_path):
 def test_a_closed_standard_input_has_no_lines(monkeypatch):
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, None)
-    prepare()
+    prepare_process()
     with sys.stdin as read, sys.stdout as written, sys.stderr as errors:
         assert list(read) == []
         for stream in (written, errors):
@@ -64,5 +64,5 @@ def test_a_closed_standard_input_has_no_lines(monkeypatch):
 @pytest.mark.parametrize(("given", "taken"), [("1", "40"), ("39", "40"), ("80", "80"), ("wide", "wide"), ("", "")])
 def test_a_terminal_is_at_least_wide_enough_for_a_table(monkeypatch, given, taken):
     monkeypatch.setenv("COLUMNS", given)
-    prepare()
+    prepare_process()
     assert os.environ["COLUMNS"] == taken

@@ -1,4 +1,4 @@
-"""Surroundings in which a command may be started: closed streams, a terminal of a column, a home that is not there."""
+"""Set up the process of a command that was started with closed streams, in a narrow terminal or without a home."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 import pathlib
 import sys
 
-__all__ = ["prepare"]
+__all__ = ["prepare_process"]
 
 NARROWEST = 40
 """Columns below which a table or a help text is not readable."""
 
 
-def prepare() -> None:
-    """Give a process what every command takes for granted.
+def prepare_process() -> None:
+    """Open closed streams, and set a readable width and a quiet matplotlib.
 
     A stream that was closed (``>&-``, or a daemon's) is read and written as an empty one. Without this, the next file
     that is opened becomes the standard output.

@@ -8,7 +8,7 @@ import torch
 
 from unrolled.errors import UsageError
 
-__all__ = ["free_memory", "refuse_too_long"]
+__all__ = ["available_memory", "refuse_too_long"]
 
 COPIES = 30
 """Of the states of a network, while its steps are linearised and swept: measured with GRU and LSTM, 1 and 2 layers."""
@@ -19,7 +19,7 @@ _LIMITS = (  # of a container: its limit, and in a file of its own what it uses 
 )
 
 
-def free_memory() -> int | None:
+def available_memory() -> int | None:
     """Return how many bytes this process may still take; None where the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -48,7 +48,7 @@ def refuse_too_long(time: int, batch: int, states: int, dtype: torch.dtype, devi
     needed = COPIES * time * batch * states * dtype.itemsize
     if needed < _ALWAYS or device.type != "cpu":
         return
-    free = free_memory()
+    free = available_memory()
     if free is not None and needed > free:
         texts = f"{batch:,} texts of up to {time:,} tokens take" if batch > 1 else f"a text of {time:,} tokens takes"
         raise UsageError(
