@@ -218,10 +218,12 @@ def test_unbatched_input():
 def test_path_tolerance_is_kept_and_tightens():
     rnn = build(nn.LSTM, {}, {}, scale=4.0, batch_first=True)
     x = torch.randn(B, 12, E).double()
-    errors = [float(unrolled.decompose(rnn, x, tolerance=t).residual().max()) for t in (1e-2, 1e-5, 1e-9)]
+    open_within = lambda tolerance: unrolled.decompose(rnn, x, expansion="path", tolerance=tolerance)
+    errors = [float(open_within(tolerance).residual().max()) for tolerance in (1e-2, 1e-5, 1e-9)]
     assert errors[0] < 1e-2
     assert errors[1] < 1e-5
     assert errors[2] < 1e-9
+    assert errors[0] > errors[1] > errors[2]
 
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])

@@ -79,7 +79,7 @@ def test_exact_over_the_grid(name, every_layout):
 def test_path_is_exact_within_its_tolerance(name):
     for layers, both in shapes(name):
         network = build(name, layers, both)
-        found = unrolled.decompose(network, dirty_batch(False)[1], state=random_state(network))
+        found = unrolled.decompose(network, dirty_batch(False)[1], state=random_state(network), expansion="path")
         for d in range(1 + both):
             total = found.vectors(d).sum(dim=2) + found.initial(d)
             torch.testing.assert_close(total, found.states(d), rtol=1e-5, atol=1e-5)

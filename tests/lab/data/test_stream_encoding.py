@@ -122,14 +122,14 @@ def write_text(path: Path, lines: int) -> Path:
 
 @pytest.mark.parametrize("kind", [Words, Characters])
 def test_memory_does_not_grow_with_the_text(tmp_path, kind):
-    """Read, split, counted and indexed: twenty times the text needs no more memory; a list of its lines does."""
+    """Read, split, counted and indexed: ten times the text needs no more memory; a list of its lines does."""
 
     def read(path):
         corpus = read_files(kind, [path])
         vocabulary = build_vocabulary(corpus.train)
         return vocabulary, [encode_stream(split, vocabulary) for split in (corpus.train, corpus.dev, corpus.test)]
 
-    small, large = (write_text(tmp_path / f"{lines}.txt", lines) for lines in (1_000, 20_000))
+    small, large = (write_text(tmp_path / f"{lines}.txt", lines) for lines in (1_000, 10_000))
     read(small)  # caches and imports
     needed = [peak(lambda path=path: read(path)) for path in (small, large)]
     bound = 600_000  # what is looked up at a time, and a line

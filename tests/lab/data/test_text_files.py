@@ -87,7 +87,7 @@ def test_line_ends_may_be_cr_lf_and_a_byte_order_mark_is_no_text(tmp_path, conte
 
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_a_file_is_read_in_the_memory_of_a_line(tmp_path, suffix):
-    size = 20_000_000
+    size = 8_000_000
     path = tmp_path / f"a.txt{suffix}"
     path.write_bytes(PACKERS[suffix](b"a line of text that is like the others\n" * (size // 39)))
     for read, fits in ((iter_lines, True), (lambda path: list(iter_lines(path)), False)):
