@@ -114,7 +114,7 @@ def test_of_two_classes_the_difference_is_explained_in_terminal_page_and_file(
     one = unrolled("explain", run, SENTENCE, "--html", tmp_path / "one.html").out
     many = unrolled("explain", run, "--file", tmp_path / "a.txt", "--html", tmp_path / "many.html").out
     name = next(name for name in ("negative rather than positive", "positive rather than negative") if name in one)
-    assert many.startswith(f"line 2  {name}, difference of logits ")
+    assert many.startswith(f"line 2  {name}, difference ")
     assert unrolled("explain", run, "--file", tmp_path / "a.txt", "--target", 0).out.startswith(
         "line 2  negative, logit "
     )

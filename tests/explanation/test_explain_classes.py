@@ -129,3 +129,43 @@ def test_the_ngrams_are_a_data_frame_or_the_extra_is_named(monkeypatch):
     monkeypatch.setattr("unrolled.explanation.explanation.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"pip install 'unrolled\[tables\]'"):
         found.to_frame()
+
+
+class TwoCalls(nn.Module):
+    """A network that is called twice, so that its two sequences are one explanation."""
+
+    def __init__(self, outputs: int, last: nn.Module | None = None) -> None:
+        super().__init__()
+        self.embed, self.rnn, self.head = nn.Embedding(V, 4), nn.GRU(4, 5, batch_first=True), nn.Linear(10, outputs)
+        self.last = last or nn.Identity()
+
+    def forward(self, ids):
+        read = [self.rnn(self.embed(part))[0][:, -1] for part in (ids[:, :2], ids[:, 2:])]
+        return self.last(self.head(torch.cat(read, dim=1)))
+
+
+class OneCall(TwoCalls):
+    def forward(self, ids):
+        states = self.rnn(self.embed(ids))[0]
+        return self.last(self.head(torch.cat((states[:, 0], states[:, -1]), dim=1)))
+
+
+@pytest.mark.parametrize("kind", [OneCall, TwoCalls])
+@pytest.mark.parametrize("every", [True, False])
+@pytest.mark.parametrize(
+    ("make", "options", "unit"),
+    [
+        (lambda kind: kind(3), {"target": 1}, "logit"),
+        (lambda kind: kind(3), {"target": 1, "against": 0}, "difference"),
+        (lambda kind: kind(1), {}, "output"),
+        (lambda kind: kind(1), {"classes": ["rating"]}, "output"),
+        (lambda kind: kind(3, nn.Softmax(dim=1)), {"target": 1}, "probability"),
+        (lambda kind: kind(3, nn.LogSoftmax(dim=1)), {"target": 1}, "log-probability"),
+    ],
+)
+def test_the_explained_number_is_called_what_it_is(kind, every, make, options, unit):
+    found = unrolled.explain(make(kind).double(), TOKENS[:1], every_class=every, **options)
+    assert found.unit == unit
+    said = str(found)
+    assert f"= {unit} " in said
+    assert ("= logit " in said) is (unit == "logit")

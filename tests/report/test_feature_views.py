@@ -159,7 +159,7 @@ def test_nothing_in_a_figure_of_numbers_is_covered_or_clipped(build, size):
 
 
 def test_the_one_output_of_a_model_is_called_output(build):
-    logit, output = to_text(build()), to_text(build(target="output"))
+    logit, output = to_text(build()), to_text(build(target="output", unit="output"))
     assert "= logit" in logit
     assert "= output" in output
     assert "logit" not in output

@@ -223,6 +223,6 @@ def _print(chosen: ChosenTarget, explanation: Explanation, top: int) -> None:
     )
     if named is not None:
         logits_line += f"  … and {len(logits) - len(named):,} lower"
-    typer.echo(f"logits: {logits_line}\n")
+    typer.echo(f"{'logits' if len(logits) > 1 else 'output'}: {logits_line}\n")
     colour = console.is_terminal and not console.no_color
     typer.echo(to_text(explanation, console.width, colour, top))

@@ -100,5 +100,5 @@ def _line(each: NumberedText, chosen: ChosenTarget, found: Explanation) -> str:
         f"{clip(visible(phrase.text), _PHRASE)} {signed(phrase.contribution)}" for phrase in largest_phrases(found, 2)
     ]
     text = clip(visible(" ".join(each.text.split())), _SHOWN)
-    value = f"{visible(chosen.name)}, {chosen.kind} {signed(found.ledger.logit)}"
+    value = f"{visible(chosen.name)}, {found.unit} {signed(found.ledger.logit)}"
     return f"line {each.line}  {value}  ({'; '.join(phrases)})  {text}"

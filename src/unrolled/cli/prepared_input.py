@@ -89,13 +89,6 @@ class ChosenTarget:
         return name if self.against is None else f"{name} rather than {self.prepared.class_name(self.against)}"
 
     @property
-    def kind(self) -> str:
-        """What the explained number is: a logit, the difference of two, or the only output."""
-        if self.against is not None:
-            return "difference of logits"
-        return "logit" if len(self.logits) > 1 else "output"
-
-    @property
     def outputs(self) -> Outputs | None:
         """All outputs by name; None if they have no names."""
         from unrolled.decomposition.outputs import Outputs

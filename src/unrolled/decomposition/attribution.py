@@ -144,14 +144,12 @@ class Attribution:
     """Relative rounding of the type in which the model computed the logit."""
     name: str = ""
     """Name of the sequence, where an output is made of several."""
+    unit: str = "logit"
+    """What the explained number is called: ``"logit"``, ``"probability"`` or ``"log-probability"``; ``"output"`` of a
+    model that has one, ``"difference"`` of two."""
 
     def __len__(self) -> int:
         return len(self.tokens)
-
-    @property
-    def unit(self) -> str:
-        """What the explained number is called: ``"output"`` of a model that has one, else ``"logit"``."""
-        return "output" if self.target == "output" else "logit"
 
     def score(self, start: int, stop: int, direction: str | None = None) -> float:
         """Return the score of one n-gram: what it would contribute if it ended where the model reads most."""

@@ -36,7 +36,14 @@ def contrast(one: Attribution, other: Attribution, name: str) -> Attribution:
         by_token = by_token - other.by_token
     shared = (note for each in (one, other) for note in each.notes if note not in number_notes(each))
     found = replace(
-        one, triangle=triangle, ledger=ledger, biases=biases, features=features, by_token=by_token, target=name
+        one,
+        triangle=triangle,
+        ledger=ledger,
+        biases=biases,
+        features=features,
+        by_token=by_token,
+        target=name,
+        unit="difference",
     )
     return replace(found, notes=(*dict.fromkeys(shared), *number_notes(found)))
 

@@ -64,6 +64,7 @@ def explain_calls(
     ]
     found = _mean(members)
     titles = line_titles([line.line for line in found.lines])
+    unit = replace(asked.wanted, every=False).choose(plain, len(found.logit)).unit
     if call is not None and not 0 <= call < len(titles):
         raise UsageError(f"call is {call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
     if len(found.logit) != 1 and not asked.several:
@@ -79,7 +80,7 @@ def explain_calls(
             sequences = [each for each, part in zip(sequences, parts, strict=True) if part.line == call]
             if not sequences:
                 raise UsageError(f"example {b} does not read {titles[call]}; choose another call, or leave it out")
-        closed = [replace(each, exact=each.exact and each.closes) for each in sequences]
+        closed = [replace(each, exact=each.exact and each.closes, unit=unit) for each in sequences]
         results.append(closed[0] if len(closed) == 1 else _joint(closed, _shared_notes(sequences)))
     return results
 
@@ -249,6 +250,7 @@ def _joint(members: Sequence[Explanation], shared: tuple[str, ...]) -> JointExpl
         triangle=side_by_side(members),
         ledger=replace(first.ledger, ngrams=ngrams, initial=initial, bias=sum(biases.values())),
         target=first.target,
+        unit=first.unit,
         expansion=first.expansion,
         exact=all(each.exact for each in members),
         local=first.local,

@@ -34,6 +34,8 @@ class Choice:
     """Of the targets; where there is one, it may differ by example."""
     outputs: tuple[Outputs, ...] = ()
     """Of each example; empty if the target is a function of the output."""
+    unit: str = "logit"
+    """What the explained number is called."""
 
     @property
     def every(self) -> bool:
@@ -43,7 +45,8 @@ class Choice:
     def alone(self) -> Choice:
         """Return the choice of the explained outputs without the others."""
         labels = tuple(each.contrast_name(each.target, each.against) for each in self.outputs)
-        return Choice((_readout(self.outputs),), labels, self.outputs)
+        differs = any(each.against is not None for each in self.outputs)
+        return Choice((_readout(self.outputs),), labels, self.outputs, "difference" if differs else self.unit)
 
     def combine(self, found: Sequence[Sequence[Explanation]]) -> list[Explanation]:
         """Make the explanation of each example from those by target and example."""
@@ -114,7 +117,9 @@ def _choose(
         if one == other:
             raise UsageError(f"{names[one]} against itself; expected two different classes")
         outputs.append(Outputs(names, tuple(row), one, other))
-    whole = Choice(tuple(range(count)), names, tuple(outputs))
+    kind = output_kind(output).removesuffix("of output").strip()
+    unit = "output" if count == 1 else "logit" if kind == "output" else kind
+    whole = Choice(tuple(range(count)), names, tuple(outputs), unit)
     if count > 1 and (every or (every is None and count <= FEW)):
         return whole
     only = whole.alone()

@@ -93,6 +93,7 @@ def explain_one_call(
                     replace(
                         numbers.put(_explanation(opened, chosen, read, found, b, words, not failures), k, b),
                         target=labels[b],
+                        unit=choice.unit,
                         deterministic=not draws,
                         notes=(*read.notes, *drawn, *of_names),
                     ),

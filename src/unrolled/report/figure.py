@@ -189,7 +189,7 @@ def _draw_scale(
 
 def write_heading(figure: Figure, attribution: Attribution, left: float, tall: float) -> None:
     """Write the target, the ledger and the expansion above a figure."""
-    ledger, unit = attribution.ledger, "" if attribution.unit == "output" else "logit "
+    ledger, unit = attribution.ledger, "" if attribution.unit == "output" else f"{attribution.unit} "
     sum_line = " + ".join(f"{name} {minus(signed(value))}" for name, value in ledger_parts(ledger))
     for down, points, shade, text in (
         (0.18, 11.0, _INK, f"{clip(visible(attribution.target), 60)}: {unit}{minus(signed(ledger.logit))}"),

@@ -27,7 +27,7 @@ def to_text(whole: Attribution, sequences: Sequence[Attribution], width: int = 1
     ledger, limit = whole.ledger, shared_limit(sequences, "score")
     heading = Text.assemble(
         (visible(whole.target), "bold"),
-        f"  {'' if whole.unit == 'output' else 'logit '}{signed(ledger.logit)}  ",
+        f"  {'' if whole.unit == 'output' else f'{whole.unit} '}{signed(ledger.logit)}  ",
         (f"by {visible(whole.expansion)}", _FAINT),
     )
     blocks: list[RenderableType] = [heading]

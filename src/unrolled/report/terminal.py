@@ -48,7 +48,7 @@ def _fit(text: str, width: int) -> str:
 def _heading(attribution: Attribution) -> Text:
     return Text.assemble(
         (visible(attribution.target), "bold"),
-        f"  {'' if attribution.unit == 'output' else 'logit '}{signed(attribution.ledger.logit)}  ",
+        f"  {'' if attribution.unit == 'output' else f'{attribution.unit} '}{signed(attribution.ledger.logit)}  ",
         (f"by {visible(attribution.expansion)}", _FAINT),
     )
 
