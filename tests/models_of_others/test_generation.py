@@ -121,7 +121,6 @@ class Taco(nn.Module):
             h = F.dropout(h, 0.1, self.training)
             loc = self.ld(self.lc(torch.stack([w, wc], 1)).transpose(1, 2))
             en = self.v(torch.tanh(self.q(h.unsqueeze(1)) + loc + pm)).squeeze(-1)
-            en = en.data.masked_fill_(torch.zeros_like(en).bool(), -float("inf")) if False else en
             w = F.softmax(en, 1)
             ctx = torch.bmm(w.unsqueeze(1), m).squeeze(1)
             wc = wc + w

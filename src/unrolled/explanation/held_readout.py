@@ -24,6 +24,7 @@ from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, UnsupportedOperationError
 from unrolled.expansions.secant import Secant
+from unrolled.explanation.held_sum import sum_gap
 from unrolled.explanation.notes import held_notes
 from unrolled.explanation.output_kind import gate_note
 from unrolled.explanation.readout import (
@@ -39,9 +40,6 @@ from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["HeldRun"]
-
-# How far the held run, and the sum of its parts, may be from the model's own output, relative to the parts.
-CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
 
 
 class HeldRun:
@@ -85,12 +83,9 @@ class HeldRun:
         if all(gradient is None for gradient in linear.gradients[: len(states)]):
             raise UnsupportedOperationError("the target depends on the states by held results only, if at all")
         parts = [each.detach() if each is not None else None for each in linear.split()]
-        total = sum((part for part in parts if part is not None), torch.zeros_like(logit))
-        size = CLOSE[logit.dtype] * sum((part.abs() for part in parts if part is not None), logit.abs())
-        for found in (output.detach(), total):
-            if not bool(((found - logit).abs() <= size).all()):
-                gap = float((found - logit).abs().max())
-                raise UnsupportedOperationError(f"a held run differs from the model's own output by {gap:.2g}")
+        gap = sum_gap(output, logit, parts)
+        if gap is not None:
+            raise UnsupportedOperationError(f"a held run differs from the model's own output by {gap:.2g}")
         weights = [torch.zeros_like(s) if g is None else g for s, g in zip(states, linear.gradients, strict=False)]
         from_states = sum((part for part in parts[: len(states)] if part is not None), torch.zeros_like(logit))
         biases: dict[str, Tensor] = {}

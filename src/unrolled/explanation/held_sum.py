@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -9,27 +10,35 @@ from torch import Tensor
 
 from unrolled.errors import NonFiniteError, ParityError, UnsupportedOperationError
 
-__all__ = ["check_sum"]
+__all__ = ["check_sum", "sum_gap"]
 
-# How far the held run, and the sum of its parts, may be from the model's own output, relative to the parts.
-CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5}
+CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
+"""How far both may be from the model's own output, relative to the parts."""
+
+
+def sum_gap(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None]) -> float | None:
+    """Return how far a held run, or the sum of its parts, is from the model's own output; None if that is rounding.
+
+    NaN or infinity where one of them is.
+    """
+    held = [part.detach() for part in parts if part is not None]
+    size = CLOSE[expected.dtype] * sum((part.abs() for part in held), expected.abs())
+    gap = (torch.stack((output.detach(), sum(held, torch.zeros_like(expected)))) - expected).abs()
+    return None if bool((gap <= size).all()) else float(gap.max())
 
 
 def check_sum(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None]) -> None:
-    """Compare the held run, and the sum of its parts, with the model's own output."""
+    """Refuse a held run whose output, or the sum of whose parts, is not the model's own output."""
     if not torch.isfinite(expected).all():
         raise NonFiniteError(f"the logit is {expected.tolist()}; expected finite numbers")
-    held = [part.detach() for part in parts if part is not None]
-    size = CLOSE[expected.dtype] * sum((part.abs() for part in held), expected.abs())
-    for found in (output.detach(), sum(held, torch.zeros_like(expected))):
-        if not torch.isfinite(found).all():
-            raise UnsupportedOperationError(
-                "a held run gives NaN or infinity where the model gives a number; explain the outputs one by one, "
-                "without the padding that is masked"
-            )
-        gap = (found - expected).abs()
-        if not bool((gap <= size).all()):
-            raise ParityError(
-                f"the held run differs from the model's own output by {float(gap.max()):.3g}; expected rounding at "
-                "most: does the model draw random numbers, or change at every call?"
-            )
+    gap = sum_gap(output, expected, parts)
+    if gap is not None and not math.isfinite(gap):
+        raise UnsupportedOperationError(
+            "a held run gives NaN or infinity where the model gives a number; explain the outputs one by one, "
+            "without the padding that is masked"
+        )
+    if gap is not None:
+        raise ParityError(
+            f"the held run differs from the model's own output by {gap:.3g}; expected rounding at most: does the "
+            "model draw random numbers, or change at every call?"
+        )
