@@ -50,17 +50,24 @@ class ConvergenceError(UnrolledError):
         error: The relative error of a step that is left.
         tolerance: The one that was asked for.
         expanded: What the expansion computed nevertheless.
+        why: Why the quadrature stands in for the expansion secant; empty where path was asked for.
     """
 
     exit_code = 70
 
-    def __init__(self, error: float, tolerance: float, expanded: object = None) -> None:
-        super().__init__(
-            f"the quadrature of the expansion path has not converged: a step is off by {error:.2g} of its state, more "
-            f"than the tolerance {tolerance:.2g}; use the expansion secant, which needs no quadrature, or a larger "
-            "tolerance"
+    def __init__(self, error: float, tolerance: float, expanded: object = None, why: str = "") -> None:
+        name = "that stands in for the expansion secant" if why else "of the expansion path"
+        way = (
+            f"secant cannot follow the step, since {why}: use unrolled.account, the expansion operating, or another "
+            "operation in the step"
+            if why
+            else "use the expansion secant, which needs no quadrature, or a larger tolerance"
         )
-        self.error, self.expanded = error, expanded
+        super().__init__(
+            f"the quadrature {name} has not converged: a step is off by {error:.2g} of its state, more than the "
+            f"tolerance {tolerance:.2g}; {way}"
+        )
+        self.error, self.tolerance, self.expanded, self.why = error, tolerance, expanded, why
 
 
 class UnsupportedOperationError(UsageError):

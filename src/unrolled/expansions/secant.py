@@ -19,7 +19,7 @@ from typing import Any
 from torch import Tensor
 
 from unrolled.cells.ray import Ray
-from unrolled.errors import UnsupportedOperationError
+from unrolled.errors import ConvergenceError, UnsupportedOperationError
 from unrolled.expansions.base import Linearisation
 from unrolled.expansions.path import Path
 from unrolled.linalg.operators import Operator
@@ -38,5 +38,9 @@ class Secant(Linearisation):
         """Take f(x, 0) and the secant; of a step with an operation that has no rule, the mean Jacobian of ``path``."""
         try:
             return ray.origin, ray.secant()
-        except UnsupportedOperationError:
+        except UnsupportedOperationError as error:
+            why = str(error)
+        try:
             return Path().expand(ray, tolerance)
+        except ConvergenceError as error:
+            raise ConvergenceError(error.error, error.tolerance, error.expanded, why) from error

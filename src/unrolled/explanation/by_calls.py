@@ -21,7 +21,7 @@ from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound, one_after_another
 from unrolled.explanation.joint import JointExplanation, side_by_side
-from unrolled.explanation.notes import explanation_notes, limit_note
+from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
 from unrolled.explanation.number_places import NoNumbersError, Numbers
 from unrolled.explanation.open_calls import OpenedCalls, OpenedLine, open_calls
 from unrolled.explanation.record_forward import named_failures, runner
@@ -194,7 +194,7 @@ def _sequences(
     initial = [float(line.initial[part.row]) for line, part in zip(opened, parts, strict=True)]
     bias = sum(biases.values())
     remainder = logit - sum(ngrams) - sum(initial) - bias
-    failures = tuple(dict.fromkeys(map(str, found.failures)))
+    failures = convergence_notes(found.failures)
     features = FeaturesFound.of(lambda: _numbers(found), asked)
     sequences = []
     for place, (line, part, tokens) in enumerate(zip(opened, parts, words, strict=True)):

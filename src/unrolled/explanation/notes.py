@@ -12,10 +12,10 @@ from torch import Tensor
 
 from unrolled.decomposition.attribution import Attribution
 from unrolled.decomposition.number_notes import NOTED_RESIDUAL, finer_type, number_notes
-from unrolled.errors import StrictError
+from unrolled.errors import ConvergenceError, StrictError
 from unrolled.expansions.base import Expansion
 
-__all__ = ["explanation_notes", "held_notes", "limit_note", "refuse_notes"]
+__all__ = ["convergence_notes", "explanation_notes", "held_notes", "limit_note", "refuse_notes"]
 
 
 def limit_note(found: Attribution) -> tuple[str, ...]:
@@ -43,6 +43,15 @@ def explanation_notes(found: Attribution, expansion: Expansion, failures: Iterab
             f"which leaves rounding errors; {finer_type(found)}"
         )
     return (*notes, *number_notes(found))
+
+
+def convergence_notes(failures: Iterable[ConvergenceError | None]) -> tuple[str, ...]:
+    """Say why quadratures are not to be trusted: the worst of each kind."""
+    worst: dict[str, ConvergenceError] = {}
+    for failure in failures:
+        if failure is not None and (failure.why not in worst or failure.error > worst[failure.why].error):
+            worst[failure.why] = failure
+    return tuple(map(str, worst.values()))
 
 
 def held_notes(biases: Mapping[str, Tensor], held: Collection[str], from_states: Tensor) -> tuple[str, ...]:

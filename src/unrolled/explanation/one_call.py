@@ -34,7 +34,7 @@ from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.held_readout import HeldRun
-from unrolled.explanation.notes import explanation_notes, limit_note
+from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
 from unrolled.explanation.read_numbers import numbers_of_call
 from unrolled.explanation.readout import Readout, Target, ray_readout, select_target
 from unrolled.explanation.record_forward import NotOneCallError, RecordedForward, record_forward
@@ -205,7 +205,7 @@ def _score(
             [read.weights for read in reads],
             default_longest(opened.layout.time, bands) if order is None else order,
         )
-    return found, tuple(dict.fromkeys(str(failure) for failure in failures if failure is not None))
+    return found, convergence_notes(failures)
 
 
 def _sequences(opened: OpenedNetwork, expansion: Expansion) -> tuple[tuple[AffineSequence, ...], ...]:

@@ -38,12 +38,15 @@ def from_zero_on(call: Held) -> Tensor:
 
 @followed("log", "log2", "log10", "reciprocal", "rsqrt", "pow", "div")
 def from_one_on(call: Held) -> Any:
-    """Follow φ from φ(1); of a quotient the divisor is followed."""
+    """Follow φ from φ(1); of a quotient the divisor is followed, and of aˣ the exponent, from 0."""
     x, function = call.args[0], call.function
     if call.operation.name == "div":
         x = call.args[1]
         function = lambda divisor: call.run(call.args[0], divisor)  # noqa: E731
     elif call.operation.name == "pow":
+        if not carries(x) and carries(call.args[1]):  # an exponential
+            risen, at_zero = from_zero(call.args[1], lambda exponent: call.run(x, exponent))
+            return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
         function = lambda base: call.run(base, call.args[1])  # noqa: E731
     if not carries(x) or call.kwargs.get("rounding_mode"):
         return call.held()

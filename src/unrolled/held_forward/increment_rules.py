@@ -18,7 +18,8 @@ __all__: list[str] = []
 @increment_rule(
     "view reshape flatten unflatten permute transpose t squeeze unsqueeze movedim expand repeat repeat_interleave "
     "chunk split unbind select narrow getitem sum mean flip roll clone contiguous to float double cat stack neg "
-    "diagonal cumsum tensor_split index_select gather split_with_sizes detach"
+    "diagonal cumsum tensor_split index_select gather split_with_sizes detach unfold tile swapaxes type to half triu "
+    "tril avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d trace hsplit"
 )
 def linear_in_all(call: IncrementCall) -> Any:
     """Run the operation on the increments; what does not move has none."""
@@ -48,7 +49,8 @@ def add(call: IncrementCall) -> Tensor:
     begin, end = base(a) + scale * base(b), mode.point(a)[1] + scale * mode.point(b)[1]
     block = scale * b if not call.moves(a) else a if not call.moves(b) else torch.add(a, b, alpha=scale)
     shape = torch.broadcast_shapes(block.shape, end.shape)
-    result = mode.follow(block.expand(shape), torch.as_tensor(begin).to(end).expand_as(end), end)
+    fresh = block if block is not a and block is not b and block.shape == shape else block.expand(shape)
+    result = mode.follow(fresh, torch.as_tensor(begin).to(end).expand_as(end), end)
     if call.name == "sub" and isinstance(a, int | float) and b in mode.gates:  # 1 - z is a gate as well
         mode.gates[result] = True
     return result
@@ -92,15 +94,19 @@ def divide(call: IncrementCall) -> Tensor:
 
 
 @increment_rule(
-    "sigmoid tanh relu gelu silu elu softplus leaky_relu exp sin cos hardtanh hardsigmoid mish selu reciprocal pow "
-    "clamp square sqrt abs"
+    "sigmoid tanh relu gelu silu elu softplus leaky_relu exp sin cos hardtanh hardsigmoid mish selu pow "
+    "clamp clamp_min clamp_max square sqrt abs logsigmoid log_sigmoid expm1 log1p exp2 softsign "
+    "atan sinh cosh asinh erf relu6 hardswish celu tanhshrink softshrink hardshrink threshold prelu"
 )
 def activation(call: IncrementCall) -> Tensor:
     """Multiply by the slope of the line from its start to the end."""
-    z, *rest = call.args
+    places = [place for place, each in enumerate(call.args) if call.moves(each)]
+    if len(places) != 1:
+        raise UnsupportedOperationError(f"{call.name} of two operands that the state moves has no rule for increments")
+    z = call.args[places[0]]
 
     def function(x: Tensor) -> Tensor:
-        return call.run(x, *rest)
+        return call.run(*(x if place == places[0] else each for place, each in enumerate(call.args)))
 
     base, end = call.mode.point(z)
     start = call.mode.line_start(base, end)
@@ -109,6 +115,15 @@ def activation(call: IncrementCall) -> Tensor:
     if call.name in ("sigmoid", "hardsigmoid"):
         call.mode.gates[result] = True
     return result
+
+
+@increment_rule("reciprocal log log2 log10 rsqrt tan")
+def with_pole(call: IncrementCall) -> Tensor:
+    """Multiply by the slope as well, where the line does not begin at a pole."""
+    start = call.mode.line_start(*call.mode.point(call.args[0]))
+    if not bool(torch.isfinite(call.run(start, *call.args[1:])).all()):
+        raise UnsupportedOperationError(f"{call.name} is infinite where the state is empty")
+    return activation(call)
 
 
 def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -169,23 +184,6 @@ def selected(call: IncrementCall) -> Tensor:
     return result
 
 
-@increment_rule("layer_norm rms_norm")
-def normalised(call: IncrementCall) -> Tensor:
-    """Divide by the root mean square of the features, of which a layer norm takes off the mean first."""
-    centres = call.name == "layer_norm"
-    names = ("input", "normalized_shape", "weight", *(("bias",) if centres else ()), "eps")
-    given = dict(zip(names, call.args, strict=False)) | call.options
-    z, dims = given["input"], tuple(range(-len(given["normalized_shape"]), 0))
-    eps = given.get("eps", 1e-5 if centres else None)
-    with call.mode:
-        centred = z - z.mean(dims, keepdim=True) if centres else z
-        variance = (centred * centred).mean(dims, keepdim=True)
-        eps = torch.finfo(variance.dtype).eps if eps is None else eps
-        result = centred * torch.reciprocal(torch.sqrt(variance + eps))
-        result = result if given.get("weight") is None else result * given["weight"]
-        return result if given.get("bias") is None else result + given["bias"]
-
-
 @increment_rule("dropout alpha_dropout feature_alpha_dropout dropout1d dropout2d dropout3d")
 def dropped(call: IncrementCall) -> Tensor:
     """Return the operand: in evaluation mode nothing is dropped."""
@@ -209,8 +207,18 @@ def expand_as(call: IncrementCall) -> Tensor:
 
 
 @increment_rule(
-    "zeros_like ones_like empty_like new_zeros new_ones new_empty new_full new_tensor gt lt ge le eq size dim numel"
+    "zeros_like ones_like empty_like full_like new_zeros new_ones new_empty new_full new_tensor size dim numel __len__ "
+    "is_floating_point is_complex is_contiguous stride"
 )
 def question(call: IncrementCall) -> Any:
-    """Answer by the end: an answer does not move."""
+    """Answer by the end: what a tensor is does not move."""
     return call.run(*call.mode.at(1, call.args))
+
+
+@increment_rule("gt lt ge le eq ne isnan isinf sign")
+def comparison(call: IncrementCall) -> Any:
+    """Answer by the end, where the state does not change the answer."""
+    base, end = call.at_both()
+    if not torch.equal(base, end):
+        raise UnsupportedOperationError(f"the state changes what {call.name} answers, so the step jumps or has a kink")
+    return end

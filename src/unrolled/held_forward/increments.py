@@ -25,8 +25,8 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.mode import operands
-from unrolled.held_forward.operation_names import name_of
+from unrolled.held_forward.mode import operands, python_body, without_flags
+from unrolled.held_forward.operation_names import name_of, plain_form
 
 __all__ = ["IncrementCall", "Increments", "SecantIncrements", "ShareIncrements", "increment_rule"]
 
@@ -82,6 +82,7 @@ class Increments(TorchFunctionMode):
 
     def follow(self, block: Tensor, base: Tensor, end: Tensor) -> Tensor:
         """Let a tensor stand for a block of increments around a point; base and end have the block's leading axes."""
+        base, end = (each.detach() if each.requires_grad else each for each in (base, end))
         self.points[block] = (base, end)
         return block
 
@@ -123,19 +124,35 @@ class Increments(TorchFunctionMode):
         """Apply the rule of one operation."""
         options, operation = dict(kwargs or {}), name_of(func)
         if not any(each in self.points for each in [*operands(args), *operands(options.values())]):
-            return func(*args, **options)
+            with torch.no_grad():  # autograd is to follow increments only
+                return func(*args, **options)
+        if torch.is_grad_enabled():
+            args, options = without_flags(args), without_flags(options)
         name = operation.name
         if name.startswith("get "):
             return getattr(self.point(args[0])[1], name[4:])
-        if operation.in_place:
-            raise UnsupportedOperationError(f"the step changes a tensor in place ({name}_); compute a new one instead")
+        changed = args[0] if options.pop("inplace", False) or operation.in_place or name == "setitem" else None
+        function = plain_form(func, operation)
         if operation.reflected:
             args = (args[1], args[0], *args[2:])
         if name in self.held:
-            return func(*self.at(1, args), **options)
-        if name not in RULES:
+            result = function(*self.at(1, args), **options)
+        elif name in RULES:
+            result = RULES[name](IncrementCall(self, function, name, args, options))
+        elif (body := python_body(func)) is not None:
+            with self:
+                return body(*args, **options)
+        else:
             raise UnsupportedOperationError(f"the operation {resolve_name(func) or name} has no rule for increments")
-        return RULES[name](IncrementCall(self, func, name, args, options))
+        return result if changed is None else self._written(changed, result, name)
+
+    def _written(self, changed: Tensor, result: Tensor, name: str) -> Tensor:
+        """Let a tensor that an operation changes stand for its result."""
+        base, end = self.point(result)
+        if changed._is_view() or self.point(changed)[1]._is_view():  # another tensor would change as well
+            raise UnsupportedOperationError(f"the step changes a tensor in place ({name}); compute a new one instead")
+        self.gates.pop(changed, None)
+        return self.follow(changed.copy_(result if result in self.points else torch.zeros_like(result)), base, end)
 
 
 class SecantIncrements(Increments):

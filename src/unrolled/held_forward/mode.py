@@ -148,7 +148,7 @@ class HeldForward(FollowsLogarithms):
             return args[0]  # what carries value is not the model's to say
         given = [*operands(args), *operands(options.values())]
         if any(type(each) is torch.nn.Parameter and each.requires_grad for each in given):  # made in the forward pass
-            args, options = _without_flags(args), _without_flags(options)
+            args, options = without_flags(args), without_flags(options)
             given = [*operands(args), *operands(options.values())]
         if not any(carries(each) for each in given) and operation.name not in self.sources:
             return self._without_value(func, operation, args, options, given)
@@ -157,7 +157,7 @@ class HeldForward(FollowsLogarithms):
                 f"the model computes {operation.name} in torch.inference_mode, where no gradient tells what it is made "
                 "of; use torch.no_grad there, or none"
             )
-        found, body = RULES.get(operation.name), _python_body(func)
+        found, body = RULES.get(operation.name), python_body(func)
         if body is not None and (found is None or operation.name in OPENED or "inplace" in _parameters(body)):
             with self:
                 return body(*args, **options)
@@ -173,7 +173,7 @@ class HeldForward(FollowsLogarithms):
         if changed is None:
             return result
         self.gates.pop(changed, None)
-        return changed.copy_(result)
+        return changed.copy_(self.with_gate_rows(result))  # another view of it may be read as no gate
 
     def with_gate_rows(self, value: Any) -> Any:
         """Let a gate carry its value at zero too, as a row, where it is used as anything but a gate."""
@@ -271,7 +271,7 @@ def for_each_tensor(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     return value
 
 
-def _without_flags(value: Any) -> Any:
+def without_flags(value: Any) -> Any:
     """The same arguments, where no parameter requires a gradient."""
     return for_each_tensor(value, lambda each: each.detach() if type(each) is torch.nn.Parameter else each)
 
@@ -285,7 +285,7 @@ def _parameters(func: types.FunctionType) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _python_body(func: Function) -> types.FunctionType | None:
+def python_body(func: Function) -> types.FunctionType | None:
     """A Python function of torch that does not ask the mode again: the mode meets the operations it is made of."""
     if not isinstance(func, types.FunctionType) or not func.__module__.startswith("torch."):
         return None

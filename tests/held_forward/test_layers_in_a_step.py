@@ -1,0 +1,162 @@
+"""Steps of the user's own that hold a layer or another function: secant follows them in closed form."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import unrolled
+
+D, T = 6, 4
+SERIES = torch.randn(2, T, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+class Layered(nn.Module):
+    def __init__(self, function, *layers):
+        super().__init__()
+        self.x, self.h, self.layers, self.function = nn.Linear(3, D), nn.Linear(D, D), nn.ModuleList(layers), function
+
+    def forward(self, x, h):
+        return torch.tanh(self.function(self.x(x) + self.h(h), *self.layers))
+
+
+class Layer(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, z):
+        return self.function(z * 1)
+
+
+class Loop(nn.Module):
+    def __init__(self, cell):
+        super().__init__()
+        self.cell, self.head = cell, nn.Linear(D, 2)
+
+    def forward(self, xs):
+        h = xs.new_zeros(len(xs), D)
+        for x in xs.unbind(1):
+            h = self.cell(x, h)
+        return self.head(h)
+
+
+def mixed(axes, layer):
+    return lambda z, own: own(z.reshape(len(z), *axes)).reshape(len(z), D), layer
+
+
+def plain(function):
+    return (function,)
+
+
+def in_place(z):
+    z.mul_(2).sub_(0.1)
+    z[:, 1] = 0.3
+    F.relu(z, inplace=True)
+    return z - 0.5
+
+
+def of_a_part(z):
+    z = z + 0.1
+    z[:, :3].sigmoid_()
+    return z
+
+
+def kinked(z):
+    return torch.where(z > 0, z, 0.1 * z)
+
+
+POSITION_WISE = {
+    "logsigmoid": plain(F.logsigmoid),
+    "log1p": plain(lambda z: torch.log1p(z.exp())),
+    "log": plain(lambda z: torch.log(z.exp() + 1)),
+    "rsqrt": plain(lambda z: torch.rsqrt(z.square() + 1)),
+    "softsign": plain(F.softsign),
+    "hardswish": plain(lambda z: F.hardswish(3 * z)),
+    "relu6": plain(lambda z: F.relu6(3 * z)),
+    "prelu": (lambda z, own: own(z), nn.PReLU()),
+    "one over": plain(lambda z: 1 / (1 + (-z).exp())),
+    "two to the": plain(lambda z: 2**z),
+    "in place": plain(in_place),
+    "pad": plain(lambda z: F.pad(z, (1, 2), value=3.0)[:, 2:8]),
+    "conv1d": mixed((2, 3), nn.Conv1d(2, 2, 3, padding=1)),
+    "conv2d": mixed((1, 2, 3), nn.Conv2d(1, 1, 3, padding=1, bias=False)),
+    "transposed": mixed((2, 3), nn.ConvTranspose1d(2, 2, 3, padding=1)),
+    "batch norm": mixed((2, 3), nn.BatchNorm1d(2)),
+    "average": mixed((1, D), nn.AvgPool1d(3, 1, 1)),
+}
+"""Functions of one sum: a slope, or a linear map."""
+OTHERS = {
+    "glu": plain(lambda z: F.glu(torch.cat((z, z.flip(-1)), -1))),
+    "maximum": plain(lambda z: torch.maximum(z, 0.5 * z.flip(-1) + 0.1)),
+    "minimum": plain(lambda z: torch.min(z, torch.full_like(z, 0.1))),
+    "group norm": mixed((2, 3), nn.GroupNorm(1, 2)),
+    "log_softmax": plain(lambda z: F.log_softmax(z, -1)),
+    "normalize": plain(lambda z: F.normalize(z, dim=-1)),
+    "layer norm": (lambda z, own: own(z), nn.LayerNorm(D)),
+}
+
+
+def model_of(name):
+    torch.manual_seed(3)
+    made = Loop(Layered(*{**POSITION_WISE, **OTHERS}[name])).double()
+    for parameter in made.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return made
+
+
+@pytest.mark.parametrize("name", [*POSITION_WISE, *OTHERS])
+def test_the_account_of_the_step_is_exact_and_a_unigram_has_one_meaning(name):
+    model = model_of(name)
+    for found, series in zip(unrolled.explain_batch(model, SERIES, target=1), SERIES, strict=True):
+        assert abs(found.ledger.remainder) < 1e-12
+        assert found.residual < 1e-12
+        assert not any("quadrature" in note for note in found.notes)
+        alone = unrolled.explain(model, series[None, -1:], target=1, rnn="cell")
+        assert found.contribution(T - 1, T) == pytest.approx(alone.contribution(0, 1), abs=1e-12)
+    assert abs(unrolled.explain(model, SERIES[:1], target=1, expansion="zero").ledger.remainder) > 1e-4
+
+
+@pytest.mark.parametrize("name", ["pad", "conv1d", "conv2d", "transposed", "batch norm", "average"])
+def test_of_a_linear_layer_the_secant_is_the_mean_jacobian(name):
+    model = model_of(name)
+    found, mean = (unrolled.explain(model, SERIES[:1], target=1, expansion=each) for each in ("secant", "path"))
+    torch.testing.assert_close(found.token_scores, mean.token_scores, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("function", [of_a_part, kinked])
+def test_what_increments_cannot_follow_is_integrated(function):
+    torch.manual_seed(1)
+    model = Loop(Layered(function)).double()
+    found = unrolled.explain(model, SERIES[:1], target=1)
+    noted = [note for note in found.notes if "stands in for the expansion secant" in note]
+    assert abs(found.ledger.remainder) < 1e-6 or noted
+    assert not any("rounding" in note for note in found.notes)
+    assert unrolled.account(model, SERIES[:1], target=1).closes
+
+
+def test_a_gate_that_is_computed_in_place_keeps_its_value_at_zero():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), Layer(lambda z: torch.sigmoid_(z) * 2), nn.Linear(4, 2)).double()
+    plain = nn.Sequential(model[0], Layer(lambda z: torch.sigmoid(z) * 2), model[2])
+    found, expected = (unrolled.account(each, SERIES[:, 0], target=1) for each in (model, plain))
+    assert found.closes
+    torch.testing.assert_close(found.features["0"], expected.features["0"], atol=1e-14, rtol=0)
+
+
+def test_a_step_that_nothing_follows_says_so_and_not_to_use_what_was_used():
+    def jumps(z):
+        return z + 100 * (1 / (1 + (-300 * z).exp())) * torch.sort(z, dim=-1)[0]
+
+    torch.manual_seed(0)
+    model = Loop(Layered(jumps)).double()  # two steps: the quadrature is slow
+    found = unrolled.explain(model, SERIES[:1, :2], target=1)
+    about = [note for note in found.notes if "quadrature" in note]
+    assert len(about) == 1
+    assert "stands in for the expansion secant has not converged" in about[0]
+    assert "sort has no rule" in about[0]
+    assert "use the expansion secant" not in about[0]
+    asked = unrolled.explain(model, SERIES[:1, :2], target=1, expansion="path")
+    assert any("use the expansion secant, which needs no quadrature" in note for note in asked.notes)
