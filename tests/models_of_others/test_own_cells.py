@@ -423,6 +423,29 @@ def test_a_cell_of_modules_is_one_cell():
     assert [found.contribution(i, T) for i in range(T)] == pytest.approx(expected, abs=1e-11)
 
 
+class Pondering(nn.Module):
+    """A cell that lets another one read each input three times."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = OwnGRU(E, D)
+
+    def forward(self, x, h):
+        for _ in range(3):
+            h = self.inner(x, h)
+        return h
+
+
+def test_of_nested_steps_that_which_is_called_most_often_is_the_cell():
+    model = Loop(Pondering(), lambda cell, x, h: cell(x, h), zero)
+    found = unrolled.explain(model, IDS, target=1)
+    assert len(found) == 3 * T
+    assert abs(found.ledger.remainder) < 1e-12
+    outer = unrolled.explain(model, IDS, target=1, rnn="cell")
+    assert len(outer) == T
+    assert abs(outer.ledger.remainder) < 1e-12
+
+
 def test_a_part_of_the_input_may_be_a_context_of_attention():
     class Decoder(nn.Module):
         def __init__(self):

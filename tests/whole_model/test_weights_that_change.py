@@ -118,6 +118,15 @@ def test_a_decomposition_that_is_read_after_training_is_refused():
         assert not torch.equal(unrolled.decompose(rnn, x).vectors(), before)
 
 
+def test_one_number_of_a_large_weight_is_seen_though_a_sample_is_compared():
+    rnn, x = nn.GRU(6, 64, batch_first=True), torch.randn(1, 3, 6)
+    found = unrolled.decompose(rnn, x)
+    with torch.no_grad():
+        rnn.weight_hh_l0[0, 1] += 1  # every third number of it is compared, from the first on
+    with pytest.raises(ChangedWeightsError, match="weight_hh_l0"):
+        found.vectors()
+
+
 def test_a_forward_that_clamps_its_own_weights_is_no_training():
     class Clamped(Reader):
         def forward(self, tokens):
