@@ -83,15 +83,32 @@ def test_softmax_in_the_middle_stays_a_multiplier():
     probability = unrolled.account(Probable(None), IDS, target=1)
     assert float(probability.remainder.abs().max()) < 1e-14
     assert any("result of softmax" in note for note in probability.notes)
-    # a word of which the attention weight is the only reader contributes nothing, though the end is followed
-    model = Probable(None)
+
+
+def test_of_two_softmaxes_the_one_at_the_end_alone_is_followed():
+    class Attends(Ends):
+        """Attention reads the second number of a vector, the head reads the first."""
+
+        def forward(self, ids):
+            vectors = self.embed(ids)
+            return self.head((vectors[..., 1:2].softmax(1) * vectors).sum(1)).softmax(1)
+
+    model = Attends(None)
     with torch.no_grad():
-        model.head.weight[1:].zero_()
-        model.head.weight[0] = 0
-        model.head.weight[0, 0] = 1
-        model.embed.weight[2, 1:] = 0
-        model.embed.weight[2, 0] = 0
-    assert float(unrolled.account(model, IDS, target=1).texts["0"][0, 1]) == 0
+        model.head.weight[:, 1:] = 0
+        model.embed.weight[2] = torch.tensor([0.0, 1.0, 0.0, 0.0])  # what attention reads alone
+    found = unrolled.account(model, IDS, target=1)
+    assert found.closes
+    assert float(found.texts["0"][0, 1]) == 0
+    with torch.no_grad():
+        assert float((model(IDS) - model(torch.tensor([[1, 8, 3], [4, 5, 6]])))[0, 1].abs()) > 1e-3
+
+
+def test_large_logits_take_more_points():
+    model = Ends(ENDS["softmax"])
+    with torch.no_grad():
+        model.head.weight.mul_(100)
+    assert float(unrolled.account(model, IDS, target=1).remainder.abs().max()) < 1e-11
 
 
 def test_what_cannot_be_followed_is_refused_with_the_names_of_what_is_held():

@@ -163,6 +163,26 @@ def test_another_network_with_the_same_names_is_not_taken_for_torchs():
     assert float(stepped(IDS[:1])[0, 1].detach()) == pytest.approx(opened.ledger.logit)
 
 
+class OtherWithState(ByHand):
+    """Gives what torch.nn's network gives without an initial state, and something else with one."""
+
+    def forward(self, inputs, state=None):
+        return (1 if state is None else 2) * super().forward(inputs, state)
+
+
+def test_a_network_that_differs_at_its_second_call_is_not_taken_for_torchs():
+    class Twice(Model):
+        def forward(self, ids):
+            first = self.rnn(self.embed(ids[:, :3]))
+            return self.head(self.rnn(self.embed(ids[:, 3:]), first[:, -1][None])[:, -1])
+
+    torch.manual_seed(3)
+    torchs = nn.GRU(E, D, batch_first=True)
+    with pytest.raises(UsageError, match="rnn is a OtherWithState that computes its steps itself"):
+        unrolled.explain(Twice(OtherWithState(torchs, outputs), None), IDS[:1], target=1)
+    assert unrolled.explain(Twice(ByHand(torchs, outputs), None), IDS[:1], target=1).closes
+
+
 def test_check_names_the_network_and_account_opens_it():
     torch.manual_seed(3)
     torchs = nn.LSTM(E, D, batch_first=True)

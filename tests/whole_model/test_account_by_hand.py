@@ -22,6 +22,24 @@ def test_a_linear_model_is_its_weights_times_its_inputs():
     assert not found.initial.any()
 
 
+def test_padding_that_a_model_adds_is_no_token_of_a_text():
+    class Pads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.head = nn.Embedding(9, 4), nn.Linear(4, 3)
+
+        def forward(self, one, other):
+            both = nn.utils.rnn.pad_sequence([one[0], other[0]], batch_first=True)
+            return self.head(self.embed(both).sum(dim=(0, 1)))[None]
+
+    model, texts = Pads().double(), {"0": [5, 3, 2, 4], "1": [7, 1]}
+    found = unrolled.account(model, *(torch.tensor([words]) for words in texts.values()), target=1)
+    vectors, weight = model.embed.weight.detach(), model.head.weight.detach()[1]
+    for name, words in texts.items():
+        torch.testing.assert_close(found.texts[name].reshape(-1), vectors[words] @ weight)
+    assert float(found.biases["embed.weight"]) == pytest.approx(2 * float(vectors[0] @ weight))
+
+
 def test_several_linear_layers_and_an_embedding():
     model = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 5), nn.Linear(5, 2)).double()
     tokens = torch.tensor([[1, 2, 3], [4, 4, 4]])

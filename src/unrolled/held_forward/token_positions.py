@@ -132,11 +132,8 @@ class TokenPositions:
         else:
             return False
         rest, named = args[1:], {k: v for k, v in options.items() if k != "dtype"}
-        if operation.name == "pad_sequence":
-            rest, named = (
-                (*rest[:1], *[-1][: len(rest[1:])], *rest[2:]),
-                {**named, **({} if rest[1:] else {"padding_value": -1})},
-            )
+        if operation.name == "pad_sequence":  # torch.nn.utils.rnn passes all of its arguments by position
+            rest = (rest[0], -1, *rest[2:])
         moved = func(numbers, *rest, **named)
         results = result if isinstance(result, tuple | list) else (result,)
         places = moved if isinstance(moved, tuple | list) else (moved,)

@@ -47,6 +47,11 @@ def test_one_flipped_label_and_one_word_are_noticed_wherever_they_are(split, pla
         assert line.startswith(f"{split}: 1 of {len(rows)} examples are new, the first is number {place + 1}, 1 of the")
 
 
+def test_an_example_of_train_and_dev_counts_as_one_of_train():
+    both = replace(CORPUS, dev=(EXAMPLES[0], *EXAMPLES[12:14]))
+    assert CorpusChecksums.of(both, {}).shared((EXAMPLES[0], EXAMPLES[5], EXAMPLES[12], EXAMPLES[19])) == (2, 1)
+
+
 def test_order_additions_and_what_is_gone_are_told_apart():
     train = CORPUS.train
     said = {
