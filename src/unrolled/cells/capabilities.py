@@ -21,7 +21,7 @@ from torch import Tensor
 
 from unrolled.linalg.activations import Activation
 from unrolled.linalg.quadrature import Named
-from unrolled.linalg.structured import Term
+from unrolled.linalg.structured import Term, block
 
 __all__ = [
     "FirstOrderCell",
@@ -54,10 +54,19 @@ class Point:
         values = {name: value[steps] for name, value in self.values.items()}
         return Point(self.from_input[steps], self.from_hidden[steps], self.carried[steps], values)
 
-    def pre_activation_step(self, end: Point) -> Tensor:
-        """Return how far z^x + z^h is from here to ``end``; a z^x that does not move is the same tensor in both."""
-        step = end.from_hidden - self.from_hidden
-        return step if end.from_input is self.from_input else step.add_(end.from_input).sub_(self.from_input)
+    def pre_activation(self, product: int, units: int) -> Tensor:
+        """Return z^x + z^h of one product."""
+        return block(self.from_input, product, units) + block(self.from_hidden, product, units)
+
+    def pre_activation_step(self, end: Point, product: int, units: int) -> Tensor:
+        """Return how far z^x + z^h of one product is from here to ``end``.
+
+        A z^x that does not move is the same tensor in both.
+        """
+        step = block(end.from_hidden, product, units) - block(self.from_hidden, product, units)
+        if end.from_input is self.from_input:
+            return step
+        return step.add_(block(end.from_input, product, units)).sub_(block(self.from_input, product, units))
 
     def towards(self, end: Point, alpha: float | Tensor) -> Point:
         """Return the point at ``alpha`` on the line from this point to ``end``."""

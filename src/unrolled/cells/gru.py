@@ -19,7 +19,7 @@ from unrolled.kernels.gated import GatedKernel, ResetBeforeKernel
 from unrolled.kernels.products import MatrixProduct
 from unrolled.linalg.activations import SIGMOID, TANH, Activation, slope_from_zero, slope_of_step
 from unrolled.linalg.quadrature import Named
-from unrolled.linalg.structured import Term
+from unrolled.linalg.structured import Term, block
 
 __all__ = ["GRU", "GRUBefore"]
 
@@ -58,16 +58,16 @@ class GRU(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell)
     candidate: Activation = TANH
 
     def activations(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
-        """Compute [r; z] and n."""
-        two = 2 * self.hidden_size
-        gates = self.gate(from_input[..., :two] + from_hidden[..., :two])
-        r = gates[..., : self.hidden_size]
-        return {"gates": gates, "n": self.candidate(torch.addcmul(from_input[..., two:], r, from_hidden[..., two:]))}
+        """Compute r, z and n."""
+        (xr, xz, xn), (hr, hz, m) = from_input.chunk(3, dim=-1), from_hidden.chunk(3, dim=-1)
+        # one sum a gate: what is made of it is contiguous, and an activation of that takes half the time
+        r, z = self.gate(xr + hr), self.gate(xz + hz)
+        return {"r": r, "z": z, "n": self.candidate(torch.addcmul(xn, r, m))}
 
     def parts_of(self, values: Named, carried: Tensor) -> tuple[Tensor, ...]:
         """Compute (1 - z) ⊙ n + z ⊙ h."""
         n = values["n"]
-        return (n + values["gates"][..., self.hidden_size :] * (carried - n),)
+        return (n + values["z"] * (carried - n),)
 
     def slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Compute the diagonals of I, U_r, U_z, U_n and W_n."""
@@ -96,26 +96,20 @@ class GRU(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell)
             Δh' = (1 - \tfrac12 (z_0 + z)) S_n ⊙ Δa_n + \tfrac12 S_z (h - n_0 - n) ⊙ U_z h + \tfrac12 (z_0 + z) ⊙ h,
             \quad Δa_n = \tfrac12 (r_0 + r) ⊙ U_n h + \tfrac12 S_r (m_0 + m) ⊙ U_r h
         """
-        two = 2 * self.hidden_size
-        at_origin, at_end = self.values_at(origin), self.values_at(end)
-        gates0, gates, n0, n = at_origin["gates"], at_end["gates"], at_origin["n"], at_end["n"]
-        moves = end.from_input is not origin.from_input
-        step = end.from_hidden[..., :two] - origin.from_hidden[..., :two]
-        if moves:
-            step.add_(end.from_input[..., :two]).sub_(origin.from_input[..., :two])
-        slope_r, slope_z = slope_of_step(self.gate, step, gates0, gates).chunk(2, dim=-1)
-        (r0, z0), (r, z) = gates0.chunk(2, dim=-1), gates.chunk(2, dim=-1)
-        m0, m = origin.from_hidden[..., two:], end.from_hidden[..., two:]
-        step = (r * m).addcmul_(r0, m0, value=-1)
-        if moves:
-            step.add_(end.from_input[..., two:]).sub_(origin.from_input[..., two:])
-        keep = (z0 + z).mul_(0.5)
-        by_candidate = (1 - keep).mul_(slope_of_step(self.candidate, step, n0, n))
+        (r0, z0, n0), (r, z, n) = (self.values_at(point).values() for point in (origin, end))
+        step_r, step_z = (origin.pre_activation_step(end, k, self.hidden_size) for k in (R, Z))
+        m0, m = (block(point.from_hidden, N, self.hidden_size) for point in (origin, end))
+        step_n = (r * m).addcmul_(r0, m0, value=-1)
+        if end.from_input is not origin.from_input:
+            x0, x = (block(point.from_input, N, self.hidden_size) for point in (origin, end))
+            step_n.add_(x).sub_(x0)
+        keep = torch.lerp(z0, z, 0.5)
+        by_candidate = (1 - keep).mul_(slope_of_step(self.candidate, step_n, n0, n))
         half = 0.5 * by_candidate
         return {
             "keep": keep,
-            "reset": (m0 + m).mul_(slope_r).mul_(half),
-            "update": (end.carried - n0).sub_(n).mul_(slope_z).mul_(0.5),
+            "reset": (m0 + m).mul_(slope_of_step(self.gate, step_r, r0, r)).mul_(half),
+            "update": (end.carried - n0).sub_(n).mul_(slope_of_step(self.gate, step_z, z0, z)).mul_(0.5),
             "candidate": (r0 + r).mul_(half),
             "candidate_input": by_candidate,
         }
@@ -125,17 +119,14 @@ class GRU(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell)
 
         The step is h' = n + z ⊙ (h - n).
         """
-        two = 2 * self.hidden_size
-        pre, m = end.from_input[..., :two] + end.from_hidden[..., :two], end.from_hidden[..., two:]
-        gates, n = self.values_at(end).values()
-        by_r, by_z = slope_from_zero(self.gate, pre, gates).mul_(1 - share).chunk(2, dim=-1)
-        kept_r, kept_z = self._kept(gates, share).chunk(2, dim=-1)
-        a = torch.addcmul(end.from_input[..., two:], gates[..., : self.hidden_size], m)
-        by_candidate = (1 - kept_z).mul_(slope_from_zero(self.candidate, a, n))
+        d, (r, z, n) = self.hidden_size, self.values_at(end).values()
+        m = block(end.from_hidden, N, d)
+        a = torch.addcmul(block(end.from_input, N, d), r, m)
+        by_candidate = (1 - self._kept(z, share)).mul_(slope_from_zero(self.candidate, a, n))
         return {
-            "reset": (m * by_r).mul_(by_candidate),
-            "update": (end.carried - n).mul_(by_z),
-            "candidate": by_candidate * kept_r,
+            "reset": slope_from_zero(self.gate, end.pre_activation(R, d), r).mul_(m).mul_(by_candidate).mul_(1 - share),
+            "update": slope_from_zero(self.gate, end.pre_activation(Z, d), z).mul_(end.carried - n).mul_(1 - share),
+            "candidate": by_candidate * self._kept(r, share),
             "candidate_input": by_candidate,
         }
 
@@ -145,8 +136,7 @@ class GRU(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell)
 
     def share_slopes(self, end: Point, share: float) -> Named:
         """Compute the same diagonals for lines from zero."""
-        z = self.values_at(end)["gates"][..., self.hidden_size :]
-        return {"keep": self._kept(z, share), **self.alone_slopes(end, share)}
+        return {"keep": self._kept(self.values_at(end)["z"], share), **self.alone_slopes(end, share)}
 
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Keep z: h' = z ⊙ h + (1 - z) ⊙ n."""

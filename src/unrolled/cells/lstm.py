@@ -71,20 +71,15 @@ class LSTM(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell
     squash: Activation = TANH
 
     def activations(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
-        """Compute [i; f], g, o, c' and tanh(c')."""
+        """Compute i, f, g, o, c' and tanh(c')."""
         values = self._gates(from_input, from_hidden)
-        i, f = values["if"].chunk(2, dim=-1)
-        values["cell"] = cell = torch.addcmul(i * values["g"], f, carried)
-        return values | {"squashed": self.squash(cell)}
+        cell = torch.addcmul(values["i"] * values["g"], values["f"], carried)
+        return values | {"cell": cell, "squashed": self.squash(cell)}
 
     def _gates(self, from_input: Tensor, from_hidden: Tensor) -> Named:
-        z, d = from_input + from_hidden, self.hidden_size
-        # i and f stand side by side: one call for both
-        return {
-            "if": self.gate(z[..., : 2 * d]),
-            "g": self.candidate(z[..., 2 * d : 3 * d]),
-            "o": self.gate(z[..., 3 * d :]),
-        }
+        # one sum a gate: what is made of it is contiguous, and an activation of that takes half the time
+        zi, zf, zg, zo = map(torch.add, from_input.chunk(4, dim=-1), from_hidden.chunk(4, dim=-1))
+        return {"i": self.gate(zi), "f": self.gate(zf), "g": self.candidate(zg), "o": self.gate(zo)}
 
     def parts_of(self, values: Named, carried: Tensor) -> tuple[Tensor, ...]:
         """Return c' and o ⊙ tanh(c')."""
@@ -93,9 +88,8 @@ class LSTM(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell
     def carry_through(self, from_input: Tensor, from_hidden: Tensor, first: Tensor) -> tuple[Tensor, Named]:
         """Compute all gates at once; only c' = f ⊙ c + i ⊙ g is left for each step."""
         values = self._gates(from_input, from_hidden)
-        i, f = values["if"].chunk(2, dim=-1)
-        whole = torch.cat((first[None], i * values["g"]))
-        for f_t, before, cell in zip(f, whole, whole[1:], strict=False):
+        whole = torch.cat((first[None], values["i"] * values["g"]))
+        for f_t, before, cell in zip(values["f"], whole, whole[1:], strict=False):
             cell.addcmul_(f_t, before)
         return whole[:-1], values | {"cell": whole[1:], "squashed": self.squash(whole[1:])}
 
@@ -128,31 +122,30 @@ class LSTM(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell
             + \tfrac12 (g_0 + g) S_i ⊙ U_i h, \quad
             Δh' = \tfrac12 (o_0 + o) S_c ⊙ Δc' + \tfrac12 (\tanh c'_0 + \tanh c') S_o ⊙ U_o h
         """
-        two, three = 2 * self.hidden_size, 3 * self.hidden_size
-        step = origin.pre_activation_step(end)
-        (if0, g0, o0, cell0, squashed0), (if1, g, o, cell, squashed) = (
-            self.values_at(point).values() for point in (origin, end)
-        )
-        slope_i, slope_f = slope_of_step(self.gate, step[..., :two], if0, if1).chunk(2, dim=-1)
-        slope_g = slope_of_step(self.candidate, step[..., two:three], g0, g)
-        slope_o = slope_of_step(self.gate, step[..., three:], o0, o)
-        (i0, f0), (i, f) = if0.chunk(2, dim=-1), if1.chunk(2, dim=-1)
-        slope_c = slope_of_step(self.squash, cell - cell0, squashed0, squashed)
+        before, after = self.values_at(origin), self.values_at(end)
+
+        def slope(activation: Activation, name: str, product: int) -> Tensor:
+            step = origin.pre_activation_step(end, product, self.hidden_size)
+            return slope_of_step(activation, step, before[name], after[name])
+
+        def mean(name: str) -> Tensor:
+            return torch.lerp(before[name], after[name], 0.5)
+
+        rise = after["cell"] - before["cell"]
+        slope_c = slope_of_step(self.squash, rise, before["squashed"], after["squashed"])
         return {
-            "keep": torch.lerp(f0, f, 0.5),
-            "input": torch.lerp(g0, g, 0.5).mul_(slope_i),
-            "forget": torch.lerp(origin.carried, end.carried, 0.5).mul_(slope_f),
-            "candidate": torch.lerp(i0, i, 0.5).mul_(slope_g),
-            "hidden_from_cell": torch.lerp(o0, o, 0.5).mul_(slope_c),
-            "output": torch.lerp(squashed0, squashed, 0.5).mul_(slope_o),
+            "keep": mean("f"),
+            "input": mean("g").mul_(slope(self.gate, "i", I)),
+            "forget": torch.lerp(origin.carried, end.carried, 0.5).mul_(slope(self.gate, "f", F)),
+            "candidate": mean("i").mul_(slope(self.candidate, "g", G)),
+            "hidden_from_cell": mean("o").mul_(slope_c),
+            "output": mean("squashed").mul_(slope(self.gate, "o", O)),
         }
 
     def alone_slopes(self, end: Point, share: float) -> Named:
         """Compute the same diagonals but for "keep" and "forget", for lines from zero, gates being ½ without value."""
-        d, point = self.hidden_size, slice(3 * self.hidden_size, None)
-        zi, zg, zo = (end.from_input[..., k] + end.from_hidden[..., k] for k in (slice(d), slice(2 * d, 3 * d), point))
-        both, g, o, cell, squashed = self.values_at(end).values()
-        i = both[..., :d]
+        zi, zg, zo = (end.pre_activation(k, self.hidden_size) for k in (I, G, O))
+        i, _, g, o, cell, squashed = self.values_at(end).values()
         return {
             "input": slope_from_zero(self.gate, zi, i).mul_(g).mul_(1 - share),
             "candidate": slope_from_zero(self.candidate, zg, g).mul_(self._kept(i, share)),
@@ -166,8 +159,7 @@ class LSTM(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell
 
     def share_slopes(self, end: Point, share: float) -> Named:
         """Compute the same diagonals for lines from zero."""
-        f = slice(self.hidden_size, 2 * self.hidden_size)
-        value, z = self.values_at(end)["if"][..., f], end.from_input[..., f] + end.from_hidden[..., f]
+        value, z = self.values_at(end)["f"], end.pre_activation(F, self.hidden_size)
         forget = slope_from_zero(self.gate, z, value).mul_(end.carried).mul_(1 - share)
         return {"keep": self._kept(value, share), "forget": forget, **self.alone_slopes(end, share)}
 

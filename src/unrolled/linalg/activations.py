@@ -27,8 +27,8 @@ class Activation:
     """(x, φ(x)) -> φ'(x); most slopes are cheaper to compute from the known value."""
     at_zero: tuple[float, float] | None
     """(φ(0), φ'(0)), or None where φ has no slope at zero."""
-    short_mean: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
-    """((b - a)², φ(a), φ(b)) -> the mean of φ' from a to b, which nearly coincide; None if φ is piecewise linear."""
+    short_mean: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] | None = None
+    """(b - a, φ(b) - φ(a), φ(a), φ(b)) -> the mean of φ' from a to b, which nearly coincide; None if φ has a kink."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Apply φ element-wise."""
@@ -53,18 +53,21 @@ class Activation:
             lambda x: constant + factor * x,
             lambda x, _: torch.full_like(x, factor),
             self.at_zero,
-            lambda square, _, __: torch.full_like(square, factor),
+            lambda step, _, __, ___: torch.full_like(step, factor),
         )
 
 
-def _short_sigmoid(square: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """σ(b) - σ(a) = (σ(a)(1 - σ(b)) + σ(b)(1 - σ(a))) tanh(h), h = (b - a)/2, where tanh(h)/h = 1 - h²/3 + ..."""
-    return (first + last).addcmul_(first, last, value=-2).mul_(torch.rsub(square, 0.5, alpha=1 / 24))
+def _short_sigmoid(step: Tensor, rise: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    """σ(b) - σ(a) = 2m tanh(h), m = (σ(a) + σ(b))/2 - σ(a)σ(b), h = (b - a)/2.
+
+    The mean is m tanh(h)/h = m - m h²/3 + …, and m h² is a fourth of step times rise.
+    """
+    return torch.lerp(first, last, 0.5).addcmul_(first, last, value=-1).addcmul_(step, rise, value=-1 / 12)
 
 
-def _short_tanh(square: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """tanh(b) - tanh(a) = (1 - tanh(a) tanh(b)) tanh(b - a)."""
-    return torch.rsub(first * last, 1).mul_(torch.rsub(square, 1, alpha=1 / 3))
+def _short_tanh(step: Tensor, rise: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    """tanh(b) - tanh(a) = m tanh(h), m = 1 - tanh(a)tanh(b), h = b - a; m h² is step times rise."""
+    return torch.addcmul(first.new_ones(()), first, last, value=-1).addcmul_(step, rise, value=-1 / 3)
 
 
 SIGMOID = Activation(
@@ -96,22 +99,20 @@ def mean_slope(
 
 
 def slope_of_step(activation: Activation, step: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """Compute (φ(b) - φ(a)) / (b - a) of a smooth φ from b - a and both values, element-wise."""
+    """Compute (φ(b) - φ(a)) / (b - a) of a smooth φ from b - a, which it overwrites, and both values, element-wise."""
     assert activation.short_mean is not None
-    near, square = _near(step)
-    short = activation.short_mean(square, first, last)
+    near, rise = _near(step), last - first
+    short = activation.short_mean(step, rise, first, last)
     # a weight of 0 or 1: torch.where takes four times as long
-    return torch.lerp((last - first).div_(near.add(step)), short, near)
+    return rise.div_(step.add_(near)).lerp_(short, near)
 
 
-def _near(step: Tensor) -> tuple[Tensor, Tensor]:
-    """Return 1 where a step is so short that a quotient loses digits and 0 elsewhere, and its square, at most 1.
+def _near(step: Tensor) -> Tensor:
+    """Return 1 where a step is so short that a quotient loses digits, and 0 elsewhere.
 
-    The next term of a series in the square is then of the size of what the quotient loses.
+    The first term that a series leaves out is then no larger than what the quotient loses.
     """
-    square = step * step
-    near = torch.lt(square, torch.finfo(step.dtype).eps ** 0.4, out=torch.empty_like(square))
-    return near, square.clamp_max_(1)  # beyond 1 the series is not used, and must be finite
+    return (step * step).lt_(torch.finfo(step.dtype).eps ** 0.4)
 
 
 def slope_from_zero(activation: Activation, stop: Tensor, at_stop: Tensor) -> Tensor:
@@ -120,8 +121,8 @@ def slope_from_zero(activation: Activation, stop: Tensor, at_stop: Tensor) -> Te
         least = torch.finfo(stop.dtype).tiny
         return (at_stop + least).div_(stop + least)
     if activation is SIGMOID:
-        near, square = _near(stop)
-        rise = (at_stop - 0.5).div_(stop + near)
-        return torch.lerp(rise, square.mul_(-1 / 48).add_(0.25), near)
+        near, rise = _near(stop), at_stop - 0.5
+        short = torch.addcmul(rise.new_full((), 0.25), rise, rise, value=-1 / 3)  # finite, however large z is
+        return rise.div_(stop + near).lerp_(short, near)
     zero = stop.new_zeros(())
     return mean_slope(activation, zero, stop, activation(zero), at_stop)

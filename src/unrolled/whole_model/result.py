@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,7 +100,7 @@ class Account:
     @property
     def cancellation(self) -> Tensor:
         """``Σ|c| / |Σc|`` over all contributions, biases and constants, shape (batch,); 1 if all have one sign."""
-        total, net = self._sizes(), (self.output - self.remainder).abs()
+        total, net = self._sizes, (self.output - self.remainder).abs()
         return torch.where(total > 0, total / net.clamp_min(torch.finfo(net.dtype).tiny), torch.ones_like(net))
 
     @property
@@ -107,7 +108,7 @@ class Account:
         """The note on the largest cancellation of an example; empty where it is not large."""
         return cancellation_note(float(self.cancellation.max()), self.expansion)
 
-    @property
+    @cached_property
     def closes(self) -> bool:
         """Whether every remainder is rounding: at most 1e-9 of the output in float64, and 1e-4 in float32.
 
@@ -116,8 +117,8 @@ class Account:
         """
         allowed = 1e-9 if self.output.dtype == torch.float64 else 1e-4
         finite = torch.finfo(self.output.dtype)
-        scale = torch.maximum(self.output.abs(), 1e-4 * self._sizes())
-        rounding = torch.maximum(allowed * scale, 4 * finite.eps * self._sizes())
+        scale = torch.maximum(self.output.abs(), 1e-4 * self._sizes)
+        rounding = torch.maximum(allowed * scale, 4 * finite.eps * self._sizes)
         moved = CLOSES * self.movement.abs() + 4 * finite.eps * self.output.abs()
         small = self.remainder.abs() <= torch.minimum(rounding, moved) + finite.tiny
         return bool(small.all()) and not self.overgrown
@@ -130,7 +131,7 @@ class Account:
         largest output in float64, or 1e-2 in float32, and above 1e-6 by itself: an output may be zero.
         """
         limit = 1e-6 if self.output.dtype == torch.float64 else 1e-2
-        rounding = torch.finfo(self.output.dtype).eps * self._sizes()
+        rounding = torch.finfo(self.output.dtype).eps * self._sizes
         return bool((rounding > (limit * self.output.abs().max()).clamp_min(1e-6)).any())
 
     @property
@@ -138,8 +139,9 @@ class Account:
         """Whether every remainder may be the rounding, or the quadrature, of contributions of their sizes."""
         of_one = 1e-9 if self.output.dtype == torch.float64 else 1e-3
         of_one = 1e-3 if "path" in self.expansion else of_one
-        return bool((self.remainder.abs() <= of_one * self._sizes().clamp_min(1e-3)).all())
+        return bool((self.remainder.abs() <= of_one * self._sizes.clamp_min(1e-3)).all())
 
+    @cached_property
     def _sizes(self) -> Tensor:
         """Σ|c|, shape (batch,)."""
         named = (self.initial, *self.biases.values(), *self.constants.values())

@@ -32,7 +32,8 @@ def words_of_texts(
         if isinstance(ids, Tensor) and ids.numel() == part.numel():
             rows = (ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1))[order].tolist()
         for words, unnamed, row, values in zip(named, free, rows, parts.tolist(), strict=True):
-            unnamed.update(len(words) + k for k, value in enumerate(values) if not value or row[k] == 0)
+            if tokens is not None:
+                unnamed.update(len(words) + k for k, value in enumerate(values) if not value or row[k] == 0)
             words.extend(map(str, row))
     if tokens is None:
         return tuple(map(tuple, named))
