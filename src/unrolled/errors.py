@@ -75,7 +75,7 @@ class UnsupportedOperationError(UsageError):
 
 
 class RandomOperationError(UnsupportedOperationError):
-    """An operation that draws random numbers: no account, and no average over several runs, speaks of one output."""
+    """An operation draws random numbers, so that no two calls give the same output."""
 
 
 class ShapeError(UsageError):

@@ -1,7 +1,7 @@
 """Refuse a model that gives another output at each call, by the name of the operation that draws.
 
 A model is run twice. Where the target, or what the recurrent network received and returned, differs between the runs,
-no account speaks of the model's output.
+an account would be of an output that no call gives again.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def _check_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Te
     if not torch.equal(torch.get_rng_state(), before):
         raise RandomOperationError(
             f"{call.path or 'the model'}.{call.form.method} of {type(call.module).__name__} draws random numbers at "
-            "each evaluation: no n-gram speaks of one draw; switch that off when self.training is false"
+            "each evaluation, and an explanation takes several; switch that off when self.training is false"
         )
     gap, size = float((both - apart).nan_to_num().abs().max()), max(1.0, float(apart.nan_to_num().abs().max()))
     if not gap <= ROUNDING.get(x.dtype, 0.1) * size:

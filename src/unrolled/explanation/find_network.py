@@ -43,10 +43,10 @@ def find_networks(
     modules = dict(model.named_modules())
     found = [path for path, module in modules.items() if isinstance(module, RECURRENT_MODULES)]
     if rnn is None:
-        watched = [] if found else seen_steps(model, run)
-        forms = found_steps(watched)
+        called = [] if found else seen_steps(model, run)
+        forms = found_steps(called)
         if not found and not forms:
-            raise UsageError(_called_once(watched) or _none_found(model, modules))
+            raise UsageError(_called_once(called) or _none_found(model, modules))
         return dict.fromkeys([*found, *forms], True), forms
     several = list(rnn) if isinstance(rnn, list | tuple) else [rnn]
     adapters = [each for each in several if isinstance(each, CellAdapter)]

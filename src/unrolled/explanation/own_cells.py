@@ -1,7 +1,7 @@
 """Find the steps that users wrote themselves: modules that a model calls in a loop, with their own state.
 
-A model is run once while its modules are watched. A step is a method that receives what it returned at an earlier
-call, or that names such an argument: ``forward(x, state)``, ``forward(x, h, c)``, ``step(x, state)``.
+A model is run once, and the calls of its methods are noted. A step is a method that receives what it returned at an
+earlier call, or that names such an argument: ``forward(x, state)``, ``forward(x, h, c)``, ``step(x, state)``.
 """
 
 from __future__ import annotations
@@ -196,16 +196,16 @@ def _is_state(name: str) -> bool:
 def seen_steps(model: nn.Module, run: Callable[[], object], adapters: Iterable[CellAdapter] = ()) -> list[SeenStep]:
     """Run a model once, and list the methods that may be a step."""
     wanted = [(each.module, each.method) for each in adapters]
-    watched = []
+    candidates = []
     for path, module in model.named_modules():
         asked = {method for which, method in wanted if which is module or which == path}
         for method in (*asked, *(name for name in _methods(module) if name not in asked)):
             parameters = _parameters(module, method)
             if len(parameters) > 1 or (method in asked and parameters):
-                watched.append(SeenStep(path, module, method, parameters))
-    with _watching(watched):
+                candidates.append(SeenStep(path, module, method, parameters))
+    with _noting_calls(candidates):
         run()
-    return [each for each in watched if each.calls]
+    return [each for each in candidates if each.calls]
 
 
 def found_steps(seen: Sequence[SeenStep]) -> dict[str, StepForm]:
@@ -268,11 +268,11 @@ def _parameters(module: nn.Module, method: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def _watching(watched: Sequence[SeenStep]) -> Iterator[None]:
+def _noting_calls(candidates: Sequence[SeenStep]) -> Iterator[None]:
     """Note the calls of methods until the end of the block."""
-    before = [(each, each.module.__dict__.get(each.method)) for each in watched]
+    before = [(each, each.module.__dict__.get(each.method)) for each in candidates]
     try:
-        for each in watched:
+        for each in candidates:
             each.module.__dict__[each.method] = _noted(each)
         yield
     finally:

@@ -70,7 +70,7 @@ class RecordedModel(HeldModel):
         self._calls = 0
 
     @contextmanager
-    def watching(self, model: nn.Module, paths: Iterable[str], forms: Mapping[str, StepForm]) -> Iterator[None]:
+    def noting_calls(self, model: nn.Module, paths: Iterable[str], forms: Mapping[str, StepForm]) -> Iterator[None]:
         """Note which of these modules runs, until the end of the block; of some a step has another method."""
         modules = dict(model.named_modules())
         methods = {path: forms[path].method if path in forms else "forward" for path in paths}

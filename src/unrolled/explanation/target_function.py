@@ -1,4 +1,4 @@
-"""A target that is a function of the model's output; what it does wrong is told in one line."""
+"""Call a target that is a function of the model's output; if it fails, the error says so in one line."""
 
 from __future__ import annotations
 
