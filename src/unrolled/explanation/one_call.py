@@ -166,7 +166,10 @@ def _read_each(
 
     def by_ray(target: Target, why: UnsupportedOperationError) -> Readout:
         compare()
-        found = ray_readout(recorded, target)
+        try:
+            found = ray_readout(recorded, target)
+        except RuntimeError as error:  # of the model, as one that differentiates inside its forward
+            raise why from error
         note = f"the readout is a ray from states of zero, since a held run is not possible: {why}"
         return replace(found, notes=(*found.notes, note))
 

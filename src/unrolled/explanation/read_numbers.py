@@ -151,7 +151,8 @@ class _CapturingModel(HeldModel):
 
     def by_direction(self, ways: int, packed: PackedSequence | None) -> list[Tensor]:
         """Return the states of all layers side by side, shape (time, batch, state), in the caller's order."""
-        assert self.layout is not None
+        if self.layout is None:
+            raise NoNumbersError("no number that the network reads was found among the model's arguments")
         sides = [torch.cat(self.collected[way::ways], dim=-1) for way in range(ways)]
         sides = [self.layout.reverse(each) if way else each for way, each in enumerate(sides)]
         if packed is None or packed.unsorted_indices is None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.decomposition.preserve_model import copy_tensors
+from unrolled.decomposition.preserve_model import items_of, with_items
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.held_forward.mode import HeldForward
 
@@ -31,19 +31,22 @@ class Sources:
         self.mode, self.opens = mode, opens
         self.ids: dict[str, tuple[int, torch.Size]] = {}
         """For each argument of integers: the number of its first entry, and its shape."""
+        self.unread: list[str] = []
+        """Arguments that are not searched for tensors, each with its type."""
         self._count = 0
 
     def open(self, name: str, value: Any) -> Any:
-        """Return an argument as the model receives it; tuples, lists and dictionaries are searched."""
+        """Return an argument as the model receives it; tuples, lists, dictionaries and dataclasses are searched."""
         if isinstance(value, Tensor):
             return self._open_tensor(name, value)
         if type(value) is PackedSequence:
             return value._replace(data=self._open_tensor(name, value.data))
-        if type(value) is tuple or type(value) is list:
-            return type(value)(self.open(f"{name}.{place}", each) for place, each in enumerate(value))
-        if type(value) is dict:
-            return {key: self.open(f"{name}.{key}", each) for key, each in value.items()}
-        return copy_tensors(value)
+        items = items_of(value)
+        if items is None:
+            if value is not None and not isinstance(value, bool | int | float | str | bytes):
+                self.unread.append(f"argument {name} is a {type(value).__name__}")
+            return value
+        return with_items(value, {key: self.open(f"{name}.{key}", each) for key, each in items.items()})
 
     def _open_tensor(self, name: str, value: Tensor) -> Tensor:
         if value.is_complex():

@@ -19,9 +19,10 @@ def from_zero(x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, 
         held = x.detach()
         at_zero = function(held.new_zeros(()))
         # at zero itself the product is zero whatever the factor is, so another divisor will do
-        divisor = held.abs().lt_(torch.finfo(held.dtype).tiny ** 0.5).add_(held)
-        factor = (function(held.clone()) - at_zero).div_(divisor)
-    return x * factor, at_zero
+        divisor = held + (held.abs() < torch.finfo(held.dtype).tiny ** 0.5)
+        factor = (function(held.clone()) - at_zero) / divisor
+    risen = x * factor
+    return risen.real if risen.is_complex() and not at_zero.is_complex() else risen, at_zero  # |z| = Re (z |z| / z)
 
 
 @rule(

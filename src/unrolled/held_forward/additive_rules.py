@@ -46,7 +46,7 @@ def add(call: Held) -> Tensor:
             return each
         if isinstance(each, int | float) and not each:
             return 0.0
-        wide = each.to(like.dtype) if isinstance(each, Tensor) else like.detach().new_full((), each)
+        wide = each.to(_kind(like, each)) if isinstance(each, Tensor) else like.detach().new_full((), each)
         if not bool(wide.count_nonzero()):
             return 0.0
         kind, name = call.rows.origin(each) if isinstance(each, Tensor) else ("constant", "constants")
@@ -55,6 +55,11 @@ def add(call: Held) -> Tensor:
     first, second = term(a), scale * term(b)
     result = first - second if minus else first + second
     return result if result.shape == shape else result.expand(shape)
+
+
+def _kind(like: Tensor, constant: Tensor) -> torch.dtype:
+    """Return the type of a constant that is added to value: that of the value, or complex if it is complex itself."""
+    return torch.promote_types(like.dtype, constant.dtype) if constant.is_complex() else like.dtype
 
 
 @rule("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack", "block_diag")

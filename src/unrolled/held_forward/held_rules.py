@@ -74,6 +74,15 @@ def leaves_torch(call: Held) -> Any:
     )
 
 
+@rule("grad", "backward")
+def differentiated(_: Held) -> Any:
+    """Refuse a gradient that a model computes itself: it is no value of its operands."""
+    raise UnsupportedOperationError(
+        "the model differentiates inside its forward (torch.autograd.grad), and no rule says what a gradient owes to "
+        "its operands; explain a part of the model"
+    )
+
+
 @rule("max", "min", "amax", "amin", "maximum", "minimum", "fmax", "fmin")
 def extreme(call: Held) -> Any:
     """Choose the largest or smallest; the choice is held. The larger of two tensors counts equal ones by halves."""

@@ -20,6 +20,8 @@ _OF_ONE = (
     "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
     "upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d positive "
     "_pack_padded_sequence channel_shuffle resolve_conj resolve_neg "
+    "view_as_real view_as_complex imag conj fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 "
+    "fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_fftshift fft_ifftshift stft istft "
     "hsplit vsplit dsplit swapaxes unsafe_chunk unsafe_split"
 ).split()
 

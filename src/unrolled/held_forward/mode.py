@@ -144,8 +144,14 @@ class HeldForward(FollowsLogarithms):
         options, operation = dict(kwargs), name_of(func)
         if operation.name == "_set_grad_enabled":
             return None  # torch.no_grad inside a model does not stop value
-        if operation.name in ("requires_grad", "set requires_grad") and type(args[0]) is torch.nn.Parameter:
+        asks = operation.name in ("requires_grad", "set requires_grad")
+        if asks and (type(args[0]) is torch.nn.Parameter or carries(args[0])):
             return args[0]  # what carries value is not the model's to say
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            raise UnsupportedOperationError(
+                f"the model computes {operation.name} inside torch.vmap or another transform of torch.func, which "
+                "hides what it is made of; write that part without it"
+            )
         given = [*operands(args), *operands(options.values())]
         if any(type(each) is torch.nn.Parameter and each.requires_grad for each in given):  # made in the forward pass
             args, options = without_flags(args), without_flags(options)
@@ -173,7 +179,14 @@ class HeldForward(FollowsLogarithms):
         if changed is None:
             return result
         self.gates.pop(changed, None)
-        return changed.copy_(self.with_gate_rows(result))  # another view of it may be read as no gate
+        try:
+            changed.copy_(self.with_gate_rows(result))  # another view of it may be read as no gate
+        except RuntimeError as error:
+            raise UnsupportedOperationError(
+                f"the model changes a part of a tensor in place ({operation.name}_) that chunk, split or unbind gave, "
+                f"which autograd refuses; use slices there, or {operation.name} without the underscore"
+            ) from error
+        return result if result in self.gates else changed
 
     def with_gate_rows(self, value: Any) -> Any:
         """Let a gate carry its value at zero too, as a row, where it is used as anything but a gate."""
@@ -225,6 +238,7 @@ class HeldForward(FollowsLogarithms):
         self, func: Function, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], given: list[Tensor]
     ) -> Any:
         """Run an operation on what carries no value; token numbers and names of parameters follow the result."""
+        options.pop("requires_grad", None)  # what a model makes with it carries no value for that
         result = func(*args, **options)
         if self.positions and (vectors := self._vectors.opened(operation, args, result)) is not None:
             return vectors

@@ -34,6 +34,7 @@ _SYNONYMS = {
     "get mH": "adjoint",
     "get data": "detach",
     "get real": "real",
+    "get imag": "imag",
 }
 
 

@@ -33,9 +33,14 @@ def shared(factors: list[Tensor], product: Callable[..., Tensor]) -> Tensor:
 def mul(call: Held) -> Tensor:
     """Compute a ⊙ b, a gate times a content among them."""
     a, b = call.args[:2]
-    if not (carries(a) and carries(b)):
-        return torch.mul(*call.mode.with_gate_rows((a, b)))
     gates, p = call.mode.gates, call.mode.share
+    if not (carries(a) and carries(b)):
+        gate, other = (a, b) if carries(a) else (b, a)
+        if gate in gates and isinstance(other, Tensor) and call.rows.origin(other)[0] == "held":
+            kept = (gates[gate] * other).detach().expand(torch.broadcast_shapes(gate.shape, other.shape)).contiguous()
+            call.rows.mark(kept, *call.rows.origin(other))  # what is held shows by its name, not as a constant
+            return (gate - gates[gate]) * other + call.rows.constant(kept)
+        return torch.mul(*call.mode.with_gate_rows((a, b)))
     for gate, content in ((a, b), (b, a)):
         if gate in gates and content not in gates:
             at_zero, held = gates[gate], gate.detach()

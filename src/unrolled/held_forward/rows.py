@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -44,6 +45,9 @@ class Rows:
 
     def open(self, kind: Kind, name: str, value: Tensor, positions: Tensor | None = None) -> Tensor:
         """Make a row of a value and return a copy that carries it; the copy is no leaf, so it may change in place."""
+        if value.is_complex():  # a leaf is real: of its two parts each has a contribution
+            parts = torch.view_as_real(value.detach().resolve_conj().contiguous())
+            return torch.view_as_complex(self.open(kind, name, parts, positions))
         leaf = value.detach().clone().requires_grad_()
         self.rows.append(Row(kind, name, leaf, positions))
         return leaf.clone()
@@ -63,6 +67,8 @@ class Rows:
 
         What is returned may be added to value, and must not be changed in place.
         """
+        if value.is_complex():
+            return self.open(kind, name, value.expand(shape))
         once = value.detach()
         for axis, stride in enumerate(value.stride()):
             once = once.narrow(axis, 0, min(1, once.shape[axis])) if stride == 0 else once
@@ -72,7 +78,8 @@ class Rows:
 
     def constant(self, value: Tensor) -> Tensor:
         """Make a row of a constant that is added to value; zeros need none."""
-        if not value.is_floating_point() or not bool(value.count_nonzero()):
+        real = value.is_floating_point() or value.is_complex()
+        if not real or not bool(value.count_nonzero()):
             return value
         return self.open(*self.origin(value), value)
 

@@ -41,6 +41,11 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
     """
     linear = LinearOutput(output, [row.leaf for row in rows])
     inputs = [place for place, row in enumerate(rows) if row.kind in ("token", "feature")]
+    if not inputs and sources.unread:
+        raise HeldOnlyError(
+            f"{sources.unread[0]}, which is not searched for tensors; pass them in a tuple, a list, a dictionary or a "
+            "dataclass"
+        )
     if all(linear.gradients[place] is None for place in inputs):
         raise HeldOnlyError(
             "the output does not depend on the model's arguments by any operation that carries value, so there is "
