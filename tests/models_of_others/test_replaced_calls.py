@@ -55,6 +55,20 @@ class Adapted(Reader):
         return self.head(torch.func.functional_call(self.rnn, weights, (self.e(x),))[0][:, -1])
 
 
+class Styled(Reader):
+    """Weights of one kind are computed from a second argument, as a hypernetwork computes them."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+        self.make = nn.Linear(2, self.rnn.get_parameter(name).numel())
+
+    def forward(self, x, style):
+        weights = dict(self.rnn.named_parameters())
+        weights[self.name] = self.make(style).view_as(weights[self.name])
+        return self.head(torch.func.functional_call(self.rnn, weights, (self.e(x),))[0][:, -1])
+
+
 class Coarse(Reader):
     def forward(self, x):
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -153,3 +167,15 @@ def test_a_step_that_is_called_once_is_told_how_to_be_named(cell, rnn, named):
     assert len(found) == 1
     assert abs(found.ledger.remainder) < 1e-14
     assert len(unrolled.explain(model, two, target=1)) == 2
+
+
+@pytest.mark.parametrize("name", ["weight_ih_l0", "weight_hh_l0", "bias_hh_l0"])
+def test_weights_that_are_computed_from_an_argument_are_held_and_an_account_says_so(name):
+    found = unrolled.account(Styled(name).double(), ids(1, 4), torch.ones(2).double(), target=1)
+    assert any("computes the weights of a recurrent network from its arguments" in note for note in found.notes)
+    assert float(found.remainder.abs().max()) < 1e-12
+
+
+def test_weights_that_are_parameters_alone_have_no_such_note():
+    for model in (Reader(), Adapted()):
+        assert not any("computes the weights" in note for note in unrolled.account(model, ids(1, 4), target=1).notes)

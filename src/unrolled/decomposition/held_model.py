@@ -53,6 +53,8 @@ class HeldModel(HeldForward):
     ) -> None:
         super().__init__(rows, share)
         self.expansion, self.tolerance, self.recorded = expansion, tolerance, recorded
+        self.network_notes: tuple[str, ...] = ()
+        """What the run's recurrent networks leave out of the account."""
 
     def run_layers(
         self,

@@ -57,6 +57,15 @@ def _model(call: Held) -> HeldModel:
     return call.mode
 
 
+def _note_computed_weights(call: Held, weights: Sequence[Tensor]) -> None:
+    """Say that weights which are made of value, as a hypernetwork makes them, are held."""
+    if any(carries(weight) for weight in weights):
+        _model(call).network_notes = (
+            "the model computes the weights of a recurrent network from its arguments or biases; these weights are "
+            "held, so what they are computed from gets no contribution through them",
+        )
+
+
 def _kind(name: str) -> type[ClosedCell]:
     return {"lstm": LSTM, "gru": GRU}.get(name.removesuffix("_cell"), Elman)
 
@@ -77,6 +86,7 @@ def fused_network(call: Held) -> tuple[Tensor, ...]:
         layout = Layout(lengths, inputs.shape[0], False, False, False, None)
     if training and share and layers > 1:
         raise UnsupportedOperationError("dropout between the layers of the network is on; put the model in eval mode")
+    _note_computed_weights(call, weights)
     cells = _cells(_kind(name), weights, biases, layers, 2 if both else 1)
     if name == "rnn_relu":
         for cell in (cell for ways in cells for cell in ways):
@@ -104,6 +114,7 @@ def fused_network(call: Held) -> tuple[Tensor, ...]:
 def fused_cell(call: Held) -> Any:
     """Run one step of torch's cells."""
     inputs, state, *weights = call.args
+    _note_computed_weights(call, weights)
     name = call.operation.name
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     cell = _kind(name).from_weights(dict(zip(names, [*weights, None, None], strict=False)))

@@ -147,7 +147,7 @@ class _HeldRun:
     output: Tensor
     sources: Sources
     notes: tuple[str, ...]
-    """What the target is."""
+    """What the target is, and what the run's recurrent networks leave out."""
 
 
 def _account(
@@ -235,7 +235,8 @@ def _held_run(
     with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, of):
         with mode:
             output = select(model(*given, **named))
-        return _HeldRun(mode, mode.with_gate_rows(output), sources, gate_note(output, mode.gates))
+        notes = (*gate_note(output, mode.gates), *mode.network_notes)
+        return _HeldRun(mode, mode.with_gate_rows(output), sources, notes)
 
 
 def _has_networks(model: nn.Module) -> bool:
