@@ -74,12 +74,9 @@ def reviews(tmp_path_factory):
 TRAINING = "--encoder gru --hidden 6 --embedding 5 --epochs 2 --batch 8 --device cpu --out run".split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "shares"),
-    [
-        (signal.SIGINT, (0.9,)),
-        pytest.param(signal.SIGTERM, (0.1, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99), marks=pytest.mark.slow),
-    ],
+    ("number", "shares"), [(signal.SIGINT, (0.9,)), (signal.SIGTERM, (0.1, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99))]
 )
 def test_a_training_before_during_and_after_its_steps(tmp_path, reviews, number, shares):
     """At many moments of one command; what the last line says is then typed, and ends well."""

@@ -58,6 +58,7 @@ def measured(place, *given):
     return [float(each) for each in done.stdout.split()]
 
 
+@pytest.mark.slow
 def test_a_text_of_3_000_tokens_takes_no_square_of_numbers(tmp_path):
     pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     added, _ = measured(tmp_path, "GRU", 1, 3000)

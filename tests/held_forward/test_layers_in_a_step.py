@@ -126,13 +126,14 @@ def test_of_a_linear_layer_the_secant_is_the_mean_jacobian(name):
     torch.testing.assert_close(found.token_scores, mean.token_scores, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("function", [of_a_part, kinked])
-def test_what_increments_cannot_follow_is_integrated(function):
+@pytest.mark.parametrize(("function", "converges"), [(of_a_part, True), (kinked, False)])
+def test_what_increments_cannot_follow_is_integrated(function, converges):
     torch.manual_seed(1)
     model = Loop(Layered(function)).double()
     found = unrolled.explain(model, SERIES[:1], target=1)
     noted = [note for note in found.notes if "stands in for the expansion secant" in note]
-    assert abs(found.ledger.remainder) < 1e-6 or noted
+    assert bool(noted) is not converges
+    assert abs(found.ledger.remainder) < (1e-6 if converges else 1e-3)
     assert not any("rounding" in note for note in found.notes)
     assert unrolled.account(model, SERIES[:1], target=1).closes
 
