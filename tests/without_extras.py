@@ -36,11 +36,11 @@ class Finder(PathFinder):
 
 sys.meta_path = [Finder if finder is PathFinder else finder for finder in sys.meta_path]
 
-import torch  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
+import torch  # noqa: E402  # after the packages are hidden
+from safetensors.torch import load_file  # noqa: E402  # as above
 
-import unrolled  # noqa: E402
-from unrolled.cli.main import run  # noqa: E402
+import unrolled  # noqa: E402  # after the packages are hidden
+from unrolled.cli.main import run  # noqa: E402  # as above
 
 folder = Path(sys.argv[1])
 words = ["<unk>", "not", "a", "bad", "film"]

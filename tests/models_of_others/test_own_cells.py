@@ -273,7 +273,7 @@ def reference(model, call, start, read, operating):
     vectors, current = [], torch.zeros(size, dtype=torch.float64)
     for x in model.embed(IDS[0]).detach():
         jacobian = sum(
-            weight * torch.autograd.functional.jacobian(lambda s: step(x, s), alpha * current)  # noqa: B023
+            weight * torch.autograd.functional.jacobian(lambda s: step(x, s), alpha * current)  # noqa: B023  # called at once
             for alpha, weight in zip(*points, strict=True)
         )
         after = step(x, current).detach()

@@ -167,5 +167,5 @@ def _report(text: str, status: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
     said = visible(" ".join(text.split()))  # on one line, and without what a path could do to the terminal
-    print(f"unrolled: error: {said}", file=sys.stderr)  # noqa: T201
+    print(f"unrolled: error: {said}", file=sys.stderr)  # noqa: T201  # the one place that prints errors
     return status

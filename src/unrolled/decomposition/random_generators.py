@@ -14,7 +14,7 @@ from unrolled.errors import UsageError
 
 __all__ = ["RandomGenerators", "checked_seed", "is_generator"]
 
-_PYTHON = random.Random  # noqa: S311
+_PYTHON = random.Random  # noqa: S311  # the type of what a model draws with
 
 
 def checked_seed(seed: object) -> int | None:

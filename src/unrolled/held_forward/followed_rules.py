@@ -14,6 +14,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -41,13 +42,12 @@ def from_one_on(call: Held) -> Any:
     """Follow φ from φ(1); of a quotient the divisor is followed, and of aˣ the exponent, from 0."""
     x, function = call.args[0], call.function
     if call.operation.name == "div":
-        x = call.args[1]
-        function = lambda divisor: call.run(call.args[0], divisor)  # noqa: E731
+        x, function = call.args[1], partial(call.run, call.args[0])
     elif call.operation.name == "pow":
         if not carries(x) and carries(call.args[1]):  # an exponential
             risen, at_zero = from_zero(call.args[1], lambda exponent: call.run(x, exponent))
             return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
-        function = lambda base: call.run(base, call.args[1])  # noqa: E731
+        function = lambda base: call.run(base, call.args[1])  # noqa: E731  # a formula of one line
     if not carries(x) or call.kwargs.get("rounding_mode"):
         return call.held()
     with torch.no_grad():

@@ -18,13 +18,13 @@ class WithoutRule(torch.autograd.Function):
     """Marks the result of an operation without a rule, which is refused if an output is made of it."""
 
     @staticmethod
-    def forward(ctx: Any, marker: Tensor, result: Tensor, message: str) -> Tensor:  # noqa: ARG004
+    def forward(ctx: Any, marker: Tensor, result: Tensor, message: str) -> Tensor:  # noqa: ARG004  # autograd's order
         """Give the result; the marker makes it a node of the graph."""
         ctx.message = message
         return result.clone()
 
     @staticmethod
-    def backward(ctx: Any, *_: Tensor) -> tuple[None, None, None]:  # noqa: ARG004
+    def backward(ctx: Any, *_: Tensor) -> tuple[None, None, None]:  # noqa: ARG004  # as above
         """Give no gradient."""
         return None, None, None
 

@@ -76,7 +76,7 @@ def leaves_torch(call: Held) -> Any:
 
 @rule("grad", "backward")
 def differentiated(_: Held) -> Any:
-    """Refuse a gradient that a model computes itself: it is no value of its operands."""
+    """Refuse a model that computes a gradient in its forward pass."""
     raise UnsupportedOperationError(
         "the model differentiates inside its forward (torch.autograd.grad), and no rule says what a gradient owes to "
         "its operands; explain a part of the model"

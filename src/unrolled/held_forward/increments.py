@@ -27,6 +27,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import operands, python_body, without_flags
 from unrolled.held_forward.operation_names import name_of, plain_form
+from unrolled.held_forward.rules_by_name import registers
 
 __all__ = ["IncrementCall", "Increments", "SecantIncrements", "ShareIncrements", "increment_rule"]
 
@@ -58,14 +59,8 @@ IncrementRule = Callable[[IncrementCall], Any]
 RULES: dict[str, IncrementRule] = {}
 
 
-def increment_rule(names: str) -> Callable[[IncrementRule], IncrementRule]:
-    """Register a rule for the operations of these names, separated by spaces."""
-
-    def register(function: IncrementRule) -> IncrementRule:
-        RULES.update(dict.fromkeys(names.split(), function))
-        return function
-
-    return register
+increment_rule = registers(RULES)
+"""Register a rule of increments."""
 
 
 class Increments(TorchFunctionMode):

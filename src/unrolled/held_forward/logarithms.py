@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.operation_names import name_of, plain_form
+from unrolled.held_forward.rules_by_name import registers
 
 __all__ = ["BESIDE", "Decays", "FollowsLogarithms", "Logarithm", "Logarithms", "beside"]
 
@@ -106,14 +107,8 @@ _BEGIN = frozenset({"log", "softplus", "logsigmoid", "log_sigmoid"})
 """Operations that make a logarithm of what is none."""
 
 
-def beside(names: str) -> Callable[[Beside], Beside]:
-    """Register what the operations of these names, separated by spaces, make of logarithms."""
-
-    def register(function: Beside) -> Beside:
-        BESIDE.update(dict.fromkeys(names.split(), function))
-        return function
-
-    return register
+beside = registers(BESIDE)
+"""Register what operations make of logarithms."""
 
 
 class FollowsLogarithms(TorchFunctionMode):

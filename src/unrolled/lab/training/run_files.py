@@ -122,7 +122,7 @@ def read_weights(path: Path, *, checksum: bool) -> dict[str, Tensor]:
 
     try:
         with safe_open(path, framework="pt") as file:
-            tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+            tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118  # no dictionary
     except SafetensorError as error:
         raise DataError(f"{path}: not a safetensors file, or truncated; {error}") from None
     except RuntimeError as error:  # so safetensors calls a file that it cannot open

@@ -22,7 +22,7 @@ class Sleeps(Experiment):
     title = "Sleeps"
     source = "ours"
     scales = tuple(SCALES)
-    estimates = {"a": 1.0, "b": 0.25, "c": 2.0}  # noqa: RUF012
+    estimates = {"a": 1.0, "b": 0.25, "c": 2.0}  # noqa: RUF012  # nobody changes it
 
     def __init__(self, seconds=0.0, run=None):
         self.seconds = seconds
