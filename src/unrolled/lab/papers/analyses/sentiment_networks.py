@@ -31,6 +31,7 @@ NEGATION_SIZES: dict[Scale, dict[str, int]] = {
     # The paper does not state sizes, rate and epochs. After four epochs every test sentence is classified correctly;
     # more epochs make all weights larger, and the approximation worse.
     "cpu": {"train": 4120, "size": 100, "epochs": 4},
+    "day": {"train": 4120, "size": 100, "epochs": 4},
     "paper": {"train": 4120, "size": 100, "epochs": 4},
 }
 """Number of training sentences, size of word vectors and state, number of epochs."""

@@ -24,6 +24,7 @@ from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Classification, Tagging
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.experiment import (
+    SCALES,
     Experiment,
     Report,
     Result,
@@ -59,6 +60,12 @@ _SIZES: dict[Scale, dict[str, Any]] = {
         "model": {"hidden": 64, "embedding": 64},
         "training": {"epochs": 5, "batch": 32, "lr": 0.003},
     },
+    "day": {
+        "seeds": 3,
+        "sentences": {"tag": None, "classify": None},
+        "model": {"hidden": 128, "embedding": 100},
+        "training": {"epochs": 15, "batch": 32, "lr": 0.001},
+    },
     "paper": {
         "seeds": 5,
         "sentences": {"tag": None, "classify": None},
@@ -67,6 +74,8 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     },
 }
 """``sentences``: the number of training sentences; None for all."""
+_HOURS = {"tag": 0.4, "classify": 0.15}
+"""Estimated hours of a training at scale day, on one core."""
 
 
 class DeepBidirectional(Experiment):
@@ -75,6 +84,7 @@ class DeepBidirectional(Experiment):
     name = "cs224d-notes-4/deep"
     title = "Deep and bidirectional networks"
     source = "CS 224D, lecture notes IV, section 2.3; the notes have no numbers"
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the tagger before the classifier, and the largest contrast first."""
@@ -98,6 +108,10 @@ class DeepBidirectional(Experiment):
             )
             if ways != _WIDE or layers == 1
         ]
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate by the task."""
+        return _HOURS[trial.settings["task"]]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train and measure."""

@@ -30,7 +30,7 @@ from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
 from unrolled.lab.papers.framework.corpora import first_lines
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table
@@ -46,14 +46,18 @@ _RECURRENT = {"RNN": "rnn", "GRU": "gru", "LSTM": "lstm"}
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"data": "made up", "lines": [80, 20, 20]},
     "cpu": {"data": "ptb", "lines": [8000, None, None]},
+    "day": {"data": "ptb", "lines": [None] * 3},
     "paper": {"data": "ptb", "lines": [None] * 3},
 }
 """``lines``: the number of lines of train, dev and test; None for all."""
 _NETWORKS: dict[Scale, dict[str, Any]] = {
     "smoke": {"embedding": 8, "hidden": 8, "training": {"epochs": 1, "batch": 4}},
     "cpu": {"embedding": 96, "hidden": 128, "training": {"epochs": 3}},
+    "day": {"embedding": 256, "hidden": 256, "training": {"epochs": 12}},
     "paper": {"embedding": 256, "hidden": 256, "training": {"epochs": 12}},
 }
+_HOURS, _COUNT_HOURS = 1.0, 0.05
+"""Estimated hours of a training and of a count model at scale day, on one core."""
 _PARTS = (8, 4, 2, 1)  # an eighth, a quarter, a half and all of the text
 
 
@@ -63,6 +67,7 @@ class LanguageModels(Experiment):
     name = "cs224d-notes-4/language"
     title = "Counts, a window and recurrent networks: perplexity and memory"
     source = "CS 224D, lecture notes IV, sections 1 to 4; the notes have no numbers"
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List smoothed trigrams, recurrent networks and a window model first; then other orders, and raw counts."""
@@ -102,6 +107,10 @@ class LanguageModels(Experiment):
             window(3),
             *(counts(order, "none") for order in _ORDERS),
         ]
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate by whether a network is trained."""
+        return _COUNT_HOURS if trial.settings["kind"] == "counts" else _HOURS
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train or count, and measure."""

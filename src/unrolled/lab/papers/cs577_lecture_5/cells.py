@@ -34,7 +34,7 @@ from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.papers.analyses.text_figures import draw_text_heat_map
 from unrolled.lab.papers.analyses.text_properties import PROSE, PYTHON, prose_properties, python_properties
 from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve, correlations, unit_values
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
@@ -58,12 +58,18 @@ _SIZES: dict[Scale, dict[str, Any]] = {
         "seeds": 3, "hidden": 128, "embedding": 32, "bptt": 64, "steps": 2000, "epochs": 3, "lr": 0.004,
         "columns": 32, "width": 3000, "lead": 300,
     },
+    "day": {
+        "seeds": 3, "hidden": 256, "embedding": 64, "bptt": 100, "steps": 12_000, "epochs": 50, "lr": 0.002,
+        "columns": 32, "width": 10_000, "lead": 300,
+    },
     "paper": {
         "seeds": 3, "hidden": 512, "embedding": 64, "bptt": 100, "steps": 50_000, "epochs": 50, "lr": 0.002,
         "columns": 32, "width": 10_000, "lead": 300,
     },
 }  # fmt: skip
 """Units are measured in ``columns`` parts of ``width`` characters, each after an unmeasured ``lead``."""
+_HOURS = {True: 1.0, False: 0.05}
+"""Estimated hours of a trained and of an untrained network at scale day, on one core."""
 _BINARY = "inside"
 _CLEAR = 0.5  # the least correlation of a unit that detects a property
 _BEYOND = 0.1  # the least by which training must raise a unit's correlation
@@ -133,6 +139,7 @@ class InterpretableUnits(Experiment):
     name = "cs577-lecture-5/cells"
     title = "Interpretable units: position, quotations, conditions, comments, depth"
     source = "CS 577, lecture 5, interpretation of trained LSTMs: coloured text without numbers"
+    scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List trained networks, each followed by its untrained control; the LSTM first."""
@@ -154,6 +161,10 @@ class InterpretableUnits(Experiment):
             for trained in (True, False)
             for text in _TEXTS
         ]
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate by whether the network is trained."""
+        return _HOURS[trial.settings["trained"]]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose units on dev, measure them on test, and run the network on our own text."""

@@ -46,8 +46,6 @@ SCALES: dict[Scale, str] = {
     "paper": "the paper's own sizes, for a GPU",
 }
 """How large an experiment is, from the smallest scale to the largest."""
-_HOURS = 0.1
-"""Estimated hours of a trial where an experiment gives no estimate of its own."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +132,8 @@ class Experiment(ABC):
     """Raise it whenever the same settings no longer give the same result."""
     scales: ClassVar[tuple[Scale, ...]] = ("smoke", "cpu", "paper")
     """The scales at which it has trials."""
+    usual_hours: ClassVar[float] = 0.1
+    """Estimated hours of a trial of scale day on one core."""
     headline: ClassVar[tuple[str, str] | None] = None
     """Row and column, in the first table, of the number that the summary shows; by default the first comparison."""
     compared_columns: ClassVar[tuple[str, ...]] = ()
@@ -154,11 +154,11 @@ class Experiment(ABC):
 
     def hours(self, trial: Trial, scale: Scale) -> float:
         """Estimate the hours that a trial takes on one core."""
-        return self.day_hours(trial) if scale == "day" else _HOURS
+        return self.day_hours(trial) if scale == "day" else self.usual_hours
 
     def day_hours(self, trial: Trial) -> float:
-        """Estimate the hours that a trial of scale day takes on one core."""
-        return _HOURS
+        """Estimate the hours that a trial of scale day takes on one core; the same for all where not overridden."""
+        return self.usual_hours
 
     def worth(self, trial: Trial) -> float:
         """Return how many numbers of the tables a trial gives: below 1 where several trials give one number."""

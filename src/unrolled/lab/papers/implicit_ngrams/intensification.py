@@ -72,8 +72,6 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
     "day": {"lr": 0.02, "epochs": 8, "patience": 2, "batch": 256},
     "paper": {"epochs": 30, "batch": 256},
 }
-_HOURS = 0.15
-"""Estimated hours of a training at scale day, on one core."""
 _RATIO = 1.2  # for the generated corpus of scale smoke, which often negates every adjective
 
 
@@ -84,6 +82,7 @@ class Intensification(Experiment):
     title = 'Intensification: scores of adjectives, and of the same after "not" and "very"'
     source = "Sun and Lu (2022), Implicit n-grams, figures 3 and 5; box plots without printed numbers"
     scales = tuple(SCALES)
+    usual_hours = 0.15
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, seed by seed."""
@@ -99,10 +98,6 @@ class Intensification(Experiment):
             }
             trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate the same for all models."""
-        return _HOURS
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and score adjectives."""

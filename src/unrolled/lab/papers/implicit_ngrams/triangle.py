@@ -48,8 +48,6 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
     "day": {**ADAGRAD, "lr": 0.01, "epochs": 6, "patience": 2, "batch": 128},
     "paper": {**ADAGRAD, "epochs": 30},
 }
-_HOURS = 0.1
-"""Estimated hours of a training at scale day, on one core."""
 
 
 class TriangleOfScores(Experiment):
@@ -59,6 +57,7 @@ class TriangleOfScores(Experiment):
     title = "Polarity scores of every n-gram of a sentence"
     source = "Sun and Lu (2022), Implicit n-grams, figure 6: pictures without printed numbers"
     scales = tuple(SCALES)
+    usual_hours = 0.1
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List both models."""
@@ -73,10 +72,6 @@ class TriangleOfScores(Experiment):
             }
             trials.append(Trial(model, settings))
         return trials
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate the same for both models."""
-        return _HOURS
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, or load the shared network, and score every n-gram."""

@@ -68,8 +68,6 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
 _DATA: dict[Scale, str] = {
     "smoke": "made-up topics", "cpu": "ag_news", "day": "ag_news_extended", "paper": "ag_news_extended"
 }  # fmt: skip
-_HOURS = 0.4
-"""Estimated hours of a training at scale day, on one core."""
 
 
 class MapOfContexts(Experiment):
@@ -79,6 +77,7 @@ class MapOfContexts(Experiment):
     title = "Contexts of short news texts: a map, and the separation of topics"
     source = "Sun and Lu (2022), Implicit n-grams, figure 7: pictures without printed numbers"
     scales = tuple(SCALES)
+    usual_hours = 0.4
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List both models, seed by seed."""
@@ -95,10 +94,6 @@ class MapOfContexts(Experiment):
             }
             trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate the same for both models."""
-        return _HOURS
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and project the contexts of short texts to two dimensions."""

@@ -34,7 +34,7 @@ from unrolled.lab.data.vocabulary import UNKNOWN
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.text_figures import scatter_words
 from unrolled.lab.papers.analyses.word_operators import SIDES, Occurrences, RankedWords, WordSlope, neighbour_readouts
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
@@ -54,6 +54,7 @@ _TRAINED, _VECTORS, _UNTRAINED = "trained", "vectors shuffled", "untrained"
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"seeds": 1, "least": 5, "training": {"epochs": 4, "batch": 8, "lr": 0.01}, "hidden": 8, "embedding": 8},
     "cpu": {"seeds": 3, "least": 25, "training": {"epochs": 3}, "hidden": 128, "embedding": 128},
+    "day": {"seeds": 3, "least": 25, "training": {"epochs": 10}, "hidden": 128, "embedding": 128},
     "paper": {"seeds": 5, "least": 25, "training": {"epochs": 10}, "hidden": 128, "embedding": 128},
 }
 """``least``: the least number of occurrences with a word before, and with a word after."""
@@ -76,6 +77,8 @@ class Operators(Experiment):
     name = "ours/operators"
     title = "Words as operators: reversing, scaling or erasing the readout of their neighbours"
     source = "our own question"
+    scales = tuple(SCALES)
+    usual_hours = 0.1
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the trained networks first, then the controls."""

@@ -24,7 +24,7 @@ from unrolled.decomposition.open_network import Network
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.polarity import polarity_weight
 from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trials
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics
@@ -45,7 +45,7 @@ CLAIMS = (("forward", 4, 3, -1), ("forward", 4, 0, 1), ("backward", 0, 1, 1), ("
 _DIRECTIONS = ("forward", "backward")
 _ENCODERS = ("gru", "lstm")
 _EXPANSIONS = {"activation": "approximation", "path": "exact"}
-_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 5}
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "day": 3, "paper": 5}
 
 
 class Bidirectional(Experiment):
@@ -54,6 +54,8 @@ class Bidirectional(Experiment):
     name = "sequence-level-features/bidirectional"
     title = "Scores of a phrase in both reading directions"
     source = "Sun and Lu, Sequence-level features (2020), figure 4; it has no numbers"
+    scales = tuple(SCALES)
+    usual_hours = 0.1
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks, seed by seed; a seed draws phrases and weights."""

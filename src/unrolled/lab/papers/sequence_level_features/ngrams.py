@@ -24,7 +24,7 @@ from unrolled.lab.papers.analyses.polarity import ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
 from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve
 from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import draw_box_pairs, grid
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_once
@@ -42,8 +42,8 @@ _EXPANSIONS = {"activation": "approximation", "path": "exact"}
 _LABELS = ("positive", "negative")
 # The paper does not define a strong association, nor state how many n-grams it shows.
 _CHOICE = {"least": 3, "share": 0.9, "most": 200}
-_EPOCHS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 10}
-_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "paper": 5}
+_EPOCHS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "day": 10, "paper": 10}
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "day": 3, "paper": 5}
 
 
 class NgramScores(Experiment):
@@ -52,6 +52,8 @@ class NgramScores(Experiment):
     name = "sequence-level-features/ngrams"
     title = "Scores of n-grams that are associated with a label, by their order"
     source = "Sun and Lu, Sequence-level features (2020), figures 3 and 5; they have no numbers"
+    scales = tuple(SCALES)
+    usual_hours = 0.05
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks seed by seed, the GRU's first."""

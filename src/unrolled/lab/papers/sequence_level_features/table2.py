@@ -41,8 +41,6 @@ PUBLISHED: Mapping[str, tuple[float, float]] = {
 
 _SPLITS = ("dev", "test")
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 2, "day": 3, "paper": 5}
-_HOURS = 0.1
-"""Estimated hours of a training at scale day, on one core."""
 
 
 class Sentiment(Experiment):
@@ -53,14 +51,11 @@ class Sentiment(Experiment):
     source = "Sun and Lu, Sequence-level features (2020), table 2"
     headline = ("gru", "test")
     scales = tuple(SCALES)
+    usual_hours = 0.1
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the cells, seed by seed; a seed draws phrases and weights."""
         return phrase_trials(scale, PUBLISHED, _SEEDS[scale])
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate the same for all cells."""
-        return _HOURS
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and measure on dev and test."""
