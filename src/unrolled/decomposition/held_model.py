@@ -8,7 +8,7 @@ readout from the states to G, Δu and the initial state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -86,7 +86,8 @@ class HeldModel(HeldForward):
             for way, run in enumerate(layer):
                 start, cell = initial[level * len(layer) + way], run.cell
                 above = None if moved is None else layout.reverse(moved) if way else moved
-                states, base = self._layer(cell, layout.reverse(alone) if way else alone, above, start, run)
+                reads = self.rows.move(alone, layout.reverse) if way else alone
+                states, base = self._layer(cell, reads, above, start, run)
                 finals.append(layout.last(states))
                 outputs.append(cell.hidden(states))
                 bases.append(cell.hidden(base))
@@ -153,7 +154,11 @@ class HeldModel(HeldForward):
             value = value - at_zero if shifted else value
         given = zip((cell.bias_ih, cell.recurrent_bias), used, strict=True)
         biases = [None if b is None else self._bias(b, products, cell.hidden_size, batch) for b, products in given]
-        found: Tensor = AloneNode.apply(alone, *biases, value, operator.packed())
+        operator = operator.packed()
+        weights = self.rows.token_weights(alone)
+        source = alone if weights is None else weights
+        to_source = operator.inputs.__rmatmul__ if weights is None else _to_tokens(ray, used[0])
+        found: Tensor = AloneNode.apply(source, *biases, value, operator, to_source)
         return found + self.rows.constant(at_zero.expand_as(value)) if shifted else found
 
     def _bias(self, bias: Tensor, products: list[int], units: int, batch: int) -> Tensor | None:
@@ -182,6 +187,16 @@ class HeldModel(HeldForward):
                 kind, name = self.rows.origin(cell.recurrent_bias)
                 from_hidden = from_hidden + self.rows.open(kind, name, cell.recurrent_bias.expand(from_hidden.shape))
             return cell.join_parts(cell.elementwise(from_input, from_hidden, carried))
+
+
+def _to_tokens(ray: ClosedRay, used: Sequence[int]) -> Callable[[Tensor], Tensor]:
+    """Return what takes covectors of the products W x to the contribution of each token, without a product with W."""
+    bias, units = ray.cell.bias_ih, ray.cell.hidden_size
+    products = pick(ray.start, used, units, axis=-1)
+    if bias is None:
+        return lambda covectors: torch.linalg.vecdot(covectors, products)[..., None]
+    added = pick(bias.detach(), used, units, axis=0)
+    return lambda covectors: (torch.linalg.vecdot(covectors, products) - covectors @ added)[..., None]
 
 
 def _in_token_order(ways: list[Tensor], layout: Layout) -> Tensor:

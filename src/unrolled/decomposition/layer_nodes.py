@@ -7,6 +7,7 @@ over the steps, :class:`AloneNode` by element-wise work and one product for all 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -77,32 +78,35 @@ class _Transposed(torch.autograd.Function):
 
 
 class AloneNode(torch.autograd.Function):
-    """What each token alone makes of the state, linear in the layer's input and in both biases."""
+    """What each token alone makes of the state, linear in what the layer's input is made of and in both biases."""
 
     @staticmethod
     def forward(
         ctx: Any,
-        inputs: Tensor,  # noqa: ARG004  # backward differentiates by it
+        source: Tensor,  # noqa: ARG004  # backward differentiates by it
         input_bias: Tensor | None,  # noqa: ARG004  # as above
         recurrent_bias: Tensor | None,  # noqa: ARG004  # as above
         value: Tensor,
         operator: Structured,
+        to_source: Callable[[Tensor], Tensor],
     ) -> Tensor:
-        """Return the value, shape (time, batch, state); the biases have shape (batch, K·d)."""
-        ctx.operator = operator
+        """Return the value, shape (time, batch, state); the biases have shape (batch, K·d).
+
+        ``to_source`` takes covectors of the products W x, shape (time, batch, K·d), to those of the source.
+        """
+        ctx.operator, ctx.to_source = operator, to_source
         return value.view_as(value)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Take covectors back to the products of all steps, then to what they were made of."""
         of_input, of_recurrent = ctx.operator.product_covectors(gradients[0])
-        needs_inputs, needs_bias, needs_recurrent_bias = ctx.needs_input_grad[:3]
-        inputs = of_input @ ctx.operator.inputs if needs_inputs else None
+        needs_source, needs_bias, needs_recurrent_bias = ctx.needs_input_grad[:3]
+        source = ctx.to_source(of_input) if needs_source else None
         bias = of_input.sum(dim=0) if needs_bias else None
-        if not needs_recurrent_bias:
-            return inputs, bias, None, None, None
         same = of_recurrent is of_input and bias is not None
-        return inputs, bias, bias if same else of_recurrent.sum(dim=0), None, None
+        recurrent_bias = (bias if same else of_recurrent.sum(dim=0)) if needs_recurrent_bias else None
+        return source, bias, recurrent_bias, None, None, None
 
 
 NODES = (LayerSweep, AloneNode)

@@ -81,7 +81,8 @@ def fused_network(call: Held) -> tuple[Tensor, ...]:
         layout = Layout(lengths, len(sizes), int(lengths.min()) < len(sizes), False, False, None)
     else:
         inputs, state, weights, biases, layers, share, training, both, batch_first = call.args
-        inputs = inputs.transpose(0, 1).contiguous() if batch_first else inputs
+        if batch_first:
+            inputs = call.rows.move(inputs, lambda each: each.transpose(0, 1).contiguous())
         lengths = torch.full((inputs.shape[1],), inputs.shape[0])
         layout = Layout(lengths, inputs.shape[0], False, False, False, None)
     if training and share and layers > 1:

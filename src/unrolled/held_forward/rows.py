@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,7 +24,7 @@ class Row:
     kind: Kind
     name: str
     leaf: Tensor
-    """What autograd differentiates by."""
+    """What autograd differentiates by; for tokens the weights of their vectors, all one, in place of the vectors."""
     positions: Tensor | None = None
     """For tokens: the flat index of each vector's token in the argument, or -1; the shape of ``leaf`` less its last."""
 
@@ -42,25 +42,48 @@ class Rows:
         # a view, or a copy that shares memory, is found by where it lies
         self._places = sorted((tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes, name) for name, tensor in named)
         self._origins: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._token_weights: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
-    def open(self, kind: Kind, name: str, value: Tensor, positions: Tensor | None = None) -> Tensor:
+    def open(self, kind: Kind, name: str, value: Tensor) -> Tensor:
         """Make a row of a value and return a copy that carries it; the copy is no leaf, so it may change in place."""
         if value.is_complex():  # a leaf is real: of its two parts each has a contribution
             parts = torch.view_as_real(value.detach().resolve_conj().contiguous())
-            return torch.view_as_complex(self.open(kind, name, parts, positions))
+            return torch.view_as_complex(self.open(kind, name, parts))
         leaf = value.detach().clone().requires_grad_()
-        self.rows.append(Row(kind, name, leaf, positions))
+        self.rows.append(Row(kind, name, leaf))
         return leaf.clone()
 
     def open_tokens(self, name: str, table: Tensor | None, vectors: Tensor, positions: Tensor) -> Tensor:
         """Make rows of the vectors of tokens; those of position -1, which the model adds, are the table's."""
         own = positions >= 0
         if bool(own.all()):
-            return self.open("token", name, vectors, positions)
+            return self._open_weights(name, vectors.detach(), positions)
         added = vectors.detach().masked_fill(own[..., None], 0.0)
         if table is not None:
             self.mark(added, *self.origin(table))
-        return self.open("token", name, vectors.detach() - added, positions) + self.constant(added)
+        return self._open_weights(name, vectors.detach() - added, positions) + self.constant(added)
+
+    def _open_weights(self, name: str, vectors: Tensor, positions: Tensor) -> Tensor:
+        real = torch.view_as_real(vectors.resolve_conj().contiguous()) if vectors.is_complex() else vectors
+        leaf = torch.ones_like(real[..., :1]).requires_grad_()
+        self.rows.append(Row("token", name, leaf, positions))
+        if vectors.is_complex():
+            return torch.view_as_complex(real * leaf)
+        carried = real * leaf
+        self._token_weights[carried] = leaf, carried._version
+        return carried
+
+    def token_weights(self, value: Tensor) -> Tensor | None:
+        """Return the weights, shape (…, 1), that are a factor of tokens' vectors; None for any other tensor."""
+        weights, version = self._token_weights.get(value, (None, 0))
+        return weights if value._version == version else None
+
+    def move(self, value: Tensor, how: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return a value with its entries moved; if it is one of tokens' vectors, what it returns is one too."""
+        moved, weights = how(value), self.token_weights(value)
+        if weights is not None:
+            self._token_weights[moved] = how(weights), moved._version
+        return moved
 
     def summand(self, kind: Kind, name: str, value: Tensor, shape: Sequence[int]) -> Tensor:
         """Make a row of a value that is repeated along leading axes, without repeating it in memory.
