@@ -5,8 +5,10 @@
     python benchmarks/account.py --tiny       a small size, to see that it runs
 
 Every ratio is the median of paired repeats: the things compared run in turn, so a machine whose speed drifts drifts
-under all of them. With one thread it is the process's own CPU time that is taken; the table of threads takes wall time,
-beside a process that keeps one core busy. Captum is timed where it is installed (pip install -e '.[compare]').
+under all of them. Every model is measured in a process of its own, because memory that other models have used and freed
+decides how fast a call gets its own. With one thread it is the process's own CPU time that is taken; the table of
+threads takes wall time, beside a process that keeps one core busy. Captum is timed where it is installed
+(pip install -e '.[compare]').
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import multiprocessing
 import statistics
 import time as clocks
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 
 import torch
@@ -112,6 +115,26 @@ def measure(model: nn.Module, tokens: Tensor, repeats: int, explains: bool) -> l
     return [*cells, f"{ratio(times, 'captum', 'account'):.1f}"]
 
 
+def in_its_own_process(threads: int, function: Callable[..., list[str]], *given: object) -> list[str]:
+    """Call a function in a fresh process with this number of threads."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, torch.set_num_threads, (threads,)) as pool:
+        return pool.submit(function, *given).result()
+
+
+def measure_classifier(
+    kind: str, layers: int, both: bool, classes: int, batch: int, time: int, width: int, repeats: int
+) -> list[str]:
+    torch.manual_seed(0)
+    model = Classifier(kind, width, layers, both, classes)
+    return measure(model, torch.randint(1000, (batch, time)), repeats if layers == 1 else fewer(repeats), True)
+
+
+def measure_loop(batch: int, time: int, width: int, repeats: int) -> list[str]:
+    torch.manual_seed(0)
+    return measure(Loop(width), torch.randint(1000, (batch, time)), repeats, False)
+
+
 def table(batch: int, time: int, width: int, repeats: int) -> list[str]:
     lines = [
         f"Batch {batch}, {time} tokens, {width} units, float32, `secant`, {torch.get_num_threads()} thread(s). Medians "
@@ -123,18 +146,15 @@ def table(batch: int, time: int, width: int, repeats: int) -> list[str]:
         "| integrated gradients (32) / account |",
         "|---|---|---|---|---|---|",
     ]
-    torch.manual_seed(0)
-    tokens = torch.randint(1000, (batch, time))
+    sizes, threads = (batch, time, width, repeats), torch.get_num_threads()
     for kind in KINDS:
         for layers, both, classes in ((1, False, 2), (2, True, 2), (1, False, 10_000)):
-            model = Classifier(kind, width, layers, both, classes)
             name = (
                 f"{kind}, {layers} layer{'s' if layers > 1 else ''}{', both ways' if both else ''}, {classes:,} outputs"
             )
-            lines.append(
-                f"| {name} | {' | '.join(measure(model, tokens, repeats if layers == 1 else fewer(repeats), True))} |"
-            )
-    lines.append(f"| a GRU written out | {' | '.join(measure(Loop(width), tokens, repeats, False))} |")
+            cells = in_its_own_process(threads, measure_classifier, kind, layers, both, classes, *sizes)
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines.append(f"| a GRU written out | {' | '.join(in_its_own_process(threads, measure_loop, *sizes))} |")
     return lines
 
 
