@@ -14,6 +14,7 @@ from unrolled.lab.papers.framework.figure_style import save
 from unrolled.lab.papers.framework.findings import current_findings
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect
+from unrolled.lab.papers.framework.strength import strength_section
 from unrolled.lab.papers.framework.table import MISSING, markdown_table
 from unrolled.lab.papers.framework.verdict import RULES, Comparison, compare, headline, verdict
 
@@ -71,7 +72,7 @@ def write_pages(experiments: Iterable[Experiment], store: ResultStore, folder: P
             links = [{name: _link(path, folder) for name, path in _draw(run, figures).items()} for run in mine]
             _write(folder / _file(experiment), ["# " + experiment.title, *_item(mine, store, links)])
     summary = folder / "README.md"
-    _write(summary, ["# Results", *_summary(experiments, runs)])
+    _write(summary, ["# Results", *_summary(experiments, runs, store)])
     return summary
 
 
@@ -115,12 +116,13 @@ def _runs(experiments: Iterable[Experiment], store: ResultStore) -> list[_Run]:
     return runs
 
 
-def _summary(experiments: Sequence[Experiment], runs: Sequence[_Run]) -> Iterator[str]:
+def _summary(experiments: Sequence[Experiment], runs: Sequence[_Run], store: ResultStore) -> Iterator[str]:
     yield "Written by `unrolled reproduce --write docs/results`; no number here is typed by hand. " + _READING
     yield "Scales: " + "; ".join(f"*{scale}*: {SCALES[scale]}" for scale in _REPORTED) + "."
     ran = {run.experiment.name for run in runs}
     none = [[f"{each.name}: {each.title}", *[MISSING] * 7, "not run"] for each in experiments if each.name not in ran]
     yield markdown_table(_COLUMNS, [*(_summary_row(run) for run in runs), *none])
+    yield from strength_section(experiments, store)
     yield "## How a verdict is found"
     yield RULES
     yield from _not_run(experiments, runs)
