@@ -4,6 +4,7 @@
 #   make test-all   the slow tests as well: long interruptions, exhaustive grids, every experiment
 #   make campaign   attack runs, files, threads and command lines: at most an hour, goes on where it was stopped
 #   make gpu     the tests that need a GPU
+#   make gpu-day HOURS=24   the trials of scale paper, four processes on one GPU
 #   make bench   the benchmarks, printed      make wheel   build the wheel and try it on its own
 #   make docs    the documentation site, in build/docs; runs its notebooks
 #   make dist    build the sdist and the wheel twice, compare and check them
@@ -16,7 +17,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-fuzz test-all check format gpu bench docs dist wheel reproduce-smoke clean campaign campaign-tenth
+.PHONY: help setup demo test test-slow test-fuzz test-all check format gpu gpu-day bench docs dist wheel reproduce-smoke clean campaign campaign-tenth
 
 help:
 	@sed -n 's/^#  *make/make/p; s/^#   make/make/p' Makefile
@@ -56,6 +57,13 @@ check: $(STAMP)
 gpu: $(STAMP)
 	@$(BIN)/python -c 'import sys, torch; torch.cuda.is_available() or sys.exit("make gpu: torch finds no GPU on this machine")'
 	$(BIN)/pytest -m gpu
+
+# First seeds come first; a stopped trial continues. The estimate needs some minutes.
+HOURS ?= 24
+gpu-day: $(STAMP)
+	@$(BIN)/python -c 'import sys, torch; torch.cuda.is_available() or sys.exit("make gpu-day: torch finds no GPU on this machine")'
+	mkdir -p build && $(BIN)/unrolled reproduce --scale paper --estimate | tee build/gpu-hours.txt
+	for process in 1 2 3 4; do OMP_NUM_THREADS=1 $(BIN)/unrolled reproduce --scale paper --hours $(HOURS) & sleep 20; done; wait
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 import torch
 
+from unrolled.cells import recurrent
 from unrolled.cells.parameter_budget import count_parameters
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import dyck_rnn, fixed_brackets, learned_brackets
 from unrolled.lab.papers.analyses.equal_size_networks import UNITS
 from unrolled.lab.papers.framework.experiment import Result, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import words
+from unrolled.lab.papers.second_order_rnns.choice_matrices import units_of_budget
 from unrolled.lab.papers.second_order_rnns.dyck import DyckBrackets, gates
 from unrolled.lab.papers.second_order_rnns.language import EqualParameters
 from unrolled.lab.papers.second_order_rnns.partial import PUBLISHED, PartialSentences
@@ -123,3 +125,16 @@ def test_a_cut_leaves_less_to_learn_from(tmp_path):
     assert read[0] <= 25 * trials[0].settings["lines"][0]
     again = experiment.run(trials[0], replace(a_setup(tmp_path), folder=tmp_path / "25"))  # it is found where it ended
     assert again["characters"] == read[0]
+
+
+@pytest.mark.parametrize("cell", ["mmlstm", "mmrnn"])
+def test_more_choice_matrices_leave_fewer_units_in_networks_of_equal_size(cell):
+    def parameters(units, choices):
+        network = recurrent(cell, 8, units, choices=choices)
+        return sum(each.numel() for each in network.parameters()) + 20 * (8 + units + 1)
+
+    found = {choices: units_of_budget(cell, choices, 8, 20, budget=4000) for choices in (1, 2, 4, 8)}
+    for choices, units in found.items():
+        best = min(range(1, 80), key=lambda each: abs(parameters(each, choices) - 4000))
+        assert units == best
+    assert sorted(found.values(), reverse=True) == list(found.values())

@@ -72,6 +72,14 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    estimate: Annotated[
+        bool,
+        typer.Option(
+            "--estimate",
+            help="Make the first steps of each training of these items, or of all, and print how many hours they "
+            "would take on this machine. Stores nothing.",
+        ),
+    ] = False,
     results: Annotated[Path, typer.Option(help="Folder of the results; trials found there are not run again.")] = Path(
         "results"
     ),
@@ -129,6 +137,9 @@ def reproduce(
         typer.echo(f"imported: {store.import_from(import_results)} results")
     if list_them:
         _list(chosen or members, chosen_scale, store)
+        return
+    if estimate:
+        _estimate(chosen or members, chosen_scale, data_dir)
         return
     if hours is None and not (chosen or write or gallery or import_results):
         raise UsageError("nothing to run: pass PAPER/ITEM, --all or --list")
@@ -204,6 +215,14 @@ def _run_queue(
 
     run_queue(experiments, scale, store, hours=hours, command=command, progress=lines, data=data)
     _print_table(remaining(list_jobs(experiments, scale, store)))
+
+
+def _estimate(experiments: list[Experiment], scale: Scale, data: Path | None) -> None:
+    from rich.console import Console
+
+    from unrolled.lab.papers.framework.measured_hours import estimate
+
+    _print_table(estimate(experiments, scale, data, _Lines(Console(stderr=True)).say))
 
 
 def _print_verdict(experiment: Experiment, results: Sequence[Result], report: Report) -> None:

@@ -22,7 +22,7 @@ from unrolled.lab.papers.framework.runner import Progress, run_trial
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.training.run_lock import InUseError
 
-__all__ = ["Job", "list_jobs", "next_job", "remaining", "run_queue"]
+__all__ = ["Job", "list_jobs", "next_job", "remaining", "run_queue", "time_limit"]
 
 _FURTHER_SEED = 0.25
 """The worth of a further seed, where the first has 1: it shows the deviation of a number that is known already."""
@@ -105,7 +105,7 @@ def run_queue(
             break
         progress.trial(job.trial, sum(each.done for each in jobs) + 1, len(jobs), found=False)
         try:
-            with _time_limit(_SECONDS * left) as time_is_up:
+            with time_limit(_SECONDS * left) as time_is_up:
                 run_trial(job.experiment, scale, job.trial, store, command=command, data=data, say=progress.say)
         except InUseError:
             progress.say("another process runs it")
@@ -138,7 +138,7 @@ def _counts(jobs: Sequence[Job]) -> tuple[str, str, Number, Number]:
 
 
 @contextmanager
-def _time_limit(seconds: float) -> Iterator[threading.Event]:
+def time_limit(seconds: float) -> Iterator[threading.Event]:
     """Send SIGTERM to this process when the time is up; the event tells this from a signal of another process."""
     time_is_up = threading.Event()
 

@@ -19,6 +19,8 @@ from unrolled.lab.papers.framework.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from unrolled.lab.training.callbacks import Callback
 from itertools import product
 
 from unrolled.lab.papers.framework.table import Number, cell
@@ -106,6 +108,8 @@ class TrialSetup:
     """The folder of trained networks that several trials share; see ``trial_training.train_once``."""
     log: Callable[[str], object] = field(default=str)
     """Shows a line of progress; the default shows nothing."""
+    listener: Callback | None = None
+    """Is told of every step of the trial's trainings."""
 
 
 @dataclass(frozen=True)

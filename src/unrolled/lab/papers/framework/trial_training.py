@@ -15,7 +15,7 @@ from unrolled.errors import DivergedError
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.tasks import TASKS
-from unrolled.lab.training.callbacks import Callback, Epoch
+from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import Run, load_run
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
@@ -65,7 +65,7 @@ def train_task(
     setup: TrialSetup, task: Task[Any, Any], corpus: Corpus[Any], training: Mapping[str, Any], *, name: str = "run"
 ) -> Run:
     """Train a model as :func:`train_model` does, for a task that need not be a member of ``unrolled.lab.tasks``."""
-    folder, callback = setup.folder / name, _EpochLog(setup)
+    folder, callback = setup.folder / name, CallbackList(*filter(None, (_EpochLog(setup), setup.listener)))
     if folder.exists():
         return resume(folder, corpus, task_class=type(task), callback=callback)
     settings = TrainingSettings(**training)
