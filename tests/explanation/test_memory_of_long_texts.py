@@ -7,8 +7,12 @@ import sys
 
 import pytest
 
-MEASURED = """
-import resource, sys, torch, unrolled
+from peak_memory import MEGABYTES
+
+MEASURED = (
+    MEGABYTES
+    + """
+import sys, torch, unrolled
 from torch import nn
 
 class Reader(nn.Module):
@@ -19,9 +23,6 @@ class Reader(nn.Module):
 
     def forward(self, tokens):
         return self.head(self.rnn(self.embed(tokens))[0].mean(dim=1))
-
-def megabytes():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 kind, layers, time, place = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 torch.manual_seed(0)
@@ -44,6 +45,7 @@ found.figure().savefig(f"{place}/account.png")
 str(found)
 print(megabytes() - before, megabytes())
 """
+)
 
 
 def measured(place, *given):

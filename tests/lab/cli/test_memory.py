@@ -10,14 +10,16 @@ import time
 
 import pytest
 
+from peak_memory import MEGABYTES
 from unrolled.errors import DataError
 from unrolled.lab.training.run_folder import load_run
 
-MEASURED = """
-import resource, sys
+MEASURED = f"""
+import sys
 from unrolled.cli.main import run
+{MEGABYTES}
 status = run(sys.argv[1:])
-print(status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(status, megabytes())
 """
 GIGABYTE = 1024
 
@@ -28,7 +30,7 @@ def megabytes(*words):
     )
     status, peak = done.stdout.splitlines()[-1].split()
     assert status == "0", done.stderr
-    return int(peak)
+    return float(peak)
 
 
 def reviews(path, count, long=0):
