@@ -123,13 +123,12 @@ class TriangleOfScores(Experiment):
         )
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
-        """The paper: an n-gram that begins with a negation has the other sign than the words that follow it."""
+        """The paper: n-grams that begin with "never" generally have positive scores."""
         claims = {}
         for result, (place, start, end) in product(results, _NEGATED):
             scores, words = result["sentences"][place]["scores"], SENTENCES[place].split()
-            name = result.trial.settings["name"]
-            told = f'{name}: "{" ".join(words[start : end + 1])}" is positive, "{words[end]}" is not'
-            claims[told] = scores[end][start] > 0 >= scores[end][end]
+            told = f'{result.trial.settings["name"]}: "{" ".join(words[start : end + 1])}" is positive'
+            claims[told] = scores[end][start] > 0
         return claims
 
 
