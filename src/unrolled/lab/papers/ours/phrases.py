@@ -148,7 +148,7 @@ class PhraseAgreement(Experiment):
         tables = [table for encoder in _ENCODERS for table in _tables(encoder, _of(results, encoder))]
         name = "ours-phrases"
         figures = {name: partial(_draw, results), f"{name}-length": partial(_draw_lengths, results)}
-        intervals = "95% bootstrap intervals over the phrases, at their mean over the seeds"
+        intervals = "95% bootstrap intervals over sentences, at their mean over the seeds"
         return Report(tables, figures, {name: f"bars are {intervals}.", f"{name}-length": f"bands are {intervals}."})
 
 
