@@ -64,12 +64,9 @@ class Rows:
         return self._open_weights(name, vectors.detach() - added, positions) + self.constant(added)
 
     def _open_weights(self, name: str, vectors: Tensor, positions: Tensor) -> Tensor:
-        real = torch.view_as_real(vectors.resolve_conj().contiguous()) if vectors.is_complex() else vectors
-        leaf = torch.ones_like(real[..., :1]).requires_grad_()
+        leaf = torch.ones_like(vectors.real[..., :1]).requires_grad_()
         self.rows.append(Row("token", name, leaf, positions))
-        if vectors.is_complex():
-            return torch.view_as_complex(real * leaf)
-        carried = real * leaf
+        carried = vectors * leaf
         self._token_weights[carried] = leaf, carried._version
         return carried
 
