@@ -2,7 +2,8 @@ r"""One layer of a recurrent network as two linear nodes of a graph.
 
 The states follow s_t = G_t + A_t s_{t-1} + C_t Δu_t, and G_t = f(u⁰_t, 0) goes back to u⁰ and the biases by shares.
 Both are known when the graph is made, so the nodes only take covectors back: :class:`LayerSweep` by one adjoint sweep
-over the steps, :class:`AloneNode` by element-wise work and one product for all steps together.
+over the steps, :class:`AloneNode` by element-wise work and, where the layer's input is more than the vectors of tokens,
+one product for all steps together.
 """
 
 from __future__ import annotations
