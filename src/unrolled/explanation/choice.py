@@ -170,7 +170,7 @@ def class_index(role: str, given: object, names: Sequence[str], count: int) -> i
             raise UnknownNameError("class", given, names)
         return names.index(given)
     try:
-        index = operator.index(given)  # type: ignore[arg-type]  # whatever came
+        index = operator.index(given)  # type: ignore[arg-type]  # a user may pass any type
     except TypeError as error:
         hint = ", or its name, with classes=" if isinstance(given, str) else ", or a callable"
         raise UsageError(f"the {role} is a {type(given).__name__}; expected an index of the output{hint}") from error

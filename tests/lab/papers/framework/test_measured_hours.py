@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
+from unrolled.errors import StoppedError
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Trial
 from unrolled.lab.papers.framework.measured_hours import estimate, measured_hours
 from unrolled.lab.papers.framework.synthetic_corpora import negation
@@ -66,6 +70,12 @@ def test_the_hours_are_those_of_all_steps_at_the_speed_of_the_first(train):
 def test_a_trial_without_a_training_has_no_estimate():
     for experiment in (Trains(train=lambda *_: None), Counts()):
         assert measured_hours(experiment, experiment.trials("cpu")[0]) is None
+
+
+def test_a_signal_from_outside_ends_the_estimate():
+    experiment = Trains(train=lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(StoppedError):
+        estimate([experiment, Trains()], "cpu", None)
 
 
 def test_the_table_multiplies_by_the_seeds():

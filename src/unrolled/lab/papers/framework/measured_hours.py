@@ -69,12 +69,13 @@ def measured_hours(
         setup = TrialSetup(Path(folder) / "trial", data, Path(folder) / "networks", listener=_Stopwatch(clock))
         setup.folder.mkdir()
         try:
-            with time_limit(_PATIENCE):
+            with time_limit(_PATIENCE) as time_is_up:
                 experiment.run(trial, setup)
         except _Measured as found:
             return found.hours
         except StoppedError:
-            return None
+            if not time_is_up.is_set():
+                raise  # the signal came from outside
     return None
 
 
