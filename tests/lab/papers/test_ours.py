@@ -194,15 +194,19 @@ MEASURES = {
 }  # fmt: skip
 
 
-def faithful(scores):
-    """Results at scale cpu; ``scores`` gives the score of a network, a method and a split, None for 0.5."""
+def faithful(scores, of_seed=lambda *_: 0.0):
+    """Results at scale cpu; ``scores`` gives the score of a network, a method and a split, None for 0.5.
+
+    ``of_seed`` is added to it.
+    """
     found = []
     for trial in Faithfulness().trials("cpu"):
         chosen = trial.settings
         methods = {}
         for method in chosen["methods"]:
             value = scores(chosen["network"], method, chosen["split"])
-            values = [round(1000 * (0.5 if value is None else value)) + text % 7 for text in range(chosen["texts"])]
+            score = (0.5 if value is None else value) + of_seed(chosen["seed"], method)
+            values = [round(1000 * score) + text % 7 for text in range(chosen["texts"])]
             methods[method] = {"scores": values, **MEASURES}
         values = {"accuracy": 0.9, "texts": chosen["texts"], "words": 20.0, "methods": methods, "missing": {}}
         found.append(Result(trial, values, 1.0, "2026-01-01", "a test", "a machine", {}))
@@ -245,6 +249,32 @@ def test_a_difference_is_that_of_the_texts_that_both_methods_explain():
     mean, low, high = difference(results, COMPARED[0], "LIME, 200", "secant")
     assert mean == low == high == pytest.approx(0.2)
     assert difference(results, "no such network", "secant", "path") is None
+
+
+def test_what_the_default_is_compared_on_is_trained_three_times():
+    trials = Faithfulness().trials("cpu")
+    for family, split in (("expansions", "test"), ("others", "test"), ("expansions", "dev"), ("sampling", "test")):
+        seeds = {}
+        for trial in trials:
+            chosen = trial.settings
+            if (chosen["family"], chosen["split"]) == (family, split):
+                seeds.setdefault(chosen["network"], set()).add(chosen["seed"])
+        thrice = split == "test" and family != "sampling"
+        assert {name: len(each) for name, each in seeds.items()} == {
+            name: 3 if thrice and name in COMPARED else 1 for name in seeds
+        }
+
+
+def test_methods_are_compared_on_the_trainings_that_both_have():
+    """Seeds 1 and 2 score .3 more with every method: a rival of seed 0 alone is compared on seed 0."""
+    results = faithful(lambda *_: None, lambda seed, _: 0.3 * (seed > 0))
+    for rival in ("LIME, 200", "path"):
+        assert difference(results, COMPARED[0], "secant", rival) == pytest.approx((0, 0, 0))
+    better_later = faithful(lambda *_: None, lambda seed, method: 0.3 * (seed > 0 and method == "secant"))
+    assert difference(better_later, COMPARED[0], "secant", "path")[0] == pytest.approx(0.2)
+    assert difference(better_later, COMPARED[0], "secant", "LIME, 200")[0] == 0
+    apart = [each for each in better_later if (each.trial.settings["seed"] == 1) != ("secant" in each["methods"])]
+    assert difference(apart, COMPARED[0], "secant", "integrated gradients, 32") is None
 
 
 def test_a_choice_by_behaviour_looks_at_dev_and_is_judged_on_test():
