@@ -130,6 +130,8 @@ def reproduce(
     chosen_scale: Scale = scale
     members = [member() for member in EXPERIMENTS.members.values()]
     store = ResultStore(results)
+    if estimate and hours is not None:
+        raise UsageError("--estimate makes first steps only and --hours runs trials: pass one of the two")
     chosen = members if everything else _choose(members, items or [])
     if import_results is not None:
         if not import_results.is_dir():

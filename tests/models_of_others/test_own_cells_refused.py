@@ -1,0 +1,127 @@
+"""Cells that must be named, and steps that are refused by name."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from own_cells import IDS, D, E, Encoder, Loop, OwnGRU, T, zero
+from unrolled.errors import RandomOperationError, UnrolledError, UnsupportedOperationError, UsageError
+
+
+class Advancing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.cell, self.head = Leaky(), nn.Linear(D, 3)
+        self.double().eval()
+
+    def forward(self, xs):
+        level = torch.zeros(len(xs), D, dtype=torch.float64)
+        for x in xs.unbind(1):
+            level = self.cell.advance(x, level).clamp(-0.5, 0.5)
+        return self.head(level)
+
+
+class Leaky(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.u = nn.Linear(E, D), nn.Linear(D, D)
+
+    def advance(self, x, level):
+        return 0.9 * level + 0.1 * torch.tanh(self.w(x) + self.u(level))
+
+
+def test_an_adapter_names_the_method_and_the_state():
+    xs = torch.randn(1, T, E, dtype=torch.float64)
+    model = Advancing()
+    with pytest.raises(UsageError, match="no recurrent network"):
+        unrolled.explain(model, xs, target=1)
+    for module in ("cell", model.cell):
+        found = unrolled.explain(model, xs, target=1, rnn=unrolled.as_cell(module, method="advance", state="level"))
+        assert abs(found.ledger.remainder) < 1e-12
+        assert len(found) == T
+    assert "advance" not in vars(model.cell)
+
+
+@pytest.mark.parametrize(
+    ("rnn", "message"),
+    [
+        (unrolled.as_cell("cell", method="advanced"), "without a method 'advanced'"),
+        (unrolled.as_cell("cell", method="advance"), "not called with a state"),
+        (unrolled.as_cell("cell", method="advance", state="stage"), "'stage'"),
+        (unrolled.as_cell("sell", method="advance"), "did you mean 'cell'"),
+        ("head", "no step that receives a state"),
+        (3, "rnn is a int"),
+    ],
+)
+def test_what_an_adapter_names_wrongly_is_told_in_one_line(rnn, message):
+    with pytest.raises(UnrolledError, match=message) as told:
+        unrolled.explain(Advancing(), torch.randn(1, T, E, dtype=torch.float64), target=1, rnn=rnn)
+    assert "\n" not in str(told.value)
+
+
+def test_an_adapter_of_wrong_types_is_refused():
+    with pytest.raises(UsageError, match="the cell is a int"):
+        unrolled.as_cell(3)
+    with pytest.raises(UsageError, match="are names"):
+        unrolled.as_cell("cell", state=(1, 2))
+
+
+class Mixing(OwnGRU):
+    def forward(self, x, h):
+        return super().forward(x, h - h.mean(dim=0))
+
+
+class Columns(nn.Module):
+    """Written for one column vector."""
+
+    def __init__(self, inputs, units):
+        super().__init__()
+        self.w, self.u = nn.Parameter(torch.randn(units, inputs)), nn.Parameter(torch.randn(units, units))
+
+    def forward(self, x, h):
+        return torch.tanh(self.w @ x[0] + self.u @ h[0])[None]
+
+
+@pytest.mark.parametrize(("kind", "message"), [(Mixing, "changes another one"), (Columns, "row|fails")])
+def test_a_step_that_mixes_the_rows_of_a_batch_is_refused(kind, message):
+    model = Loop(kind(E, D), lambda cell, x, h: cell(x, h), zero)
+    with pytest.raises(UnsupportedOperationError, match=message) as told:
+        unrolled.explain(model, IDS, target=1)
+    assert "\n" not in str(told.value)
+
+
+def test_a_whole_network_is_no_step_though_it_takes_a_state():
+    class Whole(OwnGRU):
+        def forward(self, xs, state=None):
+            h = xs.new_zeros(len(xs), D) if state is None else state
+            for t in range(xs.shape[1]):
+                h = OwnGRU.forward(self, xs[:, t], h)
+            return h, h
+
+    for rnn in (None, "rnn"):
+        with pytest.raises(UsageError, match=r"no recurrent network|no step that receives"):
+            unrolled.explain(Encoder(Whole(E, D)), IDS, target=1, rnn=rnn)
+
+
+class Drawing(OwnGRU):
+    def forward(self, x, h):
+        return super().forward(x, torch.dropout(h, 0.3, train=True))
+
+
+def test_a_step_that_draws_is_refused_as_that():
+    model = Loop(Drawing(E, D), lambda cell, x, h: cell(x, h), zero)
+    for seed in (None, 0):
+        with pytest.raises(RandomOperationError, match=r"cell.forward of Drawing draws random numbers") as told:
+            unrolled.explain(model, IDS, target=1, seed=seed)
+        assert "\n" not in str(told.value)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_scripted_step_is_refused_as_that():
+    model = Loop(torch.jit.script(OwnGRU(E, D)), lambda cell, x, h: cell(x, h), zero)
+    with pytest.raises(UsageError, match=r"cell is scripted.*pass the Python module"):
+        unrolled.explain(model, IDS, target=1)
