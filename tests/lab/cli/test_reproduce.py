@@ -24,8 +24,11 @@ def test_a_gallery_of_an_empty_archive_is_a_page_without_figures(unrolled: Comma
 def test_a_gallery_without_a_folder_for_its_figures_is_refused(unrolled: Command, tmp_path: Path) -> None:
     page = tmp_path / "gallery.md"
     unrolled("reproduce", "--gallery", page).assert_refused(2, "no folder for the figures", "pass --figures")
-    unrolled("reproduce", "--estimate", "--hours", "1").assert_refused(2, "first steps only", "pass one of the two")
     assert not page.exists()
+
+
+def test_an_estimate_and_a_budget_of_hours_are_not_taken_together(unrolled: Command) -> None:
+    unrolled("reproduce", "--estimate", "--hours", "1").assert_refused(2, "first steps only", "pass one of the two")
 
 
 def test_a_list_of_items_has_these_alone(unrolled: Command, tmp_path: Path) -> None:
