@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from unrolled.lab.papers.analyses.faithfulness_tables import difference
 from unrolled.lab.papers.analyses.word_operators import SIDES
 from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.ours import operators as operators
 from unrolled.lab.papers.ours.errors import CELL_NAMES, AccumulatedErrors
-from unrolled.lab.papers.ours.faithfulness import Faithfulness, difference
+from unrolled.lab.papers.ours.faithfulness import Faithfulness
 from unrolled.lab.papers.ours.known_truth import KnownTruth
 from unrolled.lab.papers.ours.operators import Operators, ranked_words
 from unrolled.lab.papers.ours.phrases import FIRST, PhraseAgreement

@@ -26,23 +26,27 @@ from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
-import torch
-
 from unrolled.errors import ConvergenceError, UsageError
 from unrolled.lab.papers.analyses.explained_texts import batch_texts
 from unrolled.lab.papers.analyses.faithfulness_measures import measure_method, time_gradient
+from unrolled.lab.papers.analyses.faithfulness_tables import (
+    choice_table,
+    comparison_table,
+    difference,
+    draw_differences,
+    measured_methods,
+    measures_table,
+    networks_table,
+    score_table,
+)
 from unrolled.lab.papers.analyses.text_classifiers import KINDS, OVER_TRAINED, SMOKE_NETWORKS, draw_texts, learn, read
-from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
-from unrolled.lab.papers.framework.table import MISSING, Number, Table
+from unrolled.lab.papers.framework.table import Table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from unrolled.lab.tasks.classify import Classify
 
-__all__ = ["Faithfulness", "difference"]
+__all__ = ["Faithfulness"]
 
 _IG = "integrated gradients, 32"
 _FAMILIES: dict[str, tuple[str, ...]] = {
@@ -74,9 +78,14 @@ _FURTHER_SEEDS: dict[Scale, tuple[int, ...]] = {"smoke": (), "cpu": (1, 2), "pap
 """Of the networks on which the default is compared."""
 _RIVALS = ("path", _IG, "DeepLift", "LRP", "occlusion by <unk>", "kernel SHAP, 200", "shares", "operating", "account")
 _SLOW = ("sampling", "many points")
-_DRAWS = 1000
+_DRAWN = (_IG, "DeepLift", "LRP", "occlusion by <unk>", "shares", "operating", "gates")
 _LONG = 100
 """Of texts of more words half as many are explained."""
+
+_CAPTION = (
+    "a point is the mean difference over a network's test texts, averaged over its trainings; its bar is the 95% "
+    "bootstrap interval over these texts."
+)
 
 
 class Faithfulness(Experiment):
@@ -141,8 +150,10 @@ class Faithfulness(Experiment):
         name = "ours-faithfulness"
         over = [result for result in results if result.trial.settings["network"] in OVER_TRAINED]
         others = [result for result in results if result not in over]
-        tables = [*_tables(others), *([_comparison(over, " of the first networks over-trained")] if over else [])]
-        return Report(tables, {name: partial(_draw, others)}, {name: _CAPTION})
+        tables = list(_tables(others))
+        if over:
+            tables.append(comparison_table(over, _RIVALS, " of the first networks over-trained"))
+        return Report(tables, {name: partial(draw_differences, others, _DRAWN)}, {name: _CAPTION})
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The two conditions that the default was to meet before it became the default."""
@@ -161,177 +172,13 @@ class Faithfulness(Experiment):
         }
 
 
-def _networks(results: Sequence[Result]) -> list[str]:
-    return list(dict.fromkeys(result.trial.settings["network"] for result in results))
-
-
-def _by_seed(results: Sequence[Result], network: str, method: str, split: str = "test") -> dict[int, Mapping[str, Any]]:
-    """Give the measures of a method on a network by the seed of its training."""
-    return {
-        result.trial.settings["seed"]: result["methods"][method]
-        for result in results
-        if result.trial.settings["network"] == network
-        and result.trial.settings["split"] == split
-        and method in result["methods"]
-    }
-
-
-def _measured(results: Sequence[Result], network: str, method: str) -> list[Mapping[str, Any]]:
-    """Give the measures of a method on the test texts, seed by seed."""
-    return list(_by_seed(results, network, method).values())
-
-
-def _average(measured: Sequence[Mapping[str, Any]]) -> torch.Tensor:
-    """Average the scores of each text over trainings, shape (texts,), float64."""
-    return torch.tensor([each["scores"] for each in measured], dtype=torch.float64).mean(dim=0) / 1000
-
-
-def difference(results: Sequence[Result], network: str, one: str, other: str) -> tuple[float, float, float] | None:
-    """Compare the test scores of two methods on the texts and the trainings that both have: the mean and its interval.
-
-    None where they have no training in common.
-    """
-    first, second = (_by_seed(results, network, method) for method in (one, other))
-    seeds = sorted(first.keys() & second.keys())
-    if not seeds:
-        return None
-    ours, theirs = (_average([measured[seed] for seed in seeds]) for measured in (first, second))
-    count = min(len(ours), len(theirs))
-    apart = ours[:count] - theirs[:count]
-    generator = torch.Generator().manual_seed(0)
-    which = torch.randint(len(apart), (_DRAWS, len(apart)), generator=generator)
-    return (float(apart.mean()), *interval(apart[which].mean(dim=1).tolist()))
-
-
-def _show(found: tuple[float, float, float] | None) -> str:
-    return MISSING if found is None else f"{found[0]:+.3f} ({found[1]:+.3f} to {found[2]:+.3f})"
-
-
-def _number(values: Sequence[float], digits: int = 3) -> str | Number:
-    return Number(values, digits=digits) if values else MISSING
-
-
 def _tables(results: Sequence[Result]) -> Iterator[Table]:
-    networks = _networks(results)
-    methods = [m for m in _METHODS if any(_measured(results, network, m) for network in networks)]
-    if methods:
-        rows: list[Sequence[str | Number]] = []
-        for method in methods:
-            cells = [[fmean(e["scores"]) / 1000 for e in _measured(results, n, method)] for n in networks]
-            rows.append((method, *map(_number, cells)))
-        title = (
-            "Comprehensiveness less sufficiency, test texts; higher is better; sampling and 300 points on fewer texts "
-            "and one training"
-        )
-        yield Table(title, ("method", *networks), rows)
-    if methods:
-        yield _comparison(results)
-    once = [result for result in results if result.trial.settings["seed"] == 0]
-    yield from _choice_table(once, networks)
-    if methods:
-        yield _all_measures(once, networks, methods)
-    rows = []
-    for network in networks:
-        mine = [result for result in results if result.trial.settings["network"] == network]
-        trained = {result.trial.settings["seed"]: result["accuracy"] for result in mine}
-        accuracy = Number(list(trained.values()), digits=1, percent=True)
-        tested = [result for result in mine if result.trial.settings["split"] == "test"] or mine
-        longest = max(tested, key=lambda result: result["texts"])
-        rows.append((network, accuracy, f"{longest['words']:.0f}", str(longest["texts"])))
-    yield Table("The networks", ("network", "test accuracy, %", "words in a text, mean", "texts"), rows)
-
-
-def _comparison(results: Sequence[Result], which: str = "") -> Table:
-    networks = _networks(results)
-    rivals = [each for each in _RIVALS if any(_measured(results, network, each) for network in networks)]
-    rows = [(each, *(_show(difference(results, each, "secant", rival)) for rival in rivals)) for each in networks]
-    title = f"Score of secant less that of another method{which}, with 95% intervals"
-    return Table(title, ("network", *(f"less {rival}" for rival in rivals)), rows)
-
-
-def _choice_table(results: Sequence[Result], networks: Sequence[str]) -> Iterator[Table]:
-    """Choose the candidate with the highest score on dev texts, and compare it with secant on test texts.
-
-    The results are those of seed 0, the only one of which dev texts are explained.
-    """
-    rows: list[Sequence[str | Number]] = []
-    gains = []
-    for network in networks:
-        dev, test = (
-            {m: found[0] for m in _CANDIDATES if (found := _by_seed(results, network, m, split))}
-            for split in ("dev", "test")
-        )
-        best, top = (max(found, key=lambda m: fmean(found[m]["scores"]), default=None) for found in (dev, test))
-        gain = difference(results, network, best, "secant") if best else None
-        if best is None or top is None or gain is None:
-            continue
-        gains.append(gain[0])
-        rows.append((network, best, _show(gain), top, f"{sum(each['cost'] for each in dev.values()):.0f}"))
-    if rows:
-        rows.append(("mean", MISSING, f"{fmean(gains):+.3f}", MISSING, MISSING))
-        yield Table(
-            "Choosing the expansion by its score on dev texts without labels: what the choice gains over secant on "
-            "test texts; one training; cost in forward and backward passes over these texts, deletions not counted",
-            ("network", "chosen on dev", "gain on test", "best on test", "cost"),
-            rows,
-        )
-
-
-def _all_measures(results: Sequence[Result], networks: Sequence[str], methods: Sequence[str]) -> Table:
-    names = ("score", "comprehensiveness", "sufficiency", "score by <unk>", "insertion", "stability", "remainder",
-             "cancellation", "cost")  # fmt: skip
-    keys = {"score by <unk>": "blank_score"}
-    rows: list[Sequence[str | Number]] = []
-    for method in methods:
-        found = [each for network in networks for each in _measured(results, network, method)]
-        cells: list[str | Number] = []
-        for name in names:
-            if name == "score":
-                cells.append(Number([fmean(fmean(each["scores"]) / 1000 for each in found)], digits=3))
-                continue
-            values = [each[keys.get(name, name)] for each in found]
-            known = [value for value in values if value is not None]
-            if not known:
-                cells.append(MISSING)
-            elif name == "remainder":
-                cells.append(f"{max(known):.1e}")
-            elif name in ("cancellation", "cost"):
-                cells.append(f"{fmean(known):.3g}")
-            else:
-                cells.append(Number([fmean(known)], digits=3))
-        count = sum(bool(_measured(results, network, method)) for network in networks)
-        rows.append((method, str(count), *cells))
-    return Table(
-        "All measures of one training, means over the networks that have the method (their number; compare rows with "
-        "the same number); remainder: the largest of the networks' medians; cost in forward and backward passes",
-        ("method", "networks", *names),
-        rows,
-    )
-
-
-_CAPTION = (
-    "a point is the mean difference over a network's test texts, averaged over its trainings; its bar is the 95% "
-    "bootstrap interval over these texts."
-)
-
-
-def _draw(results: Sequence[Result]) -> Figure:
-    networks = _networks(results)
-    figure, (panel,) = grid(1, 1, width=8.0, height=0.5 * len(networks) + 1.6)
-    for number, method in enumerate((_IG, "DeepLift", "LRP", "occlusion by <unk>", "shares", "operating", "gates")):
-        points = [
-            (place + 0.08 * (number - 3), found)
-            for place, network in enumerate(networks)
-            if (found := difference(results, network, method, "secant"))
-        ]
-        if points:
-            heights, values = [height for height, _ in points], [found[0] for _, found in points]
-            spread = [[abs(found[0] - found[end]) for _, found in points] for end in (1, 2)]
-            style = {"color": COLOURS[number], "marker": MARKERS[number], "linestyle": "none"}
-            panel.errorbar(values, heights, xerr=spread, label=method, **style)  # type: ignore[arg-type]
-    panel.axvline(0, color="#888888", linewidth=1)
-    panel.set_yticks(range(len(networks)), networks)
-    panel.invert_yaxis()
-    panel.set(xlabel="score less that of secant, 95 % intervals")
-    legend_below(figure, panel, 4)
-    return figure
+    if methods := measured_methods(results, _METHODS):
+        yield score_table(results, methods)
+        yield comparison_table(results, _RIVALS)
+    first = [result for result in results if result.trial.settings["seed"] == 0]
+    if choice := choice_table(first, _CANDIDATES):
+        yield choice
+    if methods := measured_methods(first, _METHODS):
+        yield measures_table(first, methods)
+    yield networks_table(results)
