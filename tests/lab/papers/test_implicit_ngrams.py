@@ -8,7 +8,6 @@ import pytest
 
 from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation as negation_corpus
-from unrolled.lab.papers.framework.synthetic_corpora import relations
 from unrolled.lab.papers.framework.trial_training import full_settings
 from unrolled.lab.papers.implicit_ngrams import (
     approximation,
@@ -104,15 +103,6 @@ def test_reviews_that_are_too_long_are_left_out_and_the_sizes_kept(tmp_path):
     found = table3.Sentiment().run(first, TrialSetup(tmp_path, None, tmp_path / "networks"))
     assert found["examples"] == [len(whole.train), len(whole.dev), len(whole.test)]
     assert found["largest"] >= 0.5
-
-
-def test_a_relation_and_its_reverse_are_one_class():
-    corpus = relations()
-    merged = table4.without_directions(corpus)
-    assert merged.labels == ("Cause-Effect", "Component-Whole", "Other")
-    for before, after in zip(corpus.train, merged.train, strict=True):
-        assert corpus.labels[before.label].startswith(merged.labels[after.label])
-        assert before.tokens == after.tokens
 
 
 def test_table_4_shows_each_model_at_the_rate_that_is_best_on_dev():

@@ -16,6 +16,7 @@ from unrolled.lab.papers.ours.faithfulness import Faithfulness
 from unrolled.lab.papers.ours.known_truth import KnownTruth
 from unrolled.lab.papers.ours.operators import Operators, ranked_words
 from unrolled.lab.papers.ours.phrases import FIRST, PhraseAgreement
+from unrolled.lab.papers.ours.relation_markers import RelationMarkers
 from unrolled.lab.papers.ours.tasks import TaskFigures
 from unrolled.lab.tasks import TASKS
 
@@ -301,3 +302,25 @@ def test_networks_that_did_not_learn_are_left_out_and_said():
     summary, *_, learned = report.tables
     assert summary.cells() == [["secant", "1.00", "1.00", "1.00", "1.00"]]
     assert learned.cells() == [["keyword, LSTM", "1 of 3", "70.0"], ["keyword, GRU", "0 of 3", "70.0"]]
+
+
+@pytest.mark.parametrize("scale", ["cpu", "day", "paper"])
+def test_a_model_with_markers_and_its_pair_without_differ_in_nothing_else(scale):
+    trials = [dict(trial.settings) for trial in RelationMarkers().trials(scale)]
+    assert [each.pop("markers") for each in trials] == [True, False] * (len(trials) // 2)
+    assert trials[::2] == trials[1::2]
+
+
+def test_f1_with_and_without_markers_stands_beside_the_published_one():
+    experiment = RelationMarkers()
+    results = [
+        Result(trial, {"dev_f1": 0.7, "test_f1": 0.8 if trial.settings["markers"] else 0.6}, 1.0, "", "", "", {})
+        for trial in experiment.trials("cpu")
+        if (trial.settings["model"], trial.settings["markers"]) != ("MVM-G", True)
+    ]
+    (table,) = experiment.report(results, "cpu").tables
+    rows = {row[0]: dict(zip(table.columns[1:], row[1:], strict=True)) for row in table.cells()}
+    assert rows["GRU"]["test, with"] == "80.0"
+    assert rows["GRU"]["test, without"] == "60.0"
+    assert rows["GRU"]["test, published"] == "62.2"
+    assert rows["MVM-G"]["test, with"] == "–"

@@ -13,15 +13,14 @@ Source:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from unrolled.lab.data.corpus import Example, Relations, Tagging
+from unrolled.lab.data.corpus import Relations, Tagging
+from unrolled.lab.papers.analyses.relation_corpora import without_directions
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
@@ -39,7 +38,7 @@ from unrolled.lab.papers.framework.synthetic_corpora import entities, relations
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 
-__all__ = ["COLUMNS", "PUBLISHED", "RelationsAndNames", "without_directions"]
+__all__ = ["COLUMNS", "PUBLISHED", "RelationsAndNames"]
 
 COLUMNS = ("relations", "names")
 _FAILED = (None, None)  # "failed to converge"
@@ -101,7 +100,7 @@ _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "day": 1, "paper": 3}
 # The paper names the optimisers, and dropout for relations. It does not state rates and momentum (ours give the GRU
 # a good dev score at scale cpu), nor dropout rates. It does not say whether word vectors start at random here too (as
 # for sentiment), how nominals are marked (here by words), and whether the tagger sees the shapes of words (here it does
-# not: words are in lower case, as in the authors' files).
+# not: words are in lower case, as in the authors' files). ours/relation-markers trains without markers.
 _MODEL: dict[str, dict[str, Any]] = {
     "relations": {"dropout": 0.5, "word_dropout": 0.1, "bidirectional": False, "pooling": "last"},
     "names": {"dropout": 0.5, "word_dropout": 0.1, "bidirectional": True, "crf": True, "shapes": 0},
@@ -112,7 +111,6 @@ _TRAINING: dict[str, dict[str, Any]] = {
 }
 _TASKS = {"relations": "relate", "names": "tag"}
 _SMALL = (32, 16, 16)
-_DIRECTION = re.compile(r"\((?:e1,e2|e2,e1)\)$")
 
 
 class RelationsAndNames(Experiment):
@@ -218,14 +216,3 @@ def _rates(results: Sequence[Result]) -> Iterator[Table]:
         named = (", ".join(f"{name} {value:g}" for name, value in zip(names, rate, strict=True)) for rate in rates)
         title = f"{column.capitalize()}: F1 on dev, %, by which the rate of each model is chosen"
         yield Table(title, ("model", *named), rows)
-
-
-def without_directions(corpus: Relations) -> Relations:
-    """Merge a relation and its reverse into one class: the paper counts ten classes (table 6), not nineteen."""
-    merged = [_DIRECTION.sub("", label) for label in corpus.labels]
-    labels = tuple(dict.fromkeys(merged))
-    train, dev, test = (
-        tuple(Example(example.tokens, labels.index(merged[example.label])) for example in split)
-        for split in (corpus.train, corpus.dev, corpus.test)
-    )
-    return replace(corpus, labels=labels, train=train, dev=dev, test=test)
