@@ -107,6 +107,24 @@ def test_a_whole_model_that_was_scripted_is_refused_by_name(make):
             call(model, IDS, target=0)
 
 
+def test_a_model_that_was_exported_is_refused_as_that_and_its_weights_fit_the_module_it_was_made_of():
+    made = Plain().eval()
+    exported = torch.export.export(made, (IDS,)).module()
+    for call in (unrolled.explain, unrolled.account):
+        with pytest.raises(
+            UnsupportedOperationError, match=r"the model was made by torch.export.*its weights are in state_dict"
+        ):
+            call(exported, IDS, target=0)
+    again = Plain().eval()
+    again.load_state_dict(exported.state_dict())
+    assert unrolled.explain(again, IDS, target=0).ledger.logit == pytest.approx(made(IDS)[0, 0].item(), abs=1e-6)
+
+
+def test_a_graph_of_operations_that_python_calls_has_an_account():
+    traced = torch.fx.symbolic_trace(Plain().eval())
+    assert unrolled.account(traced, IDS, target=0).output.item() == pytest.approx(traced(IDS)[0, 0].item(), abs=1e-6)
+
+
 def test_a_scripted_part_with_a_network_in_it_is_refused_by_its_path():
     class Outer(nn.Module):
         def __init__(self, inner):

@@ -47,11 +47,16 @@ def through_numpy(h):
     return torch.from_numpy(h.detach().numpy() * 2.0)
 
 
+def through_dlpack(h):
+    return torch.from_dlpack(h.detach()) * 2.0
+
+
 @pytest.mark.parametrize(
     ("read", "message"),
     [
         (torch.special.bessel_j0, r"bessel_j0 has no rule.*register one with @unrolled.held_forward.rule"),
         (through_numpy, r"takes numbers out of torch \(numpy\).*compute that step with torch operations"),
+        (through_dlpack, r"takes numbers out of torch \(dlpack\)"),
         (lambda h: h * float(h.detach().sum()), r"takes numbers out of torch"),
         (Doubled.apply, r"custom autograd function Doubled.*compute it with torch operations"),
         (lambda h: torch.fft.fft(h).angle(), r"angle has no rule"),
@@ -59,7 +64,7 @@ def through_numpy(h):
         (lambda h: torch.zeros_like(h), r"does not depend on the model's arguments.*check the target"),
         (lambda h: (h > 0).to(h.dtype), r"does not depend on the model's arguments"),
     ],
-    ids=["unknown", "numpy", "item", "custom", "complex", "dropout", "constant", "questions"],
+    ids=["unknown", "numpy", "dlpack", "item", "custom", "complex", "dropout", "constant", "questions"],
 )
 def test_operations_are_refused_by_name(read, message):
     torch.manual_seed(0)

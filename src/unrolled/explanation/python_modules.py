@@ -13,6 +13,8 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch._ops import OpOverload
+from torch.fx import GraphModule
 
 from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
 from unrolled.decomposition.preserve_model import copy_tensors
@@ -119,6 +121,11 @@ def _scripted(module: torch.jit.ScriptModule) -> str:
     return "traced" if "Traced" in type(module).__name__ else "scripted"
 
 
+def _is_exported(module: nn.Module) -> bool:
+    """Whether torch.export made it: a graph of operations below those that Python calls."""
+    return isinstance(module, GraphModule) and any(isinstance(node.target, OpOverload) for node in module.graph.nodes)
+
+
 def _recurs(module: torch.jit.ScriptModule, name: str) -> bool:
     """Whether a scripted module is the model or has a recurrent network in it."""
     kinds = ("RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell")
@@ -135,6 +142,11 @@ def _replacement(name: str, module: nn.Module) -> nn.Module:
         raise UnsupportedOperationError(
             f"{name} is a {_scripted(inner)} module, whose operations no rule can meet; pass the Python module that it "
             "was made of, with its weights: module.load_state_dict(scripted.state_dict())"
+        )
+    if _is_exported(inner):
+        raise UnsupportedOperationError(
+            f"{name} was made by torch.export, and its operations have no rules; pass the Python module that was "
+            "exported; its weights are in state_dict()"
         )
     if twin is None and quantised_kind(inner) is not None:
         raise UnsupportedOperationError(

@@ -65,7 +65,7 @@ def attribute(call: Held) -> Any:
     return call.function(*call.args)
 
 
-@rule(*"numpy item tolist __float__ __int__ __index__ __array__ __complex__ __format__".split())
+@rule(*"numpy item tolist __float__ __int__ __index__ __array__ __complex__ __format__ dlpack to_dlpack".split())
 def leaves_torch(call: Held) -> Any:
     """Refuse to lose value out of torch."""
     raise UnsupportedOperationError(
