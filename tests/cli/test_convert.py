@@ -97,6 +97,37 @@ def test_a_whole_model_is_refused(unrolled: Command, tmp_path: Path) -> None:
     unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, "could run code")
 
 
+def scripted(model: nn.Module, path: Path) -> Callable[[], object]:
+    torch.jit.save(torch.jit.script(model), path)
+    return lambda: torch.jit.load(path).state_dict()
+
+
+def exported(model: nn.Module, path: Path) -> Callable[[], object]:
+    torch.export.save(torch.export.export(model, (torch.ones(1, 2),)), path)
+    return lambda: torch.export.load(path).state_dict
+
+
+@safe
+@pytest.mark.filterwarnings("ignore")  # torch's, of TorchScript
+@pytest.mark.parametrize(
+    ("save", "kind", "weights"),
+    [
+        (scripted, "a TorchScript program", "torch.jit.load({!r}).state_dict()"),
+        (exported, "a program of torch.export", "torch.export.load({!r}).state_dict,"),
+    ],
+)
+def test_a_program_is_refused_with_the_way_to_its_weights(
+    unrolled: Command, tmp_path: Path, save: Callable[..., Callable[[], object]], kind: str, weights: str
+) -> None:
+    model, path = nn.Linear(2, 3), tmp_path / "it's a model.pt2"
+    advice = save(model, path)
+    done = unrolled("convert", path, tmp_path / "m.safetensors")
+    done.assert_refused(65, kind, f"torch.save({weights.format(str(path))}")
+    torch.save(advice(), tmp_path / "weights.pt")
+    assert unrolled("convert", tmp_path / "weights.pt", tmp_path / "m.safetensors").status == 0
+    assert_holds(tmp_path / "m.safetensors", dict(model.state_dict()))
+
+
 @safe
 @pytest.mark.parametrize(
     ("what", "expected"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from zipfile import BadZipFile, ZipFile
 
 import typer
 
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["convert", "read_checkpoint", "tensors_in"]
 
 SAFE = "2.10"  # the first torch whose weights_only=True lets no code run
+
+_PROGRAMS = {
+    "constants.pkl": ("a TorchScript program", "torch.jit.load({path!r}).state_dict()"),
+    "archive_format": ("a program of torch.export", "torch.export.load({path!r}).state_dict"),
+}
+"""Archives that are no checkpoints, by a file in them: what they are, and how to get at their weights."""
 
 
 def convert(
@@ -54,6 +61,7 @@ def read_checkpoint(path: Path) -> object:
             f"with torch {torch.__version__} a hostile checkpoint can run code (CVE-2025-32434, CVE-2026-24747); "
             f"convert {path} with torch {SAFE} or later"
         )
+    _refuse_program(path)
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
@@ -63,6 +71,21 @@ def read_checkpoint(path: Path) -> object:
             f"{path} is truncated, no checkpoint, or contains more than tensors, which could run code; "
             "expected the file of torch.save(model.state_dict(), path)"
         ) from error
+
+
+def _refuse_program(path: Path) -> None:
+    """Refuse an archive of code beside weights, and say how its weights are written alone."""
+    try:
+        with ZipFile(path) as archive:
+            inside = {Path(name).name for name in archive.namelist()}
+    except (BadZipFile, OSError):
+        return  # what the reader of checkpoints says of it
+    for name, (kind, weights) in _PROGRAMS.items():
+        if name in inside:
+            raise DataError(
+                f"{path} is {kind}: code beside weights; if you trust it, write its weights alone and convert that "
+                f"file: torch.save({weights.format(path=str(path))}, 'weights.pt')"
+            )
 
 
 def tensors_in(checkpoint: object, key: str | None = None) -> tuple[dict[str, Tensor], list[str]]:
