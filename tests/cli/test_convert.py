@@ -175,7 +175,12 @@ def test_truncated_and_foreign_files_are_refused(unrolled: Command, tmp_path: Pa
     path = tmp_path / "m.pt"
     torch.save({"w": torch.ones(1000)}, path)
     whole = path.read_bytes()
-    for content in (b"", whole[:10], whole[: len(whole) // 2], b"hello, world", b"\x80"):
+    entry = whole.index(b"PK\x01\x02")  # the first one of the archive's list: versions, flags, and later the name
+    misnamed = bytearray(whole)
+    misnamed[entry + 9] |= 8  # the name is in UTF-8
+    misnamed[entry + 46] = 0xFF
+    foreign = (b"", whole[:10], whole[: len(whole) // 2], b"hello, world", b"\x80", bytes(misnamed))
+    for content in foreign:
         path.write_bytes(content)
         unrolled("convert", path, tmp_path / "m.safetensors").assert_refused(65, "m.pt")
     assert [each.name for each in tmp_path.iterdir()] == ["m.pt"]
