@@ -119,7 +119,7 @@ def test_the_ledger_is_written_out_and_sums(build):
     for value in ledger.values():
         assert minus(signed(value)) in text
     assert ledger.ngrams + ledger.initial + ledger.bias + ledger.remainder == ledger.logit
-    assert f"The remainder is {minus(magnitude(attribution.relative_remainder))} of the output" in text
+    assert f"The remainder is {minus(magnitude(attribution.relative_remainder))} of the {attribution.unit}" in text
 
 
 def test_expansions_stand_side_by_side_with_what_they_miss(build):
@@ -153,7 +153,8 @@ def test_a_long_sequence_leaves_out_its_longest_ngrams(build, monkeypatch):
 
 def test_a_logit_of_zero_is_shown(build):
     ledger = Ledger(0.0, 0.0, 0.0, 0.0, 0.0)
-    assert "of the output" in render_page([build(scale=0.0, ledger=ledger)])
+    attribution = build(scale=0.0, ledger=ledger)
+    assert f"of the {attribution.unit}" in render_page([attribution])
 
 
 def test_what_cannot_be_drawn_is_refused(build):

@@ -228,7 +228,7 @@ function drawLedger(panel, told) {
       element("td", { class: "number" }, signed(bar.value)));
   });
   view.ledger.replaceChildren(element("table", { class: "ledger" }, element("tbody", {}, ...rows)),
-    element("p", { class: "quiet" }, `The remainder is ${told.share} of the output.`),
+    element("p", { class: "quiet" }, `The remainder is ${told.share} of the ${told.ledger.at(-1).name}.`),
     ...told.notes.filter((note) => !marks(told).includes(note)).map((note) => element("p", { class: "quiet" }, note)),
     element("details", { class: "numerics quiet" }, element("summary", {}, "Numerical details"),
       element("p", {}, `Cancellation ${told.cancellation}: how many times as large the contributions of all n-grams are as their sum.`),
