@@ -103,12 +103,12 @@ def score_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
     return Table(title, ("method", *networks), rows)
 
 
-def comparison_table(results: Sequence[Result], rivals: Sequence[str], which: str = "") -> Table:
-    """Tabulate what the default scores less what its rivals score."""
+def comparison_table(results: Sequence[Result], method: str, rivals: Sequence[str], which: str = "") -> Table:
+    """Tabulate what a method scores less what its rivals score."""
     networks = _networks(results)
     rivals = measured_methods(results, rivals)
-    rows = [(each, *(_show(difference(results, each, "secant", rival)) for rival in rivals)) for each in networks]
-    title = f"Score of secant less that of another method{which}, with 95% intervals"
+    rows = [(each, *(_show(difference(results, each, method, rival)) for rival in rivals)) for each in networks]
+    title = f"Score of {method} less that of another method{which}, with 95% intervals"
     return Table(title, ("network", *(f"less {rival}" for rival in rivals)), rows)
 
 

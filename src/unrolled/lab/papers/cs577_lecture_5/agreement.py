@@ -116,7 +116,7 @@ class Agreement(Experiment):
                 cells = [Number(values, digits=1, percent=True) for values in (*means, hard)]
                 rows.append((f"{amount:,}", model, *cells))
         distances = (f"{low} to {high}" if high > low else f"{low}" for low, high in spans)
-        columns = ("sentences", "model", *distances, f"attracted, to {longest}")
+        columns = ("sentences", "model", *distances, f"nearest noun of the other number, to {longest}")
         title = f"Correct number of the verb, %, by words after the subject (chance 50; trained on 0 to {longest})"
         return Report(
             [Table(title, columns, rows)],
@@ -138,8 +138,8 @@ class Agreement(Experiment):
             if (chosen := where(results, model=model))
         }
         return {
-            f"in the longer half of the trained distances, the RNN is right less often than the {model}": right["RNN"]
-            < right[model]
+            f"in the longer half of the trained distances, over all amounts of text, the RNN is right less often than "
+            f"the {model}": right["RNN"] < right[model]
             for model in ("GRU", "LSTM")
             if {"RNN", model} <= right.keys()
         }

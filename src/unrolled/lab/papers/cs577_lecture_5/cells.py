@@ -233,7 +233,8 @@ class InterpretableUnits(Experiment):
                 )
                 claims[f"{about.title}: a unit detects: {name}"] = learned >= _CLEAR and learned >= control + _BEYOND
         if trained := where(results, encoder="lstm", trained=True):
-            claims["most cells follow none of the properties"] = max(each["clear"] for each in trained) < 0.5
+            most = max(each["clear"] for each in trained)
+            claims[f"most cells follow none of the properties (at most {most:.0%} follow one)"] = most < 0.5
         return claims
 
 

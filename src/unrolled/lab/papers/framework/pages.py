@@ -21,6 +21,9 @@ from unrolled.lab.papers.framework.verdict import RULES, Comparison, compare, he
 __all__ = ["gallery_page", "single_page", "write_pages"]
 
 _REPORTED: tuple[Scale, ...] = ("cpu", "day", "paper")
+_ORIGIN = """\
+Tables and verdicts are written by `unrolled reproduce --write docs/results`. The sentences beside them are written by
+hand, and speak of one set of results: beside others they are not shown. """
 _READING = """\
 In an item's tables our number stands first, the published one in brackets. ± is the standard deviation over seeds; a
 number without it is of one seed, unless its table says otherwise. Epochs and settings were chosen on dev; test data was
@@ -117,7 +120,7 @@ def _runs(experiments: Iterable[Experiment], store: ResultStore) -> list[_Run]:
 
 
 def _summary(experiments: Sequence[Experiment], runs: Sequence[_Run], store: ResultStore) -> Iterator[str]:
-    yield "Written by `unrolled reproduce --write docs/results`; no number here is typed by hand. " + _READING
+    yield _ORIGIN + _READING
     yield "Scales: " + "; ".join(f"*{scale}*: {SCALES[scale]}" for scale in _REPORTED) + "."
     ran = {run.experiment.name for run in runs}
     none = [[f"{each.name}: {each.title}", *[MISSING] * 7, "not run"] for each in experiments if each.name not in ran]

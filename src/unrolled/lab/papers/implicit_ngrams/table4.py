@@ -14,6 +14,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -182,11 +183,10 @@ def _read(column: str, made_up: bool, folder: Path | None) -> Relations | Taggin
 
 
 def _by_rate(results: Sequence[Result], model: str, column: str) -> dict[tuple[float, ...], list[Result]]:
-    """Group the trainings of a model that did not diverge by learning rate and momentum."""
+    """Group the trainings of a model by learning rate and momentum."""
     found: dict[tuple[float, ...], list[Result]] = {}
     for result in where(results, model=model, column=column):
-        if "diverged" not in result.values:
-            found.setdefault(tuple(result.trial.settings[name] for name in _GRIDS[column][0]), []).append(result)
+        found.setdefault(tuple(result.trial.settings[name] for name in _GRIDS[column][0]), []).append(result)
     return found
 
 
@@ -194,8 +194,9 @@ def _at_best_rates(results: Sequence[Result]) -> list[Result]:
     """Keep all seeds of the rate that is best on dev, by model and task; all results where every training diverged."""
     kept = []
     for model, column in product(PUBLISHED, COLUMNS):
-        groups = _by_rate(results, model, column).values()
         every = where(results, model=model, column=column)
+        ended = [result for result in every if "diverged" not in result.values]
+        groups = _by_rate(ended, model, column).values()
         kept += max(groups, key=lambda alike: fmean(each["dev_f1"] for each in alike), default=every)
     return kept
 
@@ -208,7 +209,7 @@ def _rates(results: Sequence[Result]) -> Iterator[Table]:
         if len(rates) < 2:
             continue
         rows: list[Sequence[str | Number]] = [
-            (model, *(average(found.get(rate, []), "dev_f1", digits=1, percent=True) for rate in rates))
+            (model, *(_dev(found.get(rate, [])) for rate in rates))
             for model, found in by_rate.items()
             if where(results, model=model, column=column)
         ]
@@ -216,3 +217,8 @@ def _rates(results: Sequence[Result]) -> Iterator[Table]:
         named = (", ".join(f"{name} {value:g}" for name, value in zip(names, rate, strict=True)) for rate in rates)
         title = f"{column.capitalize()}: F1 on dev, %, by which the rate of each model is chosen"
         yield Table(title, ("model", *named), rows)
+
+
+def _dev(trained: Sequence[Result]) -> Number:
+    number = average(trained, "dev_f1", digits=1, percent=True)
+    return replace(number, diverged=bool(trained) and not number.ours)

@@ -37,8 +37,7 @@ __all__ = ["SENTENCES", "TriangleOfScores"]
 
 SENTENCES = ("the film never loses its charm", "it is not a bad story , but it moves too slowly")
 """As in the paper's first sentence, a word reverses what follows it."""
-_NEGATED = ((0, 2, 3), (1, 2, 4))
-"""Sentence, first and last word of the n-grams "never loses" and "not a bad"."""
+_NEVER, _LOSES = 2, 3  # their places in the first sentence
 _MODELS = {"MVMA-G": "mvma_g", "GRU": "gru"}
 _SIZES: dict[Scale, int] = {"smoke": 8, "cpu": 64, "day": 300, "paper": 300}
 # As in implicit-ngrams/negation, so that both share their networks.
@@ -123,12 +122,14 @@ class TriangleOfScores(Experiment):
         )
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
-        """The paper: n-grams that begin with "never" generally have positive scores."""
+        """The paper: "never" is negative, "loses" positive, and n-grams from "never" on are generally positive."""
         claims = {}
-        for result, (place, start, end) in product(results, _NEGATED):
-            scores, words = result["sentences"][place]["scores"], SENTENCES[place].split()
-            told = f'{result.trial.settings["name"]}: "{" ".join(words[start : end + 1])}" is positive'
-            claims[told] = scores[end][start] > 0
+        for result in results:
+            name, scores = result.trial.settings["name"], result["sentences"][0]["scores"]
+            begun = [line[_NEVER] > 0 for line in scores[_LOSES:]]
+            claims[f'{name}: "never" alone is negative'] = scores[_NEVER][_NEVER] < 0
+            claims[f'{name}: "loses" alone is positive'] = scores[_LOSES][_LOSES] > 0
+            claims[f'{name}: most longer n-grams that begin with "never" are positive'] = sum(begun) > len(begun) / 2
         return claims
 
 

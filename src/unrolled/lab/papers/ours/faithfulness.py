@@ -77,6 +77,7 @@ _SIZES: dict[Scale, dict[str, int]] = {
 _FURTHER_SEEDS: dict[Scale, tuple[int, ...]] = {"smoke": (), "cpu": (1, 2), "paper": (1, 2)}
 """Of the networks on which the default is compared."""
 _RIVALS = ("path", _IG, "DeepLift", "LRP", "occlusion by <unk>", "kernel SHAP, 200", "shares", "operating", "account")
+_PEERS = (_IG, "DeepLift", "LRP", "occlusion by <unk>", "kernel SHAP, 200")
 _SLOW = ("sampling", "many points")
 _DRAWN = (_IG, "DeepLift", "LRP", "occlusion by <unk>", "shares", "operating", "gates")
 _LONG = 100
@@ -152,7 +153,7 @@ class Faithfulness(Experiment):
         others = [result for result in results if result not in over]
         tables = list(_tables(others))
         if over:
-            tables.append(comparison_table(over, _RIVALS, " of the first networks over-trained"))
+            tables.append(comparison_table(over, "secant", _RIVALS, " of the first networks over-trained"))
         return Report(tables, {name: partial(draw_differences, others, _DRAWN)}, {name: _CAPTION})
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
@@ -175,7 +176,8 @@ class Faithfulness(Experiment):
 def _tables(results: Sequence[Result]) -> Iterator[Table]:
     if methods := measured_methods(results, _METHODS):
         yield score_table(results, methods)
-        yield comparison_table(results, _RIVALS)
+        yield comparison_table(results, "secant", _RIVALS)
+        yield comparison_table(results, "shares", _PEERS)
     first = [result for result in results if result.trial.settings["seed"] == 0]
     if choice := choice_table(first, _CANDIDATES):
         yield choice

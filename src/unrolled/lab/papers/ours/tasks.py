@@ -155,7 +155,7 @@ class TaskFigures(Experiment):
                 ]
             )
         columns = (
-            "command", "metric", "reached (goal)", "minutes of training", "parameters", "remainder of the logit",
+            "command", "metric", "reached (goal)", "minutes of training", "parameters", "remainder / logit",
         )  # fmt: skip
         title = (
             "Seed 0, epochs chosen on dev, test measured once; "

@@ -25,6 +25,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -129,7 +131,7 @@ class DyckBrackets(Experiment):
     name = "second-order-rnns/dyck"
     title = "Closing brackets: the Dyck-RNN, learned embeddings, and language models"
     source = "Second-order RNNs, the Dyck rows of tables 1 and 2, section 5.4 (language models) and section 6.2"
-    compared_columns = ("WCPA, %",)
+    headline = ("Dyck-RNN, 4", "WCPA, %")
     scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
@@ -188,6 +190,21 @@ class DyckBrackets(Experiment):
                 "second-order-rnns-dyck-embeddings": partial(_draw_embeddings, results),
             },
         )
+
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+        """The paper: stacks close every bracket but with e = 1, and no language model has a WCPA above 50%."""
+        claims = {}
+        for model, depth in product(_MODELS, _DEPTHS):
+            if chosen := where(results, model=model.title, depth=depth):
+                mean = fmean(each["dev_wcpa"] for each in chosen)
+                if model.published.wcpa:
+                    told, holds = f"closes every bracket ({mean:.1%} WCPA)", mean >= model.published.wcpa
+                elif model.stack:
+                    told, holds = f"does not close every bracket ({mean:.1%} WCPA)", mean < 1
+                else:
+                    told, holds = f"has a WCPA of at most 50% ({mean:.1%})", mean <= 0.5
+                claims[f"{model.title}, m = {depth}: {told}"] = holds
+        return claims
 
 
 def gates(model: NextBracketModel) -> list[float] | None:

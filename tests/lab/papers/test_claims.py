@@ -1,0 +1,73 @@
+"""Claims of the papers on made-up results: each holds where the results say so, and fails where they do not."""
+
+import pytest
+
+from unrolled.lab.papers.framework.experiment import Result
+from unrolled.lab.papers.implicit_ngrams.triangle import TriangleOfScores
+from unrolled.lab.papers.implicit_ngrams.tsne import MapOfContexts
+from unrolled.lab.papers.second_order_rnns.dyck import DyckBrackets
+from unrolled.lab.papers.sequence_level_features.ngrams import NgramScores
+
+
+def holds(experiment, values, named):
+    """Whether the claims that contain ``named`` hold, for results whose values are made of a trial's settings."""
+    results = [Result(trial, values(trial.settings), 1.0, "", "", "", {}) for trial in experiment.trials("cpu")]
+    return {kept for claim, kept in experiment.claims(results).items() if named in f" {claim}"}
+
+
+def sentence(never, loses, begun):
+    """The triangle of the first sentence, whose third word is "never": scores[end][begin]."""
+    scores = [[0.0] * 6 for _ in range(6)]
+    scores[2][2], scores[3][3] = never, loses
+    for end, score in zip((3, 4, 5), begun, strict=True):
+        scores[end][2] = score
+    return {"sentences": [{"scores": scores}]}
+
+
+@pytest.mark.parametrize(
+    ("named", "like", "unlike"),
+    [
+        ('"never" alone', sentence(-1, 1, (1, 1, 1)), sentence(1, 1, (1, 1, 1))),
+        ('"loses" alone', sentence(-1, 1, (1, 1, 1)), sentence(-1, -1, (1, 1, 1))),
+        ("most longer", sentence(-1, 1, (1, -1, 1)), sentence(-1, 1, (-1, -1, 1))),
+    ],
+)
+def test_the_triangle_is_compared_with_what_the_paper_says_of_never_and_loses(named, like, unlike):
+    assert holds(TriangleOfScores(), lambda _: like, named) == {True}
+    assert holds(TriangleOfScores(), lambda _: unlike, named) == {False}
+
+
+def test_one_training_whose_map_does_not_separate_topics_is_enough_to_differ():
+    def maps(last):
+        return lambda settings: {"map": {"neighbours": last if settings["training"]["seed"] == 2 else 0.99}}
+
+    assert holds(MapOfContexts(), maps(0.6), "neighbours") == {True}
+    assert holds(MapOfContexts(), maps(0.3), "neighbours") == {False}
+
+
+def brackets(wcpa):
+    return lambda settings: {"dev_wcpa": wcpa[settings["model"]] if settings["depth"] == 4 else 0.0}
+
+
+AS_PUBLISHED = {"Dyck-RNN": 1.0, "embeddings learned, e = 2": 1.0, "embeddings learned, e = 1": 0.3} | dict.fromkeys(
+    ("LSTM", "RNN", "mmLSTM", "mmRNN"), 0.5
+)
+
+
+def test_brackets_are_compared_with_every_statement_of_the_paper():
+    assert holds(DyckBrackets(), brackets(AS_PUBLISHED), "m = 4") == {True}
+    for model, wcpa in AS_PUBLISHED.items():
+        other = {"Dyck-RNN": 0.99, "embeddings learned, e = 2": 0.99, "embeddings learned, e = 1": 1.0}.get(model, 0.51)
+        assert holds(DyckBrackets(), brackets({**AS_PUBLISHED, model: other}), f" {model}, m = 4:") == {False}, wcpa
+
+
+def scored(*right):
+    """Ten n-grams of each label for every order; so many of the positive ones have the right sign."""
+    by_order = [{"positive": [1.0] * n + [-1.0] * (10 - n), "negative": [-1.0] * 10} for n in right]
+    return lambda _: {"scores": {"activation": by_order}}
+
+
+@pytest.mark.parametrize(("named", "right"), [("single words", (4, 9, 5, 5)), ("bigrams", (9, 4, 3, 5))])
+def test_words_and_bigrams_are_each_compared_with_the_better_of_longer_ngrams(named, right):
+    assert holds(NgramScores(), scored(9, 5, 4, 5), named) == {True}
+    assert holds(NgramScores(), scored(*right), named) == {False}
