@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 from torch import nn
@@ -81,6 +83,13 @@ def test_a_traced_network_inside_a_model_has_a_twin(kind, options, packed):
     assert unrolled.explain(changed, IDS, target=1, rnn=was).ledger == found.ledger
 
 
+@dataclass
+class Output:
+    """As models return it that have several results."""
+
+    logits: torch.Tensor
+
+
 def test_a_twin_that_is_another_network_is_refused():
     class Odd(nn.LSTM):
         def forward(self, input, hx=None):
@@ -93,6 +102,13 @@ def test_a_twin_that_is_another_network_is_refused():
         ParityError, match="a Python module with the weights of the scripted or traced one gives another"
     ):
         unrolled.explain(Model(odd), IDS, target=0)
+
+    class Boxed(Model):
+        def forward(self, ids):
+            return Output(super().forward(ids))
+
+    with pytest.raises(ParityError, match="gives another"):
+        unrolled.account(Boxed(odd), IDS, target=lambda output: output.logits[:, 0])
 
 
 @pytest.mark.parametrize(

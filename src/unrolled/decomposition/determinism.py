@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from unrolled.decomposition.preserve_model import copy_tensors
+from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.errors import ParityError, RandomOperationError
 
@@ -144,7 +144,7 @@ def _observed(modules: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
     found: list[Tensor] = []
 
     def collect(_: nn.Module, given: Any, named: Any, result: Any) -> None:
-        found.extend(_tensors((given, named, result)))
+        found.extend(tensors_in((given, named, result)))
 
     hooks = [module.register_forward_hook(collect, with_kwargs=True) for module in modules]
     try:
@@ -163,24 +163,12 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, tuple | list):
-        for each in value:
-            yield from _tensors(each)
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _tensors(each)
-
-
 def _close(one: Tensor, other: Tensor) -> bool:
     one, other = one.detach(), other.detach()  # a held run may have written value into a buffer
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     if not one.is_floating_point() or not one.numel():
         return torch.equal(one, other)
-    one, other = one.detach(), other.detach()
     finite = torch.isfinite(one)
     size = float(torch.where(finite, one, torch.zeros_like(one)).abs().max())
     return torch.allclose(one, other, rtol=0, atol=SAME[one.dtype] * size, equal_nan=True)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
-from dataclasses import fields, is_dataclass
-from typing import Any
 
-from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
+from torch import nn
 
 from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
 from unrolled.decomposition.model_state import ModelState
 from unrolled.decomposition.random_generators import RandomGenerators, checked_seed
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 
-__all__ = ["copy_tensors", "items_of", "preserved", "with_items", "without_gradients"]
+__all__ = ["preserved", "without_gradients"]
 
 
 @contextmanager
@@ -83,44 +79,3 @@ def without_gradients(model: nn.Module) -> Iterator[None]:
     finally:
         for parameter, flag in flags:
             parameter.requires_grad_(flag)
-
-
-def copy_tensors(value: object) -> Any:
-    """Copy the tensors in a model's arguments or results; tuples, lists, dictionaries and dataclasses are searched.
-
-    A model may work in place; and autograd refuses tensors that were made in inference mode.
-    """
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if type(value) is PackedSequence:
-        return PackedSequence(*map(copy_tensors, value))
-    items = items_of(value)
-    return value if items is None else with_items(value, {key: copy_tensors(item) for key, item in items.items()})
-
-
-def items_of(value: object) -> dict[Any, Any] | None:
-    """Return the parts of a tuple, list, dictionary or dataclass; None for anything else."""
-    if type(value) is tuple or type(value) is list or (isinstance(value, tuple) and _is_named(value)):
-        return dict(enumerate(value))
-    if isinstance(value, dict):
-        return dict(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: getattr(value, each.name) for each in fields(value) if hasattr(value, each.name)}
-    return None
-
-
-def with_items(value: Any, items: Mapping[Any, Any]) -> Any:
-    """Return a container of the same kind with other parts."""
-    if isinstance(value, tuple | list):
-        return type(value)(*items.values()) if _is_named(value) else type(value)(items.values())
-    made = copy(value)
-    if isinstance(made, dict):
-        made.update(items)
-        return made
-    for name, item in items.items():
-        object.__setattr__(made, name, item)
-    return made
-
-
-def _is_named(value: object) -> bool:
-    return hasattr(value, "_fields") and not isinstance(value, PackedSequence)

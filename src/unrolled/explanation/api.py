@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 from unrolled.decomposition.arguments import checked_order
+from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.open_network import Network
-from unrolled.decomposition.preserve_model import copy_tensors, preserved
+from unrolled.decomposition.preserve_model import preserved
 from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError
 from unrolled.expansions import resolve

@@ -17,7 +17,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule
 
 from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
-from unrolled.decomposition.preserve_model import copy_tensors
+from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
 from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.explanation.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
@@ -170,18 +170,7 @@ def _inner(module: nn.Module) -> nn.Module:
 def _output(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
     """Run a model once, and return the tensors of its output."""
     with torch.no_grad(), eval_mode(model):
-        return list(_tensors(model(*copy_tensors(args), **copy_tensors(dict(kwargs)))))
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, tuple | list):
-        for each in value:
-            yield from _tensors(each)
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _tensors(each)
+        return list(tensors_in(model(*copy_tensors(args), **copy_tensors(dict(kwargs)))))
 
 
 def _compared(expected: list[Tensor], found: list[Tensor], replaced: list[nn.Module]) -> tuple[str, ...]:

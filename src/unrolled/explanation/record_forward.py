@@ -1,7 +1,7 @@
 """Record a model's forward pass at its recurrent network, and run the model again with other states.
 
 The model is not changed. Recording uses a hook that is removed again; a replay replaces ``forward`` on the instance and
-restores it. What the network received and returned is copy_tensors at once, since the model may change it in place.
+restores it. What the network received and returned is copied at once, since the model may change it in place.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.decomposition.eval_mode import autocast_enabled
+from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
-from unrolled.decomposition.preserve_model import copy_tensors
 from unrolled.errors import ParityError, ShapeError, UsageError
 
 __all__ = ["NotOneCallError", "RecordedForward", "named_failures", "record_forward", "runner"]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.decomposition.preserve_model import items_of, with_items
+from unrolled.decomposition.nested_tensors import items_of, with_items
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.held_forward.mode import HeldForward
 

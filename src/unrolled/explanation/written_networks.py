@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.preserve_model import copy_tensors
+from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.recurrent_twin import networks_with_weights
 from unrolled.decomposition.step_calls import Place, leaves, rebuilt
 

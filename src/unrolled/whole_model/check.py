@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.recurrent import Recurrent
-from unrolled.decomposition.preserve_model import copy_tensors, preserved
+from unrolled.decomposition.nested_tensors import copy_tensors
+from unrolled.decomposition.preserve_model import preserved
 from unrolled.errors import UnrolledError
 from unrolled.explanation.api import explain_batch
 from unrolled.explanation.likely_targets import has_classes, likely_targets
