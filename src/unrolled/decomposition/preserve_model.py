@@ -11,6 +11,7 @@ from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
 from unrolled.decomposition.model_state import ModelState
 from unrolled.decomposition.random_generators import RandomGenerators, checked_seed
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
+from unrolled.decomposition.without_checkpoints import without_checkpoints
 
 __all__ = ["preserved", "without_gradients"]
 
@@ -34,7 +35,7 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
         ChangedWeightsError: If something else changed the model's weights meanwhile.
     """
     number = checked_seed(seed)
-    with ONE_THREAD, eval_mode(model):
+    with ONE_THREAD, eval_mode(model), without_checkpoints():
         weights, state = UnchangedWeights(model), ModelState(model)
         generators = RandomGenerators(state.generators)
         depth = 0  # a recursive model calls itself

@@ -46,7 +46,7 @@ def add(call: Held) -> Tensor:
             return each
         if isinstance(each, int | float) and not each:
             return 0.0
-        wide = each.to(_kind(like, each)) if isinstance(each, Tensor) else like.detach().new_full((), each)
+        wide = each.to_dense().to(_kind(like, each)) if isinstance(each, Tensor) else like.detach().new_full((), each)
         if not bool(wide.count_nonzero()):
             return 0.0
         kind, name = call.rows.origin(each) if isinstance(each, Tensor) else ("constant", "constants")

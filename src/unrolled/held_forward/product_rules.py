@@ -64,7 +64,7 @@ def einsum(call: Held) -> Tensor:
     return shared(factors, lambda *each: torch.functional.einsum(equation, *each))
 
 
-@rule("tensordot")
+@rule("tensordot", "_sparse_mm")
 def tensordot(call: Held) -> Tensor:
     """A product summed over several axes."""
     return shared(list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
@@ -120,7 +120,7 @@ def bilinear(call: Held) -> Tensor:
     return _with_bias(call, shared([a, b, weight], torch.nn.functional.bilinear), bias)
 
 
-@rule("addmm", "baddbmm", "addmv", "addbmm", "addr")
+@rule("addmm", "baddbmm", "addmv", "addbmm", "addr", "_sparse_addmm")
 def add_product(call: Held) -> Tensor:
     """Compute β a + α (b c)."""
     a, b, c = call.args[:3]

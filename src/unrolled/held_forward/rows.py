@@ -39,10 +39,14 @@ class Rows:
     def __init__(self, model: nn.Module) -> None:
         self.rows: list[Row] = []
         named = [*model.named_parameters(), *model.named_buffers()]
+        strided = [(tensor, name) for name, tensor in named if tensor.layout == torch.strided]
         # a view, or a copy that shares memory, is found by where it lies
-        self._places = sorted((tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes, name) for name, tensor in named)
+        self._places = sorted((tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes, name) for tensor, name in strided)
         self._origins: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self._token_weights: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        for name, tensor in named:
+            if tensor.layout != torch.strided:  # a sparse tensor lies at several places
+                self.mark(tensor, "bias", name)
 
     def open(self, kind: Kind, name: str, value: Tensor) -> Tensor:
         """Make a row of a value and return a copy that carries it; the copy is no leaf, so it may change in place."""
@@ -112,6 +116,8 @@ class Rows:
         """Say what a tensor without value is: a parameter, a held result, or a constant of the code."""
         if value in self._origins:
             return self._origins[value]
+        if value.layout != torch.strided:
+            return "constant", "constants"
         place = bisect_right(self._places, (value.data_ptr(), math.inf)) - 1
         if place >= 0 and self._places[place][0] <= value.data_ptr() < self._places[place][1]:
             return "bias", self._places[place][2]
