@@ -27,6 +27,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import operands, python_body, without_flags
 from unrolled.held_forward.operation_names import name_of, plain_form
+from unrolled.held_forward.positional_operands import with_positions
 from unrolled.held_forward.rules_by_name import registers
 
 __all__ = ["IncrementCall", "Increments", "SecantIncrements", "ShareIncrements", "increment_rule"]
@@ -117,7 +118,8 @@ class Increments(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Apply the rule of one operation."""
-        options, operation = dict(kwargs or {}), name_of(func)
+        args, options = with_positions(func, args, kwargs or {})
+        operation = name_of(func)
         if not any(each in self.points for each in [*operands(args), *operands(options.values())]):
             with torch.no_grad():  # autograd is to follow increments only
                 return func(*args, **options)
