@@ -62,7 +62,7 @@ def _kind(like: Tensor, constant: Tensor) -> torch.dtype:
     return torch.promote_types(like.dtype, constant.dtype) if constant.is_complex() else like.dtype
 
 
-@rule("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack", "block_diag")
+@rule("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack", "block_diag", "complex")
 def join(call: Held) -> Tensor:
     """Join tensors; those without value become rows."""
     if isinstance(call.args[0], Tensor):  # one after another, not in a list
@@ -126,6 +126,23 @@ def masked_fill(call: Held) -> Tensor:
         return kept
     filled = torch.zeros_like(x.detach()).masked_fill(mask, number)
     return kept + call.rows.constant(filled)
+
+
+@rule("fill", "zero")
+def fill(call: Held) -> Tensor:
+    """Replace all entries by a number, which becomes a row or carries value itself."""
+    x, value = call.bind("input", "value")
+    if isinstance(value, Tensor):
+        return with_rows(call, value, x).to(x.dtype).expand_as(x)
+    return call.rows.constant(torch.full_like(x.detach(), value or 0.0))
+
+
+@rule("nan_to_num")
+def nan_to_num(call: Held) -> Tensor:
+    """Replace what is not finite by numbers, which become a row."""
+    x = call.args[0]
+    finite = x.detach().isfinite()
+    return x.masked_fill(~finite, 0.0) + call.rows.constant(call.held().masked_fill(finite, 0.0))
 
 
 @rule("setitem")

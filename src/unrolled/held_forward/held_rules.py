@@ -15,12 +15,18 @@ __all__: list[str] = []
 
 @rule(
     *"softmax _softmax softmin _safe_softmax exp exp2 rsqrt reciprocal cos log log2 log10 logsumexp logcumsumexp "
-    "logaddexp var std var_mean std_mean cumprod sign sgn round floor ceil trunc tan acos cosh bernoulli "
+    "logaddexp var std cumprod sign sgn round floor ceil trunc floor_divide tan acos cosh bernoulli "
     "multinomial".split()
 )
 def multiplier(call: Held) -> Any:
     """Hold the result; where it is added to value it shows as a row of its own."""
     return call.mode.hold(call)
+
+
+@rule("var_mean", "std_mean")
+def spread_and_mean(call: Held) -> tuple[Tensor, Tensor]:
+    """Hold the variance; the mean is linear."""
+    return call.mode.hold(call)[0], call.run(*call.args)[1]
 
 
 @rule("log_softmax", "_log_softmax")

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.graph import WithoutRule
 from unrolled.held_forward.mode import GATE_MOVES, Held, carries, detached, rule
 
 __all__: list[str] = []
@@ -22,7 +23,7 @@ _OF_ONE = (
     "_pack_padded_sequence channel_shuffle resolve_conj resolve_neg "
     "view_as_real view_as_complex imag conj fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 "
     "fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_fftshift fft_ifftshift stft istft "
-    "hsplit vsplit dsplit swapaxes unsafe_chunk unsafe_split"
+    "take nanmean fold col2im im2col linalg_diagonal hsplit vsplit dsplit swapaxes unsafe_chunk unsafe_split"
 ).split()
 
 
@@ -48,6 +49,20 @@ def linear_in_one(call: Held) -> object:
 def linear_in_each(call: Held) -> object:
     """Re-arrange several tensors, each by itself; those without value may stand before those with value."""
     return call.run(*call.args)
+
+
+@rule("as_tensor", "asarray", "tensor")
+def tensor_of(call: Held) -> Tensor:
+    """Give the operand in the type and on the device that are asked for; ``torch.tensor`` gives a copy."""
+    x, made = call.args[0], call.held()
+    if not isinstance(x, Tensor):
+        message = (
+            f"torch.{call.operation.name} makes a tensor of a list's numbers, where value is lost; use torch.stack"
+        )
+        unknown: Tensor = WithoutRule.apply(torch.zeros((), requires_grad=True), made, message)
+        return unknown
+    moved = x.to(device=made.device, dtype=made.dtype)
+    return moved.clone() if call.operation.name == "tensor" else moved
 
 
 @rule("detach")

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.mode import Held, carries, detached, rule
+from unrolled.held_forward.mode import Held, carries, detached, operands, rule
 
 __all__ = ["shared"]
 
@@ -49,7 +49,7 @@ def mul(call: Held) -> Tensor:
     return shared(list(call.mode.with_gate_rows((a, b))), torch.mul)
 
 
-@rule("matmul", "mm", "bmm", "mv", "dot", "inner", "outer", "ger", "vdot", "kron")
+@rule("matmul", "mm", "bmm", "mv", "dot", "inner", "outer", "ger", "vdot", "kron", "linalg_matmul", "linalg_vecdot")
 def matmul(call: Held) -> Tensor:
     """A product of two."""
     return shared(list(call.args[:2]), call.run)
@@ -62,6 +62,13 @@ def einsum(call: Held) -> Tensor:
     if len(factors) == 1 and isinstance(factors[0], tuple | list):
         factors = list(factors[0])
     return shared(factors, lambda *each: torch.functional.einsum(equation, *each))
+
+
+@rule("linalg_multi_dot", "chain_matmul")
+def multi_dot(call: Held) -> Tensor:
+    """A product of several matrices."""
+    factors = operands((*call.args, *call.kwargs.values()))
+    return shared(factors, lambda *each: torch.linalg.multi_dot(each))
 
 
 @rule("tensordot", "_sparse_mm")
@@ -161,6 +168,33 @@ def div(call: Held) -> Tensor:
     return torch.div(a, detached(b))
 
 
+@rule("remainder", "fmod")
+def remainder(call: Held) -> Tensor:
+    """Compute a - q b, of which the whole quotient q is held."""
+    a, b = call.args[:2]
+    with torch.no_grad():
+        quotient = ((detached(a) - call.held()) / detached(b)).round()
+    call.rows.mark(quotient, "held", call.operation.name)
+    with call.mode:
+        return a - quotient * b
+
+
+@rule("polar")
+def polar(call: Held) -> Tensor:
+    """Compute r exp(iθ), of which the second is held."""
+    size, angle = call.args[:2]
+    if not carries(size):
+        return call.mode.hold(call)
+    return size * torch.polar(torch.ones_like(angle.detach()), angle.detach())
+
+
+@rule("linalg_solve", "linalg_solve_triangular")
+def solve(call: Held) -> Tensor:
+    """Compute A⁻¹ b, of which the matrix is held, as a divisor is."""
+    matrix, b = call.args[:2]
+    return call.run(matrix.detach(), b) if carries(b) else call.mode.hold(call)
+
+
 @rule("scaled_dot_product_attention")
 def attention(call: Held) -> Tensor:
     """Attention: the weights are held, the values carry value."""
@@ -175,7 +209,7 @@ def attention(call: Held) -> Tensor:
     return call.function(*args, **kwargs)
 
 
-@rule("cross")
+@rule("cross", "linalg_cross")
 def cross(call: Held) -> Tensor:
     """A bilinear product of two vectors."""
     return shared(list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
