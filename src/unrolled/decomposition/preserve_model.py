@@ -12,6 +12,7 @@ from unrolled.decomposition.model_state import ModelState
 from unrolled.decomposition.random_generators import RandomGenerators, checked_seed
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.decomposition.without_checkpoints import without_checkpoints
+from unrolled.held_forward.scripted_rules import scripts_as_operations
 
 __all__ = ["preserved", "without_gradients"]
 
@@ -35,7 +36,7 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
         ChangedWeightsError: If something else changed the model's weights meanwhile.
     """
     number = checked_seed(seed)
-    with ONE_THREAD, eval_mode(model), without_checkpoints():
+    with ONE_THREAD, eval_mode(model), without_checkpoints(), scripts_as_operations():
         weights, state = UnchangedWeights(model), ModelState(model)
         generators = RandomGenerators(state.generators)
         depth = 0  # a recursive model calls itself

@@ -16,6 +16,7 @@ from unrolled.held_forward import (
     logarithm_rules,
     normalisation_rules,
     product_rules,
+    scripted_rules,
     source_rules,
 )
 from unrolled.held_forward.mode import HeldForward, rule
@@ -35,6 +36,7 @@ RULE_FILES = (
     logarithm_rules,
     normalisation_rules,
     product_rules,
+    scripted_rules,
     source_rules,
 )
 """The files whose rules register themselves when they are loaded."""

@@ -11,7 +11,7 @@ from torch.autograd.function import BackwardCFunction
 
 from unrolled.errors import UnsupportedOperationError
 
-__all__ = ["WithoutRule", "check_linear"]
+__all__ = ["check_linear", "without_rule"]
 
 
 class WithoutRule(torch.autograd.Function):
@@ -27,6 +27,15 @@ class WithoutRule(torch.autograd.Function):
     def backward(ctx: Any, *_: Tensor) -> tuple[None, None, None]:  # noqa: ARG004  # as above
         """Give no gradient."""
         return None, None, None
+
+
+def without_rule(result: Tensor, message: str) -> Tensor:
+    """Mark a result of an operation without a rule: an output that is made of it is refused with the message."""
+    if not (result.is_floating_point() or result.is_complex()):
+        return result
+    with torch.enable_grad():
+        marked: Tensor = WithoutRule.apply(torch.zeros((), requires_grad=True), result, message)
+    return marked
 
 
 _PRODUCTS = frozenset(

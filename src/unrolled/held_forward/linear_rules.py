@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.graph import WithoutRule
+from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import GATE_MOVES, Held, carries, detached, rule
 
 __all__: list[str] = []
@@ -59,8 +59,7 @@ def tensor_of(call: Held) -> Tensor:
         message = (
             f"torch.{call.operation.name} makes a tensor of a list's numbers, where value is lost; use torch.stack"
         )
-        unknown: Tensor = WithoutRule.apply(torch.zeros((), requires_grad=True), made, message)
-        return unknown
+        return without_rule(made, message)
     moved = x.to(device=made.device, dtype=made.dtype)
     return moved.clone() if call.operation.name == "tensor" else moved
 

@@ -14,7 +14,7 @@ from torch.overrides import resolve_name
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.graph import WithoutRule
+from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.logarithms import FollowsLogarithms
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.rows import Rows
@@ -224,15 +224,7 @@ class HeldForward(FollowsLogarithms):
             result = None if operation.in_place else func(*detached(args), **detached(options))
         if not isinstance(result, Tensor) and type(result) not in (tuple, list):
             raise UnsupportedOperationError(message)
-
-        def marked(tensor: Tensor) -> Tensor:
-            if not (tensor.is_floating_point() or tensor.is_complex()):
-                return tensor
-            with torch.enable_grad():
-                unknown: Tensor = WithoutRule.apply(torch.zeros((), requires_grad=True), tensor, message)
-            return unknown
-
-        return for_each_tensor(result, marked)
+        return for_each_tensor(result, lambda tensor: without_rule(tensor, message))
 
     def _without_value(
         self, func: Function, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], given: list[Tensor]

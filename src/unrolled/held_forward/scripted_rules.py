@@ -1,0 +1,59 @@
+"""Scripted functions: a mode meets a call of one as one operation, which no rule can follow.
+
+``torch.jit`` runs a scripted function outside Python. Its operations ask no mode, so autograd would record them as they
+are, and the run would not be linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import handle_torch_function
+
+from unrolled.held_forward.graph import without_rule
+from unrolled.held_forward.mode import Held, for_each_tensor, rule
+
+__all__ = ["scripts_as_operations"]
+
+_KINDS: tuple[Any, ...] = (torch._C.ScriptFunction, torch._C.ScriptMethod)
+"""What ``torch.jit.script`` and ``torch.jit.trace`` make of functions and of methods."""
+
+
+@contextmanager
+def scripts_as_operations() -> Iterator[None]:
+    """Make each call of a scripted function one operation of a mode, until the end of the block."""
+    before = [kind.__call__ for kind in _KINDS]
+    for kind, call in zip(_KINDS, before, strict=True):
+        kind.__call__ = _stand_in(call)
+    try:
+        yield
+    finally:
+        for kind, call in zip(_KINDS, before, strict=True):
+            kind.__call__ = call
+
+
+def _stand_in(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call of a scripted function that a mode of this thread meets as one operation."""
+
+    def scripted_function(script: Any, *args: Any, **kwargs: Any) -> Any:
+        return call(script, *args, **kwargs)
+
+    def asked(script: Any, *args: Any, **kwargs: Any) -> Any:
+        if not torch._C._len_torch_function_stack():
+            return call(script, *args, **kwargs)
+        return handle_torch_function(scripted_function, (), script, *args, **kwargs)
+
+    return asked
+
+
+@rule("scripted_function")
+def scripted(call: Held) -> Any:
+    """Run a scripted function; an output that is made of its result is refused."""
+    message = (
+        f"the model calls {call.args[0].name}, which torch.jit.script or torch.jit.trace made, and no rule can meet "
+        "its operations; let the model call the Python function that it was made of"
+    )
+    return for_each_tensor(call.held(), lambda each: without_rule(each, message))
