@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
-from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.cells.batch_layout import Layout, read_batch
 from unrolled.decomposition.open_network import Network
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.token_positions import TokenPositions
+from unrolled.held_forward.variables import ReadsVariables
 
 __all__ = ["Lists", "Trace", "Traces", "trace_tokens"]
 
@@ -81,7 +81,7 @@ class _Reached(BaseException):
         self.inputs, self.lengths = inputs, lengths
 
 
-class _Tracer(TorchFunctionMode):
+class _Tracer(ReadsVariables):
     """Makes leaves of the vectors of tokens, and follows their ids."""
 
     def __init__(self) -> None:

@@ -18,8 +18,10 @@ from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.logarithms import FollowsLogarithms
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.shared_memory import SharedMemory
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.token_vectors import TokenVectors
+from unrolled.held_forward.variables import ReadsVariables
 
 __all__ = ["Held", "HeldForward", "Rule", "carries", "detached", "followed", "for_each_tensor", "operands", "rule"]
 
@@ -112,7 +114,7 @@ def carries(value: object) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-class HeldForward(FollowsLogarithms):
+class HeldForward(ReadsVariables, FollowsLogarithms):
     """A mode under which any computation is linear in what carries value.
 
     What carries value are the tensors that ask for a gradient: the rows of :class:`Rows`, and what is made of them.
@@ -132,6 +134,7 @@ class HeldForward(FollowsLogarithms):
         self.positions = TokenPositions()
         """For tensors of token ids: the flat index of each token in the argument it came from."""
         self._vectors = TokenVectors(rows, self.positions)
+        self.memory = SharedMemory()
         self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """For outputs of gates: the value γ₀ at zero, a number or a tensor. Only γ - γ₀ carries value."""
         self.holds: list[str] = []
@@ -156,6 +159,14 @@ class HeldForward(FollowsLogarithms):
         if any(type(each) is torch.nn.Parameter and each.requires_grad for each in given):  # made in the forward pass
             args, options = without_flags(args), without_flags(options)
             given = [*operands(args), *operands(options.values())]
+        hidden = [each for each in given if self.memory.carrying(each, operation.name) is not each]
+        if hidden:
+            args, options = (
+                for_each_tensor(each, lambda part: self.memory.carrying(part, operation.name))
+                for each in (args, options)
+            )
+            given = [*operands(args), *operands(options.values())]
+        self.memory.remember(given)
         if not any(carries(each) for each in given) and operation.name not in self.sources:
             return self._without_value(func, operation, args, options, given)
         if torch.is_inference_mode_enabled():
@@ -176,7 +187,10 @@ class HeldForward(FollowsLogarithms):
             args = (args[0].clone(), *args[1:])  # autograd keeps factors, which must not change afterwards
         ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
         result = found(Held(self, plain_form(func, operation), operation, ordered, options))
+        self.memory.remember(result)
         if changed is None:
+            if operation.name == "detach":
+                self.memory.keep(result)
             return result
         self.gates.pop(changed, None)
         try:
@@ -231,6 +245,8 @@ class HeldForward(FollowsLogarithms):
     ) -> Any:
         """Run an operation on what carries no value; token numbers and names of parameters follow the result."""
         options.pop("requires_grad", None)  # what a model makes with it carries no value for that
+        if operation.name == "detach" and not isinstance(args[0], torch.nn.Parameter):
+            return args[0]  # value that is written into the one is in the other
         result = func(*args, **options)
         if self.positions and (vectors := self._vectors.opened(operation, args, result)) is not None:
             return vectors
