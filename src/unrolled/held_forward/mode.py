@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import torch
@@ -17,6 +15,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.logarithms import FollowsLogarithms
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
+from unrolled.held_forward.python_bodies import parameters, python_body
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.shared_memory import SharedMemory
 from unrolled.held_forward.token_positions import TokenPositions
@@ -175,7 +174,7 @@ class HeldForward(ReadsVariables, FollowsLogarithms):
                 "of; use torch.no_grad there, or none"
             )
         found, body = RULES.get(operation.name), python_body(func)
-        if body is not None and (found is None or operation.name in OPENED or "inplace" in _parameters(body)):
+        if body is not None and (found is None or operation.name in OPENED or "inplace" in parameters(body)):
             with self:
                 return body(*args, **options)
         if found is None:
@@ -296,23 +295,3 @@ def for_each_tensor(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 def without_flags(value: Any) -> Any:
     """The same arguments, where no parameter requires a gradient."""
     return for_each_tensor(value, lambda each: each.detach() if type(each) is torch.nn.Parameter else each)
-
-
-def _nothing_overridden(*_: object) -> bool:
-    return False
-
-
-def _parameters(func: types.FunctionType) -> tuple[str, ...]:
-    return func.__code__.co_varnames[: func.__code__.co_argcount]
-
-
-@lru_cache(maxsize=256)
-def python_body(func: Function) -> types.FunctionType | None:
-    """A Python function of torch that does not ask the mode again: the mode meets the operations it is made of."""
-    if not isinstance(func, types.FunctionType) or not func.__module__.startswith("torch."):
-        return None
-    checks = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
-    scope = {**func.__globals__, **{name: _nothing_overridden for name in checks if name in func.__globals__}}
-    body = types.FunctionType(func.__code__, scope, func.__name__, func.__defaults__, func.__closure__)
-    body.__kwdefaults__ = func.__kwdefaults__
-    return body
