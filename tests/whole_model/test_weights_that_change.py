@@ -146,6 +146,28 @@ def test_a_forward_that_clamps_its_own_weights_is_no_training():
     assert unrolled.explain(Rebound().double(), X, target=1).ledger.remainder < 1e-12
 
 
+@pytest.mark.parametrize("name", ["account", "explain"])
+def test_a_forward_that_writes_its_weights_is_told_apart_from_a_thread(name):
+    class Writes(Reader):
+        def forward(self, tokens):
+            with torch.no_grad():
+                self.rnn.weight_hh_l0.copy_(0.5 * self.rnn.weight_hh_l0)
+            return super().forward(tokens)
+
+    class ThroughData(Reader):
+        def forward(self, tokens):
+            self.rnn.weight_hh_l0.data.copy_(0.5 * self.rnn.weight_hh_l0.data)
+            return super().forward(tokens)
+
+    told = r"forward pass writes other numbers into the model's weights \(rnn.weight_hh_l0\)"
+    with pytest.raises(ChangedWeightsError, match=told) as found:
+        CALLS[name](Writes().double())
+    assert "thread" not in str(found.value)
+    # which torch does not count
+    with pytest.raises(ChangedWeightsError, match=r"weight_hh_l0\).*or its forward pass writes them through \.data"):
+        CALLS[name](ThroughData().double())
+
+
 def test_weights_that_are_nan_are_no_change():
     model = Reader()
     with torch.no_grad():

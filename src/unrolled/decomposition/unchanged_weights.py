@@ -59,18 +59,25 @@ class UnchangedWeights:
             ChangedWeightsError: If anything but the module's own runs changed one.
         """
         self.run_ends()  # of a run that was stopped
-        names = []
+        names, by_forward = [], []
         for place, (name, weight) in enumerate(self._weights):
             by_runs = [run[place] for run in self._by_runs]
             alike = len({count for count in by_runs if count}) <= 1
             own = alike and sum(by_runs) == weight._version - self._first[place]
             if not own or not _same(_sample(weight), self._numbers[place]):
                 names.append(name)
+                by_forward.append(own and len(by_runs) > 1 and all(by_runs))
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            if all(by_forward):
+                raise ChangedWeightsError(
+                    f"the forward pass writes other numbers into the model's weights ({names[0]}{more}), so each run "
+                    "has other weights; compute the new weights without writing them, torch.func.functional_call"
+                )
             raise ChangedWeightsError(
                 f"the weights changed while the model was opened ({names[0]}{more}): another thread trains it, or it "
-                "was trained or converted before the result was read; explain a copy of it, copy.deepcopy(model)"
+                "was trained or converted before the result was read, or its forward pass writes them through .data; "
+                "explain a copy of it, copy.deepcopy(model), or let the forward pass compute weights without writing"
             )
 
 

@@ -151,8 +151,8 @@ class HeldForward(ReadsVariables, FollowsLogarithms):
             return args[0]  # what carries value is not the model's to say
         if torch._C._functorch.peek_interpreter_stack() is not None:
             raise UnsupportedOperationError(
-                f"the model computes {operation.name} inside torch.vmap or another transform of torch.func, which "
-                "hides what it is made of; write that part without it"
+                f"the model computes {operation.name} inside torch.vmap or another transform of torch.func (such as "
+                "associative_scan uses), which hides what it is made of; write that part without it, as a loop"
             )
         given = [*operands(args), *operands(options.values())]
         if any(type(each) is torch.nn.Parameter and each.requires_grad for each in given):  # made in the forward pass
