@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -14,6 +15,22 @@ _BASE = 32
 """Digits of an example's number: weights are at most 2 to the power of 31."""
 _CLEAR = 0.01
 """How far the logarithm of a weight may be from a whole number."""
+ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-5}
+"""How far a sum may be from the output, relative to the sum of its parts' sizes; 0.02 in other types."""
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """The sum of a row's contributions to each example, and the sum of their sizes, each shape (batch,)."""
+
+    total: Tensor
+    size: Tensor
+
+    @classmethod
+    def over(cls, contributions: Tensor, axis: int) -> _Sum:
+        """Sum over all axes but one."""
+        entries = contributions.movedim(axis, 0).flatten(1) if contributions.dim() > 1 else contributions[:, None]
+        return cls(entries.sum(dim=1), torch.linalg.vector_norm(entries, 1, dim=1))
 
 
 class LinearOutput:
@@ -104,21 +121,20 @@ class LinearOutput:
             found.append(torch.zeros_like(leaf) if gradient is None else _product(gradient, leaf))
         return torch.stack(found)
 
-    @property
-    def _rounding(self) -> float:
-        """How far a sum may be from the output."""
-        return 1e-4 if self.output.dtype in (torch.float32, torch.float64) else 0.02
-
     @cached_property
     def axis_counts_examples(self) -> bool:
-        """Whether the axis as long as the batch counts examples in every row: then the parts sum to the output."""
+        """Whether the axis as long as the batch counts examples in every row: then the parts sum to the output.
+
+        The sum may miss the output by the rounding of its parts, however small the output is.
+        """
+        if self.batch == 1:
+            return True
         if any(each is None and g is not None for each, g in zip(self._by_axis, self.gradients, strict=True)):
             return False
         output = self.output.detach()
-        total = sum((each for each in self._by_axis if each is not None), torch.zeros_like(output))
-        return self.batch == 1 or bool(
-            ((total - output).abs() <= self._rounding * output.abs().max().clamp_min(1.0)).all()
-        )
+        total = sum((each.total for each in self._by_axis if each is not None), torch.zeros_like(output))
+        size = sum((each.size for each in self._by_axis if each is not None), torch.zeros_like(output))
+        return bool(((total - output).abs() <= ROUNDING.get(output.dtype, 0.02) * size).all())
 
     def split(self) -> list[Tensor | None]:
         """Return what each row contributed to every example, each shape (batch,); None for a row that is not used.
@@ -126,32 +142,30 @@ class LinearOutput:
         Where no axis can be trusted to count examples, a second backward pass tells them apart.
         """
         if self.axis_counts_examples:
-            return self._by_axis
+            return [None if each is None else each.total for each in self._by_axis]
         return [None if g is None else self._by_examples(place) for place, g in enumerate(self.gradients)]
 
     @cached_property
-    def _by_axis(self) -> list[Tensor | None]:
+    def _by_axis(self) -> list[_Sum | None]:
         return [self._sum_by_axis(place) for place in range(len(self.leaves))]
 
-    def _sum_by_axis(self, place: int) -> Tensor | None:
+    def _sum_by_axis(self, place: int) -> _Sum | None:
         """Sum a row over all axes but the one that counts examples; None if that is none or several."""
         gradient, leaf = self.gradients[place], self.leaves[place].detach()
         if gradient is None:
             return None
         axes = [axis for axis, size in enumerate(leaf.shape) if size == self.batch]
         if self.batch == 1:
-            return self.contributions(place).sum().reshape(1)
+            return _Sum.over(self.contributions(place)[None], 0)
         if len(axes) != 1:
             return None
         repeated = [axis for axis, stride in enumerate(leaf.stride()) if stride == 0 and axis != axes[0]]
         if not repeated or not bool(torch.isfinite(leaf.sum())):
-            values = self.contributions(place)
-        else:  # of a repeated value the gradients are summed first
-            once = leaf
-            for axis in repeated:
-                once = once.narrow(axis, 0, 1)
-            values = gradient.sum(dim=repeated, keepdim=True) * once
-        return values.movedim(axes[0], 0).reshape(self.batch, -1).sum(dim=1)
+            return _Sum.over(self.contributions(place), axes[0])
+        once = leaf  # of a repeated value the gradients are summed first
+        for axis in repeated:
+            once = once.narrow(axis, 0, 1)
+        return _Sum.over(gradient.sum(dim=repeated, keepdim=True) * once, axes[0])
 
     def _by_examples(self, place: int) -> Tensor:
         """Sum a row by the example that each entry serves."""

@@ -26,8 +26,8 @@ class Contributions:
     """Of numbers, by argument."""
     axes: dict[str, int | None] = field(default_factory=dict)
     """Which axis of each of these counts examples; None for a batch of one."""
-    order: Tensor | None = None
-    """For each example of the output, the index of its text among the arguments; None where that is the same."""
+    orders: dict[str, Tensor] = field(default_factory=dict)
+    """For each example of the output, the index of its text in an argument, where the model changed the order."""
     initial: Tensor | float = 0.0
     biases: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Tensor] = field(default_factory=dict)
@@ -68,7 +68,8 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
         if slots:
             part = _Argument(linear, shape, slots)
             found.texts[name], found.axes[name], order = part.by_example()
-            found.order = order if found.order is None else found.order
+            if order is not None:
+                found.orders[name] = order
     for row, parts in zip(rows, linear.split(), strict=True):
         if parts is None or row.kind in ("token", "feature") or (row.kind != "bias" and not parts.any()):
             continue
@@ -105,6 +106,19 @@ class _Slot:
             of_vectors = values.sum(dim=-1)[..., self.inside].to(to.dtype)
             to.view(*lead, -1).index_add_(len(lead), self.targets, of_vectors)
 
+    def in_order(self, axis: int, argument: Tensor) -> bool:
+        """Whether the row has its vectors in the order in which the examples stand along an axis of the argument."""
+        if self.inside is None or self.targets is None:
+            return True
+        batch = argument.shape[axis]
+        along = [place for place, size in enumerate(self.inside.shape) if size == batch]
+        if len(along) != 1:
+            return False
+        numbers = torch.arange(batch, device=argument.device)
+        of_row = numbers.view(-1, *[1] * (self.inside.dim() - along[0] - 1)).expand(self.inside.shape)[self.inside]
+        of_argument = numbers.view(-1, *[1] * (argument.dim() - axis - 1)).expand(argument.shape)
+        return torch.equal(of_row, of_argument.reshape(-1)[self.targets])
+
     def number(self, examples: Tensor, into: Tensor) -> None:
         """Note the example that each entry serves, where it serves one."""
         if self.inside is None or self.targets is None:
@@ -134,7 +148,7 @@ class _Argument:
         axes = [axis for axis, size in enumerate(self.shape) if size == batch]
         if batch == 1:
             return total, None, None
-        if len(axes) == 1 and linear.axis_counts_examples:
+        if len(axes) == 1 and linear.axis_counts_examples and all(slot.in_order(axes[0], total) for slot in self.slots):
             return total, axes[0], None
         examples = self._examples()
         if examples is None:

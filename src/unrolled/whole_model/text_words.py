@@ -21,31 +21,35 @@ def words_of_texts(
     """Name the tokens of each example: as given, else by their ids; without texts its steps."""
     if not means.texts:
         return _steps(tokens, means, batch)
-    order = list(range(batch)) if means.order is None else means.order.tolist()
-    named: list[list[str]] = [[] for _ in range(batch)]
-    free: list[set[int]] = [set() for _ in range(batch)]  # what needs no word: padding, and what contributes nothing
+    order = {name: means.orders[name].tolist() if name in means.orders else range(batch) for name in means.texts}
     given = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
+    texts: dict[str, list[list[str]]] = {}
+    free: list[set[int]] = [set() for _ in range(batch)]  # what needs no word: padding, and what contributes nothing
+    count = 0
     for name, part in means.texts.items():
         ids, axis = given.get(name), means.axes[name]
         parts = part.reshape(1, -1) if axis is None else part.movedim(axis, 0).reshape(batch, -1)
         rows: list[list[Any]] = [[f"x{k}" for k in range(parts.shape[1])]] * batch
         if isinstance(ids, Tensor) and ids.numel() == part.numel():
-            rows = (ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1))[order].tolist()
-        for words, unnamed, row, values in zip(named, free, rows, parts.tolist(), strict=True):
-            if tokens is not None:
-                unnamed.update(len(words) + k for k, value in enumerate(values) if not value or row[k] == 0)
-            words.extend(map(str, row))
-    if tokens is None:
-        return tuple(map(tuple, named))
-    texts, found = word_rows(tokens, batch), []
-    for k, unnamed, ids in zip(order, free, named, strict=True):
-        padded = padded_words(texts[k], len(ids), unnamed)
+            rows = (ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1)).tolist()
+        texts[name] = [list(map(str, row)) for row in rows]
+        for text, values in zip(order[name], parts.tolist(), strict=True):
+            free[text].update(count + k for k, value in enumerate(values) if not value or rows[text][k] == 0)
+        count += parts.shape[1]
+    if tokens is not None:
+        _rename(texts, word_rows(tokens, batch), free)
+    return tuple(tuple(word for name in texts for word in texts[name][order[name][place]]) for place in range(batch))
+
+
+def _rename(texts: dict[str, list[list[str]]], words: list[list[str]], free: Sequence[set[int]]) -> None:
+    """Give the tokens of each text its words, which go through all arguments."""
+    for place, row in enumerate(words):
+        count = sum(len(rows[place]) for rows in texts.values())
+        padded = padded_words(row, count, free[place])
         if padded is None:
-            raise ShapeError(
-                f"{len(texts[k])} tokens for a text of {len(ids)}; expected one for each that is not padding"
-            )
-        found.append(tuple(padded))
-    return tuple(found)
+            raise ShapeError(f"{len(row)} tokens for a text of {count}; expected one for each that is not padding")
+        for rows in texts.values():
+            rows[place], padded = padded[: len(rows[place])], padded[len(rows[place]) :]
 
 
 def _steps(tokens: Tokens, means: Contributions, batch: int) -> tuple[tuple[str, ...], ...]:
