@@ -12,6 +12,7 @@ from torch.overrides import resolve_name
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.given_results import GivesGivenTensors
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.logarithms import FollowsLogarithms
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
@@ -113,7 +114,7 @@ def carries(value: object) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-class HeldForward(ReadsVariables, FollowsLogarithms):
+class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
     """A mode under which any computation is linear in what carries value.
 
     What carries value are the tensors that ask for a gradient: the rows of :class:`Rows`, and what is made of them.

@@ -1,0 +1,99 @@
+"""Operations whose result is a tensor that was given: ``torch.mm(a, b, out=z)``, ``h.unsqueeze_(0)``.
+
+Autograd refuses ``out=`` where value is among the operands. So the operation is met without it, and its result is
+copied. A re-arrangement in place changes the shape of a tensor, which no copy does: autograd does it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.logarithms import Logarithms
+from unrolled.held_forward.operation_names import Operation, name_of, plain_form
+from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.token_positions import TokenPositions
+
+__all__ = ["GivesGivenTensors"]
+
+_RE_ARRANGED = frozenset({"unsqueeze", "squeeze", "t", "transpose", "as_strided"})
+"""Operations in place that change the shape of their operand and none of its entries."""
+
+
+class GivesGivenTensors(TorchFunctionMode):
+    """A mode that meets the plain form of an operation whose result is a tensor that was given."""
+
+    rows: Rows
+    positions: TokenPositions
+    logarithms: Logarithms
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Meet one operation, and let the tensor that was given be its result."""
+        options, operation = dict(kwargs or {}), name_of(func)
+        given = options.pop("out", None)
+        if given is not None:
+            result = super().__torch_function__(func, types, args, options)
+            return self._write(given, result, operation)
+        if operation.in_place and operation.name in _RE_ARRANGED and self._is_followed(args[0]):
+            result = super().__torch_function__(plain_form(func, operation), types, args, options)
+            logarithm = self.logarithms.of(result)
+            _re_arrange(func, args, options, operation)
+            return args[0] if logarithm is None else self.logarithms.keep(args[0], logarithm)
+        if operation.in_place:
+            self._open_around(args[0], args[1:])
+        return super().__torch_function__(func, types, args, options)
+
+    def _is_followed(self, tensor: Tensor) -> bool:
+        return tensor.requires_grad or self.logarithms.of(tensor) is not None
+
+    def _open_around(self, part: Tensor, operands: Sequence[Any]) -> None:
+        """Make a row of the constant that value is written into a part of: the whole of it carries value then."""
+        whole = part._base
+        if whole is None or whole.requires_grad or not (whole.is_floating_point() or whole.is_complex()):
+            return
+        if any(isinstance(each, Tensor) and each.requires_grad for each in operands):
+            whole.copy_(self.rows.constant(whole))
+
+    def _write(self, given: Any, result: Any, operation: Operation) -> Any:
+        """Copy a result, or each of several, to the tensor that was given for it."""
+        if not isinstance(given, Tensor):
+            for one, each in zip(given, result, strict=True):
+                self._write(one, each, operation)
+            return result
+        if given.shape != result.shape:
+            if given.requires_grad:
+                raise UnsupportedOperationError(
+                    f"the model writes the result of {operation.name}, of shape {tuple(result.shape)}, by out= over a "
+                    f"tensor of shape {tuple(given.shape)} that carries value; leave out= away"
+                )
+            given.resize_(result.shape)
+        self._open_around(given, (result,))
+        with self:
+            written = given.copy_(result)
+        if (positions := self.positions.get(result)) is not None:
+            self.positions[given] = positions
+        elif not result.requires_grad:
+            self.rows.inherit(given, [result])
+        return written
+
+
+def _re_arrange(func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], operation: Operation) -> None:
+    try:
+        with torch.enable_grad():
+            func(*args, **options)
+    except RuntimeError as error:
+        raise UnsupportedOperationError(
+            f"the model re-arranges a part of a tensor in place ({operation.name}_) that chunk, split or unbind gave, "
+            f"which autograd refuses; use {operation.name} without the underscore"
+        ) from error
