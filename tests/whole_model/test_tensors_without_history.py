@@ -92,8 +92,9 @@ def test_a_copy_of_other_numbers_is_a_constant():
 
 def test_variable_is_left_as_it_was_and_other_threads_do_not_notice():
     x = torch.ones(2, requires_grad=True) * 2
+    models = [Chunks(READ["Variable"]) for _ in range(8)]  # before a thread restores the state of the generators
     with ThreadPoolExecutor(4) as pool:
-        opened = [pool.submit(unrolled.account, Chunks(READ["Variable"]), TOKENS, target=1) for _ in range(8)]
+        opened = [pool.submit(unrolled.account, model, TOKENS, target=1) for model in models]
         assert not any(Variable(x).requires_grad for _ in range(2000))
         for each in opened:
             torch.testing.assert_close(each.result().tokens, EXPECTED.tokens, rtol=1e-5, atol=1e-7)
