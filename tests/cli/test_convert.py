@@ -33,9 +33,20 @@ def assert_holds(path: Path, expected: dict[str, torch.Tensor]) -> None:
         lambda state: state,
         lambda state: {"state_dict": state, "epoch": 3},
         lambda state: {"state_dict": state, "optimizer": {"momentum": torch.zeros(2)}},
+        lambda state: {"state_dict": state, "best_acc1": torch.tensor(0.9)},
         lambda state: {"model": state, "optimizer": {"lr": 0.1}},
+        lambda state: {"checkpoint": {"model": state, "epoch": 3}},
+        lambda state: {"model": state, "optimizer": {"state": {0: {"exp_avg": torch.ones(2)}}, "lr": 0.1}},
     ],
-    ids=["bare", "beside a number", "beside other tensors", "under another name"],
+    ids=[
+        "bare",
+        "beside a number",
+        "beside other tensors",
+        "beside a tensor",
+        "under another name",
+        "two levels down",
+        "beside an optimiser",
+    ],  # fmt: skip
 )
 def test_the_state_dict_is_found(unrolled: Command, tmp_path: Path, wrap: Callable[..., object]) -> None:
     state = nn.GRU(3, 4, num_layers=2).state_dict()
@@ -50,7 +61,27 @@ def test_the_state_dict_is_found(unrolled: Command, tmp_path: Path, wrap: Callab
 def test_what_is_left_out_is_named(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"epoch": 3, "weights": {"w": torch.ones(2), "step": 7}}, tmp_path / "m.pt")
     done = unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors")
-    assert "left out, not tensors: epoch, weights.step" in done.out
+    assert "left out: epoch, weights.step" in done.out
+    state = {"a": torch.ones(1), "b": {"c": {"d": torch.ones(2)}}, "e": 1}
+    torch.save(state, tmp_path / "m.pt")
+    done = unrolled("convert", tmp_path / "m.pt", tmp_path / "n.safetensors", "--key", "b.c")
+    assert "left out: a, e" in done.out
+    done = unrolled("convert", tmp_path / "m.pt", tmp_path / "o.safetensors", "--key", ".")
+    assert "left out: b, e" in done.out
+
+
+@safe
+def test_no_file_is_replaced_unasked_and_the_checkpoint_never(unrolled: Command, tmp_path: Path) -> None:
+    torch.save({"w": torch.ones(2)}, tmp_path / "m.pt")
+    (tmp_path / "words.txt").write_text("mine")
+    (tmp_path / "link.pt").symlink_to(tmp_path / "m.pt")
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "words.txt").assert_refused(2, "already exists", "--force")
+    assert (tmp_path / "words.txt").read_text() == "mine"
+    for same in ("m.pt", "link.pt"):
+        unrolled("convert", tmp_path / "m.pt", tmp_path / same, "--force").assert_refused(2, "the checkpoint itself")
+    assert set(torch.load(tmp_path / "m.pt")) == {"w"}
+    assert unrolled("convert", tmp_path / "m.pt", tmp_path / "words.txt", "--force").status == 0
+    assert_holds(tmp_path / "words.txt", {"w": torch.ones(2)})
 
 
 @safe
@@ -67,6 +98,8 @@ def test_several_state_dicts_are_asked_about(unrolled: Command, tmp_path: Path) 
     words = ("convert", tmp_path / "m.pt", tmp_path / "m.safetensors")
     unrolled(*words).assert_refused(2, "encoder, decoder", "--key")
     unrolled(*words, "--key", "coder").assert_refused(2, "'coder'", "encoder, decoder")
+    torch.save({"model": {"w": torch.zeros(2)}, "rng": torch.ones(3)}, tmp_path / "r.pt")
+    unrolled("convert", tmp_path / "r.pt", words[2]).assert_refused(2, "., model", "the file itself", "--key")
     assert unrolled(*words, "--key", "decoder").status == 0
     assert_holds(tmp_path / "m.safetensors", {"w": torch.zeros(2)})
 
@@ -191,7 +224,7 @@ def test_files_that_cannot_be_read_or_written(unrolled: Command, tmp_path: Path)
     torch.save({"w": torch.ones(2)}, tmp_path / "m.pt")
     unrolled("convert", tmp_path / "none.pt", tmp_path / "a").assert_refused(74, "none.pt")
     unrolled("convert", tmp_path, tmp_path / "a").assert_refused(74, "cannot be read")
-    unrolled("convert", tmp_path / "m.pt", tmp_path / "no" / "a").assert_refused(74, "cannot write")
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "no" / "a").assert_refused(74, "cannot be written")
     assert [each.name for each in tmp_path.iterdir()] == ["m.pt"]
 
 

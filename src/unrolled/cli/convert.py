@@ -6,7 +6,7 @@ more is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from zipfile import ZipFile
@@ -14,6 +14,7 @@ from zipfile import ZipFile
 import typer
 
 from unrolled.atomic_write import atomic_write
+from unrolled.cli.output_file import check_new
 from unrolled.errors import DataError, FileError, UsageError
 from unrolled.report.formatting import harmless, visible
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["convert", "read_checkpoint", "tensors_in"]
 
+_ITSELF = "."  # the key of the outermost mapping
 SAFE = "2.10"  # the first torch whose weights_only=True lets no code run
 
 _PROGRAMS = {
@@ -36,10 +38,14 @@ def convert(
     target: Annotated[Path, typer.Argument(help="The file to write, e.g. model.safetensors.")],
     key: Annotated[
         str | None,
-        typer.Option(help="The entry of the checkpoint that holds the weights, if there are several."),
+        typer.Option(help="The entry of the checkpoint that holds the weights, if there are several, e.g. model.ema."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Convert a checkpoint of torch.save to safetensors, without running code that a pickle may contain."""
+    if source.exists() and target.exists() and source.samefile(target):
+        raise UsageError(f"{target} is the checkpoint itself; give another path, e.g. {source.stem}.safetensors")
+    check_new(target, force)
     found, left_out = tensors_in(read_checkpoint(source), key)
     from safetensors.torch import save
 
@@ -47,7 +53,7 @@ def convert(
     atomic_write(target, save(tensors))
     typer.echo(f"{visible(str(target))}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} numbers")
     if left_out:
-        typer.echo(f"left out, not tensors: {harmless(', '.join(left_out))}")
+        typer.echo(f"left out: {harmless(', '.join(left_out))}")
 
 
 def read_checkpoint(path: Path) -> object:
@@ -91,35 +97,52 @@ def _refuse_program(path: Path) -> None:
 def tensors_in(checkpoint: object, key: str | None = None) -> tuple[dict[str, Tensor], list[str]]:
     """Find the state dict in a checkpoint: the mapping itself, or the one mapping of tensors inside it.
 
-    Returns the tensors by name, and the names of all other entries. ``key`` names the entry if there are several.
+    Returns the tensors by name, and the names of all other entries. ``key`` names the entry if there are several: its
+    names from the outside in, joined by dots; a dot alone is the mapping itself.
     """
     if not isinstance(checkpoint, Mapping):
         raise DataError(f"the file holds a {type(checkpoint).__name__}; expected a state dict: tensors by name")
-    own = _tensors(checkpoint)
-    nested = {name: _tensors(value) for name, value in checkpoint.items() if isinstance(value, Mapping)}
-    nested = {name: tensors for name, tensors in nested.items() if tensors}
-    if key is not None:
-        if key not in nested:
-            raise UsageError(f"no entry {key!r} with tensors; entries with tensors: {_listed(nested)}")
-        chosen = key
-    elif own:
-        return own, [str(name) for name in checkpoint if name not in own]
-    elif "state_dict" in nested or len(nested) == 1:
-        chosen = "state_dict" if "state_dict" in nested else next(iter(nested))
-    elif nested:
-        raise UsageError(f"several entries hold tensors: {_listed(nested)}; name one with --key")
-    else:
+    entries = {path or _ITSELF: found for path, found in _mappings(checkpoint) if found}
+    if not entries:
         raise DataError(f"no tensors in the file; its entries: {_listed(checkpoint)}")
-    left_out = [str(name) for name in checkpoint if name != chosen] + [
-        f"{chosen}.{name}" for name in checkpoint[chosen] if name not in nested[chosen]
-    ]
-    return nested[chosen], left_out
+    if key is not None and key not in entries:
+        raise UsageError(f"no entry {key!r} with tensors; entries with tensors: {_listed(entries)}")
+    # what an optimiser keeps lies deeper than the weights beside it
+    shallowest = min(map(_depth, entries))
+    likely = [path for path in entries if _depth(path) == shallowest]
+    if key is None and len(likely) > 1 and "state_dict" not in likely:
+        itself = f" ({_ITSELF} is the file itself)" if _ITSELF in likely else ""
+        raise UsageError(f"several entries hold tensors: {', '.join(likely)}{itself}; name one with --key")
+    chosen = key or ("state_dict" if "state_dict" in likely else likely[0])
+    return entries[chosen], _left_out(checkpoint, "" if chosen == _ITSELF else chosen, entries[chosen])
 
 
-def _tensors(mapping: Mapping[str, object]) -> dict[str, Tensor]:
+def _depth(path: str) -> int:
+    return 1 if path == _ITSELF else 1 + path.count(".")
+
+
+def _mappings(mapping: Mapping[str, object], path: str = "") -> Iterator[tuple[str, dict[str, Tensor]]]:
+    """Walk through a mapping and those within it: path and tensors of each."""
     from torch import Tensor
 
-    return {name: value for name, value in mapping.items() if isinstance(value, Tensor)}
+    yield path, {name: value for name, value in mapping.items() if isinstance(value, Tensor)}
+    for name, value in mapping.items():
+        if isinstance(value, Mapping):
+            yield from _mappings(value, f"{path}.{name}" if path else str(name))
+
+
+def _left_out(mapping: Mapping[str, object], chosen: str, tensors: Mapping[str, object], path: str = "") -> list[str]:
+    """Name the entries beside the chosen one, and those in it that are no tensors."""
+    found = []
+    for name, value in mapping.items():
+        place = f"{path}.{name}" if path else str(name)
+        if path == chosen:
+            found += [] if name in tensors else [place]
+        elif isinstance(value, Mapping) and (place == chosen or chosen.startswith(f"{place}.")):
+            found += _left_out(value, chosen, tensors, place)
+        else:
+            found.append(place)
+    return found
 
 
 def _plain(source: Path, name: object, tensor: Tensor) -> Tensor:
