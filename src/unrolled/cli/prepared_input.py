@@ -143,6 +143,12 @@ class WeightsOptions:
     nonlinearity: str | None = None
 
 
+_BUILT = (
+    "built from the weights: embedding, recurrent network, last state, linear; a model that pools its states in "
+    "another way may have the same weights: explain it in Python, by unrolled.explain"
+)
+
+
 def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
     """Build a classifier from a file of weights; return what prepares a sentence for it, split at spaces."""
     import torch
@@ -164,6 +170,10 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
         nonlinearity=options.nonlinearity,
     )
     unused = (f"not used, as --head says: {', '.join(loaded.unused)}",) if loaded.unused else ()
+    built = (
+        "built from the weights: embedding, recurrent network, last state, linear; a model that pools its states in "
+    )
+    built += "another way has these weights too: explain it in Python, by unrolled.explain"
 
     def prepare(sentence: str) -> PreparedInput:
         if isinstance(words, Tokenizer):
@@ -179,7 +189,7 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
             inputs=(torch.tensor([indices]),),
             tokens=mark_unknown(tokens, unknown),
             labels=(),
-            notes=(*unused, *note_unknown(unknown, getattr(words, "unknown_word", None))),
+            notes=(_BUILT, *unused, *note_unknown(unknown, getattr(words, "unknown_word", None))),
         )
 
     return prepare

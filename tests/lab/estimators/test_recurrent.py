@@ -131,6 +131,18 @@ def test_a_tokenizer_of_hugging_face_splits_texts(tmp_path):
     [
         (lambda: RecurrentClassifier().fit("a text", ["+"]), UsageError, "the examples are the string 'a text'"),
         (lambda: RecurrentClassifier(**QUICK).fit(["a", " "], ["+", "-"]), UsageError, "has no words"),
+        (
+            lambda: RecurrentClassifier().fit(["a", None], ["+", "-"]),
+            UsageError,
+            r"texts\[1\] is None; expected strings",
+        ),
+        (lambda: RecurrentClassifier().fit(["a", np.nan], ["+", "-"]), UsageError, r"texts\[1\] is nan"),
+        (
+            lambda: RecurrentClassifier(**QUICK).fit(TEXTS, MOODS).predict(["a", None]),
+            UsageError,
+            r"texts\[1\] is None",
+        ),
+        (lambda: RecurrentClassifier(**QUICK).fit(TEXTS, MOODS).explain(None), UsageError, "the text is None"),
         (lambda: RecurrentClassifier().fit(TEXTS, MOODS[:3]), ValueError, "inconsistent numbers of samples"),
         (lambda: RecurrentClassifier(encoder="gruu").fit(TEXTS, MOODS), UsageError, "gruu"),
         (lambda: RecurrentClassifier().predict(TEXTS), NotFittedError, "not fitted"),

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.errors import UsageError
+from unrolled.lab.data.text_lists import check_strings, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.estimators.fitting import Fitting, outputs_of, train
 from unrolled.lab.estimators.inputs import is_nested, is_text, numeric_sequences
@@ -97,6 +98,8 @@ class _Recurrent(BaseEstimator):
         check_is_fitted(self, "model_")
         names = [str(each) for each in self.classes_] if len(getattr(self, "classes_", ())) > 1 else None
         options.update(target=self._target(target), classes=names)
+        if self.words_ is not None and (x is None or isinstance(x, float)):
+            raise UsageError(f"the text is {shown_kind(x)}; expected a string")
         if isinstance(x, str) != (self.words_ is not None):
             given, learned = ("a text", "numbers") if isinstance(x, str) else (f"a {type(x).__name__}", "texts")
             raise UsageError(f"the example is {given}, but the estimator was fitted on {learned}")
@@ -145,6 +148,7 @@ class _Recurrent(BaseEstimator):
             given, learned = ("texts", "numbers") if text else ("numbers", "texts")
             raise UsageError(f"the examples are {given}, but the estimator was fitted on {learned}")
         if self.words_ is not None:
+            check_strings(X)
             return [self.words_.split(each)[1] for each in X]
         if not self.rows_:
             return self._with_features(numeric_sequences(X, "sequences"), self.n_features_in_)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.errors import UsageError
+from unrolled.lab.data.text_lists import check_strings
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.weights.tokenizer import Tokenizer
@@ -36,6 +37,7 @@ class Words:
                 f"tokenizer is a {type(tokenizer).__name__}; expected None, a function, the path of a tokenizer.json, "
                 "or an object with encode"
             )
+        check_strings(texts)
         split = tokenizer or tokenise
         words = Vocabulary.from_texts((split(text) for text in texts), min_count=min_count, lowercase=tokenizer is None)
         return cls(split, words)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from torch import nn
 
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.lab.data.batches.base import MAX_TOKENS, EncodedTexts, bounded_plan
+from unrolled.lab.data.text_lists import check_strings, name_places, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.text_tasks import TextTask
@@ -30,20 +30,6 @@ def softmax(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probabilities of the classes; shapes (texts, classes)."""
     powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-_NAMED = 20  # texts in one message
-
-
-def _listed(places: Collection[int]) -> str:
-    """Name texts by their indices: ``texts[1], texts[4] are``."""
-    names = ", ".join(f"texts[{place}]" for place in islice(places, _NAMED))
-    more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
-    return f"{names}{more} {'is' if len(places) == 1 else 'are'}"
-
-
-def _shown(value: object) -> str:
-    return str(value) if value is None or isinstance(value, float) else f"of type {type(value).__name__}"
 
 
 class TrainedModel:
@@ -134,7 +120,7 @@ class TrainedModel:
         from unrolled.explanation.api import explain
 
         if not isinstance(text, str):
-            raise UsageError(f"the text is {_shown(text)}; expected a string")
+            raise UsageError(f"the text is {shown_kind(text)}; expected a string")
         prepared = self.task.prepare(self.model, text, at)
         found = explain(
             prepared.model,
@@ -162,17 +148,13 @@ class TrainedModel:
         task = self.text_task()
         if isinstance(texts, str):
             raise UsageError(f"texts is the string {texts[:40]!r}; expected a list of texts: [{texts[:40]!r}]")
-        other = {place: text for place, text in enumerate(texts) if not isinstance(text, str)}
-        if other:
-            kinds = ", ".join(dict.fromkeys(_shown(text) for text in other.values()))
-            raise UsageError(
-                f"{_listed(other)} {kinds}; expected strings: leave out what is missing (in pandas, dropna)"
-            )
+        check_strings(texts)
         words = [task.tokenise(text) if text.strip() else () for text in texts]
         empty = [place for place, each in enumerate(words) if not each]
         if empty:
             raise UsageError(
-                f"{_listed(empty)} without a word; leave out such texts (`unrolled predict` leaves their rows blank)"
+                f"{name_places(empty)} without a word; leave out such texts (`unrolled predict` leaves their rows "
+                "blank)"
             )
         if not words:
             raise UsageError("there are no texts; expected at least one")

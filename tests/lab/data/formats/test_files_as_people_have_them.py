@@ -68,6 +68,17 @@ def test_the_columns_are_found_where_the_choice_is_plain(tmp_path, header, row, 
     assert texts(corpus) == REVIEWS
 
 
+@pytest.mark.parametrize("declared", ["sep=;", '"sep=;"'])
+def test_excels_line_that_declares_the_separator_is_no_row(tmp_path, declared):
+    written = table(("review", "sentiment"), lambda n: (review(n) + ", so", sentiment(n)), delimiter=";")
+    corpus = read_files(Classification, [save(tmp_path, "a.csv", f"{declared}\r\n{written}")])
+    assert corpus.labels == ("negative", "positive")
+    assert texts(corpus) == {text + ", so" for text in REVIEWS}
+    broken = written.replace("positive", "", 1)
+    with pytest.raises(DataError, match=":3: expected a label"):
+        read_files(Classification, [save(tmp_path, "b.csv", f"{declared}\r\n{broken}")])
+
+
 def test_what_was_chosen_is_noted_and_what_is_usual_is_not(tmp_path):
     path = save(tmp_path, "a.csv", table(("review", "sentiment"), lambda n: (review(n), sentiment(n)), delimiter=";"))
     (note,) = read_files(Classification, [path]).notes

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from unrolled.lab.data.tables.columns import is_usual_name
@@ -44,20 +45,36 @@ class Dialect:
 
     def read(self, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         """Yield the number of the line at which each record begins, and its fields; QuoteError for a wrong quote."""
+        first, lines = _below_declaration(lines)
         if not self.quotes:
-            for number, line in enumerate(lines, start=1):
+            for number, line in enumerate(lines, start=first):
                 yield number, line.split(self.delimiter)
             return
         options = {"escapechar": "\\", "doublequote": False} if self.backslash else {}
         ended = (line + "\n" for line in lines)
         reader = csv.reader(ended, delimiter=self.delimiter, strict=True, **options)  # type: ignore[arg-type]
-        begin = 1
+        begin = first
         try:
             for fields in reader:
                 yield begin, fields
-                begin = reader.line_num + 1
+                begin = reader.line_num + first
         except csv.Error as error:
             raise QuoteError(begin, str(error)) from None
+
+
+def _declared(line: str) -> str | None:
+    """The delimiter that a line for Excel, ``sep=;``, declares."""
+    found = re.fullmatch(r'"?sep=(.)"?', line)
+    return found[1] if found else None
+
+
+def _below_declaration(lines: Iterable[str]) -> tuple[int, Iterable[str]]:
+    """Leave out a first line that declares the delimiter; with the number of the line that is then the first."""
+    rest = iter(lines)
+    first = next(rest, None)
+    if first is None:
+        return 1, ()
+    return (1, chain([first], rest)) if _declared(first) is None else (2, rest)
 
 
 COMMAS = tuple(Dialect(delimiter, True, backslash) for delimiter in _DELIMITERS for backslash in (False, True))
@@ -73,6 +90,8 @@ def sniff(path: Path, dialects: Sequence[Dialect]) -> Dialect:
     """
     lines = list(islice(iter_lines_escaped(path), _SAMPLE + 1))
     whole = len(lines) <= _SAMPLE
+    declared = _declared(lines[0]) if lines else None
+    dialects = [each for each in dialects if each.delimiter == declared] or dialects
     return max(dialects, key=lambda dialect: _fit(dialect, lines, whole))
 
 
