@@ -94,6 +94,21 @@ EQUAL = {
         lambda _, h: torch.cat((h[:, ::2][:, :2], h[:, 1::2][:, :2] + h[:, 4::2], h[:, 5::2]), 1),
     ),
     "fill_ and zero_": (filled, joined),
+    "a number at some places": (
+        lambda _, h: h.index_fill(1, torch.tensor([0]), 2.0).scatter(1, torch.tensor([[1]] * len(h)), 3.0),
+        lambda _, h: torch.cat((torch.full_like(h[:, :1], 2.0), torch.full_like(h[:, :1], 3.0), h[:, 2:]), 1),
+    ),
+    "a number at some places, in place": (
+        lambda _, h: torch.relu(h).index_fill_(1, torch.tensor([0]), 2.0).scatter_(1, torch.tensor([[1]]), value=0.0),
+        lambda _, h: torch.cat(
+            (
+                torch.full_like(h[:, :1], 2.0),
+                torch.where(torch.arange(len(h)) > 0, h[:, 1].relu(), 0.0)[:, None],
+                h[:, 2:].relu(),
+            ),
+            1,
+        ),
+    ),
     "vecdot": (
         lambda model, h: torch.linalg.vecdot(h[:, None], model.middle(h)[:, None] * h[:, :, None]),
         lambda model, h: (h[:, None] * (model.middle(h)[:, None] * h[:, :, None])).sum(-1),

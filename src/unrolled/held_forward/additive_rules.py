@@ -166,7 +166,7 @@ def copy(call: Held) -> Tensor:
     return source.to(x.dtype).expand_as(x)
 
 
-_WRITES = "index_put scatter scatter_add index_add index_copy masked_scatter slice_scatter select_scatter index_fill"
+_WRITES = "index_put scatter_add index_add index_copy masked_scatter slice_scatter select_scatter"
 
 
 @rule(*_WRITES.split())
@@ -178,6 +178,16 @@ def write(call: Held) -> Tensor:
         for each in call.args
     ]
     return call.run(*floating)
+
+
+@rule("index_fill", "scatter")
+def write_number(call: Held) -> Tensor:
+    """Write a number at some places, which becomes a row, or a tensor."""
+    x, dim, index, number = call.bind("input", "dim", "index", "value")
+    if not isinstance(number, int | float) or call.kwargs.get("reduce"):
+        return write(call)
+    written = call.function(torch.zeros_like(x.detach()), dim, index, number)
+    return call.function(x, dim, index, 0.0) + call.rows.constant(written)
 
 
 @rule("scatter_reduce", "index_reduce")
