@@ -39,6 +39,7 @@ PAIRS = {
     "max of two": (lambda a, b: torch.max(a, b), lambda a, b: torch.max(input=a, other=b)),
     "max": (lambda a, *_: torch.max(a, 1)[0], lambda a, *_: torch.max(input=a, dim=1)[0]),
     "transpose": (lambda a, *_: a.transpose(1, 2), lambda a, *_: torch.transpose(input=a, dim0=1, dim1=2)),
+    "to": (lambda a, *_: a.to("cpu", a.dtype), lambda a, *_: a.to(device="cpu", dtype=a.dtype)),
     "permute": (lambda a, *_: a.permute(0, 2, 1), lambda a, *_: torch.permute(input=a, dims=(0, 2, 1))),
     "lerp": (lambda a, b: torch.lerp(a, b, b.sigmoid()), lambda a, b: torch.lerp(input=a, end=b, weight=b.sigmoid())),
     "where": (lambda a, b: torch.where(MASK, a, b), lambda a, b: torch.where(condition=MASK, input=a, other=b)),
