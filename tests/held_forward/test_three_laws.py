@@ -229,6 +229,23 @@ def test_value_linearity_and_sum(name):
     torch.testing.assert_close(total, held.detach(), rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("choose", [torch.maximum, torch.minimum, torch.fmax, lambda x, y: torch.stack([x, y]).amax(0)])
+def test_equal_operands_share_an_extreme_by_halves(choose):
+    def parts(first, second):
+        rows = Rows(nn.Module())
+        opened = [rows.open("feature", "", torch.tensor([each], dtype=torch.float64)) for each in (first, second)]
+        with torch.enable_grad(), HeldForward(rows):
+            result = choose(*opened)
+        leaves = [row.leaf for row in rows.rows]
+        return [
+            float((g * leaf).detach())
+            for g, leaf in zip(torch.autograd.grad(result.sum(), leaves), leaves, strict=True)
+        ]
+
+    assert parts(3.0, 3.0) == [1.5, 1.5]
+    assert sorted(parts(3.0, 2.0)) == [0.0, float(choose(*torch.tensor([3.0, 2.0])))]  # the control
+
+
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if "by value" in name])
 def test_value_that_replaces_entries_is_not_a_constant(name):
     x, y = (torch.nn.Parameter(each.clone()) for each in (X, Y))

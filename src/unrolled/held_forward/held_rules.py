@@ -91,14 +91,16 @@ def differentiated(_: Held) -> Any:
 
 @rule("max", "min", "amax", "amin", "maximum", "minimum", "fmax", "fmin")
 def extreme(call: Held) -> Any:
-    """Choose the largest or smallest; the choice is held. The larger of two tensors counts equal ones by halves."""
+    """Choose the largest or smallest; the choice is held. Equal entries of two tensors count by halves."""
     name, x = call.operation.name, call.args[0]
     second = call.args[1] if len(call.args) > 1 else call.kwargs.get("other")
     if isinstance(second, Tensor):
         first_held, second_held = detached(x), detached(second)
-        chosen = first_held >= second_held if "max" in name else first_held <= second_held
+        chosen = first_held > second_held if "max" in name else first_held < second_held
+        equal = first_held == second_held
         with call.mode:
-            return torch.where(chosen, x, second)
+            larger = torch.where(chosen, x, second)
+            return torch.where(equal, 0.5 * (x + second), larger) if bool(equal.any()) else larger
     if name in ("amax", "amin"):
         _, dim, keep = call.bind("input", "dim", "keepdim")
         dim, keep = tuple(range(x.dim())) if dim is None else dim, bool(keep)
