@@ -53,6 +53,8 @@ def test_a_gate_and_its_content_share_what_the_gate_adds(p):
 def test_a_product_of_three_is_shared_equally():
     found, _ = account(lambda v: torch.einsum("b,b,b->b", *v.unbind(1))[:, None], 2.0, 3.0, 5.0)
     assert found == pytest.approx([10.0, 10.0, 10.0])
+    by_steps, _ = account(lambda v: v[:, :1] * v[:, 1:2] * v[:, 2:], 2.0, 3.0, 5.0)
+    assert by_steps == pytest.approx([7.5, 7.5, 15.0])
 
 
 class Product(Cell):

@@ -64,7 +64,7 @@ class HeldRun:
                 output = recorded.replay(given)
                 selected = [select_target(output, target, self._batch) for target in targets]
             self._notes = [gate_note(each, mode.gates) for each in selected]
-            self._outputs = [mode.with_gate_rows(each) for each in selected]
+            self._outputs = selected
 
     def readout(self, place: int) -> Readout:
         """Compute w_t and the biases of one of the targets by a backward pass.

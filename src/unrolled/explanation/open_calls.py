@@ -161,7 +161,6 @@ def open_calls(
                 with mode:
                     output = select_target(whole, select, batch)
             of_gate = gate_note(output, mode.gates)
-            output = mode.with_gate_rows(output)
         expected = select_target(plain, select, batch).detach()
         return _HeldRun(output, expected, select, names, mode.strands, mode.rows.rows, mode, of_gate)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
+
+from unrolled.held_forward.gates import Gates
 
 __all__ = ["OutputKind", "gate_note", "kind_note", "output_kind"]
 
@@ -27,14 +28,15 @@ def output_kind(output: object) -> OutputKind:
     return "output"
 
 
-def gate_note(target: Tensor, gates: Container[Tensor]) -> tuple[str, ...]:
+def gate_note(target: Tensor, gates: Gates) -> tuple[str, ...]:
     """Say what a target is that is the result of a sigmoid.
 
     Args:
         target: As a held run gives it.
-        gates: The results of sigmoids in that run.
+        gates: Those of that run.
     """
-    if target not in gates:
+    gate = gates.of(target)
+    if gate is None or bool((gate.at_zero != 0.5).any()):  # a scaled gate is no probability
         return ()
     return (
         "the target is the result of a sigmoid, not a logit: contributions are those to the probability, above and "

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import Held, carries, detached, rule
 
 __all__ = ["from_zero"]
@@ -41,11 +42,10 @@ def activation(call: Held) -> Tensor:
 
 @rule("sigmoid", "hardsigmoid")
 def gate(call: Held) -> Tensor:
-    """σ(x): a gate, whose value at zero is kept apart until it is used."""
+    """σ(x): a gate."""
     risen, at_zero = from_zero(call.args[0], call.function)
-    result = risen + at_zero
-    call.mode.gates[result] = float(at_zero)
-    return result
+    result = risen + call.rows.summand("constant", "constants", at_zero, risen.shape)
+    return call.gates.keep(result, Gate(risen, at_zero.expand_as(risen)))
 
 
 @rule("prelu", "_prelu_kernel")

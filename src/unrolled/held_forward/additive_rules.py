@@ -30,11 +30,6 @@ def add(call: Held) -> Tensor:
     """Compute a ± s b: what carries no value becomes a row in the shape of the result."""
     a, b = call.args[:2]
     minus = call.operation.name == "sub"
-    if minus and isinstance(a, int | float) and b in call.mode.gates:  # 1 - z is a gate as well
-        result = a - b
-        call.mode.gates[result] = a - call.mode.gates[b]
-        return result
-    a, b = call.mode.with_gate_rows((a, b))
     scale = call.args[2] if len(call.args) > 2 else call.kwargs.get("alpha", 1)
     if carries(a) and carries(b):
         return torch.sub(a, b, alpha=scale) if minus else torch.add(a, b, alpha=scale)
@@ -54,7 +49,9 @@ def add(call: Held) -> Tensor:
 
     first, second = term(a), scale * term(b)
     result = first - second if minus else first + second
-    return result if result.shape == shape else result.expand(shape)
+    result = result if result.shape == shape else result.expand(shape)
+    sign = -scale if minus else scale
+    return call.gates.keep_chosen(result, (a, b), lambda parts: (parts[0] + sign * parts[1]).expand(shape))
 
 
 def _kind(like: Tensor, constant: Tensor) -> torch.dtype:
@@ -65,13 +62,16 @@ def _kind(like: Tensor, constant: Tensor) -> torch.dtype:
 @rule("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack", "block_diag", "complex")
 def join(call: Held) -> Tensor:
     """Join tensors; those without value become rows."""
-    if isinstance(call.args[0], Tensor):  # one after another, not in a list
-        like = next(each for each in call.args if carries(each))
-        return call.function(*with_rows(call, call.args, like))
-    (parts,) = call.bind("tensors")
-    like = next(each for each in operands(parts) if carries(each))
+    separate = isinstance(call.args[0], Tensor) if call.args else False  # one after another, not in a list
+    parts = call.args if separate else call.bind("tensors")[0]
     options = {name: value for name, value in call.kwargs.items() if name != "tensors"}
-    return call.function(with_rows(call, parts, like), *call.args[1:], **options)
+
+    def joined(given: Any) -> Tensor:
+        result: Tensor = call.function(*given) if separate else call.function(given, *call.args[1:], **options)
+        return result
+
+    like = next(each for each in operands(parts) if carries(each))
+    return call.gates.keep_chosen(joined(with_rows(call, parts, like)), parts, joined)
 
 
 @rule("diff")
@@ -109,8 +109,9 @@ def where_operands(function: Callable[..., Any], bind: Callable[..., list[Any]])
 def where(call: Held) -> Tensor:
     """Choose between two operands; the choice is held."""
     condition, a, b = where_operands(call.function, call.bind)
-    like = a if carries(a) else b
-    return torch.where(condition.detach(), with_rows(call, a, like), with_rows(call, b, like))
+    like, held = a if carries(a) else b, condition.detach()
+    result = torch.where(held, with_rows(call, a, like), with_rows(call, b, like))
+    return call.gates.keep_chosen(result, (a, b), lambda parts: torch.where(held, parts[0], parts[1]))
 
 
 @rule("masked_fill")
@@ -120,12 +121,10 @@ def masked_fill(call: Held) -> Tensor:
     if carries(value):
         with call.mode:
             return torch.where(mask, value, x)
-    kept = x.masked_fill(mask, 0.0)
-    number = float(value)
-    if not number:
-        return kept
-    filled = torch.zeros_like(x.detach()).masked_fill(mask, number)
-    return kept + call.rows.constant(filled)
+    result = x.masked_fill(mask, 0.0)
+    if number := float(value):
+        result = result + call.rows.constant(torch.zeros_like(x.detach()).masked_fill(mask, number))
+    return call.gates.keep_chosen(result, (x, number), lambda parts: torch.where(mask, parts[1], parts[0]))
 
 
 @rule("fill", "zero")
@@ -142,7 +141,9 @@ def nan_to_num(call: Held) -> Tensor:
     """Replace what is not finite by numbers, which become a row."""
     x = call.args[0]
     finite = x.detach().isfinite()
-    return x.masked_fill(~finite, 0.0) + call.rows.constant(call.held().masked_fill(finite, 0.0))
+    replaced = call.held().masked_fill(finite, 0.0)
+    result = x.masked_fill(~finite, 0.0) + call.rows.constant(replaced)
+    return call.gates.keep_chosen(result, (x, replaced), lambda parts: torch.where(finite, parts[0], parts[1]))
 
 
 @rule("setitem")
@@ -163,7 +164,8 @@ def setitem(call: Held) -> None:
 def copy(call: Held) -> Tensor:
     """Take another tensor's value, in the shape and type of the first."""
     x, source = call.args[:2]
-    return source.to(x.dtype).expand_as(x)
+    with call.mode:
+        return source.to(x.dtype).expand_as(x)
 
 
 _WRITES = "index_put scatter_add index_add index_copy masked_scatter slice_scatter select_scatter"

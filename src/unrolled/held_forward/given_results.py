@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.logarithms import Logarithms
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.rows import Rows
@@ -31,6 +32,7 @@ class GivesGivenTensors(TorchFunctionMode):
     rows: Rows
     positions: TokenPositions
     logarithms: Logarithms
+    gates: Gates
 
     def __torch_function__(
         self,
@@ -47,8 +49,10 @@ class GivesGivenTensors(TorchFunctionMode):
             return self._write(given, result, operation)
         if operation.in_place and operation.name in _RE_ARRANGED and self._is_followed(args[0]):
             result = super().__torch_function__(plain_form(func, operation), types, args, options)
-            logarithm = self.logarithms.of(result)
+            logarithm, gate = self.logarithms.of(result), self.gates.of(result)
             _re_arrange(func, args, options, operation)
+            if gate is not None:
+                self.gates.keep(args[0], gate)
             return args[0] if logarithm is None else self.logarithms.keep(args[0], logarithm)
         if operation.in_place:
             self._open_around(args[0], args[1:])

@@ -134,7 +134,8 @@ def clamp(call: Held) -> Tensor:
     value = call.held()
     inside = value == x.detach()
     reached = torch.where(inside, torch.zeros_like(value), value)
-    return x.masked_fill(~inside, 0.0) + call.rows.constant(reached)  # a product with infinity would not be zero
+    result = x.masked_fill(~inside, 0.0) + call.rows.constant(reached)  # a product with infinity would not be zero
+    return call.gates.keep_chosen(result, (x, reached), lambda parts: torch.where(inside, parts[0], parts[1]))
 
 
 def _between(call: Held, x: Tensor, low: Tensor | float | None, high: Tensor | float | None) -> Tensor:

@@ -84,7 +84,7 @@ def pad(call: IncrementCall) -> Tensor:
     given = dict(zip(names, call.args, strict=False)) | call.options
     x, mode = given["input"], given.get("mode", "constant")
     block = torch.nn.functional.pad(x, given["pad"], mode)
-    result: Tensor = call.mode.keep(block, *call.at_both())
+    result: Tensor = call.mode.keep_gate(call.mode.keep(block, *call.at_both()), (x,))
     return result
 
 

@@ -9,17 +9,20 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.increments import IncrementCall, increment_rule
-from unrolled.held_forward.mode import GATE_MOVES
 
 __all__: list[str] = []
+
+_OF_ENTRIES = OF_ONE_ENTRY | {"cat", "stack", "detach"}
 
 
 @increment_rule(
     "view reshape flatten unflatten permute transpose t squeeze unsqueeze movedim expand repeat repeat_interleave "
     "chunk split unbind select narrow getitem sum mean flip roll clone contiguous to float double cat stack neg "
-    "diagonal cumsum tensor_split index_select gather split_with_sizes detach unfold tile swapaxes type to half triu "
-    "tril avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d trace hsplit"
+    "diagonal cumsum tensor_split index_select gather split_with_sizes detach unfold tile type half triu view_as "
+    "tril avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d trace hsplit "
+    "reshape_as type_as ravel positive broadcast_to"
 )
 def linear_in_all(call: IncrementCall) -> Any:
     """Run the operation on the increments; what does not move has none."""
@@ -31,10 +34,7 @@ def linear_in_all(call: IncrementCall) -> Any:
         return torch.zeros_like(value) if is_constant else value
 
     result = call.mode.keep(call.run(*increments(call.args)), *call.at_both())
-    if call.name in GATE_MOVES and call.args[0] in call.mode.gates:
-        for each in result if isinstance(result, tuple | list) else (result,):
-            call.mode.gates[each] = True
-    return result
+    return call.mode.keep_gate(result, call.args[:1]) if call.name in _OF_ENTRIES else result
 
 
 @increment_rule("add sub")
@@ -51,9 +51,7 @@ def add(call: IncrementCall) -> Tensor:
     shape = torch.broadcast_shapes(block.shape, end.shape)
     fresh = block if block is not a and block is not b and block.shape == shape else block.expand(shape)
     result = mode.follow(fresh, torch.as_tensor(begin).to(end).expand_as(end), end)
-    if call.name == "sub" and isinstance(a, int | float) and b in mode.gates:  # 1 - z is a gate as well
-        mode.gates[result] = True
-    return result
+    return result if call.moves(a) and call.moves(b) else mode.keep_gate(result, (a, b))
 
 
 @increment_rule("mul matmul mm bmm mv linear einsum")
@@ -79,6 +77,8 @@ def product(call: IncrementCall) -> Tensor:
     parts = [call.function(*equation, held(a, b), b)] if call.moves(b) else []
     parts += [call.function(*equation, a, held(b, a))] if call.moves(a) else []
     result = mode.follow(parts[0] if len(parts) == 1 else parts[0] + parts[1], begin, end)
+    if call.name == "mul" and len(parts) == 1:
+        return mode.keep_gate(result, (a if call.moves(a) else b,))
     if bias is None:
         return result
     with mode:
@@ -109,12 +109,18 @@ def activation(call: IncrementCall) -> Tensor:
         return call.run(*(x if place == places[0] else each for place, each in enumerate(call.args)))
 
     base, end = call.mode.point(z)
+    if call.name in _BOUNDS and torch.equal(function(base), base) and torch.equal(function(end), end):
+        return z
     start = call.mode.line_start(base, end)
     low, high = function(start), function(end)
     result = call.mode.follow(_slope(function, start, end, low, high) * z, low.expand_as(high), high)
     if call.name in ("sigmoid", "hardsigmoid"):
         call.mode.gates[result] = True
     return result
+
+
+_BOUNDS = frozenset({"clamp", "clamp_min", "clamp_max"})
+"""Operations that leave what they do not bound as it is."""
 
 
 @increment_rule("reciprocal log log2 log10 rsqrt tan")
@@ -181,7 +187,7 @@ def selected(call: IncrementCall) -> Tensor:
         return 0.0 if isinstance(value, int | float) and not isinstance(value, bool) else value
 
     result: Tensor = call.mode.keep(call.run(*map(increments, call.args)), *call.at_both())
-    return result
+    return call.mode.keep_gate(result, call.args)
 
 
 @increment_rule("dropout alpha_dropout feature_alpha_dropout dropout1d dropout2d dropout3d")
@@ -203,7 +209,8 @@ def expand_as(call: IncrementCall) -> Tensor:
         return value.expand(shape)
     base, end = call.mode.point(value)
     wide = torch.broadcast_shapes(value.shape, shape)
-    return call.mode.follow(value.expand(wide), base.expand(shape), end.expand(shape))
+    found = call.mode.follow(value.expand(wide), base.expand(shape), end.expand(shape))
+    return call.mode.keep_gate(found, (value,))
 
 
 @increment_rule(
@@ -212,7 +219,7 @@ def expand_as(call: IncrementCall) -> Tensor:
 )
 def question(call: IncrementCall) -> Any:
     """Answer by the end: what a tensor is does not move."""
-    return call.run(*call.mode.at(1, call.args))
+    return call.mode.of_numbers(call.run(*call.mode.at(1, call.args)))
 
 
 @increment_rule("gt lt ge le eq ne isnan isinf sign")

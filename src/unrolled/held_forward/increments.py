@@ -75,7 +75,9 @@ class Increments(TorchFunctionMode):
         super().__init__()
         self.points: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        """Outputs of gates."""
+        """Gates, as in :mod:`~unrolled.held_forward.gates`."""
+        self.numbers: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        """Tensors that the step makes of numbers alone, as ``torch.ones_like``."""
 
     def follow(self, block: Tensor, base: Tensor, end: Tensor) -> Tensor:
         """Let a tensor stand for a block of increments around a point; base and end have the block's leading axes."""
@@ -88,6 +90,20 @@ class Increments(TorchFunctionMode):
         if isinstance(block, tuple | list):
             return type(block)(self.keep(*each) for each in zip(block, base, end, strict=True))
         return self.follow(block, base, end)
+
+    def keep_gate(self, results: Any, entries: Any) -> Any:
+        """Let results be gates if each entry of them is that of a gate or a number."""
+        given = operands(entries)
+        if any(each in self.gates for each in given) and all(
+            each in self.gates or each in self.numbers or not each.is_floating_point() for each in given
+        ):
+            for each in operands([results]):
+                self.gates[each] = True
+        return results
+
+    def is_number(self, value: Any) -> bool:
+        """Whether an operand is a number of the code, no parameter."""
+        return not isinstance(value, Tensor) or value in self.numbers
 
     @abstractmethod
     def line_start(self, base: Tensor, end: Tensor) -> Tensor:
@@ -120,10 +136,11 @@ class Increments(TorchFunctionMode):
     ) -> Any:
         """Apply the rule of one operation."""
         args, options = with_positions(func, args, kwargs or {})
-        operation = name_of(func)
-        if not any(each in self.points for each in [*operands(args), *operands(options.values())]):
+        operation, given = name_of(func), [*operands(args), *operands(options.values())]
+        if not any(each in self.points for each in given):
             with torch.no_grad():  # autograd is to follow increments only
-                return func(*args, **options)
+                result = func(*args, **options)
+            return self.of_numbers(result) if all(map(self.is_number, given)) else result
         if torch.is_grad_enabled():
             args, options = without_flags(args), without_flags(options)
         name = operation.name
@@ -150,7 +167,15 @@ class Increments(TorchFunctionMode):
         if changed._is_view() or self.point(changed)[1]._is_view():  # another tensor would change as well
             raise UnsupportedOperationError(f"the step changes a tensor in place ({name}); compute a new one instead")
         self.gates.pop(changed, None)
+        if result in self.gates:
+            self.gates[changed] = True
         return self.follow(changed.copy_(result if result in self.points else torch.zeros_like(result)), base, end)
+
+    def of_numbers(self, result: Any) -> Any:
+        """Remember tensors that are made of numbers."""
+        for each in operands([result]):
+            self.numbers[each] = True
+        return result
 
 
 class SecantIncrements(Increments):
@@ -183,10 +208,13 @@ class ShareIncrements(Increments):
         return torch.zeros_like(end)
 
     def part(self, factor: Tensor, other: Tensor) -> float:
-        """Return p for a gate that multiplies a content, 1 - p for the reverse, one half otherwise."""
-        gate, content = factor in self.gates, other in self.gates
-        return 0.5 if gate == content else self.share if gate else 1 - self.share
+        """Return p for a gate that multiplies a content, 1 - p for the reverse, one half otherwise.
+
+        What is nothing at zero is a content.
+        """
+        one, two = (each in self.gates and bool(self.point(each)[0].count_nonzero()) for each in (factor, other))
+        return 0.5 if one == two else self.share if one else 1 - self.share
 
     def base_of_constant(self, value: Any) -> Any:
         """Return a number itself, since it belongs to a gate's value at zero (1 - z); a bias moves from zero."""
-        return value if isinstance(value, int | float) else 0.0
+        return value if self.is_number(value) else 0.0

@@ -2,53 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.graph import without_rule
-from unrolled.held_forward.mode import GATE_MOVES, Held, carries, detached, rule
+from unrolled.held_forward.mode import Held, carries, detached, for_each_tensor, operands, rule
 
 __all__: list[str] = []
 
-# Re-arrangements, sums and means of one tensor. `detach` and `data` stop gradients, not value.
-_OF_ONE = (
-    "view view_as reshape reshape_as permute transpose t adjoint squeeze unsqueeze flatten unflatten ravel movedim "
-    "expand expand_as broadcast_to repeat repeat_interleave tile flip fliplr flipud roll rot90 narrow select "
-    "index_select gather take_along_dim unbind chunk split split_with_sizes tensor_split unfold diagonal diag "
-    "diag_embed tril triu clone contiguous to float double half bfloat16 type type_as cpu cuda real as_strided "
-    "masked_select sum mean nansum cumsum trace neg getitem select_copy pixel_shuffle pixel_unshuffle "
-    "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
-    "upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d positive "
-    "_pack_padded_sequence channel_shuffle resolve_conj resolve_neg "
-    "view_as_real view_as_complex imag conj fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 "
-    "fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_fftshift fft_ifftshift stft istft "
-    "take nanmean fold col2im im2col linalg_diagonal hsplit vsplit dsplit swapaxes unsafe_chunk unsafe_split"
+_OF_SEVERAL_ENTRIES = (
+    "sum mean nansum cumsum trace as_strided avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d "
+    "adaptive_avg_pool3d upsample_linear1d upsample_bilinear2d view_as_real view_as_complex imag conj "
+    "fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn "
+    "fft_rfftn fft_irfftn fft_fftshift fft_ifftshift stft istft nanmean fold col2im im2col"
 ).split()
+"""Sums, means and transforms of one tensor; ``as_strided`` asks how a tensor lies in memory."""
+_OF_PARTS: dict[str, Callable[..., Any]] = {"view": Tensor.reshape, "view_as": Tensor.reshape_as}
+"""How the parts of a gate are moved, which need not lie in memory as the gate does."""
 
 
-@rule(*_OF_ONE)
+@rule(*OF_ONE_ENTRY, *_OF_SEVERAL_ENTRIES)
 def linear_in_one(call: Held) -> object:
-    """Run the operation as it is; a gate stays a gate under it."""
-    first = call.args[0]
+    """Run the operation as it is, on a gate and on its parts."""
+    first, *rest = call.args
     if isinstance(first, Tensor) and not carries(first):  # only the shape of another operand is asked for
         result = call.held()
         call.rows.inherit(result, [first])
         return result
-    result = call.run(*call.args)
-    if call.operation.name in GATE_MOVES and isinstance(first, Tensor) and first in call.mode.gates:
-        at_zero = call.mode.gates[first]
-        results = result if isinstance(result, tuple | list) else (result,)
-        moved = call.run(at_zero, *call.args[1:]) if isinstance(at_zero, Tensor) else [at_zero] * len(results)
-        for each, start in zip(results, moved if isinstance(moved, tuple | list) else (moved,), strict=True):
-            call.mode.gates[each] = start
+    result, gate = call.run(*call.args), call.gates.of(first)
+    reads_bits = call.operation.name == "view" and any(isinstance(each, torch.dtype) for each in rest)
+    if gate is not None and call.operation.name in OF_ONE_ENTRY and not reads_bits:
+        move = _OF_PARTS.get(call.operation.name, call.function)
+        call.gates.keep_each(result, *(move(each, *rest, **call.kwargs) for each in (gate.risen, gate.at_zero)))
     return result
 
 
 @rule("broadcast_tensors", "meshgrid", "atleast_1d", "atleast_2d", "atleast_3d")
 def linear_in_each(call: Held) -> object:
     """Re-arrange several tensors, each by itself; those without value may stand before those with value."""
-    return call.run(*call.args)
+
+    def run(part: str) -> Any:
+        results = call.run(*for_each_tensor(call.args, lambda each: getattr(call.gates.of(each), part, each)))
+        return [results] if isinstance(results, Tensor) else results
+
+    result = call.run(*call.args)
+    given = operands(call.args)
+    if any(call.gates.of(each) for each in given):
+        several = [result] if isinstance(result, Tensor) else result
+        for before, *parts in zip(given, several, run("risen"), run("at_zero"), strict=True):
+            if call.gates.of(before):
+                call.gates.keep_each(*parts)
+    return result
 
 
 @rule("as_tensor", "asarray", "tensor")
@@ -60,8 +69,10 @@ def tensor_of(call: Held) -> Tensor:
             f"torch.{call.operation.name} makes a tensor of a list's numbers, where value is lost; use torch.stack"
         )
         return without_rule(made, message)
-    moved = x.to(device=made.device, dtype=made.dtype)
-    return moved.clone() if call.operation.name == "tensor" else moved
+    device, dtype = made.device, made.dtype
+    with call.mode:
+        moved = x.to(device=device, dtype=dtype)
+        return moved.clone() if call.operation.name == "tensor" else moved
 
 
 @rule("detach")
@@ -82,7 +93,8 @@ def dropout(call: Held) -> Tensor:
             with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
                 images.append(call.run(torch.full_like(x.detach(), fill), *call.args[1:]))
         call.held()  # the generator goes on as in the model's own run
-    return x * (images[1] - images[0]) + call.rows.constant(images[0])
+    with call.mode:
+        return x * (images[1] - images[0]) + images[0]
 
 
 @rule("normal")
@@ -118,18 +130,21 @@ def pad_packed(call: Held) -> object:
 def pad(call: Held) -> Tensor:
     """Pad; a padding value other than zero is a constant."""
     x, widths, mode, value = call.bind("input", "pad", "mode", "value")
-    if mode not in (None, "constant") or not value:
-        return call.run(*call.args)
-    inside = torch.nn.functional.pad(torch.ones_like(x.detach()), widths)
-    return torch.nn.functional.pad(x, widths) + call.rows.constant((1 - inside) * value)
+    if mode not in (None, "constant"):
+        return call.gates.keep_chosen(call.run(*call.args), (x,), lambda parts: call.run(*parts, *call.args[1:]))
+    return _padded(call, x, widths, value or 0.0)
 
 
 @rule("constant_pad_nd")
 def constant_pad(call: Held) -> Tensor:
     """Pad with one number."""
-    x, widths, value = (*call.args, 0.0)[:3]
-    padded = torch.constant_pad_nd(x, widths, 0.0)
-    if not value:
-        return padded
-    inside = torch.constant_pad_nd(torch.ones_like(x.detach()), widths, 0.0)
-    return padded + call.rows.constant((1 - inside) * value)
+    return _padded(call, *(*call.args, 0.0)[:3])
+
+
+def _padded(call: Held, x: Tensor, widths: Any, value: float) -> Tensor:
+    """Pad with one number: what is put beside a gate belongs to its value at zero."""
+    result = torch.constant_pad_nd(x, widths, 0.0)
+    if value:
+        outside = torch.constant_pad_nd(torch.zeros_like(x.detach(), dtype=torch.bool), widths, True)
+        result = result + call.rows.constant(torch.zeros_like(result.detach()).masked_fill(outside, value))
+    return call.gates.keep_chosen(result, (x, value), lambda parts: torch.constant_pad_nd(parts[0], widths, parts[1]))

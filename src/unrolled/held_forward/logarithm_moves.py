@@ -109,17 +109,14 @@ def _moved(call: LogarithmCall, given: Any, move: Callable[[Any], Any]) -> Any:
         return _keep_each(call, result, None, replace(held, decays=_moved_decays(call, given, move)))
     (sign,), gates = signs, call.mode.gates
     values = for_each_tensor(given, lambda each: stand_in(call, each, sign))
-    chosen = call.name in ("where", "masked_fill")
-    if not chosen and all(each.value is None or each.value in gates for each in found):
+    with call.mode:
         moved = move(values)
-        start = move(for_each_tensor(values, lambda z: torch.zeros_like(z.detach()) + gates.get(z, z)))
-        for z, at_zero in zip(_several(moved), _several(start), strict=True):
-            gates[z] = at_zero
-    else:
-        with call.mode:
-            moved = move(values)
-        exact = move(detached(values))
-        moved = [call.exact(*each) for each in zip(_several(moved), _several(exact), strict=True)]
+    exact = move(detached(values))
+    moved = [call.exact(*each) for each in zip(_several(moved), _several(exact), strict=True)]
+    chosen = call.name in ("where", "masked_fill")
+    if not chosen and all(each.value is None or gates.of(each.value) for each in found):
+        risen = move(for_each_tensor(values, lambda z: gate.risen if (gate := gates.of(z)) else torch.zeros_like(z)))
+        gates.keep_each(moved, risen, move(for_each_tensor(values, lambda z: getattr(gates.of(z), "at_zero", z))))
     return _keep_each(call, result, moved, Logarithm(None, sign))
 
 
@@ -136,11 +133,11 @@ def _moved_decays(call: LogarithmCall, given: Any, move: Callable[[Any], Any]) -
         )
         return tensor
 
-    gate = moved(decays.gate, torch.ones_like)
-    if gate.dim() != decays.gate.dim():
+    risen = moved(decays.risen, torch.zeros_like)
+    if risen.dim() != decays.risen.dim():
         return None
     return Decays(
-        gate,
+        risen,
         moved(decays.at_zero, torch.ones_like),
         moved(decays.logs, torch.zeros_like),
         decays.dim,

@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.logarithm_moves import stand_in
 from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside
 from unrolled.held_forward.mode import carries, operands
@@ -122,10 +123,10 @@ def cumsum(call: LogarithmCall) -> Any:
         return result
     x, dim = call.bind("input", "dim")
     gates, decays = call.mode.gates, None
-    if found.value is not None and found.value in gates:
+    if found.value is not None and gates.of(found.value) is not None:
         logs = found.sign * x.detach()
-        gate = _scaled(call, found.value, logs.exp())
-        decays = Decays(gate, gates[gate], logs, int(dim) % x.dim())
+        gate = gates.of(_scaled(call, found.value, logs.exp()))
+        decays = None if gate is None else Decays(gate.risen, gate.at_zero, logs, int(dim) % x.dim())
     return call.mode.logarithms.keep(result, Logarithm(None, found.sign, decays))
 
 
@@ -186,11 +187,11 @@ def logcumsumexp(call: LogarithmCall) -> Any:
     written = _part(call, found.value, x.detach(), whole)
     before = _later(whole, 1, dim, -torch.inf)
     kept, decays = _ratio(before, whole), found.decays
-    if decays is not None and decays.dim == dim and decays.gate.shape == x.shape:
+    if decays is not None and decays.dim == dim and decays.risen.shape == x.shape:
         p, at_zero = call.mode.share, decays.at_zero
         state = _ratio(before, whole + decays.logs)  # ⌊h_{t-1} / h_t⌋
-        written = written + (1 - p) * state * (decays.gate - at_zero)
-        kept = state * (at_zero + p * (decays.gate.detach() - at_zero))
+        written = written + (1 - p) * state * decays.risen
+        kept = state * (at_zero + p * decays.risen.detach())
     return _keep_whole(call, result, _recurrence(kept, written, dim))
 
 
@@ -217,8 +218,7 @@ def _ratio(part: Tensor, whole: Tensor) -> Tensor:
 
 def _part(call: LogarithmCall, z: Tensor, u: Tensor, whole: Tensor) -> Tensor:
     """The value of which u is the logarithm, in parts of the whole."""
-    part: Tensor = call.mode.with_gate_rows(_scaled(call, z, _ratio(u, whole)))
-    return part
+    return _scaled(call, z, _ratio(u, whole))
 
 
 def _keep_whole(call: LogarithmCall, u: Tensor, parts: Tensor) -> Tensor:
@@ -236,14 +236,13 @@ def _positive(call: LogarithmCall, u: Tensor) -> Any:
 
 def _scaled(call: LogarithmCall, z: Tensor, size: Tensor) -> Tensor:
     """Multiply z by what is held, so that its size is the given one; where z is nothing, the size is a constant."""
-    gates, value = call.mode.gates, z.detach()
+    gate, value = call.mode.gates.of(z), z.detach()
     nothing = value.abs() < torch.finfo(value.dtype).tiny
     factor = torch.where(nothing, 0.0, size / value)
     rest = torch.where(nothing, size, 0.0)
-    if z not in gates:
-        return z * factor + _row(call, rest)
-    result = z * factor + rest
-    gates[result] = gates[z] * factor + rest
+    result = z * factor + _row(call, rest)
+    if gate is not None:
+        call.mode.gates.keep(result, Gate(gate.risen * factor, gate.at_zero * factor + rest))
     return result
 
 

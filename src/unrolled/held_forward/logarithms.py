@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.operation_names import name_of, plain_form
 from unrolled.held_forward.positional_operands import with_positions
 from unrolled.held_forward.rules_by_name import registers
@@ -26,9 +27,10 @@ __all__ = ["BESIDE", "Decays", "FollowsLogarithms", "Logarithm", "Logarithms", "
 class Decays:
     """The gates a_t whose logarithms a cumulative sum adds up along an axis."""
 
-    gate: Tensor
-    """Their values; only what is more than ``at_zero`` carries value."""
+    risen: Tensor
+    """What they are more than ``at_zero``; it carries value."""
     at_zero: Tensor
+    """What they are at zero, held."""
     logs: Tensor
     """log a_t, held."""
     dim: int
@@ -95,9 +97,10 @@ class LogarithmCall:
 
     def exact(self, z: Tensor, value: Tensor) -> Tensor:
         """Give z with this held value: a gate that is nearly closed is the rounding of two parts that cancel."""
-        result = z + (value - z.detach())
-        if z in self.mode.gates:
-            self.mode.gates[result] = self.mode.gates[z]
+        rounding, gate = value - z.detach(), self.mode.gates.of(z)
+        result = z + rounding
+        if gate is not None:
+            self.mode.gates.keep(result, Gate(gate.risen + rounding, gate.at_zero))
         return result
 
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import resolve_name
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.given_results import GivesGivenTensors
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.logarithms import FollowsLogarithms
@@ -49,6 +49,11 @@ class Held:
     def rows(self) -> Rows:
         """The sources of value of the run."""
         return self.mode.rows
+
+    @property
+    def gates(self) -> Gates:
+        """The gates of the run."""
+        return self.mode.gates
 
     def bind(self, *names: str) -> list[Any]:
         """Give the arguments by these names, in the order of the operation; None for what was left out."""
@@ -135,8 +140,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         """For tensors of token ids: the flat index of each token in the argument it came from."""
         self._vectors = TokenVectors(rows, self.positions)
         self.memory = SharedMemory()
-        self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        """For outputs of gates: the value γ₀ at zero, a number or a tensor. Only γ - γ₀ carries value."""
+        self.gates = Gates(rows)
         self.holds: list[str] = []
         """The operations whose results were held so far."""
         self.follows_from: int | None = None
@@ -181,10 +185,11 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         if found is None:
             return self._without_rule(func, operation, args, options)
         changed = args[0] if operation.in_place else None
-        if operation.in_place or operation.name not in GATE_AWARE:
-            args, options = self.with_gate_rows(args), self.with_gate_rows(options)
         if changed is not None:
-            args = (args[0].clone(), *args[1:])  # autograd keeps factors, which must not change afterwards
+            before, gate = changed.clone(), self.gates.of(changed)
+            args = (before, *args[1:])  # autograd keeps factors, which must not change afterwards
+            if gate is not None:
+                self.gates.keep(before, gate)
         ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
         result = found(Held(self, plain_form(func, operation), operation, ordered, options))
         self.memory.remember(result)
@@ -192,28 +197,17 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             if operation.name == "detach":
                 self.memory.keep(result)
             return result
-        self.gates.pop(changed, None)
         try:
-            changed.copy_(self.with_gate_rows(result))  # another view of it may be read as no gate
+            changed.copy_(result)
         except RuntimeError as error:
             raise UnsupportedOperationError(
                 f"the model changes a part of a tensor in place ({operation.name}_) that chunk, split or unbind gave, "
                 f"which autograd refuses; use slices there, or {operation.name} without the underscore"
             ) from error
-        return result if result in self.gates else changed
-
-    def with_gate_rows(self, value: Any) -> Any:
-        """Let a gate carry its value at zero too, as a row, where it is used as anything but a gate."""
-        if not self.gates:
-            return value
-
-        def with_row(tensor: Tensor) -> Tensor:
-            if tensor not in self.gates:
-                return tensor
-            at_zero = self.gates[tensor]
-            return tensor - at_zero + self.rows.constant(torch.zeros_like(tensor.detach()) + at_zero)
-
-        return for_each_tensor(value, with_row)
+        gate = self.gates.of(result)
+        if gate is not None and (result.shape, result.dtype) == (changed.shape, changed.dtype):
+            self.gates.keep(changed, gate)
+        return changed
 
     def hold(self, call: Held) -> Any:
         """Compute an operation on what its operands hold, and remember its name for the rows."""
@@ -256,10 +250,6 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         return result
 
 
-GATE_MOVES = frozenset("view reshape chunk split getitem select narrow unsqueeze squeeze transpose expand t".split())
-"""Operations under which a gate stays a gate."""
-GATE_AWARE = GATE_MOVES | {"mul", "sub", "addcmul", "addcdiv", "lerp"}
-"""Operations that treat a gate as one."""
 OPENED = frozenset({"embedding", "embedding_bag", "batch_norm", "instance_norm"})
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
 

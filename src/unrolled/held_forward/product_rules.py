@@ -1,8 +1,8 @@
 r"""Products: linear in one factor, and shared between the factors where several carry value.
 
-A product of m factors that carry value credits each with 1/m. Where one factor is a gate, whose value at zero is γ₀,
-its product with the content c is γ₀ c + (γ - γ₀) c: the first part is the content's, of the second the share p is the
-content's and 1 - p is the gate's.
+A product of m factors that carry value credits each with 1/m, if it is one operation (einsum, prod); a * b * c is
+shared by binary steps. Where one factor is a gate, whose value at zero is γ₀, its product with the content c is
+γ₀ c + (γ - γ₀) c: the first part is the content's, of the second the share p is the content's and 1 - p is the gate's.
 """
 
 from __future__ import annotations
@@ -13,16 +13,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import Held, carries, detached, operands, rule
 
 __all__ = ["shared"]
 
 
-def shared(factors: list[Tensor], product: Callable[..., Tensor]) -> Tensor:
-    """Compute a product that is linear in each factor; each that carries value is credited with an equal part."""
+def shared(call: Held, factors: list[Tensor], product: Callable[..., Tensor]) -> Tensor:
+    """Compute a product that is linear in each factor: a gate among contents, or each with an equal part."""
     valued = [place for place, each in enumerate(factors) if carries(each)]
     if len(valued) == 1:
         return product(*factors)
+    gates = [(place, gate) for place in valued if (gate := call.gates.of(factors[place])) and not gate.is_content]
+    if len(gates) == 1:
+        ((place, gate),), p = gates, call.mode.share
+
+        def beside(contents: list[Tensor], factor: Tensor) -> list[Tensor]:
+            return [*contents[:place], factor, *contents[place + 1 :]]
+
+        kept = gate.at_zero + p * gate.risen.detach()
+        of_gate = product(*beside([detached(each) for each in factors], (1 - p) * gate.risen))
+        return shared(call, beside(factors, kept), product) + of_gate
     parts = [
         product(*(each if place == kept else detached(each) for place, each in enumerate(factors))) for kept in valued
     ]
@@ -33,26 +44,24 @@ def shared(factors: list[Tensor], product: Callable[..., Tensor]) -> Tensor:
 def mul(call: Held) -> Tensor:
     """Compute a ⊙ b, a gate times a content among them."""
     a, b = call.args[:2]
-    gates, p = call.mode.gates, call.mode.share
-    if not (carries(a) and carries(b)):
-        gate, other = (a, b) if carries(a) else (b, a)
-        if gate in gates and isinstance(other, Tensor) and call.rows.origin(other)[0] == "held":
-            kept = (gates[gate] * other).detach().expand(torch.broadcast_shapes(gate.shape, other.shape)).contiguous()
-            call.rows.mark(kept, *call.rows.origin(other))  # what is held shows by its name, not as a constant
-            return (gate - gates[gate]) * other + call.rows.constant(kept)
-        return torch.mul(*call.mode.with_gate_rows((a, b)))
-    for gate, content in ((a, b), (b, a)):
-        if gate in gates and content not in gates:
-            at_zero, held = gates[gate], gate.detach()
-            kept = at_zero + p * (held - at_zero)
-            return torch.addcmul(kept * content, (1 - p) * content.detach(), gate - at_zero)
-    return shared(list(call.mode.with_gate_rows((a, b))), torch.mul)
+    if carries(a) and carries(b):
+        return shared(call, [a, b], torch.mul)
+    value, other = (a, b) if carries(a) else (b, a)
+    gate = call.gates.of(value)
+    if gate is None:
+        return torch.mul(a, b)
+    risen, at_zero = gate.risen * other, gate.at_zero * other
+    result = torch.mul(a, b)
+    if isinstance(other, Tensor) and call.rows.origin(other)[0] == "held":
+        call.rows.mark(at_zero, *call.rows.origin(other))  # what is held shows by its name, not as a constant
+        result = risen + call.rows.constant(at_zero)
+    return call.gates.keep(result, Gate(risen, at_zero))
 
 
 @rule("matmul", "mm", "bmm", "mv", "dot", "inner", "outer", "ger", "vdot", "kron", "linalg_matmul", "linalg_vecdot")
 def matmul(call: Held) -> Tensor:
     """A product of two."""
-    return shared(list(call.args[:2]), call.run)
+    return shared(call, list(call.args[:2]), call.run)
 
 
 @rule("einsum")
@@ -61,20 +70,20 @@ def einsum(call: Held) -> Tensor:
     equation, *factors = call.args
     if len(factors) == 1 and isinstance(factors[0], tuple | list):
         factors = list(factors[0])
-    return shared(factors, lambda *each: torch.functional.einsum(equation, *each))
+    return shared(call, factors, lambda *each: torch.functional.einsum(equation, *each))
 
 
 @rule("linalg_multi_dot", "chain_matmul")
 def multi_dot(call: Held) -> Tensor:
     """A product of several matrices."""
     factors = operands((*call.args, *call.kwargs.values()))
-    return shared(factors, lambda *each: torch.linalg.multi_dot(each))
+    return shared(call, factors, lambda *each: torch.linalg.multi_dot(each))
 
 
 @rule("tensordot", "_sparse_mm")
 def tensordot(call: Held) -> Tensor:
     """A product summed over several axes."""
-    return shared(list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
+    return shared(call, list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
 
 
 @rule("prod")
@@ -108,7 +117,7 @@ def _with_bias(call: Held, result: Tensor, bias: Any, shape: tuple[int, ...] | N
 def linear(call: Held) -> Tensor:
     """Compute x Wᵀ + b."""
     x, weight, bias = call.bind("input", "weight", "bias")
-    return _with_bias(call, shared([x, weight], torch.nn.functional.linear), bias)
+    return _with_bias(call, shared(call, [x, weight], torch.nn.functional.linear), bias)
 
 
 @rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
@@ -116,7 +125,7 @@ def convolution(call: Held) -> Tensor:
     """A convolution and its bias."""
     x, weight, bias = call.bind("input", "weight", "bias")
     options = {name: value for name, value in call.kwargs.items() if name not in ("input", "weight", "bias")}
-    result = shared([x, weight], lambda a, w: call.function(a, w, None, *call.args[3:], **options))
+    result = shared(call, [x, weight], lambda a, w: call.function(a, w, None, *call.args[3:], **options))
     return _with_bias(call, result, bias, (-1, *[1] * (result.dim() - 2)))
 
 
@@ -124,7 +133,7 @@ def convolution(call: Held) -> Tensor:
 def bilinear(call: Held) -> Tensor:
     """Compute xᵀ A y + b."""
     a, b, weight, bias = call.bind("input1", "input2", "weight", "bias")
-    return _with_bias(call, shared([a, b, weight], torch.nn.functional.bilinear), bias)
+    return _with_bias(call, shared(call, [a, b, weight], torch.nn.functional.bilinear), bias)
 
 
 @rule("addmm", "baddbmm", "addmv", "addbmm", "addr", "_sparse_addmm")
@@ -134,7 +143,7 @@ def add_product(call: Held) -> Tensor:
     beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
     special = {"addr": torch.outer, "addbmm": lambda x, y: torch.bmm(x, y).sum(0)}
     product = special.get(call.operation.name, torch.matmul)
-    result = alpha * shared([b, c], product) if carries(b) or carries(c) else None
+    result = alpha * shared(call, [b, c], product) if carries(b) or carries(c) else None
     if result is None:
         plain = alpha * product(b, c)
         return beta * a + call.rows.constant(plain)
@@ -165,7 +174,9 @@ def div(call: Held) -> Tensor:
         return call.mode.hold(call)
     if not carries(a):
         return call.mode.hold(call)
-    return torch.div(a, detached(b))
+    divisor, gate = detached(b), call.gates.of(a)
+    result = torch.div(a, divisor)
+    return result if gate is None else call.gates.keep(result, Gate(gate.risen / divisor, gate.at_zero / divisor))
 
 
 @rule("remainder", "fmod")
@@ -212,7 +223,7 @@ def attention(call: Held) -> Tensor:
 @rule("cross", "linalg_cross")
 def cross(call: Held) -> Tensor:
     """A bilinear product of two vectors."""
-    return shared(list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
+    return shared(call, list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
 
 
 @rule("cosine_similarity")
@@ -221,4 +232,4 @@ def cosine_similarity(call: Held) -> Tensor:
     x, y, dim, eps = call.bind("x1", "x2", "dim", "eps")
     dim, eps = 1 if dim is None else dim, 1e-8 if eps is None else eps
     norms = (each.detach().norm(dim=dim, keepdim=True).clamp_min(eps) for each in (x, y))
-    return shared([x, y], torch.mul).div(next(norms)).div(next(norms)).sum(dim)
+    return shared(call, [x, y], torch.mul).div(next(norms)).div(next(norms)).sum(dim)

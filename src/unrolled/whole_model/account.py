@@ -236,7 +236,7 @@ def _held_run(
         with mode:
             output = select(model(*given, **named))
         notes = (*gate_note(output, mode.gates), *mode.network_notes)
-        return _HeldRun(mode, mode.with_gate_rows(output), sources, notes)
+        return _HeldRun(mode, output, sources, notes)
 
 
 def _has_networks(model: nn.Module) -> bool:

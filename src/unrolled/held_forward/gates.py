@@ -1,0 +1,103 @@
+r"""Gates of a held run: :math:`γ = γ_0 + (γ - γ_0)`, of which γ₀ is what the gate is at zero.
+
+What a sigmoid gives is a gate. It stays one under every operation that makes each entry of its result of one entry of
+the gate: a re-arrangement, a copy, a cast, a mask, a held factor, a number that is added (1 - γ among them). So the way
+of writing does not matter. A sum over entries is no gate, nor is the sum of a gate and a content. What is nothing at
+zero, as 2 σ(2x) - 1 = tanh x, is a content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from unrolled.held_forward.rows import Rows
+
+__all__ = ["OF_ONE_ENTRY", "Gate", "Gates"]
+
+OF_ONE_ENTRY = frozenset(
+    (
+        "view view_as reshape reshape_as permute transpose t adjoint squeeze unsqueeze flatten unflatten ravel movedim "
+        "expand expand_as broadcast_to repeat repeat_interleave tile flip fliplr flipud roll rot90 narrow select "
+        "index_select gather take_along_dim unbind chunk split split_with_sizes tensor_split unfold diagonal diag "
+        "diag_embed tril triu clone contiguous to float double half bfloat16 type type_as cpu cuda real "
+        "masked_select neg getitem select_copy pixel_shuffle pixel_unshuffle positive _pack_padded_sequence "
+        "upsample_nearest1d upsample_nearest2d channel_shuffle resolve_conj resolve_neg "
+        "take linalg_diagonal hsplit vsplit dsplit unsafe_chunk unsafe_split"
+    ).split()
+)
+"""Operations on one tensor that move, copy or cast entries: a gate stays a gate under them."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The two parts of a gate. The gate itself is an ordinary tensor, in which γ₀ has a row."""
+
+    risen: Tensor
+    """γ - γ₀, which carries value."""
+    at_zero: Tensor
+    """γ₀, held, in the shape of the gate."""
+
+    @property
+    def is_content(self) -> bool:
+        """Whether it is nothing at zero, so that products share it as a content."""
+        return not bool(self.at_zero.count_nonzero())
+
+
+class Gates:
+    """The gates of a run. A tensor that was changed in place since is none any more.
+
+    Args:
+        rows: Tells the constants of the code, which belong to γ₀, from parameters and held results, which have rows.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._kept: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+
+    def keep(self, tensor: Tensor, gate: Gate) -> Tensor:
+        """Remember the parts of a tensor, and give it back."""
+        self._kept[tensor] = (gate, tensor._version)
+        return tensor
+
+    def of(self, tensor: object) -> Gate | None:
+        """Return the parts of a gate; None for any other operand."""
+        if not isinstance(tensor, Tensor) or tensor not in self._kept:
+            return None
+        gate: Gate
+        gate, version = self._kept[tensor]
+        return gate if version == tensor._version else None
+
+    def keep_each(self, results: Any, risen: Any, at_zero: Any) -> None:
+        """Remember the parts of the results of an operation; what carries no value (sizes) is no gate."""
+        several = (each if isinstance(each, tuple | list) else (each,) for each in (results, risen, at_zero))
+        for tensor, rise, start in zip(*several, strict=True):
+            if tensor.requires_grad:
+                self.keep(tensor, Gate(rise, start))
+
+    def keep_chosen(self, result: Tensor, entries: Sequence[Any], choose: Callable[[list[Any]], Tensor]) -> Tensor:
+        """Let a result be a gate if each entry of it is that of a gate or a constant of the code.
+
+        Args:
+            result: Of the operation.
+            entries: Its operands, tensors and numbers.
+            choose: Computes the operation; linear in the operands together.
+        """
+        gates = [self.of(each) for each in entries]
+        if any(gates) and all(gate or self._is_constant(each) for gate, each in zip(gates, entries, strict=True)):
+            risen = [
+                gate.risen if gate else torch.zeros_like(each) if isinstance(each, Tensor) else 0.0
+                for gate, each in zip(gates, entries, strict=True)
+            ]
+            at_zero = [gate.at_zero if gate else each for gate, each in zip(gates, entries, strict=True)]
+            self.keep(result, Gate(choose(risen).to(result), choose(at_zero).to(result)))
+        return result
+
+    def _is_constant(self, value: Any) -> bool:
+        """Whether an operand is a constant of the code: no value, no parameter, no held result."""
+        return not isinstance(value, Tensor) or (not value.requires_grad and self._rows.origin(value)[0] == "constant")
