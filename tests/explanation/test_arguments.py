@@ -88,8 +88,8 @@ def test_a_probability_is_called_one(last, name):
     model = Reader(last).double()
     found = unrolled.explain(model, TOKENS, target=1)
     assert found.target == name
-    assert found.notes[0].startswith(f"this is a {name.removesuffix(' of output 1')}, the result of a")
-    assert "for the logit explain a model that returns the value before it" in found.notes[0]
+    assert found.notes[0].startswith(f"this is called a {name.removesuffix(' of output 1')}, not a logit, since the ")
+    assert "where a softmax gave them, explain a model that returns the values before it" in found.notes[0]
     assert found.closes
     assert unrolled.explain(Reader().double(), TOKENS, target=1).target == "output 1"
 

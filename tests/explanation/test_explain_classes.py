@@ -161,6 +161,8 @@ class OneCall(TwoCalls):
         (lambda kind: kind(1), {"classes": ["rating"]}, "output"),
         (lambda kind: kind(3, nn.Softmax(dim=1)), {"target": 1}, "probability"),
         (lambda kind: kind(3, nn.LogSoftmax(dim=1)), {"target": 1}, "log-probability"),
+        (lambda kind: kind(3, nn.Sigmoid()), {"target": 1}, "probability"),
+        (lambda kind: kind(3, nn.Tanh()), {"target": 1}, "logit"),
     ],
 )
 def test_the_explained_number_is_called_what_it_is(kind, every, make, options, unit):
@@ -169,3 +171,33 @@ def test_the_explained_number_is_called_what_it_is(kind, every, make, options, u
     said = str(found)
     assert f"= {unit} " in said
     assert ("= logit " in said) is (unit == "logit")
+
+
+@pytest.mark.parametrize(
+    ("last", "kind", "share"),
+    [
+        (nn.Identity(), "numbers", "softmax"),
+        (nn.Softmax(dim=1), "probabilities", "probability"),
+        (nn.LogSoftmax(dim=1), "log-probabilities", "probability"),
+        (nn.Sigmoid(), "sigmoids", ""),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"target": 1, "against": 0}])
+def test_shares_of_outputs_are_called_probabilities_where_they_are(last, kind, share, options):
+    model = OneCall(3, last).double()
+    outputs = unrolled.explain(model, TOKENS[:1], **options).outputs
+    values = model(TOKENS[:1])[0]
+    assert (outputs.kind, outputs.share) == (kind, share)
+    expected = {"probabilities": values, "sigmoids": values[:0]}.get(kind, values.softmax(0))
+    assert outputs.probabilities == pytest.approx(expected.tolist())
+
+
+def test_a_note_on_a_probability_says_what_is_known_of_it():
+    class Chosen(nn.Module):
+        def forward(self, values):
+            return values * 0 + torch.tensor([1.0, 0.0, 0.0])  # no softmax
+
+    found = unrolled.explain(OneCall(3, Chosen()).double(), TOKENS[:1], target=0, every_class=False)
+    (note,) = [note for note in found.notes if "probability" in note]
+    assert "since the outputs are not negative and sum to 1" in note
+    assert "where a softmax gave them" in note

@@ -203,11 +203,23 @@ def test_another_output_is_a_choice(build, browse, colours):
     shown = of_output(attribution, 1, outputs.rival(1))
     total = float(by_span(shown, "phrase")[0, 3])
     page = browse(html, "#explain=1&ngram=0-4")
-    assert page.text("verdict").startswith(f"Predicted: {outputs.names[outputs.predicted]}")
+    highest = 100 * max(outputs.probabilities)
+    assert page.text("verdict") == f"Highest output: {outputs.names[outputs.predicted]} , softmax {highest:.1f}%"
     assert page.text("picker").startswith(f"Explain positive {shown.target}")
     assert page.text("lede").startswith(f"{shown.target} is {minus(signed(shown.ledger.logit))}")
     assert f"phrase score {minus(signed(total))}" in page.text("detail")
     assert shades(shown, "phrase") <= colours(html, "#explain=1")
+
+
+def test_of_results_of_sigmoids_no_share_is_shown(build, browse):
+    attribution = classified(build)
+    html = render_page([replace(attribution, outputs=replace(attribution.outputs, kind="sigmoids"))])
+    page, value = browse(html), max(attribution.outputs.values)
+    assert (
+        page.text("verdict")
+        == f"Highest output: {attribution.outputs.names[attribution.outputs.predicted]} {signed(value)}"
+    )
+    assert "%" not in page.text("outputs")
 
 
 def test_several_examples_are_a_list_and_the_address_picks_one(build, browse):

@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import Tensor
 
-__all__ = ["Features", "Outputs"]
+__all__ = ["Features", "Outputs", "OutputsKind"]
+
+OutputsKind = Literal["numbers", "probabilities", "log-probabilities", "sigmoids"]
+"""What the outputs of a model are together; numbers may be logits, or the values of a regression."""
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """All outputs of a classifier for one example, and which of them is explained."""
+    """All outputs of a model for one example, and which of them is explained."""
 
     names: tuple[str, ...]
     values: tuple[float, ...]
@@ -25,6 +29,7 @@ class Outputs:
     """Index of the right class, where it is known."""
     alone: bool = False
     """Whether a page shows the explained one of two outputs first, and not its difference to the other."""
+    kind: OutputsKind = "numbers"
 
     @property
     def predicted(self) -> int:
@@ -37,12 +42,21 @@ class Outputs:
 
     @property
     def probabilities(self) -> tuple[float, ...]:
-        """The softmax of the outputs, or the outputs if they are probabilities already; empty if there is only one."""
-        if len(self.values) < 2:
+        """The softmax of the outputs, or the outputs if they are probabilities already.
+
+        They are the model's probabilities if its outputs are logits, probabilities or logarithms of them. Empty if
+        there is only one output, and for the results of sigmoids, each of which is a probability by itself.
+        """
+        if len(self.values) < 2 or self.kind == "sigmoids":
             return ()
-        if min(self.values) >= 0 and abs(sum(self.values) - 1) < 1e-4:
-            return self.values
-        return _softmax(self.values)
+        return self.values if self.kind == "probabilities" else _softmax(self.values)
+
+    @property
+    def share(self) -> str:
+        """What :attr:`probabilities` are called where nothing tells whether numbers are logits; empty without any."""
+        if not self.probabilities:
+            return ""
+        return "softmax" if self.kind == "numbers" else "probability"
 
     def contrast_name(self, target: int, against: int | None) -> str:
         """Return the name of an output, or of the difference of two."""

@@ -24,6 +24,7 @@ from unrolled.explanation.joint import JointExplanation, side_by_side
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
 from unrolled.explanation.number_places import NoNumbersError, Numbers
 from unrolled.explanation.open_calls import OpenedCalls, OpenedLine, open_calls
+from unrolled.explanation.output_kind import of_gate
 from unrolled.explanation.record_forward import named_failures, runner
 from unrolled.explanation.request import Request
 from unrolled.explanation.sequence_names import Words, line_titles, looked_up, words_of
@@ -65,6 +66,7 @@ def explain_calls(
     found = _mean(members)
     titles = line_titles([line.line for line in found.lines])
     unit = replace(asked.wanted, every=False).choose(plain, len(found.logit)).unit
+    unit = "probability" if unit == "logit" and of_gate(found.notes) else unit
     if call is not None and not 0 <= call < len(titles):
         raise UsageError(f"call is {call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
     if len(found.logit) != 1 and not asked.several:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from unrolled.decomposition.contrast import of_output
-from unrolled.decomposition.outputs import Outputs
+from unrolled.decomposition.outputs import Outputs, OutputsKind
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.explanation.explanation import Explanation
-from unrolled.explanation.output_kind import output_kind
+from unrolled.explanation.output_kind import OutputKind, output_kind
 from unrolled.explanation.readout import Target, checked_floating, class_outputs
 
 __all__ = ["Choice", "Class", "Wanted", "class_index", "class_names"]
@@ -20,6 +20,11 @@ __all__ = ["Choice", "Class", "Wanted", "class_index", "class_names"]
 Class = int | str
 """A class of a model: the index of its output, or its name."""
 
+KINDS: dict[OutputKind, OutputsKind] = {
+    "output": "numbers",
+    "probability of output": "probabilities",
+    "log-probability of output": "log-probabilities",
+}
 FEW = 5
 """Up to this many outputs, each is explained without being asked for."""
 
@@ -41,6 +46,10 @@ class Choice:
     def every(self) -> bool:
         """Whether every output is explained."""
         return len(self.targets) > 1
+
+    def of_gates(self) -> Choice:
+        """Return the choice where every output is the result of a sigmoid."""
+        return replace(self, outputs=tuple(replace(each, kind="sigmoids") for each in self.outputs))
 
     def alone(self) -> Choice:
         """Return the choice of the explained outputs without the others."""
@@ -111,14 +120,14 @@ def _choose(
     chosen = None if target is None else class_index("target", target, known, count)
     other = None if against is None else class_index("against", against, known, count)
     predicted = logits.argmax(dim=1).tolist()
+    kind = output_kind(output).removesuffix("of output").strip()
+    unit = "output" if count == 1 else "logit" if kind == "output" else kind
     outputs = []
     for row, highest in zip(logits.tolist(), predicted, strict=True):
         one = highest if chosen is None else chosen
         if one == other:
             raise UsageError(f"{names[one]} against itself; expected two different classes")
-        outputs.append(Outputs(names, tuple(row), one, other))
-    kind = output_kind(output).removesuffix("of output").strip()
-    unit = "output" if count == 1 else "logit" if kind == "output" else kind
+        outputs.append(Outputs(names, tuple(row), one, other, kind=KINDS[output_kind(output)]))
     whole = Choice(tuple(range(count)), names, tuple(outputs), unit)
     if count > 1 and (every or (every is None and count <= FEW)):
         return whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Literal
 
 import torch
@@ -9,10 +10,14 @@ from torch import Tensor, nn
 
 from unrolled.held_forward.gates import Gates
 
-__all__ = ["OutputKind", "gate_note", "kind_note", "output_kind"]
+__all__ = ["OutputKind", "gate_note", "kind_note", "of_gate", "output_kind"]
 
 OutputKind = Literal["output", "probability of output", "log-probability of output"]
 
+GATE_NOTE = (
+    "the target is the result of a sigmoid, not a logit: contributions are those to the probability, above and "
+    "below one half"
+)
 CLOSE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 
@@ -36,21 +41,22 @@ def gate_note(target: Tensor, gates: Gates) -> tuple[str, ...]:
         gates: Those of that run.
     """
     gate = gates.of(target)
-    if gate is None or bool((gate.at_zero != 0.5).any()):  # a scaled gate is no probability
-        return ()
-    return (
-        "the target is the result of a sigmoid, not a logit: contributions are those to the probability, above and "
-        "below one half",
-    )
+    # a scaled gate is no probability
+    return () if gate is None or bool((gate.at_zero != 0.5).any()) else (GATE_NOTE,)
+
+
+def of_gate(notes: Container[str]) -> bool:
+    """Whether notes say that the target is the result of a sigmoid."""
+    return GATE_NOTE in notes
 
 
 def kind_note(target: str, model: nn.Module) -> tuple[str, ...]:
-    """Say how to explain the logit where the target's name says that it is a probability."""
+    """Say why the target is called a probability, and how to explain the logit."""
     kind, named, _ = target.partition(" of output ")
     if not named:
         return ()
-    name = "softmax" if kind == "probability" else "log_softmax"
-    way = "explain a model that returns the value before it"
+    why = "the outputs" if kind == "probability" else "the exponentials of the outputs"
+    way = "where a softmax gave them, explain a model that returns the values before it"
     if isinstance(model, nn.Sequential) and isinstance(model[-1], nn.Softmax | nn.LogSoftmax):
         way = "explain model[:-1]"
-    return (f"this is a {kind}, the result of a {name}, not a logit; for the logit {way}",)
+    return (f"this is called a {kind}, not a logit, since {why} are not negative and sum to 1; for the logit, {way}",)

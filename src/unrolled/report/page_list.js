@@ -6,7 +6,8 @@ function startList() {
   const classes = (read) => [...new Set(data.items.map((item) => item.outputs && read(item.outputs)).filter((name) => name !== null && name !== undefined))].sort();
   const predictedOf = (outputs) => outputs.names[outputs.predicted];
   const trueOf = (outputs) => (outputs.true === null ? null : outputs.names[outputs.true]);
-  const sure = (item) => (item.outputs && item.outputs.probabilities.length ? item.outputs.probabilities[item.outputs.predicted] : 0);
+  const share = [...new Set(data.items.map((item) => item.outputs && item.outputs.share).filter(Boolean))].join(" or ");
+  const highest = ({ outputs }) => (!outputs ? 0 : (outputs.share ? outputs.probabilities : outputs.values)[outputs.predicted]);
   const wrong = (item) => Boolean(item.outputs) && item.outputs.true !== null && item.outputs.true !== item.outputs.predicted;
   const labelled = data.items.some((item) => item.outputs && item.outputs.true !== null);
   const search = element("input", { type: "search", id: "search" });
@@ -14,13 +15,13 @@ function startList() {
   const predicted = pick("predicted", classes(predictedOf));
   const truth = pick("truth", classes(trueOf));
   const errors = element("input", { type: "checkbox", id: "errors" });
-  const order = element("select", { id: "order" }, ...["as given", "surest first", "least sure first"].map((name, k) => element("option", { value: k }, name)));
+  const order = element("select", { id: "order" }, ...["as given", "highest first", "lowest first"].map((name, k) => element("option", { value: k }, name)));
   const field = (id, name, control) => element("span", { class: "field" }, element("label", { for: id }, name), control);
-  const filters = element("div", { class: "filters" }, field("search", "text", search), classes(predictedOf).length ? field("predicted", "predicted", predicted) : null,
+  const filters = element("div", { class: "filters" }, field("search", "text", search), classes(predictedOf).length ? field("predicted", "highest output", predicted) : null,
     labelled ? field("truth", "right answer", truth) : null, labelled ? field("errors", "errors only", errors) : null, field("order", "order", order));
   const count = element("p", { class: "quiet", role: "status" });
   const body = element("tbody", {});
-  const head = ["text", ...(labelled ? ["right answer"] : []), "predicted", "probability"];
+  const head = ["text", ...(labelled ? ["right answer"] : []), classes(predictedOf).length ? "highest output" : "output", share || "value"];
   const table = element("div", { class: "rows", tabindex: "0", role: "region", "aria-label": "Examples" }, element("table", {},
     element("thead", {}, element("tr", {}, ...head.map((name, k) => element("th", { scope: "col", class: k === head.length - 1 ? "number" : null }, name)))), body));
   const rows = data.items.map((item, k) => {
@@ -29,7 +30,7 @@ function startList() {
     return element("tr", { "data-item": k }, element("th", { scope: "row" }, button),
       labelled ? element("td", {}, element("bdi", {}, (item.outputs && trueOf(item.outputs)) || "")) : null,
       element("td", {}, element("bdi", {}, item.outputs ? predictedOf(item.outputs) : item.options[0].name), wrong(item) ? element("span", { class: "tag wrong" }, "wrong") : null),
-      element("td", { class: "number" }, sure(item) ? percent(sure(item)) : ""));
+      element("td", { class: "number" }, !item.outputs ? "" : item.outputs.share ? percent(highest(item)) : signed(highest(item))));
   });
   let shown = rows.map((_, k) => k);
   const before = element("button", { type: "button" }, "\u2190 before");
@@ -46,7 +47,7 @@ function startList() {
       return (!sought || texts[k].toLowerCase().includes(sought)) && (!predicted.value || (outputs && predictedOf(outputs) === predicted.value))
         && (!truth.value || (outputs && trueOf(outputs) === truth.value)) && (!errors.checked || wrong(data.items[k]));
     });
-    const ways = [(a, b) => a - b, (a, b) => sure(data.items[b]) - sure(data.items[a]), (a, b) => sure(data.items[a]) - sure(data.items[b])];
+    const ways = [(a, b) => a - b, (a, b) => highest(data.items[b]) - highest(data.items[a]), (a, b) => highest(data.items[a]) - highest(data.items[b])];
     shown.sort(ways[Number(order.value)]);
     body.replaceChildren(...shown.map((k) => rows[k]));
     count.textContent = `${shown.length} of ${data.items.length} shown`;
