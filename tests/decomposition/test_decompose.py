@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import unrolled
 from reference import affine, ngrams, relative, run, stack_step
+from unrolled.cells import CELLS
 from unrolled.decomposition.sweeps import forward_sweep
 
 B, T, E, D = 3, 6, 4, 5
@@ -224,6 +225,40 @@ def test_path_tolerance_is_kept_and_tightens():
     assert errors[1] < 1e-5
     assert errors[2] < 1e-9
     assert errors[0] > errors[1] > errors[2]
+
+
+@pytest.mark.parametrize("form", ["padded", "batch first", "lengths", "packed", "unbatched", "cell"])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_what_the_caller_writes_later_changes_nothing(form, layers):
+    torch.manual_seed(0)
+    x, state, lengths = torch.randn(T, B, E), 0.5 * torch.randn(layers, B, D), None
+    rnn = nn.GRU(E, D, num_layers=layers, batch_first=form == "batch first")
+    if form == "batch first":
+        x = x.transpose(0, 1).contiguous()
+    elif form == "lengths":
+        lengths = LENGTHS.clone()
+    elif form == "packed":
+        x = pack_padded_sequence(x, LENGTHS, enforce_sorted=False)
+    elif form == "unbatched":
+        x, state = x[:, 0].clone(), state[:, 0].clone()
+    elif form == "cell":
+        rnn, state = CELLS.get("gru")(E, D), state[0].clone()
+    own = [*(x if form == "packed" else (x,)), state, *(() if lengths is None else (lengths,))]
+    copies = [each.clone() for each in own]
+
+    def read(found):
+        return [found.vectors(), found.initial(), found.residual()]
+
+    expected = read(unrolled.decompose(rnn, x, lengths, state))
+    found = unrolled.decompose(rnn, x, lengths, state)
+    for each in own:
+        each.zero_()
+    for one, other in zip(read(found), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+    # the negative control: another state gives other terms
+    for each, copy_of in zip(own, copies, strict=True):
+        each.copy_(copy_of)
+    assert not torch.equal(read(unrolled.decompose(rnn, x, lengths, 0 * state))[1], expected[1])
 
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])

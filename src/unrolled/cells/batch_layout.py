@@ -132,7 +132,7 @@ def read_batch(
 
 
 def _whole(lengths: Tensor | Sequence[int], batch: int) -> Tensor:
-    """Convert lengths of any integer type, in a tensor or a sequence, to int64."""
+    """Convert lengths of any integer type, in a tensor or a sequence, to int64, apart from the caller's."""
     try:
         given = torch.as_tensor(lengths)
     except (TypeError, ValueError, RuntimeError, OverflowError):
@@ -142,7 +142,7 @@ def _whole(lengths: Tensor | Sequence[int], batch: int) -> Tensor:
     if given.shape != (batch,) or real:
         kind = f"{tuple(given.shape)}, {given.dtype}"
         raise ShapeError(f"lengths have shape {kind}; expected ({batch},) whole numbers")
-    return given.to(torch.int64)
+    return given.to(torch.int64, copy=True)
 
 
 def checked_state(state: InitialState, count: int, batch: int, hidden: int, rest: int) -> InitialState:

@@ -21,6 +21,7 @@ from unrolled.decomposition.deep_result import DeepBidirectionalDecomposition
 from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.eval_mode import run_pre_hooks
 from unrolled.decomposition.model_state import ModelState
+from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.open_network import Network, OpenedNetwork, cell_type, network_outputs, open_network
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.recurrent_twin import scripted_network
@@ -102,7 +103,8 @@ def decompose(
     rnn = scripted_network(rnn)
     if isinstance(rnn, Network):
         inputs, state = run_pre_hooks(rnn, inputs, state)
-    opened = _opened(rnn, inputs, lengths, state)
+    # the terms are computed when they are asked for, and the caller may have written to its tensors by then
+    opened = _opened(rnn, copy_tensors(inputs), lengths, copy_tensors(state))
     result = _expanded(opened, chosen, order, per_sequence)
     opened.weights.check()
     return result
