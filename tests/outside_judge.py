@@ -120,6 +120,8 @@ def _replaced(case: Model, place: int, token: int) -> Tensor:
 def _judge_labels(case: Model, found: Any, args: tuple[Any, ...]) -> None:
     """Replace each token that stands once in the arguments: what the network reads at its label must change."""
     before = _read(case, args)
+    if not before:  # a step of the model's own, which is no module
+        return
     everywhere = [number for place in case.texts for number in args[place].reshape(-1).tolist()]
     for place in case.texts:
         given = args[place].reshape(-1).tolist()

@@ -27,8 +27,10 @@ from unrolled.explanation.open_calls import OpenedCalls, OpenedLine, open_calls
 from unrolled.explanation.output_kind import of_gate
 from unrolled.explanation.record_forward import named_failures, runner
 from unrolled.explanation.request import Request
-from unrolled.explanation.sequence_names import Words, line_titles, looked_up, words_of
+from unrolled.explanation.sequence_names import Words, line_titles, words_of
 from unrolled.explanation.token_names import word_rows
+from unrolled.explanation.trace_calls import trace_calls
+from unrolled.explanation.trace_tokens import Traces
 
 __all__ = ["explain_calls"]
 
@@ -72,7 +74,8 @@ def explain_calls(
     if len(found.logit) != 1 and not asked.several:
         raise UsageError(f"the batch has {len(found.logit)} examples; expected one: use unrolled.explain_batch")
     examples = [_parts(found, titles, b) for b in range(len(found.logit))]
-    words = _words(model, found, examples, asked.tokens, arguments)
+    traces = trace_calls(model, [line.line for line in found.lines], networks, forms, asked.args, asked.kwargs)
+    words = _words(found, examples, asked.tokens, traces)
     results = []
     for b, parts in enumerate(examples):
         if not parts:
@@ -131,21 +134,16 @@ def _parts(found: OpenedCalls, titles: Sequence[str], example: int) -> list[_Par
 
 
 def _words(
-    model: nn.Module,
-    found: OpenedCalls,
-    examples: Sequence[Sequence[_Part]],
-    tokens: Words,
-    arguments: Sequence[object],
-) -> list[list[tuple[str, ...]]]:
-    """Name the tokens of every sequence of every example."""
+    found: OpenedCalls, examples: Sequence[Sequence[_Part]], tokens: Words, traces: Sequence[Traces]
+) -> list[list[tuple[tuple[str, ...], tuple[str, ...]]]]:
+    """Name the tokens of every sequence of every example, with notes on them."""
     lines = [opened.line for opened in found.lines]
-    ids = [looked_up(model, line.inputs()) for line in lines]
     named = []
     for parts, given in zip(examples, _given(tokens, examples), strict=True):
         own = []
         for part, words in zip(parts, given, strict=True):
             inside = lines[part.line].inside[:, part.row]
-            own.append(words_of(words, part.name, ids[part.line][inside, part.row].tolist(), arguments))
+            own.append(words_of(words, part.name, int(inside.sum()), part.row, traces[part.line]))
         named.append(own)
     return named
 
@@ -186,7 +184,11 @@ def _of_example(words: object, example: int, batch: int) -> object:
 
 
 def _sequences(
-    found: OpenedCalls, b: int, parts: Sequence[_Part], words: Sequence[tuple[str, ...]], asked: Request
+    found: OpenedCalls,
+    b: int,
+    parts: Sequence[_Part],
+    words: Sequence[tuple[tuple[str, ...], tuple[str, ...]]],
+    asked: Request,
 ) -> list[Explanation]:
     """Explain one example by each of its sequences; what the others contribute is in the bias, by name."""
     chosen = asked.expansion
@@ -199,7 +201,7 @@ def _sequences(
     failures = convergence_notes(found.failures)
     features = FeaturesFound.of(lambda: _numbers(found), asked)
     sequences = []
-    for place, (line, part, tokens) in enumerate(zip(opened, parts, words, strict=True)):
+    for place, (line, part, (tokens, of_tokens)) in enumerate(zip(opened, parts, words, strict=True)):
         if not math.isfinite(ngrams[place] + initial[place]):
             raise NonFiniteError("the n-grams overflow; use float64 (model.double()) or the expansion operating")
         residual, inside = float(line.residual[part.row]), line.line.inside[:, part.row]
@@ -225,7 +227,7 @@ def _sequences(
         )
         explanation = features.put(explanation, part.line, b)
         limit = limit_note(explanation) if asked.max_order is None and not line.line.coupled else ()
-        notes = (*found.notes, *limit, *explanation_notes(explanation, chosen, failures))
+        notes = (*found.notes, *of_tokens, *limit, *explanation_notes(explanation, chosen, failures))
         sequences.append(replace(explanation, notes=notes))
     return sequences
 

@@ -81,17 +81,6 @@ class Line:
             parts.append(part)
         return torch.cat(parts)
 
-    def inputs(self) -> Tensor:
-        """What the lowest level reads at each step, in token order, shape (time, batch, input); zero where none."""
-        strands = self.levels[0]
-        size = strands[0].inputs.shape[-1]
-        whole = strands[0].inputs.new_zeros(*self.inside.shape, size)
-        first = 0
-        for strand, rows in zip(strands, self._rows, strict=True):
-            whole[first : first + len(strand.states), rows] = strand.inputs.detach()
-            first += len(strand.states)
-        return whole
-
     @without_grad_and_autocast()
     def score(self, weights: Mapping[Strand, Tensor], longest: int | None = None) -> tuple[Tensor, Tensor]:
         """Score every n-gram of every sequence, up to a length.

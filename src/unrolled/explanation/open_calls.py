@@ -149,7 +149,7 @@ def open_calls(
         mode = RecordedModel(Rows(model), opens, member, separate, probe, recorded if probe is None else None)
         mode.follows_from = follows_from
         with torch.enable_grad(), without_autocast(), without_gradients(model), networks_as_operations(model):
-            with steps_as_operations(model, forms), mode.noting_calls(model, networks, forms):
+            with steps_as_operations(model, forms), mode.running.noted(model, networks, forms):
                 whole = call(mode)
                 if not mode.strands:
                     raise UsageError("the model called its recurrent network 0 times; expected a call or more")

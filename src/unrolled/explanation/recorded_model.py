@@ -6,14 +6,11 @@ and nothing that a recurrence does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
+from torch import Tensor
 
 from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import Layout
@@ -25,10 +22,10 @@ from unrolled.decomposition.layer_runs import run_layers
 from unrolled.decomposition.own_cell import STEPS
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import RECURRENT
-from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.expansions.base import Linearisation
 from unrolled.expansions.secant import Secant
+from unrolled.explanation.running_networks import RunningNetworks
 from unrolled.explanation.strands import Continuation, Strand, find_continuation, find_levels_below, reads
 from unrolled.held_forward.recorded_maps import PositionMap, image
 from unrolled.held_forward.rows import Rows
@@ -66,35 +63,8 @@ class RecordedModel(HeldModel):
         self.networks, self.member, self.separate = frozenset(networks), member, separate
         self.probe = probe
         self.strands: list[Strand] = []
-        self._running: list[tuple[str, Tensor | None]] = []
+        self.running = RunningNetworks()
         self._calls = 0
-
-    @contextmanager
-    def noting_calls(self, model: nn.Module, paths: Iterable[str], forms: Mapping[str, StepForm]) -> Iterator[None]:
-        """Note which of these modules runs, until the end of the block; of some a step has another method."""
-        modules = dict(model.named_modules())
-        methods = {path: forms[path].method if path in forms else "forward" for path in paths}
-        before = [(modules[path], method, modules[path].__dict__.get(method)) for path, method in methods.items()]
-        try:
-            for path, method in methods.items():
-                modules[path].__dict__[method] = self._noted(path, getattr(modules[path], method))
-            yield
-        finally:
-            for module, method, own in before:
-                del module.__dict__[method]
-                if own is not None:
-                    module.__dict__[method] = own
-
-    def _noted(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            packed = next((each for each in (*args, *kwargs.values()) if isinstance(each, PackedSequence)), None)
-            self._running.append((path, None if packed is None else packed.sorted_indices))
-            try:
-                return forward(*args, **kwargs)
-            finally:
-                self._running.pop()
-
-        return noted
 
     def run_layers(
         self,
@@ -105,7 +75,7 @@ class RecordedModel(HeldModel):
         own: Tensor | None = None,
     ) -> tuple[Tensor, list[Tensor]]:
         """Record a call; what it returns is made of the strands' leaves."""
-        path, order = self._running[-1] if self._running else ("", None)
+        path, order = self.running.now
         if path not in self.networks:
             return super().run_layers(cells, inputs, layout, initial, own)
         if inputs.dtype not in PARITY:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import torch
-from torch import Tensor, nn
 
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.lines import Line
-from unrolled.explanation.token_names import Tokens
+from unrolled.explanation.token_names import UNKNOWN, Tokens, padded_words
+from unrolled.explanation.trace_tokens import Trace, Traces
 
-__all__ = ["Words", "line_titles", "looked_up", "of_one", "words_of"]
+__all__ = ["Words", "line_titles", "of_one", "words_of"]
 
 Words = Sequence[str] | Sequence[Sequence[str]] | Mapping[str, object] | None
 """Words of one sequence, of several in order, or by the names of sequences."""
@@ -33,68 +34,112 @@ def of_one(given: Words) -> Tokens:
     return given
 
 
-def looked_up(model: nn.Module, vectors: Tensor) -> Tensor:
-    """Find the embedded tokens among input vectors.
-
-    Args:
-        model: Its embeddings are searched.
-        vectors: Shape (…, features).
-
-    Returns:
-        The id of the embedding's row that each vector is, or begins or ends with; -1 where there is none.
-    """
-    flat = vectors.reshape(-1, vectors.shape[-1])
-    found = torch.full((len(flat),), -1, dtype=torch.int64)
-    for module in model.modules():
-        if not isinstance(module, nn.Embedding) or not 0 < module.embedding_dim <= flat.shape[1]:
-            continue
-        table, size = module.weight.detach().to(flat), module.embedding_dim
-        for part in (flat[:, :size], flat[:, flat.shape[1] - size :]):
-            for place in (found < 0).nonzero()[:, 0].tolist():
-                rows = (table[:, 0] == part[place, 0]).nonzero()[:, 0]
-                same = rows[(table[rows] == part[place]).all(dim=1)]
-                if len(same) and bool(part[place].any()):
-                    found[place] = same[0]
-    return found.reshape(vectors.shape[:-1])
-
-
-def words_of(given: object, name: str, ids: Sequence[int], arguments: Iterable[object]) -> tuple[str, ...]:
+def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Name the tokens of one sequence in the order in which they are read: as given, else by their ids, else by number.
 
     Args:
         given: The words, in the order of the model's argument; None for none.
         name: Name of the sequence.
-        ids: The id of each position, -1 where it is not known.
-        arguments: The model's arguments.
+        count: Number of its positions.
+        row: Its number in its line.
+        traces: Which tokens the line read.
+
+    Returns:
+        The names, and notes.
 
     Raises:
         ShapeError: If the number of the words does not fit.
         UsageError: If they are no list.
     """
+    numbered = _numbered(count, row, traces)
     if given is None:
-        if len(ids) > 1 and len(set(ids)) == 1 and _count(ids[0], arguments) < len(ids):
-            ids = [-1] * len(ids)  # a number that describes the whole sequence is no token of any step
-        return tuple(str(i) if i >= 0 else f"x{t}" for t, i in enumerate(ids))
+        unknown = traces.looked_up and not traces.found
+        return numbered, (f"{UNKNOWN}; positions are numbered",) if unknown else ()
     if not isinstance(given, list | tuple):
         raise UsageError(f"the tokens of {name} are a {type(given).__name__}; expected a list of words")
-    if len(given) != len(ids):
-        raise ShapeError(f"{len(given)} tokens for {name or 'a sequence'} of {len(ids)} positions; expected as many")
-    return tuple(map(str, given[::-1] if _is_reversed(ids, arguments) else given))
+    words = [str(each) for each in given]
+    for trace in traces.found:
+        named = _placed(words, row, trace)
+        if named is not None:
+            return named, ()
+    if len(words) != count:
+        raise ShapeError(f"{len(words)} tokens for {name or 'a sequence'} of {count} positions; expected as many")
+    if any(_are_forward(trace.places[row]) for trace in traces.found):
+        return tuple(words), ()
+    if traces.found or traces.looked_up:
+        return numbered, (f"{UNKNOWN}; the tokens that were given are not shown",)
+    note = (f"{UNKNOWN}; tokens are named in the order in which they were given",) if traces.mixed else ()
+    return tuple(words), note
 
 
-def _count(number: int, arguments: Iterable[object]) -> int:
-    """Count how often a number stands in the arguments."""
-    integers = (each for each in arguments if isinstance(each, Tensor) and not each.is_floating_point())
-    return sum(int((each == number).sum()) for each in integers)
+def _numbered(count: int, row: int, traces: Traces) -> tuple[str, ...]:
+    """Name positions by the ids that they read, those of vectors by the places of these, else by number."""
+    plain = tuple(f"x{t}" for t in range(count))
+    if not traces.found or (traces.found[0].ids is None and traces.looked_up):
+        return plain
+    trace = traces.found[0]
+    if trace.ids is not None:
+        return tuple(" ".join(map(str, each)) or other for each, other in zip(trace.ids[row], plain, strict=True))
+    order = _order_of_steps(trace.places[row])
+    return plain if order is None else tuple(f"x{k}" for k in order)
 
 
-def _is_reversed(ids: Sequence[int], arguments: Iterable[object]) -> bool:
-    """Tell whether a sequence is read from its end: its ids are those of a row of an argument, backward only."""
-    rows: list[list[int]] = []
-    for value in arguments:
-        if isinstance(value, Tensor) and not value.is_floating_point() and not value.is_complex() and value.dim():
-            for layout in (value, value.transpose(0, -1)):
-                rows += layout.reshape(-1, layout.shape[-1]).tolist()
-    wanted, backward = list(ids), list(ids)[::-1]
-    starts = [row[: len(wanted)] for row in rows]
-    return wanted not in starts and backward in starts and -1 not in wanted
+def _order_of_steps(steps: Sequence[Sequence[int]]) -> list[int] | None:
+    """Return the place of each position of vectors among those of its sequence, in the order of the argument.
+
+    None if a position reads no vector, or if the vectors of a position stand between those of another one.
+    """
+    if not all(steps):
+        return None
+    ends = sorted((min(step), max(step), t) for t, step in enumerate(steps))
+    if any(one[1] >= other[0] for one, other in pairwise(ends)):
+        return None
+    order = [0] * len(steps)
+    for rank, (_, _, t) in enumerate(ends):
+        order[t] = rank
+    return order
+
+
+def _placed(words: Sequence[str], row: int, trace: Trace) -> tuple[str, ...] | None:
+    """Name the positions of a sequence by words, in the order of an argument; None if their number does not fit it.
+
+    They are as many as the tokens that the sequence reads, or as those of the part of the argument that it reads from.
+    """
+    steps = trace.places[row]
+    order = _order_of_steps(steps) if trace.ids is None else None
+    if order is not None and len(order) == len(words):
+        return tuple(words[k] for k in order)
+    read = sorted({place for step in steps for place in step if place >= 0})
+    if not read:
+        return None
+    ids = steps if trace.ids is None else trace.ids[row]
+    found = [dict(zip(read, words, strict=True))] if len(read) == len(words) else _by_part(words, read, trace)
+    named = {
+        tuple(
+            " ".join(word.get(place, f"‹{key}›") for place, key in zip(step, keys, strict=True)) or f"x{t}"
+            for t, (step, keys) in enumerate(zip(steps, ids, strict=True))
+        )
+        for word in found
+    }
+    return named.pop() if len(named) == 1 else None
+
+
+def _by_part(words: Sequence[str], read: Sequence[int], trace: Trace) -> list[dict[int, str]]:
+    """Give words to the entries of every row, of any axis, of an argument that holds all places that are read."""
+    shape, given = trace.given.shape, trace.given.reshape(-1).tolist()
+    flat = torch.arange(trace.given.numel()).view(shape)
+    parts = [part for axis in range(len(shape)) for part in flat.movedim(axis, -1).reshape(-1, shape[axis]).tolist()]
+    found = []
+    for part in parts:
+        if set(read) <= set(part):
+            free = {k for k, place in enumerate(part) if place not in read or given[place] == trace.padding}
+            padded = padded_words(list(words), len(part), free)
+            if padded is not None:
+                found.append(dict(zip(part, padded, strict=True)))
+    return found
+
+
+def _are_forward(steps: Sequence[Sequence[int]]) -> bool:
+    """Tell whether a sequence reads its tokens in the order of the argument."""
+    places = [place for step in steps for place in step if place >= 0]
+    return bool(places) and all(one < other for one, other in pairwise(places))

@@ -10,7 +10,7 @@ import torch
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.trace_tokens import Trace, Traces
 
-__all__ = ["PADDING", "Tokens", "checked_words", "padded_words", "token_names", "word_rows"]
+__all__ = ["PADDING", "UNKNOWN", "Tokens", "checked_words", "padded_words", "token_names", "word_rows"]
 
 Tokens = Sequence[str] | Sequence[Sequence[str]] | None
 """The words of a sentence, or of each sentence of a batch."""

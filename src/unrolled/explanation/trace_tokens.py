@@ -19,16 +19,25 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.cells.batch_layout import Layout, read_batch
 from unrolled.decomposition.open_network import Network
+from unrolled.explanation.vectors_read import where_read
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.variables import ReadsVariables
 
-__all__ = ["Lists", "Trace", "Traces", "trace_tokens"]
+__all__ = [
+    "Lists",
+    "Source",
+    "Trace",
+    "Tracer",
+    "Traces",
+    "are_mixed",
+    "are_of_all_steps",
+    "order_of_likelihood",
+    "trace_tokens",
+]
 
 LOOKUPS = frozenset({"embedding", "index_select", "getitem"})
 CONVERSIONS = frozenset("float double half bfloat16 to type type_as".split())
-CLOSE = 1e-2
-"""How far the number of a position may be from a whole one, in float32 with many terms."""
 
 
 Lists = tuple[tuple[tuple[int, ...], ...], ...]
@@ -58,10 +67,12 @@ class Traces:
     found: tuple[Trace, ...]
     looked_up: bool
     """Whether the model has arguments of ids, and looked up ids."""
+    mixed: bool = False
+    """Whether tokens or vectors are read, and none of them by one position alone."""
 
 
 @dataclass(frozen=True)
-class _Source:
+class Source:
     """Vectors that were looked up, or an argument of vectors."""
 
     leaf: Tensor
@@ -71,6 +82,8 @@ class _Source:
     argument: Tensor
     padding: int = 0
     vectors: int = -1
+    table: int = -1
+    """Names the table of a lookup."""
 
 
 class _Reached(BaseException):
@@ -81,7 +94,7 @@ class _Reached(BaseException):
         self.inputs, self.lengths = inputs, lengths
 
 
-class _Tracer(ReadsVariables):
+class Tracer(ReadsVariables):
     """Makes leaves of the vectors of tokens, and follows their ids."""
 
     def __init__(self) -> None:
@@ -89,7 +102,7 @@ class _Tracer(ReadsVariables):
         self.positions = TokenPositions()
         self.arguments: list[tuple[int, Tensor]] = []
         """The number of the first token of each argument of ids."""
-        self.sources: list[_Source] = []
+        self.sources: list[Source] = []
         self.looked_up = False
         """Whether ids were looked up, be it that they could be followed or not."""
         self._one_hot: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
@@ -112,7 +125,7 @@ class _Tracer(ReadsVariables):
             leaf = copy.requires_grad_()
             used = (leaf.detach() != 0).any(dim=-1).long()
             places, number = torch.arange(used.numel()).view(used.shape), self._vectors
-            self.sources.append(_Source(leaf, None, places, used, vectors=number))
+            self.sources.append(Source(leaf, None, places, used, vectors=number))
             self._vectors += 1
             return leaf.clone()
         if copy.dtype != torch.bool and not copy.is_complex():
@@ -138,7 +151,7 @@ class _Tracer(ReadsVariables):
             ids = self._looked_up(operation.name, args)
             if ids is not None:
                 third = args[2] if operation.name == "embedding" and len(args) > 2 else None
-                return self._leaf(result, ids, options.get("padding_idx", third))
+                return self.leaf(result, ids, options.get("padding_idx", third), table_of(args, ids))
             return result
         if args and isinstance(args[0], Tensor) and args[0] in self._one_hot and result.shape == args[0].shape:
             self._one_hot[result] = self._one_hot[args[0]]
@@ -159,26 +172,35 @@ class _Tracer(ReadsVariables):
             return None
         return ids if ids is not None and not ids.is_floating_point() and ids.dtype != torch.bool else None
 
-    def _leaf(self, result: Tensor, ids: Tensor, padding: int | None) -> Tensor:
+    def leaf(self, result: Tensor, ids: Tensor, padding: int | None, table: int) -> Tensor:
         """Make a leaf of vectors, if ids of the arguments are among them."""
         self.looked_up = bool(self.arguments)
         places = self.positions.get(ids)
         if places is None or not bool((places >= 0).any()):
             return result
-        leaf, highest = result.detach().requires_grad_(), int(places.max())
+        highest = int(places.max())
         first, argument = next((n, each) for n, each in reversed(self.arguments) if n <= highest)
         inside = (places >= first) & (places < first + argument.numel())
         places = torch.where(inside, places - first, -1)
-        self.sources.append(
-            _Source(leaf, ids.detach().clone(), places, argument, 0 if padding is None or padding < 0 else padding)
-        )
+        number = 0 if padding is None or padding < 0 else padding
+        return self.opened(result, ids, places, argument, number, table)
+
+    def opened(self, result: Tensor, ids: Tensor, places: Tensor, argument: Tensor, padding: int, table: int) -> Tensor:
+        """Make vectors a source."""
+        leaf = result.detach().requires_grad_()
+        self.sources.append(Source(leaf, ids.detach().clone(), places, argument, padding, table=table))
         with torch.enable_grad():
             return leaf.clone()
 
 
+def table_of(args: Sequence[Any], ids: Tensor) -> int:
+    """Return a number that names the table of a lookup."""
+    return next((each.data_ptr() for each in args if isinstance(each, Tensor) and each is not ids), -1)
+
+
 def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]) -> Traces:
     """Trace the tokens of the arguments to the positions of a recurrent network."""
-    tracer = _Tracer()
+    tracer = Tracer()
     given, named = tracer.open(args), tracer.open(kwargs)
     own = rnn.__dict__
     before = {"forward": own["forward"]} if "forward" in own else {}
@@ -197,22 +219,33 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
         own.update(before)
     with torch.enable_grad():
         read, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
-    found = [_trace(source, where, layout) for source, where in _where_read(tracer.sources, read, layout)]
+    found = [
+        _trace(source, where, layout)
+        for source, where in zip(
+            tracer.sources, where_read([each.leaf for each in tracer.sources], read, layout.inside), strict=True
+        )
+    ]
     known = [trace for trace in found if trace is not None]
-    if known and all(trace is None or _of_all_steps(trace) for trace in found):  # nothing names a step
+    if known and all(trace is None or are_of_all_steps(trace) for trace in found):  # nothing names a step
         return Traces((), len(known) < len(found))
-    traces = [trace for trace in known if not _mixed(trace, found) and not _of_all_steps(trace)]
-    # ids before vectors, and ids of words before those of a mask or of segments
-    traces.sort(key=lambda trace: 2 if trace.ids is None else int(int(trace.given.max()) <= 1))
+    traces = [trace for trace in known if not are_mixed(trace, found) and not are_of_all_steps(trace)]
+    traces.sort(key=order_of_likelihood)
     return Traces(tuple(traces), tracer.looked_up)
 
 
-def _mixed(trace: Trace, found: Sequence[Trace | None]) -> bool:
+def order_of_likelihood(trace: Trace) -> int:
+    """Put ids before vectors, and ids of words before those of a mask or of segments."""
+    if trace.ids is None:
+        return 2
+    return int(trace.given.numel() > 0 and int(trace.given.max()) <= 1)
+
+
+def are_mixed(trace: Trace, found: Sequence[Trace | None]) -> bool:
     """Whether a position also reads other tokens of the same argument."""
     return any(other is not None and other.given is trace.given and other.places != trace.places for other in found)
 
 
-def _of_all_steps(trace: Trace) -> bool:
+def are_of_all_steps(trace: Trace) -> bool:
     """Whether every step reads the same places, which then describe the sequence and name no step."""
     return any(len(each) > 1 and all(places == each[0] for places in each) for each in trace.places)
 
@@ -221,74 +254,7 @@ def _reach(input: Any = None, *_: Any, lengths: Any = None, **__: Any) -> Any:
     raise _Reached(input, lengths)
 
 
-def _where_read(sources: list[_Source], read: Tensor, layout: Layout) -> list[tuple[_Source, Tensor | None]]:
-    """For each source the number of the position that reads each vector, t · batch + b, or -1 for none.
-
-    None for a source that the positions mix. A source without a gradient is matched by value.
-    """
-    time, batch = read.shape[:2]
-    if not sources or not read.requires_grad:
-        return [(source, _by_value(source, read.detach(), layout)) for source in sources]
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.rand(read.shape, generator=generator).to(read) + 0.5
-    weights = weights * layout.inside[..., None]
-    by_step, by_example = torch.arange(1, time + 1).view(-1, 1, 1), torch.arange(1, batch + 1).view(1, -1, 1)
-    numbers = [torch.ones(1, 1, 1), by_step, by_example]
-    leaves = [source.leaf for source in sources]
-    gradients = [
-        torch.autograd.grad((read * weights * n.to(read)).sum(), leaves, allow_unused=True, retain_graph=True)
-        for n in numbers
-    ]
-    found = []
-    for source, plain, by_time, by_sequence in zip(sources, *gradients, strict=True):
-        if plain is None:
-            found.append((source, _by_value(source, read.detach(), layout)))
-            continue
-        t, b = _number(plain, by_time, time), _number(plain, by_sequence, batch)
-        found.append((source, None if t is None or b is None else torch.where(t < 0, -1, t * batch + b)))
-    return found
-
-
-def _number(plain: Tensor, weighed: Tensor, count: int) -> Tensor | None:
-    """Return which of ``count`` numbers weighed each vector's gradient, from 0; -1 for a vector that is not read."""
-    used = plain != 0
-    if bool((weighed != 0)[~used].any()):
-        return None
-    quotient = torch.where(used, weighed / torch.where(used, plain, torch.ones_like(plain)), 0.0)
-    number = quotient.round()
-    # entries at the size of rounding have no quotient to speak of
-    counts = used & (plain.abs() > 1e-3 * plain.abs().amax(dim=-1, keepdim=True))
-    wrong = counts & (((quotient - number).abs() > CLOSE) | (number < 1) | (number > count))
-    highest = torch.where(counts, number, 0).amax(dim=-1)
-    if bool(wrong.any()) or bool((counts & (number != highest[..., None])).any()):
-        return None
-    return highest.long() - 1
-
-
-def _by_value(source: _Source, read: Tensor, layout: Layout) -> Tensor | None:
-    """Match the vectors that were read with those of a source, where no two of them are alike."""
-    rows = source.leaf.detach().reshape(-1, source.leaf.shape[-1])
-    if rows.shape[-1] != read.shape[-1] or rows.dtype != read.dtype:
-        return None
-    time, batch = read.shape[:2]
-    free: dict[bytes, list[int]] = {}
-    for place, row in enumerate(rows.cpu().numpy()):
-        free.setdefault(row.tobytes(), []).append(place)
-    if any(len(each) > 1 for each in free.values()):  # whose places could be any of several
-        return None
-    where = torch.full((len(rows),), -1, dtype=torch.int64)
-    vectors = read.cpu().numpy()
-    for t in range(time):
-        for b in range(batch):
-            if t < int(layout.lengths[b]):
-                same = free.get(vectors[t, b].tobytes())
-                if not same:
-                    return None
-                where[same.pop(0)] = t * batch + b
-    return where.view(source.leaf.shape[:-1])
-
-
-def _trace(source: _Source, where: Tensor | None, layout: Layout) -> Trace | None:
+def _trace(source: Source, where: Tensor | None, layout: Layout) -> Trace | None:
     """Turn the positions of vectors into the vectors of positions; None if a position has none."""
     if where is None:
         return None

@@ -1,0 +1,53 @@
+"""Which recurrent network of a model is running."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from unrolled.decomposition.step_calls import StepForm
+
+__all__ = ["RunningNetworks"]
+
+
+class RunningNetworks:
+    """Knows the path of the network that a model is running, and how its batch was sorted."""
+
+    def __init__(self) -> None:
+        self._paths: list[tuple[str, Tensor | None]] = []
+
+    @property
+    def now(self) -> tuple[str, Tensor | None]:
+        """The path, empty for none, and the place of each sequence before its batch was sorted; None if it was not."""
+        return self._paths[-1] if self._paths else ("", None)
+
+    @contextmanager
+    def noted(self, model: nn.Module, paths: Iterable[str], forms: Mapping[str, StepForm]) -> Iterator[None]:
+        """Note which of these modules runs, until the end of the block; of some a step has another method."""
+        modules = dict(model.named_modules())
+        methods = {path: forms[path].method if path in forms else "forward" for path in paths}
+        before = [(modules[path], method, modules[path].__dict__.get(method)) for path, method in methods.items()]
+        try:
+            for path, method in methods.items():
+                modules[path].__dict__[method] = self._noted(path, getattr(modules[path], method))
+            yield
+        finally:
+            for module, method, own in before:
+                del module.__dict__[method]
+                if own is not None:
+                    module.__dict__[method] = own
+
+    def _noted(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            packed = next((each for each in (*args, *kwargs.values()) if isinstance(each, PackedSequence)), None)
+            self._paths.append((path, None if packed is None else packed.sorted_indices))
+            try:
+                return forward(*args, **kwargs)
+            finally:
+                self._paths.pop()
+
+        return noted

@@ -1,0 +1,232 @@
+"""Which token of which argument every line of a model's recurrent calls reads at each step.
+
+The model runs once more. What each call reads keeps its gradient, and what each call returns has none, so that a line
+is traced to what it reads itself. From there on it is as for one call: see :mod:`unrolled.explanation.trace_tokens`.
+Ids that the model makes in a way that cannot be followed, as those of words that it has generated, are known all the
+same where they are looked up; which tokens of an argument they are is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.cells.batch_layout import read_batch
+from unrolled.decomposition.eval_mode import without_autocast
+from unrolled.decomposition.own_cell import STEPS
+from unrolled.decomposition.preserve_model import without_gradients
+from unrolled.decomposition.recorded_networks import FUSED
+from unrolled.decomposition.recurrent_rules import RECURRENT, networks_as_operations
+from unrolled.decomposition.step_calls import StepCall, StepForm, leaves, rebuilt, steps_as_operations
+from unrolled.errors import ParityError
+from unrolled.explanation.lines import Line
+from unrolled.explanation.running_networks import RunningNetworks
+from unrolled.explanation.trace_tokens import (
+    Source,
+    Trace,
+    Tracer,
+    Traces,
+    are_mixed,
+    are_of_all_steps,
+    order_of_likelihood,
+)
+from unrolled.explanation.vectors_read import where_read
+from unrolled.held_forward.operation_names import name_of
+
+__all__ = ["trace_calls"]
+
+Step = tuple[tuple[int, int], ...]
+"""The tokens that a step reads side by side: the place of each in its argument, and its id."""
+
+
+class _CallTracer(Tracer):
+    """Follows ids to the calls of recurrent networks, and keeps what these read, shape (time, batch, input).
+
+    Args:
+        networks: Paths of the networks.
+    """
+
+    def __init__(self, networks: Iterable[str]) -> None:
+        super().__init__()
+        self.networks, self.running = frozenset(networks), RunningNetworks()
+        self.reads: list[Tensor] = []
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run an operation; the result of a recurrent call has no gradient, and nothing else takes one away."""
+        name = name_of(func).name
+        if name == "_set_grad_enabled":
+            return None
+        if name == "detach" and args[0].requires_grad:
+            return args[0].clone()
+        if name not in RECURRENT | STEPS or self.running.now[0] not in self.networks:
+            return super().__torch_function__(func, types, args, kwargs)
+        self.reads.append(self._read_by_step(*args) if name in STEPS else _read(name, args))
+        result = func(*args, **(kwargs or {}))
+        return rebuilt(result, {place: each.detach() for place, each in leaves(result)})
+
+    def leaf(self, result: Tensor, ids: Tensor, padding: int | None, table: int) -> Tensor:
+        """Make a leaf of vectors; of ids that were not followed, too."""
+        made = super().leaf(result, ids, padding, table)
+        if made is not result:
+            return made
+        return self.opened(result, ids, torch.full_like(ids, -1, dtype=torch.int64), ids.new_zeros(0), 0, table)
+
+    def _read_by_step(self, call: StepCall, tensors: Sequence[Tensor]) -> Tensor:
+        """Put what a step of the user's own reads beside its state side by side; ids that it reads are vectors."""
+        given = dict(zip(call.places, tensors, strict=True))
+        states = [each for place, each in given.items() if place in call.form.state]
+        alone = all(each.dim() == 1 for each in given.values() if each.is_floating_point())
+        batch = 1 if alone or not states else len(states[0])
+        parts = [torch.zeros(batch, 1)]
+        for place, each in given.items():
+            if place in call.form.state or isinstance(each, nn.Parameter) or each.numel() % batch:
+                continue
+            if each in self.positions:
+                each = self.leaf(torch.ones(*each.shape, 1), each, None, -1)
+            if each.is_floating_point() and (alone or (each.dim() > 0 and len(each) == batch)):
+                parts.append(each.reshape(batch, -1))
+        return torch.cat(parts, dim=-1)[None]
+
+
+def _read(name: str, args: tuple[Any, ...]) -> Tensor:
+    """Return what an operation of torch, or a network of ours, reads."""
+    if name == "recurrent_network":
+        network, inputs, _, lengths = args
+        return read_batch(inputs, network.input_size, network.batch_first, lengths)[0]
+    if name not in FUSED:
+        step: Tensor = args[0]
+        return step[None]
+    if isinstance(args[1], Tensor) and args[1].dtype == torch.int64:
+        padded: Tensor = torch._VF._pad_packed_sequence(args[0], args[1], False, 0.0, len(args[1]))[0]
+        return padded
+    inputs, batch_first = args[0], args[-1]
+    return inputs.transpose(0, 1) if batch_first else inputs
+
+
+def trace_calls(
+    model: nn.Module,
+    lines: Sequence[Line],
+    networks: Mapping[str, bool],
+    forms: Mapping[str, StepForm],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+) -> list[Traces]:
+    """Trace the tokens of the arguments to the steps of every line.
+
+    Args:
+        model: In evaluation mode.
+        lines: Of a held run of it.
+        networks: Paths of all recurrent networks, and whether their calls are lines.
+        forms: Those of them that are steps of the user's own.
+        args: The model's positional arguments.
+        kwargs: Its keyword arguments.
+    """
+    tracer = _CallTracer(path for path, opens in networks.items() if opens)
+    given, named = tracer.open(args), tracer.open(dict(kwargs))
+    try:
+        with torch.enable_grad(), without_autocast(), without_gradients(model), networks_as_operations(model):
+            with steps_as_operations(model, forms), tracer.running.noted(model, networks, forms), tracer:
+                model(*given, **named)
+            read = [_read_by_line(line, tracer.reads) for line in lines]
+    except Exception:  # a model that refuses to be followed has no traces, and is explained all the same
+        return [Traces((), tracer.looked_up)] * len(lines)
+    return [_traces(line, each, tracer) for line, each in zip(lines, read, strict=True)]
+
+
+def _read_by_line(line: Line, reads: Sequence[Tensor]) -> Tensor:
+    """Put what the calls of a line's lowest level read one after another, shape (time, batch, input)."""
+    parts = []
+    for strand in line.levels[0]:
+        own, rows = reads[strand.call], line.rows_of(strand)
+        if own.shape[:2] != strand.states.shape[:2]:
+            raise ParityError(f"call {strand.call} reads other steps in the traced run")
+        whole = own.new_zeros(len(own), line.inside.shape[1], own.shape[2])
+        parts.append(whole.index_copy(1, rows.to(own.device), own))
+    return torch.cat(parts)
+
+
+def _traces(line: Line, read: Tensor, tracer: _CallTracer) -> Traces:
+    """Find the tokens of every argument that the steps of one line read."""
+    sources = _reached(read, tracer.sources)
+    looked_up = any(source.ids is not None for source in sources)
+    grouped: dict[tuple[object, int], list[tuple[Source, Tensor | None]]] = {}
+    for source, where in zip(sources, where_read([each.leaf for each in sources], read, line.inside), strict=True):
+        if read.requires_grad or where is not None:
+            grouped.setdefault(_key(source), []).append((source, where))
+    followed = {key: members for key, members in grouped.items() if key[0] is not None}
+    # of ids that were not followed, the table is all that is known; two tables may be words and positions
+    made = {key: members for key, members in grouped.items() if key[0] is None}
+    found = [_trace(line, members, made.get((None, key[1]), [])) for key, members in followed.items()]
+    traces = [each for each in found if each is not None and not are_mixed(each, found) and not are_of_all_steps(each)]
+    if not followed and len(made) == 1:
+        (members,) = made.values()
+        own = _trace(line, members, [])
+        traces = [own] if own is not None and any(len(set(each)) > 1 for each in own.ids or ()) else []
+    traces.sort(key=order_of_likelihood)
+    return Traces(tuple(traces), looked_up, mixed=bool(sources) and not traces)
+
+
+def _reached(read: Tensor, sources: Sequence[Source]) -> list[Source]:
+    """Leave out the sources that a line does not read; without a gradient all may be read."""
+    if not sources or not read.requires_grad:
+        return list(sources)
+    found = torch.autograd.grad(read.sum(), [each.leaf for each in sources], allow_unused=True, retain_graph=True)
+    return [source for source, gradient in zip(sources, found, strict=True) if gradient is not None]
+
+
+def _key(source: Source) -> tuple[object, int]:
+    """Tell the sources that one line reads step by step: those of one argument, by one table."""
+    if source.ids is None:
+        return ("vectors", source.vectors), -1
+    return id(source.argument) if source.argument.numel() else None, source.table
+
+
+def _trace(
+    line: Line, members: Sequence[tuple[Source, Tensor | None]], made: Sequence[tuple[Source, Tensor | None]]
+) -> Trace | None:
+    """Join the sources of one argument; steps that read none of it read ids that the model made, or no token.
+
+    None if a step reads a mixture of tokens.
+    """
+    steps, others = _steps(line, members), _steps(line, made)
+    if steps is None or others is None:
+        return None
+    whole = tuple(
+        tuple(own or other for own, other in zip(each, rest, strict=True))
+        for each, rest in zip(steps, others, strict=True)
+    )
+    for each in whole:
+        read = [place for step in each for place in {place for place, _ in step} if place >= 0]
+        if any(len(step) > 1 for step in each) and len(read) > len(set(read)):
+            return None
+    first = members[0][0]
+    ids = None if first.ids is None else tuple(tuple(tuple(i for _, i in step) for step in each) for each in whole)
+    places = tuple(tuple(tuple(place for place, _ in step) for step in each) for each in whole)
+    return Trace(ids, places, first.argument, first.padding, first.vectors)
+
+
+def _steps(line: Line, members: Sequence[tuple[Source, Tensor | None]]) -> tuple[tuple[Step, ...], ...] | None:
+    """List what the steps of each sequence read of some sources; None if a step reads a mixture."""
+    time, batch = line.inside.shape
+    found: list[list[list[tuple[int, int]]]] = [[[] for _ in range(time)] for _ in range(batch)]
+    for source, where in members:
+        if where is None:
+            return None
+        ids = source.places if source.ids is None else source.ids
+        listed = zip(
+            where.reshape(-1).tolist(), source.places.reshape(-1).tolist(), ids.reshape(-1).tolist(), strict=True
+        )
+        for position, place, number in listed:
+            if position >= 0:
+                t, b = divmod(position, batch)
+                found[b][t].append((place, number))
+    inside = line.inside.T.tolist()
+    return tuple(
+        tuple(tuple(step) for step, belongs in zip(each, own, strict=True) if belongs)
+        for each, own in zip(found, inside, strict=True)
+    )

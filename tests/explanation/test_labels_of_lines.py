@@ -1,0 +1,184 @@
+"""Beside each score of a model of several networks, or of a loop, stands the word that made it; or a note says not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import ShapeError
+
+V, E, D = 20, 4, 5
+IDS, WORDS = torch.tensor([[3, 4, 5, 6]]), "not a bad film".split()
+OTHER = 9
+
+
+class Model(nn.Module):
+    """``way`` is the forward pass of a model of two networks and a cell."""
+
+    def __init__(self, way):
+        super().__init__()
+        torch.manual_seed(0)
+        self.way = way
+        self.embed, self.tags = nn.Embedding(V, E, padding_idx=0), nn.Embedding(V, E)
+        self.norm, self.mix = nn.LayerNorm(E), nn.Conv1d(E, E, 3, padding=1)
+        self.one, self.two = (nn.GRU(E, D, batch_first=True) for _ in range(2))
+        self.cell, self.head = nn.GRUCell(E, D), nn.Linear(D, 2)
+        self.double().eval()
+
+    def forward(self, *given):
+        return self.head(self.way(self, *given))
+
+
+def loop(model, x, order):
+    h = x.new_zeros(len(x), D)
+    for k in order:
+        h = model.cell(x[:, k], h)
+    return h
+
+
+def both_ways(model, x):
+    return model.one(x)[0][:, -1] + model.two(x.flip(1))[0][:, -1]
+
+
+def in_halves(model, ids):
+    x = model.embed(ids.flip(1)) * 2
+    state = model.one(x[:, :2])[1]
+    return model.one(x[:, 2:], state)[0][:, -1] + model.two(x)[0][:, -1]
+
+
+def without_gradient(model, ids):
+    with torch.no_grad():
+        x = model.norm(model.embed(ids)).detach()
+    return loop(model, x, (3, 2, 1, 0))
+
+
+REVERSED = {
+    "normalised": lambda m, ids: both_ways(m, m.norm(m.embed(ids))),
+    "scaled": lambda m, ids: both_ways(m, m.embed(ids) * E**0.5),
+    "with positions": lambda m, ids: both_ways(m, m.embed(ids) + m.tags(torch.arange(ids.shape[1]))),
+    "as it is": lambda m, ids: both_ways(m, m.embed(ids)),
+    "reversed ids": lambda m, ids: m.one(m.norm(m.embed(ids)))[0][:, -1] + m.two(m.embed(ids.flip(1)))[0][:, -1],
+    "a loop from the end": lambda m, ids: loop(m, m.embed(ids) * 3, reversed(range(ids.shape[1]))),
+    "a loop without gradients": without_gradient,
+    "in halves": in_halves,
+    "a table of vectors": lambda m, ids: loop(m, m.norm(m.embed.weight[ids]), (3, 2, 1, 0)),
+}
+
+
+def named_by_change(model, ids, sequence, words):
+    """The word of each position, found by changing one token at a time and looking which unigram moves."""
+    before = unrolled.explain(model, ids, target=1).sequences[sequence].triangle.scores
+    found = [""] * ids.shape[1]
+    for k, word in enumerate(words):
+        changed = ids.clone()
+        changed[0, k] = OTHER
+        after = unrolled.explain(model, changed, target=1).sequences[sequence].triangle.scores
+        moved = [t for t in range(len(found)) if abs(float(after[0, t, t] - before[0, t, t])) > 1e-9]
+        assert len(moved) == 1
+        found[moved[0]] = word
+    return tuple(found)
+
+
+@pytest.mark.parametrize("way", REVERSED, ids=str)
+def test_the_word_of_a_score_is_that_of_the_token_that_moves_it(way):
+    model = Model(REVERSED[way])
+    names = [each.name for each in unrolled.explain(model, IDS, target=1).sequences]
+    given = WORDS if names == [""] else dict.fromkeys(names, WORDS)
+    found = unrolled.explain(model, IDS, target=1, tokens=given)
+    assert not [note for note in found.notes if "could not be found" in note]
+    for k, each in enumerate(found.sequences):
+        assert each.tokens == named_by_change(model, IDS, k, WORDS)
+    assert found.sequences[-1].tokens == tuple(WORDS[::-1])
+    # and without words by the ids, which the model's own order does not reverse
+    plain = unrolled.explain(model, IDS, target=1)
+    assert plain.sequences[-1].tokens == ("6", "5", "4", "3")
+
+
+def test_a_second_network_that_is_not_called_changes_no_name():
+    model = Model(lambda m, ids: m.one(m.embed(ids.roll(1, 1)))[0][:, -1])
+    assert unrolled.explain(model, IDS, target=1, tokens=WORDS).tokens == ("film", "not", "a", "bad")
+    assert unrolled.explain(model, IDS, target=1).tokens == ("6", "3", "4", "5")
+
+
+def test_padding_of_a_batch_is_reversed_with_its_words():
+    ids = torch.tensor([[3, 4, 5, 6], [7, 6, 0, 0]])
+    words = [WORDS, ["good", "film"]]
+    model = Model(lambda m, ids: both_ways(m, m.embed(ids)))
+    one, other = unrolled.explain_batch(model, ids, target=1, tokens={"one": words, "two": words})
+    assert [each.tokens for each in one.sequences] == [tuple(WORDS), tuple(WORDS[::-1])]
+    padded = ("good", "film", "‹pad›", "‹pad›")
+    assert [each.tokens for each in other.sequences] == [padded, padded[::-1]]
+
+
+def test_ids_are_those_that_were_looked_up_in_the_table_that_was_read():
+    """A row of another table, or an equal row of the same one, is not the token."""
+    given, tags = torch.tensor([[11, 12, 13, 14]]), torch.tensor([[1, 2, 1, 4]])
+
+    def way(m, ids, kinds):
+        return loop(m, m.embed(ids) + m.tags(kinds), range(4))
+
+    assert unrolled.explain(Model(way), given, tags, target=1).tokens == ("11", "12", "13", "14")
+    model = Model(lambda m, ids: loop(m, m.embed(ids), range(4)))
+    with torch.no_grad():
+        model.embed.weight[12:] = model.embed.weight[1]
+    assert unrolled.explain(model, given, target=1).tokens == ("11", "12", "13", "14")
+
+
+MIXED = {
+    "a convolution": lambda m, ids: both_ways(m, m.mix(m.embed(ids).mT).mT),
+    "a sum of neighbours": lambda m, ids: both_ways(m, m.embed(ids) + m.embed(ids).roll(1, 1)),
+    "neighbours of one lookup": lambda m, ids: loop(m, m.embed(ids) + m.embed(ids).roll(1, 1), range(4)),
+}
+
+
+@pytest.mark.parametrize("way", MIXED, ids=str)
+def test_a_mixture_of_tokens_bears_no_word(way):
+    model = Model(MIXED[way])
+    plain = unrolled.explain(model, IDS, target=1)
+    assert all(each.tokens == ("x0", "x1", "x2", "x3") for each in plain.sequences)
+    assert "positions are numbered" in plain.notes[0]
+    names = [each.name for each in plain.sequences]
+    found = unrolled.explain(model, IDS, target=1, tokens=WORDS if names == [""] else dict.fromkeys(names, WORDS))
+    assert all(each.tokens == ("x0", "x1", "x2", "x3") for each in found.sequences)
+    assert "the tokens that were given are not shown" in found.notes[0]
+
+
+def test_ids_that_python_made_are_named_by_what_was_looked_up():
+    model = Model(lambda m, ids: loop(m, m.embed(torch.tensor(ids.tolist()).flip(1)), range(4)))
+    assert unrolled.explain(model, IDS, target=1).tokens == ("6", "5", "4", "3")
+    found = unrolled.explain(model, IDS, target=1, tokens=WORDS)
+    assert found.tokens == ("6", "5", "4", "3")
+    assert "the tokens that were given are not shown" in found.notes[0]
+
+
+def test_a_decoder_names_what_it_was_given_and_what_it_put_in():
+    def way(m, source, target):
+        state = m.one(m.embed(source))[1][0]
+        x = torch.cat((m.embed(torch.full((len(target), 1), 2)), m.embed(target)), 1)
+        for k in range(x.shape[1]):
+            state = m.cell(x[:, k], state)
+        return state
+
+    source, target = IDS, torch.tensor([[7, 8, 9]])
+    plain = unrolled.explain(Model(way), source, target, target=1).sequences
+    assert [each.tokens for each in plain] == [("3", "4", "5", "6"), ("2", "7", "8", "9")]
+    words = {"one": WORDS, "cell": ["ein", "guter", "Film"]}
+    found = unrolled.explain(Model(way), source, target, target=1, tokens=words).sequences
+    assert [each.tokens for each in found] == [tuple(WORDS), ("‹2›", "ein", "guter", "Film")]
+    with pytest.raises(ShapeError, match="2 tokens for cell of 4 positions"):
+        unrolled.explain(Model(way), source, target, target=1, tokens={"cell": ["ein", "Film"]})
+
+
+def test_days_stand_beside_the_numbers_of_their_step():
+    series, days = torch.randn(1, 4, E, dtype=torch.float64), ["mo", "tu", "we", "th"]
+    model = Model(lambda m, x: both_ways(m, x))
+    found = unrolled.explain(model, series, target=1, tokens={"one": days, "two": days})
+    assert [each.tokens for each in found.sequences] == [tuple(days), tuple(days[::-1])]
+    assert unrolled.explain(model, series, target=1).sequences[1].tokens == ("x3", "x2", "x1", "x0")
+    backward = Model(lambda m, x: loop(m, m.norm(x), (3, 2, 1, 0)))
+    assert unrolled.explain(backward, series, target=1, tokens=days).tokens == tuple(days[::-1])
+    mixed = Model(lambda m, x: loop(m, x - x.mean(1, keepdim=True), (3, 2, 1, 0)))
+    found = unrolled.explain(mixed, series, target=1, tokens=days)
+    assert "tokens are named in the order in which they were given" in found.notes[0]
