@@ -58,7 +58,8 @@ class Sources:
         copy = value.detach().clone()
         if self.opens and value.dtype in INTEGERS:
             numbers = torch.arange(copy.numel(), device=copy.device) + self._count
-            self.mode.positions[copy] = numbers.reshape(copy.shape)
+            self.mode.positions.open(copy, numbers.reshape(copy.shape))
+            self.mode.vectors.computed.name_masks(copy)
             self.ids[name] = (self._count, copy.shape)
             self._count += copy.numel()
         return copy

@@ -155,7 +155,8 @@ class Tracer(ReadsVariables):
             return result
         if args and isinstance(args[0], Tensor) and args[0] in self._one_hot and result.shape == args[0].shape:
             self._one_hot[result] = self._one_hot[args[0]]
-        self.positions.follow(func, operation, args, options, result)
+        if result.dtype != torch.bool:  # an id that stands for another one has the name of its own
+            self.positions.follow(func, operation, args, options, result)
         return result
 
     def _looked_up(self, name: str, args: tuple[Any, ...]) -> Tensor | None:

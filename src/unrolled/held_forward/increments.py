@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.mode import operands, without_flags
+from unrolled.held_forward.operands import operands, without_flags
 from unrolled.held_forward.operation_names import name_of, plain_form
 from unrolled.held_forward.positional_operands import with_positions
 from unrolled.held_forward.python_bodies import python_body

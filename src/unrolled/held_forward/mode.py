@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
@@ -15,6 +14,7 @@ from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.given_results import GivesGivenTensors
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.logarithms import FollowsLogarithms
+from unrolled.held_forward.operands import detached, for_each_tensor, operands, without_flags
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.python_bodies import parameters, python_body
 from unrolled.held_forward.rows import Rows
@@ -138,7 +138,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         self.share = share
         self.positions = TokenPositions()
         """For tensors of token ids: the flat index of each token in the argument it came from."""
-        self._vectors = TokenVectors(rows, self.positions)
+        self.vectors = TokenVectors(rows, self.positions)
+        """Opens what is made of token ids."""
         self.memory = SharedMemory()
         self.gates = Gates(rows)
         self.holds: list[str] = []
@@ -173,12 +174,20 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         self.memory.remember(given)
         if not any(carries(each) for each in given) and operation.name not in self.sources:
             return self._without_value(func, operation, args, options, given)
+        if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
+            args, options = self.vectors.as_numbers(args, kind), self.vectors.as_numbers(options, kind)
         if torch.is_inference_mode_enabled():
             raise UnsupportedOperationError(
                 f"the model computes {operation.name} in torch.inference_mode, where no gradient tells what it is made "
                 "of; use torch.no_grad there, or none"
             )
         found, body = RULES.get(operation.name), python_body(func)
+        numbers, valued = self.vectors.numbers, [each for each in given if carries(each)]
+        unknown = operation.name in LEAVES or (found is None and body is None)
+        if numbers and unknown and valued and all(each in numbers for each in valued):
+            result = Held(self, func, operation, args, options).held()
+            self.rows.mark(result, "held", operation.name)
+            return result
         if body is not None and (found is None or operation.name in OPENED or "inplace" in parameters(body)):
             with self:
                 return body(*args, **options)
@@ -190,6 +199,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             args = (before, *args[1:])  # autograd keeps factors, which must not change afterwards
             if gate is not None:
                 self.gates.keep(before, gate)
+        args = numbers.held_factors(operation, args, valued) if numbers else args
         ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
         result = found(Held(self, plain_form(func, operation), operation, ordered, options))
         self.memory.remember(result)
@@ -208,6 +218,23 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         if gate is not None and (result.shape, result.dtype) == (changed.shape, changed.dtype):
             self.gates.keep(changed, gate)
         return changed
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Meet one operation, and follow integers that are used as numbers."""
+        numbers, options = self.vectors.numbers, kwargs or {}
+        given = [*operands(args), *operands(options.values())] if numbers else []
+        valued = [each for each in given if carries(each)]
+        result = super().__torch_function__(func, types, args, options)
+        numbers.follow(name_of(func), given, valued, result)
+        if valued and all(each in numbers for each in valued):
+            self.vectors.computed.add(name_of(func), result)
+        return result
 
     def hold(self, call: Held) -> Any:
         """Compute an operation on what its operands hold, and remember its name for the rows."""
@@ -241,48 +268,39 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         options.pop("requires_grad", None)  # what a model makes with it carries no value for that
         if operation.name == "detach" and not isinstance(args[0], torch.nn.Parameter):
             return args[0]  # value that is written into the one is in the other
+        if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
+            numbers = self.vectors.as_numbers(args, kind), self.vectors.as_numbers(options, kind)
+            if any(map(carries, operands((*numbers[0], *numbers[1].values())))):
+                with self:
+                    return func(*numbers[0], **numbers[1])
         result = func(*args, **options)
-        if self.positions and (vectors := self._vectors.opened(operation, args, result)) is not None:
-            return vectors
-        moved = self.positions.follow(func, operation, args, options, result)
-        if not moved and isinstance(result, Tensor) and given and not operation.in_place:
-            self.rows.inherit(result, given)
+        if self.positions:
+            opened = self.vectors.opened(operation, args, options, result)
+            if opened is not None:
+                return opened
+            if self.positions.follow(func, operation, args, options, result):
+                self.vectors.computed.name_masks(result)
+                return result
+            if self.vectors.computed.follow(operation, args, given, result):
+                return result
+        if isinstance(result, Tensor) and given and not operation.in_place:
+            self.rows.inherit(result, _summands(operation, args, options, given))
         return result
 
 
 OPENED = frozenset({"embedding", "embedding_bag", "batch_norm", "instance_norm"})
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
+LEAVES = frozenset("item tolist numpy __float__ __int__ __index__ __array__ __bool__ is_nonzero".split())
+"""Operations that give numbers to Python."""
+AFFINE = frozenset({"linear", "conv1d", "conv2d", "conv3d"})
+"""Operations that add a bias to a product with a weight."""
 
 
-def operands(values: Any) -> list[Tensor]:
-    """All tensors in the arguments of a call."""
-    found: list[Tensor] = []
-    for each in values:
-        if isinstance(each, Tensor):
-            found.append(each)
-        elif isinstance(each, tuple | list):
-            found.extend(operands(each))
-    return found
-
-
-def detached(value: Any) -> Any:
-    """The same arguments, without value."""
-    return for_each_tensor(value, Tensor.detach)
-
-
-def for_each_tensor(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """The same arguments, with every tensor changed."""
-    if isinstance(value, Tensor):
-        return change(value)
-    if isinstance(value, PackedSequence):
-        return value._replace(data=change(value.data))
-    if isinstance(value, tuple | list):
-        return type(value)(for_each_tensor(each, change) for each in value)
-    if isinstance(value, dict):
-        return {key: for_each_tensor(each, change) for key, each in value.items()}
-    return value
-
-
-def without_flags(value: Any) -> Any:
-    """The same arguments, where no parameter requires a gradient."""
-    return for_each_tensor(value, lambda each: each.detach() if type(each) is torch.nn.Parameter else each)
+def _summands(
+    operation: Operation, args: tuple[Any, ...], options: Mapping[str, Any], given: list[Tensor]
+) -> list[Tensor]:
+    """The operands that a result is made of: of an affine function of zero the bias alone."""
+    bias = args[2] if len(args) > 2 else options.get("bias")
+    if operation.name in AFFINE and isinstance(bias, Tensor) and not bool(given[0].count_nonzero()):
+        return [bias]
+    return given

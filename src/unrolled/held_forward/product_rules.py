@@ -52,7 +52,7 @@ def mul(call: Held) -> Tensor:
         return torch.mul(a, b)
     risen, at_zero = gate.risen * other, gate.at_zero * other
     result = torch.mul(a, b)
-    if isinstance(other, Tensor) and call.rows.origin(other)[0] == "held":
+    if isinstance(other, Tensor) and call.rows.origin(other)[0] in ("held", "computed"):
         call.rows.mark(at_zero, *call.rows.origin(other))  # what is held shows by its name, not as a constant
         result = risen + call.rows.constant(at_zero)
     return call.gates.keep(result, Gate(risen, at_zero))

@@ -14,7 +14,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 __all__ = ["Kind", "Row", "Rows"]
 
-Kind = Literal["token", "feature", "bias", "initial", "constant", "held"]
+Kind = Literal["token", "feature", "number", "computed", "mask", "bias", "initial", "constant", "held"]
+"""A number is an integer of an argument; what is computed of several tokens' ids belongs to none of them."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Row:
     leaf: Tensor
     """What autograd differentiates by; for tokens the weights of their vectors, all one, in place of the vectors."""
     positions: Tensor | None = None
-    """For tokens: the flat index of each vector's token in the argument, or -1; the shape of ``leaf`` less its last."""
+    """Of tokens and numbers, the flat index in the argument, or -1, by vector: the shape of ``leaf`` less its last."""
 
 
 class Rows:
@@ -57,19 +58,21 @@ class Rows:
         self.rows.append(Row(kind, name, leaf))
         return leaf.clone()
 
-    def open_tokens(self, name: str, table: Tensor | None, vectors: Tensor, positions: Tensor) -> Tensor:
+    def open_tokens(
+        self, name: str, table: Tensor | None, vectors: Tensor, positions: Tensor, kind: Kind = "token"
+    ) -> Tensor:
         """Make rows of the vectors of tokens; those of position -1, which the model adds, are the table's."""
         own = positions >= 0
         if bool(own.all()):
-            return self._open_weights(name, vectors.detach(), positions)
+            return self._open_weights(kind, name, vectors.detach(), positions)
         added = vectors.detach().masked_fill(own[..., None], 0.0)
         if table is not None:
             self.mark(added, *self.origin(table))
-        return self._open_weights(name, vectors.detach() - added, positions) + self.constant(added)
+        return self._open_weights(kind, name, vectors.detach() - added, positions) + self.constant(added)
 
-    def _open_weights(self, name: str, vectors: Tensor, positions: Tensor) -> Tensor:
+    def _open_weights(self, kind: Kind, name: str, vectors: Tensor, positions: Tensor) -> Tensor:
         leaf = torch.ones_like(vectors.real[..., :1]).requires_grad_()
-        self.rows.append(Row("token", name, leaf, positions))
+        self.rows.append(Row(kind, name, leaf, positions))
         carried = vectors * leaf
         self._token_weights[carried] = leaf, carried._version
         return carried
@@ -124,12 +127,10 @@ class Rows:
         return "constant", "constants"
 
     def inherit(self, results: object, sources: Iterable[Tensor]) -> None:
-        """Give results the origin of the first of their sources that has one."""
-        for source in sources:
-            kind, name = self.origin(source)
-            if kind != "constant":
-                self.mark(results, kind, name)
-                return
+        """Give results the origin of the first of their sources that has one; computed ids come before all others."""
+        origins = [origin for origin in map(self.origin, sources) if origin[0] != "constant"]
+        if origins:
+            self.mark(results, *next((origin for origin in origins if origin[0] == "computed"), origins[0]))
 
 
 def _tensors(results: object) -> Iterator[Tensor]:

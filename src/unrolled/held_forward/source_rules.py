@@ -15,24 +15,24 @@ def embedding(call: Held) -> Tensor:
     """Look up vectors: those of the arguments' tokens are rows, those of anything else belong to the table."""
     weight, indices = call.args[:2]
     value = call.held()
-    positions = call.mode.positions.get(indices)
-    if positions is None:
+    opened = call.mode.vectors.looked_up(weight, indices, value)
+    if opened is None:
         origin = call.rows.origin(indices)  # ids that were chosen by an arg max are held
         call.rows.mark(value, *(origin if origin[0] == "held" else call.rows.origin(weight)))
         return value
-    return call.rows.open_tokens(call.rows.origin(weight)[1], weight, value, positions)
+    return opened
 
 
 @rule("embedding_bag")
 def embedding_bag(call: Held) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sum, mean or maximum of the vectors of each bag."""
     weight, indices, offsets, _, mode, _, scales, include_last, padding = (*call.args, *[None] * 9)[:9]
-    positions = call.mode.positions.get(indices)
     vectors = weight.detach()[indices]
-    if positions is None:
+    opened = call.mode.vectors.looked_up(weight, indices, vectors)
+    if opened is None:
         call.rows.mark(vectors, *call.rows.origin(weight))
     else:
-        vectors = call.rows.open_tokens(call.rows.origin(weight)[1], weight, vectors, positions)
+        vectors = opened
     starts = offsets[:-1] if include_last else offsets
     place = torch.arange(len(indices), device=indices.device)
     bag = torch.searchsorted(starts, place, right=True) - 1

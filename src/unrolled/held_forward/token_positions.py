@@ -1,8 +1,8 @@
-"""Which token of an argument each id is, through the operations that move ids: flips, shifts, padding, sorting."""
+"""Which token of an argument each id is, through the operations that move ids or compute with one at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -10,27 +10,41 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.operation_names import Operation
+from unrolled.held_forward.table_reads import positions_read
 
 __all__ = ["TokenPositions"]
 
 MOVES = frozenset(
-    "getitem view reshape flatten unsqueeze squeeze transpose permute t contiguous clone to long int flip index_select "
-    "gather narrow select expand expand_as repeat movedim detach cpu cuda cat stack roll take_along_dim chunk split "
-    "unbind pad_sequence hstack vstack tile repeat_interleave masked_select fliplr flipud _pack_padded_sequence".split()
+    "getitem view reshape flatten unflatten unsqueeze squeeze transpose permute t adjoint contiguous clone to long int "
+    "short type flip index_select gather narrow select expand expand_as view_as repeat movedim detach cpu cuda cat "
+    "stack roll take_along_dim chunk split unbind pad_sequence hstack vstack tile repeat_interleave masked_select "
+    "fliplr flipud ravel tensor as_tensor _pack_padded_sequence".split()
 )
 """Operations that move token ids and change none of them."""
-CHANGES = frozenset("add sub mul clamp clamp_min clamp_max remainder fmod".split())
-"""Operations with a number that change every token id at its place."""
+ELEMENTWISE = frozenset(
+    "add sub mul floordiv floor_divide rfloordiv div remainder fmod mod rmod pow rpow square neg abs sign clamp "
+    "clamp_min clamp_max minimum maximum fmin fmax max min bitwise_and bitwise_or bitwise_xor bitwise_not "
+    "bitwise_left_shift bitwise_right_shift lshift rshift and or xor invert eq ne lt le gt ge not_equal greater less "
+    "greater_equal less_equal logical_and logical_or logical_xor logical_not isin bucketize searchsorted "
+    "bool byte char".split()
+)
+"""Operations that compute every entry of their result of one entry of each operand."""
+FILLS = frozenset({"masked_fill", "pad", "sort"})
 
 
 class TokenPositions:
-    """For tensors of token ids, the flat index of each token in the argument it came from; -1 for no token."""
+    """For tensors of integers made of token ids, the flat index of each entry's token; -1 for no token.
+
+    An entry has a position if it is computed of that token and of no other one, as an id to which an offset was added.
+    """
 
     def __init__(self) -> None:
         self._known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._vectors: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._masks: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
     def __contains__(self, ids: object) -> bool:
-        return isinstance(ids, Tensor) and ids in self._known
+        return self.get(ids) is not None
 
     def __setitem__(self, ids: Tensor, positions: Tensor) -> None:
         self._known[ids] = positions
@@ -38,9 +52,23 @@ class TokenPositions:
     def __bool__(self) -> bool:
         return bool(self._known)
 
+    def open(self, ids: Tensor, positions: Tensor) -> None:
+        """Number the ids of an argument; zeros and ones are a mask, unless a table is read at them."""
+        self._known[ids] = positions
+        if ids.numel() and int(ids.min()) >= 0 and int(ids.max()) <= 1:
+            self._masks[ids] = True
+
     def get(self, ids: object) -> Tensor | None:
         """Return the positions of ids, or None where none is known."""
         return self._known.get(ids) if isinstance(ids, Tensor) else None
+
+    def are_vectors(self, ids: object) -> bool:
+        """Whether these are one-hot vectors of tokens, or parts of such vectors."""
+        return isinstance(ids, Tensor) and ids in self._vectors
+
+    def are_masks(self, ids: object) -> bool:
+        """Whether these are answers about tokens, such as which of them are padding, or arguments of zeros and ones."""
+        return isinstance(ids, Tensor) and not self.are_vectors(ids) and (ids.dtype == torch.bool or ids in self._masks)
 
     def follow(
         self,
@@ -50,45 +78,88 @@ class TokenPositions:
         options: dict[str, Any],
         result: Any,
     ) -> bool:
-        """Follow one operation to its result; tell whether it was one that tokens go through."""
-        if not self._known:
+        """Follow one operation to its result; tell whether each of its entries is of one token."""
+        if not self._known or not args:
             return False
         if operation.name == "setitem":
             return self._write(*args)
-        first = args[0] if args else None
-        if operation.in_place:
-            if first in self:  # what its ids have become is not known
+        first = args[0]
+        if isinstance(result, Tensor) and result.is_floating_point():
+            found = None
+        else:
+            found = self._followed(func, operation, args, options, result)
+        if found is None:
+            if operation.in_place and first in self._known:  # what its ids have become is not known
                 del self._known[first]
             return False
-        if operation.name == "where" and len(args) == 3 and any(each in self for each in args[1:]):
-            one, other = (self._positions_of(each, args[0]) for each in args[1:])
-            self._known[result] = torch.where(args[0], one, other).expand(result.shape)
-        elif operation.name in ("masked_fill", "pad", "sort") and first in self:
-            self._known[result[0] if operation.name == "sort" else result] = self._moved(
-                operation, args, options, result
-            )
-        elif operation.name in CHANGES and self._one_of(args) is not None:
-            found = self._one_of(args)
-            if found is None or found.shape != result.shape:
-                return False
-            self._known[result] = found
-        elif operation.name == "getitem" and self._table(args):
-            self._known[result] = self._known[args[1]]
-        elif operation.name in MOVES:
-            return self._move(func, operation, args, options, result)
-        else:
-            return False
+        results = result if isinstance(result, tuple | list) else (result,)
+        vectors = self._makes_vectors(operation, args)
+        masks = all(self.are_masks(each) for each in (*args, *options.values()) if each in self)
+        for each, places in zip(results, found, strict=False):
+            if isinstance(each, Tensor) and isinstance(places, Tensor) and not each.is_floating_point():
+                self._known[each] = places.long()
+                if vectors:
+                    self._vectors[each] = True
+                if masks:
+                    self._masks[each] = True
         return True
 
-    def _table(self, args: tuple[Any, ...]) -> bool:
-        """Whether ids are looked up in a table of other ids."""
-        table, index = args
-        return isinstance(table, Tensor) and table.dim() == 1 and not table.is_floating_point() and index in self
+    def _followed(
+        self,
+        func: Callable[..., Any],
+        operation: Operation,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        result: Any,
+    ) -> tuple[Any, ...] | None:
+        """Return the positions of the results of an operation; None if they have none."""
+        name, first = operation.name, args[0]
+        if name == "where" and len(args) == 3:
+            found = self._chosen(func, args, result.shape)
+        elif name in FILLS and first in self:
+            found = self._filled(operation, args, options, result)
+        elif name == "one_hot" and first in self:
+            found = self._positions_of(first, first)[..., None].expand(result.shape)
+        elif name == "scatter" and len(args) == 4:
+            found = self.scattered(*args)
+        elif name in ELEMENTWISE and isinstance(result, Tensor):
+            found = self.of_entries((*args, *options.values()), result.shape)
+        elif name in MOVES and (first in self or isinstance(first, tuple | list)):
+            return self._moved(func, operation, args, options)
+        else:
+            found = positions_read(self, operation.name, args, options, result)
+        return None if found is None else (found,)
 
-    def _one_of(self, args: tuple[Any, ...]) -> Tensor | None:
-        """The positions of the only tensor of an operation with numbers."""
-        tensors = [each for each in args if isinstance(each, Tensor) and each.dim()]
-        return self.get(tensors[0]) if len(tensors) == 1 else None
+    def of_entries(self, values: Iterable[Any], shape: torch.Size) -> Tensor | None:
+        """Return the positions of the entries that operands make together; None where they are of several tokens."""
+        found: Tensor | None = None
+        for places in map(self.get, values):
+            if places is None:
+                continue
+            try:
+                wide = places.expand(shape)
+            except RuntimeError:
+                return None
+            if found is not None and bool(((found >= 0) & (wide >= 0) & (found != wide)).any()):
+                return None
+            found = wide if found is None else torch.maximum(found, wide)
+        return found
+
+    def scattered(self, target: Any, dim: Any, index: Any, value: Any) -> Tensor | None:
+        """Return the positions of one-hot vectors that are written at ids, one id a vector."""
+        places = self.get(index)
+        if places is None or not isinstance(dim, int) or isinstance(value, Tensor):
+            return None
+        one_each = list(target.shape)
+        one_each[dim] = 1
+        return places.expand(target.shape) if list(index.shape) == one_each else None
+
+    def _makes_vectors(self, operation: Operation, args: tuple[Any, ...]) -> bool:
+        """Whether an operation makes one-hot vectors of ids, or moves such vectors."""
+        if operation.name == "eq":  # with a list of all ids
+            return any(isinstance(each, Tensor) and each.dim() and each not in self for each in args)
+        given = args[0] if isinstance(args[0], tuple | list) else args[:1]
+        return operation.name in ("one_hot", "scatter") or any(map(self.are_vectors, given))
 
     def _positions_of(self, value: Any, like: Tensor) -> Tensor:
         found = self.get(value)
@@ -97,52 +168,51 @@ class TokenPositions:
         shape = value.shape if isinstance(value, Tensor) else ()
         return torch.full(shape, -1, dtype=torch.int64, device=like.device)
 
-    def _moved(self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], result: Any) -> Tensor:
+    def _chosen(self, func: Callable[..., Any], args: tuple[Any, ...], shape: torch.Size) -> Tensor | None:
+        """Compute the positions of a choice; what stands for a token because of its id has that token's position."""
+        mask, one, other = (args[1], args[0], args[2]) if func is Tensor.where else args
+        if one not in self and other not in self:
+            return self.of_entries((mask,), shape)
+        chosen = torch.where(mask, self._positions_of(one, mask), self._positions_of(other, mask)).expand(shape)
+        own = self.of_entries((mask,), shape)
+        return chosen if own is None else torch.where(chosen < 0, own, chosen)
+
+    def _filled(self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], result: Any) -> Tensor:
         """Compute the positions after an operation that also puts other ids in."""
-        given = self._known[args[0]]
+        given = self._positions_of(args[0], args[0])
         if operation.name == "sort":
             indices: Tensor = result[1]
             axis = options.get("dim", next((each for each in args[1:] if type(each) is int), -1))
             return given.gather(axis, indices)
         if operation.name == "masked_fill":
             mask = args[1] if len(args) > 1 else options["mask"]
-            return given.masked_fill(mask, -1)
+            own = self.of_entries((mask,), result.shape)
+            return torch.where(mask, -1 if own is None else own, given)
         pad = args[1] if len(args) > 1 else options["pad"]
         mode = args[2] if len(args) > 2 else options.get("mode", "constant")
         return torch.nn.functional.pad(given, pad, mode, **({"value": -1} if mode == "constant" else {}))
 
-    def _move(
-        self,
-        func: Callable[..., Any],
-        operation: Operation,
-        args: tuple[Any, ...],
-        options: dict[str, Any],
-        result: Any,
-    ) -> bool:
+    def _moved(
+        self, func: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[Any, ...] | None:
         """Move positions as the tokens were moved."""
-        if not args:
-            return False
         first = args[0]
         if isinstance(first, tuple | list):
             if not any(each in self for each in first):
-                return False
+                return None
             numbers: Any = type(first)(self._positions_of(each, each) for each in first)
-        elif first in self:
-            numbers = self._known[first]
         else:
-            return False
+            numbers = self._positions_of(first, first)
+        if operation.name in ("tensor", "as_tensor", "type"):
+            return (numbers,)
+        numbers = numbers.clone() if operation.in_place else numbers
         rest, named = args[1:], {k: v for k, v in options.items() if k != "dtype"}
         if operation.name == "pad_sequence":  # torch.nn.utils.rnn passes all of its arguments by position
             rest = (rest[0], -1, *rest[2:])
         moved = func(numbers, *rest, **named)
-        results = result if isinstance(result, tuple | list) else (result,)
-        places = moved if isinstance(moved, tuple | list) else (moved,)
         if operation.name == "_pack_padded_sequence":
-            results, places = results[:1], places[:1]  # the second are the sizes of the steps
-        for each, place in zip(results, places, strict=True):
-            if isinstance(each, Tensor) and isinstance(place, Tensor) and not each.is_floating_point():
-                self._known[each] = place.long()
-        return True
+            return (moved[0],)  # the second are the sizes of the steps
+        return tuple(moved) if isinstance(moved, tuple | list) else (moved,)
 
     def _write(self, target: Any, index: Any, value: Any) -> bool:
         """Follow ids that are written into another tensor."""
@@ -150,11 +220,11 @@ class TokenPositions:
             return False
         if not isinstance(target, Tensor) or target.is_floating_point():
             return False
-        known = self.get(target)
-        numbers = (
-            torch.full(target.shape, -1, dtype=torch.int64, device=target.device) if known is None else known.clone()
-        )
-        written = self.get(value)
-        numbers[index] = -1 if written is None else written
+        numbers = self._positions_of(target, target).clone()
+        written, own = self.get(value), self.get(index)
+        if written is None and own is not None and own.shape == target.shape:
+            numbers = torch.where(index, own, numbers)  # a mask that ids made
+        else:
+            numbers[index] = -1 if written is None else written
         self._known[target] = numbers
         return True

@@ -1,23 +1,31 @@
-"""Vectors of tokens that no embedding looked up: rows of a table that ids picked, and one-hot vectors."""
+"""Vectors and numbers made of token ids: rows of a table that ids picked, one-hot vectors, integers as floats."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.computed_ids import ComputedIds, Made, numbers_of
+from unrolled.held_forward.integer_numbers import IntegerNumbers
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.table_reads import index_of_read, positions_read
 from unrolled.held_forward.token_positions import TokenPositions
 
 __all__ = ["TokenVectors"]
 
-CONVERSIONS = frozenset({"to", "float", "double", "type", "type_as"})
+CONVERSIONS = frozenset("to float double half bfloat16 type type_as tensor as_tensor".split())
+MIXES = frozenset("add sub mul div cat stack hstack vstack where pow".split())
+"""Operations that use an integer as a number where another operand is a floating-point number."""
+FLOATS = frozenset("sqrt rsqrt reciprocal exp log log2 log10 log1p sin cos tanh sigmoid".split())
+"""Operations that use every integer as a number."""
 
 
 class TokenVectors:
-    """Opens such vectors as rows.
+    """Opens such vectors and numbers as rows.
 
     Args:
         rows: Collects the sources of value.
@@ -26,22 +34,98 @@ class TokenVectors:
 
     def __init__(self, rows: Rows, positions: TokenPositions) -> None:
         self.rows, self.positions = rows, positions
-        self._one_hot: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self.computed = ComputedIds(rows, positions)
+        self.numbers = IntegerNumbers(rows)
 
-    def opened(self, operation: Operation, args: tuple[Any, ...], result: Any) -> Tensor | None:
+    def opened(
+        self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], result: Any
+    ) -> Tensor | None:
         """Return the result of an operation with its rows opened; None for any other operation."""
-        if not args or not isinstance(args[0], Tensor) or not isinstance(result, Tensor):
+        floats = isinstance(result, Tensor) and result.is_floating_point()
+        if not floats or not args or not isinstance(args[0], Tensor) or torch.is_inference_mode_enabled():
             return None
-        table, index = args[0], args[1 if operation.name == "getitem" else -1]
-        if operation.name == "one_hot" and table in self.positions:
-            self._one_hot[result] = self.positions.get(table)
-        if not result.is_floating_point():
+        if operation.name in CONVERSIONS:
+            return self._numbers(args[0], result)
+        if operation.name == "scatter":
+            return self._scattered(operation, args, result)
+        positions = positions_read(self.positions, operation.name, args, options, result)
+        if positions is not None:
+            return self._by_axis("token", self.rows.origin(args[0])[1], args[0], result, positions)
+        index = index_of_read(operation.name, args, options)
+        ids = [each for each in (index if isinstance(index, tuple) else (index,)) if self._is_integer(each)]
+        if not ids:
             return None
-        if operation.name in CONVERSIONS and table in self._one_hot:
-            return self.rows.open_tokens("one-hot vectors", None, result, self._one_hot[table])
-        if operation.name not in ("getitem", "index_select") or table.dim() != 2:
+        made = next((each for each in map(self.computed.of, ids) if each is not None), Made(operation.name, False))
+        return self._of_several(args[0], made, result)
+
+    def looked_up(self, table: Tensor, ids: Tensor, vectors: Tensor) -> Tensor | None:
+        """Open the vectors of a table that ids picked; None if the ids are not made of the arguments'."""
+        positions = self.positions.get(ids)
+        if positions is not None:
+            return self.rows.open_tokens(self.rows.origin(table)[1], table, vectors, positions)
+        made = self.computed.of(ids)
+        return None if made is None else self._of_several(table, made, vectors)
+
+    def as_numbers(self, value: Any, kind: torch.dtype) -> Any:
+        """The same arguments, where integers that are made of token ids are numbers."""
+        if isinstance(value, tuple | list):
+            return type(value)(self.as_numbers(each, kind) for each in value)
+        if not self._is_integer(value):
+            return value
+        numbers = self._numbers(value, value.to(kind))
+        return value if numbers is None else numbers
+
+    def uses_numbers(
+        self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], given: Sequence[Tensor]
+    ) -> torch.dtype | None:
+        """Return the type to which an operation converts integers made of token ids; None if it converts none."""
+        if (operation.name not in MIXES and operation.name not in FLOATS) or not any(map(self._is_integer, given)):
             return None
-        positions = self.positions.get(index)
-        if positions is None or positions.shape != result.shape[:-1]:
+        floats = [each.dtype for each in given if each.is_floating_point()]
+        if floats:
+            return floats[0]
+        divides = operation.name == "div" and not options.get("rounding_mode")
+        divides = divides or any(isinstance(each, float) for each in args)
+        return torch.get_default_dtype() if operation.name in FLOATS or divides else None
+
+    def _is_integer(self, value: object) -> bool:
+        if not isinstance(value, Tensor) or value.is_floating_point() or value.dtype == torch.bool:
+            return False
+        return value in self.positions or self.computed.of(value) is not None
+
+    def _numbers(self, ids: Tensor, values: Tensor) -> Tensor | None:
+        """Open integers that are used as numbers."""
+        positions, made = self.positions.get(ids), self.computed.of(ids)
+        if self.positions.are_masks(ids) or (made is not None and made.of_masks):
             return None
-        return self.rows.open_tokens(self.rows.origin(table)[1], table, result, positions)
+        if positions is not None and bool((positions >= 0).any()):
+            vectors = self.positions.are_vectors(ids)
+            kind, name = ("token", "one-hot vectors") if vectors else ("number", "numbers")
+            return self.numbers.add(self._by_axis(kind, name, None, values, positions))
+        if made is None:
+            return None
+        self.computed.read[made.by] = None
+        return self.numbers.add(self.rows.open("computed", numbers_of(made), values))
+
+    def _of_several(self, table: Tensor, made: Made, vectors: Tensor) -> Tensor | None:
+        """Open the vectors of ids that are made of several tokens; those of the places in a text are the table's."""
+        if made.of_masks:
+            return None
+        self.computed.read[made.by] = None
+        return self.rows.open("computed", f"{self.rows.origin(table)[1]} at ids that {made.by} made", vectors)
+
+    def _scattered(self, operation: Operation, args: tuple[Any, ...], result: Tensor) -> Tensor | None:
+        """Open one-hot vectors that were written into floating-point numbers."""
+        positions = self.positions.scattered(*args) if len(args) == 4 else None
+        if positions is None:
+            return None
+        opened = self._by_axis("token", "one-hot vectors", None, result.clone(), positions)
+        return self.numbers.add(result.copy_(opened) if operation.in_place else opened)
+
+    def _by_axis(self, kind: Any, name: str, table: Tensor | None, values: Tensor, positions: Tensor) -> Tensor:
+        """Open values as vectors along an axis whose entries belong to one token; else one by one."""
+        for axis in reversed(range(values.dim())):
+            if values.shape[axis] > 1 and bool((positions == positions.narrow(axis, 0, 1)).all()):
+                vectors, places = values.movedim(axis, -1), positions.select(axis, 0)
+                return self.rows.open_tokens(name, table, vectors, places, kind).movedim(-1, axis)
+        return self.rows.open_tokens(name, table, values[..., None], positions, kind)[..., 0]

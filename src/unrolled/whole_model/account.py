@@ -78,8 +78,8 @@ def account(
 
     Args:
         model: Any module: with several recurrent networks, loops over cells, attention, a decoder, or none of these.
-        *args: The model's own positional arguments. Of integers, the embedded ones are tokens; of floating-point
-            tensors, every number is a feature.
+        *args: The model's own positional arguments. Integers are tokens if a table is read at them, else features
+            where they are used as numbers; of floating-point tensors, every number is a feature.
         target: An index of the output's last dimension, or its name; or a function from the output to one number for
             each example; None for the predicted class of each example.
         of: Path of a submodule whose output is to be accounted for in place of the arguments (``"encoder"``).
@@ -217,7 +217,9 @@ def _account(
     )
     if not torch.isfinite(result.remainder).all():
         raise NonFiniteError("the contributions overflow; use float64 (model.double()) or the expansion operating")
-    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *notes_of(result)))
+    return replace(
+        result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *notes_of(result, means.computed))
+    )
 
 
 def _held_run(

@@ -31,6 +31,8 @@ class Contributions:
     initial: Tensor | float = 0.0
     biases: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Tensor] = field(default_factory=dict)
+    computed: tuple[str, ...] = ()
+    """Of the constants, those that the model computes of several tokens' ids."""
 
 
 def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributions:
@@ -46,11 +48,10 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
             f"{sources.unread[0]}, which is not searched for tensors; pass them in a tuple, a list, a dictionary or a "
             "dataclass"
         )
-    if all(linear.gradients[place] is None for place in inputs):
-        raise HeldOnlyError(
-            "the output does not depend on the model's arguments by any operation that carries value, so there is "
-            "nothing to account for; check the target, or name a submodule with of="
-        )
+    reaching = [place for place, gradient in enumerate(linear.gradients) if gradient is not None]
+    carrying = ("token", "feature") if inputs else ("number",)
+    if not any(rows[place].kind in carrying for place in reaching):
+        raise HeldOnlyError(_nothing_reaches(sources))
     found = Contributions()
     for place in inputs:
         if linear.gradients[place] is not None and rows[place].kind == "feature":
@@ -58,27 +59,57 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
             part = _Argument(linear, rows[place].leaf.shape, [_Slot(place)])
             found.features[name], found.axes[name], _ = part.by_example()
     for name, (first, shape) in sources.ids.items():
-        slots = [
-            slot
-            for place, row in enumerate(rows)
-            if row.positions is not None and linear.gradients[place] is not None
-            for slot in [_Slot.of_tokens(place, row.positions, first, shape.numel())]
-            if slot.targets is not None and len(slot.targets)
-        ]
+        slots = []
+        for place in reaching:
+            positions = rows[place].positions
+            if positions is not None:
+                slots.append(_Slot.of_tokens(place, positions, first, shape.numel()))
+        slots = [slot for slot in slots if slot.targets is not None and len(slot.targets)]
         if slots:
             part = _Argument(linear, shape, slots)
-            found.texts[name], found.axes[name], order = part.by_example()
+            values, found.axes[name], order = part.by_example()
+            tokens = any(rows[slot.place].kind == "token" for slot in slots)
+            (found.texts if tokens else found.features)[name] = values
             if order is not None:
                 found.orders[name] = order
+    _add_constants(found, linear, rows)
+    return found
+
+
+def _add_constants(found: Contributions, linear: LinearOutput, rows: Sequence[Row]) -> None:
+    """Add up the contributions of biases, initial states, constants and held results."""
     for row, parts in zip(rows, linear.split(), strict=True):
-        if parts is None or row.kind in ("token", "feature") or (row.kind != "bias" and not parts.any()):
+        inputs = row.positions is not None or row.kind == "feature"
+        if parts is None or inputs or (row.kind != "bias" and not parts.any()):
             continue
         if row.kind == "initial":
             found.initial = found.initial + parts
         else:
             named = found.biases if row.kind == "bias" else found.constants
             named[row.name] = named.get(row.name, 0.0) + parts
-    return found
+        if row.kind == "computed":
+            found.computed = tuple(dict.fromkeys((*found.computed, row.name)))
+
+
+def _nothing_reaches(sources: Sources) -> str:
+    """Say why there is nothing to account for."""
+    computed = sources.mode.vectors.computed
+    if computed.read:
+        return (
+            f"the output depends on the model's arguments at most by ids or numbers that {', '.join(computed.read)} "
+            "made of several tokens, which belong to no single one; pass what the model computes as its argument, or "
+            "name a submodule with of="
+        )
+    if computed.of_masks:
+        return (
+            "the output does not depend on the model's arguments by more than masks, which are held; check the target, "
+            "pass integers that are all 0 or 1 as floating-point numbers if they are features, or name a submodule "
+            "with of="
+        )
+    return (
+        "the output does not depend on the model's arguments by any operation that carries value, so there is "
+        "nothing to account for; check the target, or name a submodule with of="
+    )
 
 
 @dataclass(frozen=True)

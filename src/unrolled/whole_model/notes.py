@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 
 from unrolled.whole_model.result import Account
@@ -9,8 +11,13 @@ from unrolled.whole_model.result import Account
 __all__ = ["notes_of"]
 
 
-def notes_of(result: Account) -> tuple[str, ...]:
-    """Say what limits an account."""
+def notes_of(result: Account, computed: Collection[str] = ()) -> tuple[str, ...]:
+    """Say what limits an account.
+
+    Args:
+        result: The account.
+        computed: The names of its constants that the model computes of several tokens' ids.
+    """
     notes, double = [], result.output.dtype == torch.float64
     worst = float(result.remainder.abs().max())
     if not result.exact:
@@ -31,7 +38,13 @@ def notes_of(result: Account) -> tuple[str, ...]:
             f"remains; use {'the' if double else 'float64 (model.double()) or the'} expansion operating"
         )
     notes.extend(result.cancellation_notes)
-    held = {name: float(value.abs().max()) for name, value in result.constants.items() if name != "constants"}
+    if computed:
+        notes.append(
+            "the model computes ids or numbers of several tokens, which belong to no single one: what they contribute "
+            f"is among the constants: {', '.join(sorted(computed))}"
+        )
+    named = {name: value for name, value in result.constants.items() if name not in ("constants", *computed)}
+    held = {name: float(value.abs().max()) for name, value in named.items()}
     if held and max(held.values()) > 0.1 * float(result.output.abs().max()):
         notes.append(f"results that are held contribute to the output by themselves: {', '.join(sorted(held))}")
     return tuple(notes)

@@ -51,13 +51,14 @@ class Account:
     texts: Mapping[str, Tensor]
     """What each token contributed, by argument (its place or name), in the argument's shape."""
     features: Mapping[str, Tensor]
-    """What each number of a floating-point argument contributed, by argument, in the argument's shape."""
+    """What each number contributed, by argument, in the argument's shape; also of integers that are used as numbers."""
     initial: Tensor
     """Initial states other than zero, shape (batch,)."""
     biases: Mapping[str, Tensor]
     """What each parameter that is added to value contributed, by its name, each (batch,)."""
     constants: Mapping[str, Tensor]
-    """Numbers that the code adds, and results that are held, by the operation's name, each (batch,)."""
+    """Numbers that the code adds, results that are held, by the operation's name, and vectors at ids that the model
+    computes of several tokens; each (batch,)."""
     output: Tensor
     """The output of the model, shape (batch,)."""
     axes: Mapping[str, int | None] = field(default_factory=dict)

@@ -1,0 +1,106 @@
+"""Integers that a model computes of several tokens: numbers of bigrams, of distinct words, of a cumulative sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from unrolled.held_forward.operation_names import Operation
+from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.token_positions import TokenPositions
+
+__all__ = ["ComputedIds", "Made", "numbers_of"]
+
+OF_FIRST = frozenset("expand_as view_as reshape_as type_as to".split())
+"""Operations that read of their second operand what form it has."""
+OF_NONE = frozenset(
+    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like new new_zeros new_ones new_empty "
+    "new_full new_tensor".split()
+)
+"""Operations that read no number of their operands."""
+LEAVES = frozenset({"tolist", "numpy", "__array__"})
+"""Operations that give ids to Python."""
+RETURNS = frozenset({"tensor", "as_tensor", "from_numpy", "asarray"})
+"""Operations that make tensors of what Python has."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """How integers were made of token ids."""
+
+    by: str
+    """The operation whose results are no single token's."""
+    of_masks: bool
+    """Whether of answers about tokens only, such as which of them are padding."""
+
+
+class ComputedIds:
+    """Remembers which tensors are made of token ids, and belong to no single token.
+
+    Args:
+        rows: Collects the sources of value.
+        positions: Knows the integers that belong to one token.
+    """
+
+    def __init__(self, rows: Rows, positions: TokenPositions) -> None:
+        self.rows, self.positions = rows, positions
+        self.read: dict[str, None] = {}
+        """The operations whose results picked vectors of a table, or were used as numbers."""
+        self.of_masks = False
+        """Whether the model asked which tokens are of some kind."""
+        self._made: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._left = ""
+
+    def of(self, value: object) -> Made | None:
+        """Return how integers were made of token ids; None if they were not, or belong to one token each."""
+        return self._made.get(value) if isinstance(value, Tensor) else None
+
+    def name_masks(self, ids: Any) -> None:
+        """Let masks have a name where they are added to value."""
+        if self.positions.are_masks(ids):
+            self.of_masks = True
+            self.rows.mark(ids, "mask", "masks")
+
+    def add(self, operation: Operation, result: Any) -> None:
+        """Remember integers that an operation made of numbers, as rounding them does."""
+        if isinstance(result, Tensor) and not result.is_floating_point() and result.dtype != torch.bool:
+            self._made[result] = Made(operation.name, False)
+
+    def follow(self, operation: Operation, args: tuple[Any, ...], given: Sequence[Tensor], result: Any) -> bool:
+        """Follow one operation to its result, of which no position is known; tell whether it is named."""
+        if operation.name in OF_NONE:
+            return False
+        made = self._how(operation, args[:1] if operation.name in OF_FIRST else given)
+        if made is None:
+            return False
+        if operation.name in LEAVES and not made.of_masks:
+            self._left = operation.name
+        changed = args[0] if operation.in_place or operation.name == "setitem" else None
+        results = [*(result if isinstance(result, tuple | list) else (result,)), changed]
+        results.append(changed._base if isinstance(changed, Tensor) else None)
+        for each in results:
+            if isinstance(each, Tensor) and each not in self.positions:
+                self._made[each] = made
+                if each.is_floating_point() and not made.of_masks:
+                    self.read[made.by] = None
+                    self.rows.mark(each, "computed", numbers_of(made))
+        return not made.of_masks
+
+    def _how(self, operation: Operation, sources: Sequence[Any]) -> Made | None:
+        found = [made for made in map(self.of, sources) if made is not None]
+        own = [each for each in sources if each in self.positions]
+        if not found and not own:
+            returns = operation.name in RETURNS and self._left and not sources
+            return Made(self._left, False) if returns else None
+        of_masks = all(made.of_masks for made in found) and all(map(self.positions.are_masks, own))
+        return Made(found[0].by if found else operation.name, of_masks)
+
+
+def numbers_of(made: Made) -> str:
+    """Name numbers that were made of token ids."""
+    return f"numbers that {made.by} made of ids"

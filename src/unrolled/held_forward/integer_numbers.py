@@ -1,0 +1,88 @@
+"""Integers of a model's arguments that are used as numbers: added they are features, and factors are held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from unrolled.held_forward.operation_names import Operation
+from unrolled.held_forward.rows import Rows
+
+__all__ = ["IntegerNumbers"]
+
+PRODUCTS = frozenset(
+    "mul matmul mm bmm mv dot inner outer ger vdot kron einsum tensordot linear bilinear conv1d conv2d conv3d "
+    "cross".split()
+)
+ADDED_PRODUCTS = frozenset("addmm baddbmm addmv addbmm addr".split())
+"""Products of the second and the third operand, added to the first."""
+KEEPS = frozenset(
+    "view view_as reshape reshape_as flatten unflatten unsqueeze squeeze transpose permute t adjoint movedim expand "
+    "expand_as repeat repeat_interleave tile contiguous clone detach to float double half bfloat16 type type_as cpu "
+    "cuda getitem setitem select narrow index_select gather chunk split unbind flip roll cat stack hstack vstack pad "
+    "add sub mul div pow neg square sqrt exp log log1p clamp clamp_min clamp_max where masked_fill sum mean cumsum "
+    "copy positive".split()
+)
+"""Operations whose results are such numbers where their operands are."""
+
+
+class IntegerNumbers:
+    """Knows which tensors are made of such numbers and of constants alone.
+
+    An integer that multiplies other value is a mask or a count, as a rule: it is held, as attention weights are.
+
+    Args:
+        rows: The sources of value.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, Tensor) and value in self._known
+
+    def add(self, numbers: Tensor) -> Tensor:
+        """Remember numbers, and give them back."""
+        self._known[numbers] = True
+        return numbers
+
+    def follow(self, operation: Operation, given: Sequence[Tensor], valued: Sequence[Tensor], result: Any) -> None:
+        """Follow one operation, of whose operands ``valued`` carry value.
+
+        A product with a weight of the model carries value as any other.
+        """
+        if not valued:
+            return
+        of_numbers = operation.name in KEEPS and all(each in self for each in valued)
+        of_numbers = of_numbers and not any(self._is_weight(each) for each in given)
+        changed = given[:1] if operation.in_place or operation.name == "setitem" else ()
+        for each in (*(result if isinstance(result, tuple | list) else (result,)), *changed):
+            if isinstance(each, Tensor) and each.requires_grad:
+                if of_numbers:
+                    self._known[each] = True
+                else:
+                    self._known.pop(each, None)
+
+    def held_factors(self, operation: Operation, args: tuple[Any, ...], valued: Sequence[Tensor]) -> tuple[Any, ...]:
+        """The same arguments, where numbers that multiply other value are held."""
+        if all(each in self for each in valued):
+            return args
+
+        def held(value: Any) -> Any:
+            if isinstance(value, tuple | list):
+                return type(value)(map(held, value))
+            return value.detach() if value in self else value
+
+        if operation.name in PRODUCTS:
+            return tuple(map(held, args))
+        return (args[0], *map(held, args[1:])) if operation.name in ADDED_PRODUCTS else args
+
+    def _is_weight(self, value: Tensor) -> bool:
+        return not value.requires_grad and self._rows.origin(value)[0] == "bias"
