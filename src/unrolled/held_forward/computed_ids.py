@@ -69,29 +69,13 @@ class ComputedIds:
     def add(self, operation: Operation, result: Any) -> None:
         """Remember integers that an operation made of numbers, as rounding them does."""
         if isinstance(result, Tensor) and not result.is_floating_point() and result.dtype != torch.bool:
-            self._made[result] = Made(operation.name, False)
+            self._mark(result, Made(operation.name, False))
 
-    def follow(self, operation: Operation, args: tuple[Any, ...], given: Sequence[Tensor], result: Any) -> bool:
-        """Follow one operation to its result, of which no position is known; tell whether it is named."""
+    def how(self, operation: Operation, args: tuple[Any, ...], given: Sequence[Tensor]) -> Made | None:
+        """Return how an operation uses token ids, if its results are of several; None if there are none in it."""
         if operation.name in OF_NONE:
-            return False
-        made = self._how(operation, args[:1] if operation.name in OF_FIRST else given)
-        if made is None:
-            return False
-        if operation.name in LEAVES and not made.of_masks:
-            self._left = operation.name
-        changed = args[0] if operation.in_place or operation.name == "setitem" else None
-        results = [*(result if isinstance(result, tuple | list) else (result,)), changed]
-        results.append(changed._base if isinstance(changed, Tensor) else None)
-        for each in results:
-            if isinstance(each, Tensor) and each not in self.positions:
-                self._made[each] = made
-                if each.is_floating_point() and not made.of_masks:
-                    self.read[made.by] = None
-                    self.rows.mark(each, "computed", numbers_of(made))
-        return not made.of_masks
-
-    def _how(self, operation: Operation, sources: Sequence[Any]) -> Made | None:
+            return None
+        sources = args[:1] if operation.name in OF_FIRST else given
         found = [made for made in map(self.of, sources) if made is not None]
         own = [each for each in sources if each in self.positions]
         if not found and not own:
@@ -99,6 +83,26 @@ class ComputedIds:
             return Made(self._left, False) if returns else None
         of_masks = all(made.of_masks for made in found) and all(map(self.positions.are_masks, own))
         return Made(found[0].by if found else operation.name, of_masks)
+
+    def follow(self, made: Made, operation: Operation, args: tuple[Any, ...], result: Any) -> bool:
+        """Remember the results of an operation, of which no position is known; tell whether they have a name."""
+        if operation.name in LEAVES and not made.of_masks:
+            self._left = operation.name
+        changed = args[0] if operation.in_place or operation.name == "setitem" else None
+        results = [*(result if isinstance(result, tuple | list) else (result,)), changed]
+        results.append(changed._base if isinstance(changed, Tensor) else None)
+        for each in results:
+            if isinstance(each, Tensor) and each not in self.positions:
+                self._mark(each, made)
+                if each.is_floating_point() and not made.of_masks:
+                    self.read[made.by] = None
+                    self.rows.mark(each, "computed", numbers_of(made))
+        return not made.of_masks
+
+    def _mark(self, result: Tensor, made: Made) -> None:
+        self._made[result] = made
+        if not made.of_masks:
+            self.positions.several[result] = True
 
 
 def numbers_of(made: Made) -> str:

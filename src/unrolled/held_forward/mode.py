@@ -278,10 +278,11 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             opened = self.vectors.opened(operation, args, options, result)
             if opened is not None:
                 return opened
+            made = self.vectors.computed.how(operation, args, given)
             if self.positions.follow(func, operation, args, options, result):
                 self.vectors.computed.name_masks(result)
                 return result
-            if self.vectors.computed.follow(operation, args, given, result):
+            if made is not None and self.vectors.computed.follow(made, operation, args, result):
                 return result
         if isinstance(result, Tensor) and given and not operation.in_place:
             self.rows.inherit(result, _summands(operation, args, options, given))

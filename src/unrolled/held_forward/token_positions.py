@@ -42,6 +42,8 @@ class TokenPositions:
         self._known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self._vectors: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self._masks: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self.several: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        """Integers that are made of several tokens' ids."""
 
     def __contains__(self, ids: object) -> bool:
         return self.get(ids) is not None
@@ -89,8 +91,10 @@ class TokenPositions:
         else:
             found = self._followed(func, operation, args, options, result)
         if found is None:
-            if operation.in_place and first in self._known:  # what its ids have become is not known
-                del self._known[first]
+            if operation.in_place:  # what its ids have become is not known, nor those of which it is a part
+                self._known.pop(first, None)
+                if first._base is not None:
+                    self._known.pop(first._base, None)
             return False
         results = result if isinstance(result, tuple | list) else (result,)
         vectors = self._makes_vectors(operation, args)
@@ -102,7 +106,18 @@ class TokenPositions:
                     self._vectors[each] = True
                 if masks:
                     self._masks[each] = True
+        if operation.in_place and isinstance(first, Tensor) and first._base is not None:
+            self._write_through(first, first._base)
         return True
+
+    def _write_through(self, part: Tensor, whole: Tensor) -> None:
+        """Let ids of which a part was changed in place have the positions of the part."""
+        places = self._known.get(part)
+        if places is not None and not whole.is_floating_point() and whole.is_contiguous():
+            numbers = self._positions_of(whole, whole).clone(memory_format=torch.contiguous_format)
+            start = part.storage_offset() - whole.storage_offset()
+            numbers.as_strided(part.shape, part.stride(), start).copy_(places)
+            self._known[whole] = numbers
 
     def _followed(
         self,
@@ -118,6 +133,8 @@ class TokenPositions:
             found = self._chosen(func, args, result.shape)
         elif name in FILLS and first in self:
             found = self._filled(operation, args, options, result)
+        elif name == "copy" and args[1] in self:
+            found = self._positions_of(args[1], args[1]).expand(first.shape)
         elif name == "one_hot" and first in self:
             found = self._positions_of(first, first)[..., None].expand(result.shape)
         elif name == "scatter" and len(args) == 4:
@@ -126,18 +143,25 @@ class TokenPositions:
             found = self.of_entries((*args, *options.values()), result.shape)
         elif name in MOVES and (first in self or isinstance(first, tuple | list)):
             return self._moved(func, operation, args, options)
-        else:
+        elif first not in self.several:
             found = positions_read(self, operation.name, args, options, result)
+        else:
+            found = None
         return None if found is None else (found,)
 
     def of_entries(self, values: Iterable[Any], shape: torch.Size) -> Tensor | None:
-        """Return the positions of the entries that operands make together; None where they are of several tokens."""
+        """Return the positions of the entries that operands make together; None where they are of several tokens.
+
+        What a mask does to ids is a choice, which is held.
+        """
+        operands = [each for each in values if each in self or each in self.several]
+        ids = [each for each in operands if not self.are_masks(each)] or operands
+        if any(each in self.several for each in ids):
+            return None
         found: Tensor | None = None
-        for places in map(self.get, values):
-            if places is None:
-                continue
+        for each in ids:
             try:
-                wide = places.expand(shape)
+                wide = self._positions_of(each, each).expand(shape)
             except RuntimeError:
                 return None
             if found is not None and bool(((found >= 0) & (wide >= 0) & (found != wide)).any()):
@@ -148,7 +172,7 @@ class TokenPositions:
     def scattered(self, target: Any, dim: Any, index: Any, value: Any) -> Tensor | None:
         """Return the positions of one-hot vectors that are written at ids, one id a vector."""
         places = self.get(index)
-        if places is None or not isinstance(dim, int) or isinstance(value, Tensor):
+        if places is None or target in self or not isinstance(dim, int) or isinstance(value, Tensor):
             return None
         one_each = list(target.shape)
         one_each[dim] = 1
@@ -173,9 +197,15 @@ class TokenPositions:
         mask, one, other = (args[1], args[0], args[2]) if func is Tensor.where else args
         if one not in self and other not in self:
             return self.of_entries((mask,), shape)
-        chosen = torch.where(mask, self._positions_of(one, mask), self._positions_of(other, mask)).expand(shape)
-        own = self.of_entries((mask,), shape)
-        return chosen if own is None else torch.where(chosen < 0, own, chosen)
+        if one in self.several or other in self.several:
+            return None
+        first, second = (self._positions_of(each, mask).expand(shape) for each in (one, other))
+        return self._or_own(torch.where(mask, first, second), mask, torch.maximum(first, second))
+
+    def _or_own(self, places: Tensor, mask: Any, before: Tensor) -> Tensor:
+        """Give an entry that stands for a token because of that token's own id the token's position."""
+        own = self.of_entries((mask,), places.shape)
+        return places if own is None else torch.where((places < 0) & (own == before), own, places)
 
     def _filled(self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], result: Any) -> Tensor:
         """Compute the positions after an operation that also puts other ids in."""
@@ -186,8 +216,8 @@ class TokenPositions:
             return given.gather(axis, indices)
         if operation.name == "masked_fill":
             mask = args[1] if len(args) > 1 else options["mask"]
-            own = self.of_entries((mask,), result.shape)
-            return torch.where(mask, -1 if own is None else own, given)
+            given = given.expand(result.shape)
+            return self._or_own(given.masked_fill(mask, -1), mask, given)
         pad = args[1] if len(args) > 1 else options["pad"]
         mode = args[2] if len(args) > 2 else options.get("mode", "constant")
         return torch.nn.functional.pad(given, pad, mode, **({"value": -1} if mode == "constant" else {}))
@@ -198,7 +228,7 @@ class TokenPositions:
         """Move positions as the tokens were moved."""
         first = args[0]
         if isinstance(first, tuple | list):
-            if not any(each in self for each in first):
+            if not any(each in self for each in first) or any(each in self.several for each in first):
                 return None
             numbers: Any = type(first)(self._positions_of(each, each) for each in first)
         else:
@@ -220,11 +250,13 @@ class TokenPositions:
             return False
         if not isinstance(target, Tensor) or target.is_floating_point():
             return False
+        if value in self.several or target in self.several:
+            self._known.pop(target, None)
+            return False
         numbers = self._positions_of(target, target).clone()
-        written, own = self.get(value), self.get(index)
-        if written is None and own is not None and own.shape == target.shape:
-            numbers = torch.where(index, own, numbers)  # a mask that ids made
-        else:
-            numbers[index] = -1 if written is None else written
+        before, written = numbers.clone(), self.get(value)
+        numbers[index] = -1 if written is None else written
+        if written is None and isinstance(index, Tensor) and index.shape == target.shape:
+            numbers = self._or_own(numbers, index, before)
         self._known[target] = numbers
         return True
