@@ -50,6 +50,8 @@ PAIRS = {
     "sigmoid": (lambda a, b: torch.sigmoid(a) * b, lambda a, b: torch.sigmoid(input=a) * b),
     "softmax": (lambda a, b: F.softmax(a, 1) * b, lambda a, b: F.softmax(input=a, dim=1) * b),
     "layer_norm": (lambda a, *_: F.layer_norm(a, (4,)), lambda a, *_: F.layer_norm(input=a, normalized_shape=(4,))),
+    "relu in place": (lambda a, *_: F.relu(a), lambda a, *_: torch.nn.ReLU(inplace=True)(input=a.clone())),
+    "add in place": (lambda a, b: a + b, lambda a, b: a.clone().add_(other=b)),
     "unsqueeze": (lambda a, *_: a.unsqueeze(0), lambda a, *_: torch.unsqueeze(input=a, dim=0)),
     "chunk": (lambda a, *_: a.chunk(2, 1)[0], lambda a, *_: torch.chunk(input=a, chunks=2, dim=1)[0]),
     "split": (lambda a, *_: a.split(2, 1)[0], lambda a, *_: torch.split(tensor=a, split_size_or_sections=2, dim=1)[0]),

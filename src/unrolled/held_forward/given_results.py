@@ -17,6 +17,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.logarithms import Logarithms
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
+from unrolled.held_forward.positional_operands import with_positions
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
 
@@ -42,7 +43,8 @@ class GivesGivenTensors(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Meet one operation, and let the tensor that was given be its result."""
-        options, operation = dict(kwargs or {}), name_of(func)
+        args, options = with_positions(func, args, kwargs or {})
+        operation = name_of(func)
         given = options.pop("out", None)
         if given is not None:
             result = super().__torch_function__(func, types, args, options)

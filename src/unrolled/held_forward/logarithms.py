@@ -17,7 +17,6 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.operation_names import name_of, plain_form
-from unrolled.held_forward.positional_operands import with_positions
 from unrolled.held_forward.rules_by_name import registers
 
 __all__ = ["BESIDE", "Decays", "FollowsLogarithms", "Logarithm", "Logarithms", "beside"]
@@ -135,8 +134,7 @@ class FollowsLogarithms(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Meet one operation, and follow the logarithms among its operands."""
-        args, options = with_positions(func, args, kwargs or {})
-        operation = name_of(func)
+        options, operation = dict(kwargs or {}), name_of(func)
         rule = BESIDE.get(operation.name) if self.logarithms or operation.name in _BEGIN else None
         if rule is None:
             return self.meet(func, args, options)
