@@ -79,4 +79,6 @@ class Features:
     scores: Tensor
     """Contribution of each number, shape (time, features)."""
     rest: Tensor
-    """What each step contributes beyond its numbers, shape (time,): biases, and what no feature of the step makes."""
+    """What each step contributes beyond its numbers, shape (time,)."""
+    rest_of: str = "biases"
+    """What makes the rest."""

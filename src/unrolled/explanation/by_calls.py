@@ -22,7 +22,7 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound, one_after_another
 from unrolled.explanation.joint import JointExplanation, side_by_side
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
-from unrolled.explanation.number_places import NoNumbersError, Numbers
+from unrolled.explanation.number_places import Numbers
 from unrolled.explanation.open_calls import OpenedCalls, OpenedLine, open_calls
 from unrolled.explanation.output_kind import of_gate
 from unrolled.explanation.record_forward import named_failures, runner
@@ -227,14 +227,20 @@ def _sequences(
         )
         explanation = features.put(explanation, part.line, b)
         limit = limit_note(explanation) if asked.max_order is None and not line.line.coupled else ()
-        notes = (*found.notes, *of_tokens, *limit, *explanation_notes(explanation, chosen, failures))
+        notes = (
+            *found.notes,
+            *of_tokens,
+            *features.notes(part.line, b),
+            *limit,
+            *explanation_notes(explanation, chosen, failures),
+        )
         sequences.append(replace(explanation, notes=notes))
     return sequences
 
 
 def _numbers(found: OpenedCalls) -> Sequence[Sequence[Numbers | None]]:
     if not found.numbers:
-        raise NoNumbersError(found.no_numbers)
+        raise found.no_numbers
     return found.numbers
 
 

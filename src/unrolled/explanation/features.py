@@ -10,7 +10,7 @@ import torch
 from unrolled.decomposition.outputs import Features
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.explanation import Explanation
-from unrolled.explanation.number_places import NoNumbersError, Numbers
+from unrolled.explanation.number_places import OTHER_NUMBERS, MixedNumbersError, NoNumbersError, Numbers
 from unrolled.explanation.request import Request
 
 __all__ = ["FeaturesFound", "checked_features", "one_after_another"]
@@ -26,6 +26,8 @@ class FeaturesFound:
     """As the user gave them."""
     why: str = ""
     """Why there are none."""
+    mixes: bool = False
+    """Whether that is because numbers of several steps enter one step."""
 
     @classmethod
     def of(cls, find: Callable[[], Sequence[Sequence[Numbers | None]]], asked: Request) -> FeaturesFound:
@@ -39,7 +41,7 @@ class FeaturesFound:
         except NoNumbersError as error:
             if asked.features is not None:
                 raise UsageError(f"features= names numbers, but {error}; leave it out") from error
-            return cls((), None, str(error))
+            return cls((), None, str(error), isinstance(error, MixedNumbersError))
 
     def put(self, found: Explanation, first: int, second: int) -> Explanation:
         """Return an explanation with its features.
@@ -49,10 +51,17 @@ class FeaturesFound:
         """
         numbers = self.numbers[first][second] if self.numbers else None
         if numbers is None:
-            return replace(found, no_features=self.why)
+            return replace(found, no_features=self.why or "no number of an argument reaches this sequence step by step")
         names = numbers.names if self.names is None else checked_features(self.names, len(numbers.names))
         rest = found.token_scores - numbers.scores.sum(dim=1)
-        return replace(found, features=Features(names, numbers.values, numbers.scores, rest))
+        return replace(found, features=Features(names, numbers.values, numbers.scores, rest, numbers.rest_of))
+
+    def notes(self, first: int, second: int) -> tuple[str, ...]:
+        """Return what limits the features of an explanation, or that there are none because numbers mix."""
+        numbers = self.numbers[first][second] if self.numbers else None
+        if numbers is not None:
+            return numbers.notes
+        return (f"no contributions of single numbers are shown: {self.why}",) if self.mixes else ()
 
 
 def one_after_another(members: Sequence[Features | None]) -> Features | None:
@@ -63,7 +72,8 @@ def one_after_another(members: Sequence[Features | None]) -> Features | None:
     values, scores, rest = (
         torch.cat(parts) for parts in zip(*((f.values, f.scores, f.rest) for f in found), strict=True)
     )
-    return Features(found[0].names, values, scores, rest)
+    kinds = {each.rest_of for each in found}
+    return Features(found[0].names, values, scores, rest, kinds.pop() if len(kinds) == 1 else OTHER_NUMBERS)
 
 
 def checked_features(names: Sequence[str], count: int) -> tuple[str, ...]:

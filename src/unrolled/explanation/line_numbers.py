@@ -14,11 +14,10 @@ from torch import Tensor
 
 from unrolled.explanation.covectors import find_covectors
 from unrolled.explanation.lines import Line, find_lines
-from unrolled.explanation.number_places import NoNumbersError, Numbers, numbers_of_traces
+from unrolled.explanation.number_places import MixedNumbersError, NoNumbersError, Numbers, numbers_of_steps
 from unrolled.explanation.recorded_model import RecordedModel
 from unrolled.explanation.sources import Sources
 from unrolled.explanation.strands import Strand
-from unrolled.explanation.trace_tokens import Traces
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.recorded_maps import pull_back
 
@@ -53,8 +52,9 @@ def numbers_of_lines(
     direct = LinearOutput(output, [strand.states for strand in strands], keeps=True).gradients
     at_inputs = _at_inputs(mode, find_covectors(strands, direct, whole=True).entering)
     rows = list(mode.rows.rows)
-    leaves = [*(row.leaf for row in rows), *(strand.states for strand in strands)]
+    leaves = [strand.states for strand in strands]
     found: list[list[Numbers | None]] = []
+    why: NoNumbersError | None = None
     for line, own in zip(find_lines(strands), owners, strict=True):
         if own is None:
             continue
@@ -66,15 +66,26 @@ def numbers_of_lines(
         for strand in line.strands:
             part = (at_inputs[strand] * strand.inputs).sum(dim=(0, 2))
             total = total.index_add(0, line.rows_of(strand), part)
-        linear = LinearOutput(total[order], leaves, keeps=True)
-        lengths = line.inside.sum(dim=0)[order].tolist()
         try:
-            found.append([*numbers_of_traces(linear, rows, Traces((), False), order.tolist(), lengths, True)])
-        except NoNumbersError:
+            found.append([*numbers_of_steps(rows, leaves, total, _read(line), line.inside, order.tolist())])
+        except NoNumbersError as error:
             found.append([None] * batch)
+            why = error if why is None or isinstance(error, MixedNumbersError) else why
     if all(each is None for of_line in found for each in of_line):
-        raise NoNumbersError("no number of an argument reaches a network step by step")
+        raise why or NoNumbersError("no number of an argument reaches a network step by step")
     return found
+
+
+def _read(line: Line) -> Tensor:
+    """Put what all levels of a line read side by side, shape (time, batch, input); both directions read the same."""
+    levels = []
+    for level in line.levels[:1] if line.both else line.levels:
+        parts = []
+        for strand in level:
+            whole = strand.inputs.new_zeros(len(strand.states), line.inside.shape[1], strand.inputs.shape[-1])
+            parts.append(whole.index_copy(1, line.rows_of(strand), strand.inputs))
+        levels.append(torch.cat(parts))
+    return torch.cat(levels, dim=-1)
 
 
 def _at_inputs(mode: RecordedModel, entering: Mapping[Strand, Tensor]) -> dict[Strand, Tensor]:

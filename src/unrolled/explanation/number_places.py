@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,11 +11,29 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.errors import UsageError
-from unrolled.explanation.trace_tokens import Trace, Traces
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row
 
-__all__ = ["NoNumbersError", "Numbers", "has_numbers", "not_followed", "numbers_of_traces"]
+__all__ = [
+    "OTHER_NUMBERS",
+    "MixedNumbersError",
+    "NoNumbersError",
+    "Numbers",
+    "has_numbers",
+    "not_followed",
+    "numbers_of_steps",
+]
+
+BIASES = "biases"
+OTHER_STEPS = "other steps and biases"
+OTHER_NUMBERS = "other numbers and biases"
+
+NONE = "no number of an argument reaches the network step by step"
+MIXED = "numbers of several steps of the arguments enter one step of the network"
+BY_ARGUMENT = (
+    "numbers of several steps enter one step of the network: features are shown by the steps of the argument, with "
+    "what they contribute by all steps, and the rest of a step holds what numbers of other steps contribute there"
+)
 
 
 class NoNumbersError(UsageError):
@@ -30,6 +48,10 @@ def not_followed(error: Exception) -> NoNumbersError:
     return NoNumbersError(f"they cannot be followed to the network: {said}")
 
 
+class MixedNumbersError(NoNumbersError):
+    """Numbers of several steps enter one step of a network, and which number is of which step is not known."""
+
+
 @dataclass(frozen=True)
 class Numbers:
     """The numbers that one example reads, step by step."""
@@ -39,12 +61,14 @@ class Numbers:
     """Shape (time, features)."""
     scores: Tensor
     """Contribution of each, shape (time, features)."""
+    rest_of: str = BIASES
+    """What else contributes at a step."""
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def mean(cls, members: Sequence[Numbers]) -> Numbers:
         """Average what the members of an expansion say of the same numbers."""
-        scores = torch.stack([each.scores for each in members]).mean(dim=0)
-        return cls(members[0].names, members[0].values, scores)
+        return replace(members[0], scores=torch.stack([each.scores for each in members]).mean(dim=0))
 
 
 def has_numbers(value: Any) -> bool:
@@ -58,70 +82,178 @@ def has_numbers(value: Any) -> bool:
     return isinstance(value, tuple | list) and any(map(has_numbers, value))
 
 
-def numbers_of_traces(
-    linear: LinearOutput, rows: Sequence[Row], traces: Traces, order: Sequence[int], lengths: Sequence[int], first: bool
+def numbers_of_steps(
+    rows: Sequence[Row], leaves: Sequence[Tensor], total: Tensor, read: Tensor, inside: Tensor, order: Sequence[int]
 ) -> list[Numbers]:
-    """Find the numbers of every example that one call reads.
+    """Find the numbers of every example that one call, or one line of calls, reads.
 
     Args:
-        linear: What the call contributes to each example, with the numbers among its leaves.
-        rows: The rows that are its leaves.
-        traces: Which vectors of which argument each position reads.
-        order: The index of the network's sequence that each example reads.
-        lengths: Number of positions of each example.
-        first: Whether batches of the network are batch first; where sizes do not tell, so are the arguments.
+        rows: The sources of value.
+        leaves: The other leaves of the recorded graph.
+        total: What the sequences contribute through what they read, linear in that, shape (batch,).
+        read: What they read at each step, with its graph, shape (time, batch, input).
+        inside: Whether each step belongs to each sequence, from its first step on, shape (time, batch).
+        order: The sequence that each example reads.
 
     Raises:
         NoNumbersError: If no argument has a number for each step.
     """
-    found: list[list[tuple[str, Tensor, Tensor]]] = [[] for _ in order]
-    vectors = -1
-    for place, row in enumerate(rows):
-        if row.kind != "feature":
-            continue
-        vectors += row.leaf.dim() > 1
-        if linear.gradients[place] is None:
-            continue
-        scores, values = linear.contributions(place).detach(), row.leaf.detach()
-        if not bool(scores.any()):
-            continue
-        trace = next((t for t in traces.found if row.leaf.dim() > 1 and t.vectors == vectors), None)
-        axes = None if trace is not None else _axes(linear, place, lengths, first)
-        for b, own in enumerate(found):
-            if trace is not None:
-                parts = [_traced(trace, order[b], each) for each in (values, scores)]
-            else:
-                parts = [None if axes is None else _by_axes(each, axes, b, lengths) for each in (values, scores)]
-            if parts[0] is not None and parts[1] is not None:
-                own.append((row.name, parts[0], parts[1]))
-    return [_joined(each) for each in found]
+    order, lengths = list(order), inside.sum(dim=0).tolist()
+    linear = LinearOutput(total[order], [*(row.leaf for row in rows), *leaves], keeps=True)
+    used = [
+        place
+        for place, row in enumerate(rows)
+        if row.kind == "feature" and linear.gradients[place] is not None and bool(linear.contributions(place).any())
+    ]
+    positions = LinearOutput(_weighed(read, inside).reshape(-1), [rows[place].leaf for place in used], keeps=True)
+    found: list[list[_Part]] = [[] for _ in order]
+    placed = 0
+    for number, place in enumerate(used):
+        where = None if positions.gradients[number] is None else positions.examples(number)
+        places = None if where is None else _by_position(_filled(where), lengths, order, inside.shape)
+        if places is not None:
+            placed += 1
+            for own, index in zip(found, places, strict=True):
+                own.append(_part_of(rows[place].name, linear, place, index))
+    if placed:
+        rest_of = BIASES if placed == len(used) else OTHER_NUMBERS
+        return [replace(_joined(own), rest_of=rest_of, notes=_notes(rows, used, own)) for own in found]
+    if len(used) != 1:
+        raise (MixedNumbersError(MIXED) if used else NoNumbersError(NONE))
+    return _by_argument(linear, rows[used[0]], used[0], read, [lengths[row] for row in order])
 
 
-def _traced(trace: Trace, row: int, entries: Tensor) -> Tensor | None:
-    """Return the entries that each position of a sequence reads, shape (time, features)."""
-    places = trace.places[row]
-    counts = {len(each) for each in places}
-    if len(counts) != 1:
+@dataclass(frozen=True)
+class _Part:
+    """What is known of one argument for one example."""
+
+    name: str
+    values: Tensor
+    """Shape (time, features)."""
+    scores: Tensor
+    """The same shape."""
+    empty: int = 0
+    """The number of steps that read none of it, for which zeros stand."""
+
+
+def _weighed(read: Tensor, inside: Tensor) -> Tensor:
+    """Make one number of what each position reads, in which no two of its numbers cancel; shape (time, batch)."""
+    weights = torch.rand(read.shape, generator=torch.Generator().manual_seed(0)).to(read) + 0.5
+    return (read * weights * inside[..., None].to(read)).sum(dim=-1)
+
+
+def _filled(where: Tensor) -> Tensor:
+    """Give entries that are not read, as behind a relu, the position of those beside them.
+
+    Beside one another are entries along an axis along which all that are read have the same position.
+    """
+    for axis in range(where.dim() - 1, -1, -1):
+        highest = where.amax(dim=axis, keepdim=True).expand(where.shape)
+        if bool(((where == highest) | (where < 0)).all()):
+            return highest
+    return where
+
+
+def _by_position(where: Tensor, lengths: Sequence[int], order: Sequence[int], steps: torch.Size) -> list[Tensor] | None:
+    """Return the entries that each position of each example reads, shape (time, features), -1 where it reads none.
+
+    None if they are not as many at each position that reads some.
+    """
+    flat, (time, batch) = where.reshape(-1).cpu(), steps
+    entries = (flat >= 0).nonzero()[:, 0]
+    counts = flat[entries].bincount(minlength=time * batch)
+    reads = counts > 0
+    if len(counts[reads].unique()) != 1:
         return None
-    flat = entries.reshape(-1, entries.shape[-1])
-    return flat[torch.tensor(places, device=flat.device)].flatten(1)
+    count = int(counts.max())
+    table = torch.full((time * batch, count), -1)
+    table[reads] = entries[flat[entries].argsort(stable=True)].view(-1, count)
+    whole = table.view(time, batch, count)
+    return [_continued(whole[: lengths[row], row], where.shape) for row in order]
 
 
-def _axes(linear: LinearOutput, place: int, lengths: Sequence[int], first: bool) -> tuple[int | None, int] | None:
-    """Find the axis that counts examples, None for an argument of one example, and the axis that counts steps."""
+def _continued(index: Tensor, shape: torch.Size) -> Tensor:
+    """Give steps without an entry, as behind a relu, those that continue an even row of entries along one axis."""
+    known = (index[:, 0] >= 0).nonzero()[:, 0]
+    if len(known) == len(index) or len(known) < 2:
+        return index
+    first, steps = known[0], torch.arange(len(index))[:, None]
+    slope = (index[known[1]] - index[first]).div(known[1] - first, rounding_mode="floor")
+    even = index[first] + slope * (steps - first)
+    if not torch.equal(even[known], index[known]):
+        return index
+    axes = zip(
+        *(torch.unravel_index(each, shape) for each in (even.clamp(0, shape.numel() - 1), even[first])), strict=True
+    )
+    moved = torch.stack([one != other for one, other in axes]).any(dim=2).sum(dim=0)
+    fits = (even >= 0).all(dim=1) & (even < shape.numel()).all(dim=1) & (moved <= 1)
+    return torch.where(fits[:, None], even, index)
+
+
+def _part_of(name: str, linear: LinearOutput, place: int, index: Tensor) -> _Part:
+    """Take entries of an argument, and what they contribute."""
+    given = (linear.leaves[place].detach(), linear.contributions(place).detach())
+    values, scores = (each.reshape(-1).cpu()[index.clamp_min(0)].masked_fill(index < 0, 0.0) for each in given)
+    return _Part(name, values, scores, int((index[:, 0] < 0).sum()))
+
+
+def _notes(rows: Sequence[Row], used: Sequence[int], found: Sequence[_Part]) -> tuple[str, ...]:
+    """Say which numbers are of no step, and at which steps zeros stand for numbers that the model did not read."""
+    known = {each.name for each in found}
+    others = [rows[place].name for place in used if rows[place].name not in known]
+    of_no_step = (
+        f"numbers of argument {', '.join(others)} enter several steps; what they contribute is in the rest of these "
+        "steps, with the biases"
+    )
+    empty = [
+        f"{each.empty} of the steps read no number of argument {each.name}; zeros are shown there"
+        for each in found
+        if each.empty
+    ]
+    return (*([of_no_step] if others else []), *empty)
+
+
+def _by_argument(linear: LinearOutput, row: Row, place: int, read: Tensor, lengths: Sequence[int]) -> list[Numbers]:
+    """Show the numbers of a single argument by its own steps, where those of several enter one step of the network."""
+    axes = None if _is_of_all_steps(row.leaf, read) else _axes(linear, place, lengths)
+    if axes is None:
+        raise MixedNumbersError(MIXED)
+    parts = (linear.leaves[place].detach(), linear.contributions(place).detach())
+    found = []
+    for b in range(len(lengths)):
+        values, scores = (_by_axes(each, axes, b, lengths) for each in parts)
+        found.append(replace(_joined([_Part(row.name, values, scores)]), rest_of=OTHER_STEPS, notes=(BY_ARGUMENT,)))
+    return found
+
+
+def _is_of_all_steps(leaf: Tensor, read: Tensor) -> bool:
+    """Tell whether the first two steps read an argument alike, which then describes the sequence and no step of it."""
+    if len(read) < 2:
+        return False
+    weights = torch.rand(read.shape[1:], generator=torch.Generator().manual_seed(1)).to(read) + 0.5
+    one, other = (
+        torch.autograd.grad((read[t] * weights).sum(), leaf, retain_graph=True, allow_unused=True)[0] for t in (0, 1)
+    )
+    return one is not None and other is not None and torch.allclose(one, other)
+
+
+def _axes(linear: LinearOutput, place: int, lengths: Sequence[int]) -> tuple[int | None, int] | None:
+    """Find the axis that counts examples, None for an argument of one example, and the axis that counts steps.
+
+    None unless exactly one pair of axes fits.
+    """
     shape, batch, time = linear.leaves[place].shape, len(lengths), max(lengths)
-    pairs = [(0, 1), (1, 0)] if first else [(1, 0), (0, 1)]
-    pairs += [(a, t) for a in range(len(shape)) for t in range(len(shape)) if a != t]
-    fits = [(a, t) for a, t in pairs if max(a, t) < len(shape) and shape[a] == batch and shape[t] == time]
+    steps = [axis for axis, size in enumerate(shape) if size == time]
     if batch == 1:
-        return fits[0] if fits else (None, shape.index(time)) if time in shape else None
+        return (None, steps[0]) if len(steps) == 1 else None
     served = linear.examples(place)
-    for a, t in fits if served is not None else ():
-        assert served is not None
-        numbers = torch.arange(batch, device=served.device).view(-1, *[1] * (served.dim() - 1))
-        if bool(((served.movedim(a, 0) == numbers) | (served.movedim(a, 0) < 0)).all()):
-            return a, t
-    return None
+    if served is None:
+        return None
+    numbers = torch.arange(batch, device=served.device)
+    examples = [axis for axis, size in enumerate(shape) if size == batch]
+    counting = [a for a in examples if bool(((served.movedim(a, -1) == numbers) | (served.movedim(a, -1) < 0)).all())]
+    fits = [(a, t) for a in counting for t in steps if a != t]
+    return fits[0] if len(fits) == 1 else None
 
 
 def _by_axes(entries: Tensor, axes: tuple[int | None, int], example: int, lengths: Sequence[int]) -> Tensor:
@@ -131,15 +263,15 @@ def _by_axes(entries: Tensor, axes: tuple[int | None, int], example: int, length
     return own.reshape(len(own), -1)[: lengths[example]]
 
 
-def _joined(parts: Sequence[tuple[str, Tensor, Tensor]]) -> Numbers:
+def _joined(parts: Sequence[_Part]) -> Numbers:
     """Put the features of several arguments side by side."""
     if not parts:
-        raise NoNumbersError("no number of an argument reaches the network step by step")
+        raise NoNumbersError(NONE)
     names = [
-        f"feature {k}" if len(parts) == 1 else f"{name}, feature {k}"
-        for name, values, _ in parts
-        for k in range(values.shape[1])
+        f"feature {k}" if len(parts) == 1 else f"{each.name}, feature {k}"
+        for each in parts
+        for k in range(each.values.shape[1])
     ]
-    values = torch.cat([values.double().cpu() for _, values, _ in parts], dim=1)
-    scores = torch.cat([scores.double().cpu() for _, _, scores in parts], dim=1)
+    values = torch.cat([each.values.double().cpu() for each in parts], dim=1)
+    scores = torch.cat([each.scores.double().cpu() for each in parts], dim=1)
     return Numbers(tuple(names), values, scores)

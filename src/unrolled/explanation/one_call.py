@@ -85,9 +85,7 @@ def explain_one_call(
 
     lengths, rows = opened.lengths[reads[0].order].tolist(), reads[0].order.tolist()
     names, of_names = token_names(of_one(asked.tokens), lengths, rows, traces)
-    numbers = FeaturesFound.of(
-        lambda: numbers_of_call(recorded, asked.args, asked.kwargs, chosen, reads, traces), asked
-    )
+    numbers = FeaturesFound.of(lambda: numbers_of_call(recorded, asked.args, asked.kwargs, chosen, reads), asked)
     by_target = []
     for k, (read, found) in enumerate(zip(reads, scored, strict=True)):
         labels = [choice.names[k]] * batch if choice.every else choice.names
@@ -99,7 +97,7 @@ def explain_one_call(
                         target=labels[b],
                         unit="probability" if gates[k] and choice.unit == "logit" else choice.unit,
                         deterministic=not draws,
-                        notes=(*read.notes, *drawn, *of_names),
+                        notes=(*read.notes, *drawn, *of_names, *numbers.notes(k, b)),
                     ),
                     chosen,
                     failures,

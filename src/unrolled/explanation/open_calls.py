@@ -13,7 +13,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
@@ -96,7 +96,7 @@ class OpenedCalls:
     """The type in which the model computed."""
     numbers: tuple[tuple[Numbers | None, ...], ...] = ()
     """What each number contributes, by line and example; empty if the model reads none step by step."""
-    no_numbers: str = ""
+    no_numbers: NoNumbersError = field(default_factory=NoNumbersError)
     """Why it is empty."""
     notes: tuple[str, ...] = ()
     deterministic: bool = True
@@ -203,7 +203,7 @@ def open_calls(
             raise NoNumbersError("the model reads token ids, not numbers")
         return replace(opened, numbers=of_numbers())
     except (UnrolledError, RuntimeError) as error:
-        return replace(opened, no_numbers=str(not_followed(error)))
+        return replace(opened, no_numbers=not_followed(error))
 
 
 @dataclass(frozen=True)

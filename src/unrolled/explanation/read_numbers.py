@@ -26,12 +26,10 @@ from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Expansion, Linearisation
-from unrolled.explanation.number_places import NoNumbersError, Numbers, has_numbers, not_followed, numbers_of_traces
+from unrolled.explanation.number_places import NoNumbersError, Numbers, has_numbers, not_followed, numbers_of_steps
 from unrolled.explanation.readout import Readout
 from unrolled.explanation.record_forward import RecordedForward
 from unrolled.explanation.sources import Sources
-from unrolled.explanation.trace_tokens import Traces
-from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["numbers_of_call"]
@@ -46,7 +44,6 @@ def numbers_of_call(
     kwargs: Mapping[str, object],
     expansion: Expansion,
     reads: Sequence[Readout],
-    traces: Traces,
 ) -> list[list[Numbers]]:
     """Find what each number contributes, for each readout and example.
 
@@ -55,7 +52,7 @@ def numbers_of_call(
     """
     if not has_numbers((tuple(args), dict(kwargs))):
         raise NoNumbersError("the model reads token ids, not numbers")
-    members = [_of_member(recorded, args, kwargs, member, reads, traces) for member in expansion.members()]
+    members = [_of_member(recorded, args, kwargs, member, reads) for member in expansion.members()]
     return [
         [Numbers.mean(of_example) for of_example in zip(*of_read, strict=True)]
         for of_read in zip(*members, strict=True)
@@ -68,7 +65,6 @@ def _of_member(
     kwargs: Mapping[str, object],
     member: Linearisation,
     reads: Sequence[Readout],
-    traces: Traces,
 ) -> list[list[Numbers]]:
     """Run the model held up to the states of its network, and differentiate what is read of these."""
     mode = _CapturingModel(Rows(recorded.model), member)
@@ -88,6 +84,7 @@ def _of_member(
             raise NoNumbersError("the model does not call its network")
     except _Reached as reached:
         states = mode.by_direction(2 if recorded.rnn.bidirectional else 1, reached.packed)
+        inputs, packed = mode.read, reached.packed
     except (UnrolledError, RuntimeError) as error:
         raise not_followed(error) from error
     rows = mode.rows.rows
@@ -96,7 +93,9 @@ def _of_member(
     if states[0].dtype not in CLOSE:
         raise NoNumbersError(f"the network computes in {states[0].dtype}, which is too coarse")
     layout, known = recorded.opened.layout, recorded.states
-    lengths = recorded.opened.lengths
+    if inputs is None or not inputs.requires_grad:
+        raise NoNumbersError("no number of an argument reaches the network step by step")
+    columns = None if packed is None else packed.unsorted_indices
     found = []
     for read in reads:
         total, wanted, size = (torch.zeros_like(states[0][0, :, 0]) for _ in range(3))
@@ -106,11 +105,12 @@ def _of_member(
             wanted, size = wanted + (w * own).sum(dim=(0, 2)), size + (w * own).abs().sum(dim=(0, 2))
         if not bool(((total.detach() - wanted).abs() <= CLOSE[total.dtype] * size + 1e-30).all()):
             raise NoNumbersError("a held run of the model gives other states than the model itself")
-        linear = LinearOutput(total[read.order], [row.leaf for row in rows], keeps=True)
-        order = read.order.tolist()
-        found.append(
-            numbers_of_traces(linear, rows, traces, order, lengths[read.order].tolist(), recorded.rnn.batch_first)
-        )
+        (at_inputs,) = torch.autograd.grad(total.sum(), inputs, retain_graph=True)
+        # what the initial state contributes is no token's
+        through, where = (at_inputs * inputs).sum(dim=(0, 2)), inputs
+        if columns is not None:
+            through, where = through[columns], inputs[:, columns]
+        found.append(numbers_of_steps(rows, (), through, where, layout.inside, read.order.tolist()))
     return found
 
 
@@ -129,6 +129,8 @@ class _CapturingModel(HeldModel):
         super().__init__(rows, expansion)
         self.collected: list[Tensor] = []
         self.layout: Layout | None = None
+        self.read: Tensor | None = None
+        """What the network reads, shape (time, batch, input), a packed batch in its order."""
 
     def run_layers(
         self,
@@ -139,7 +141,7 @@ class _CapturingModel(HeldModel):
         own: Tensor | None = None,
     ) -> tuple[Tensor, list[Tensor]]:
         """Run the layers of a network, and note their form."""
-        self.collected, self.layout = [], layout
+        self.collected, self.layout, self.read = [], layout, inputs
         return super().run_layers(cells, inputs, layout, initial, own)
 
     def _layer(

@@ -49,7 +49,7 @@ def feature_rows(features: Features, by: Features | None = None) -> list[Feature
         kept = torch.zeros(len(features.names), dtype=torch.bool)
         kept[drawn] = True
         rows.append(FeatureRow(f"{others} other features", features.scores[:, ~kept].sum(dim=1)))
-    return [*rows, FeatureRow("rest (biases)", features.rest)]
+    return [*rows, FeatureRow(f"rest ({features.rest_of})", features.rest)]
 
 
 def rows_limit(rows: list[FeatureRow]) -> float:

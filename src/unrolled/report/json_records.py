@@ -12,7 +12,8 @@
         "tokens": [text, ...],                  "directions": ["forward"] or ["forward", "backward"],
         "ledger": {"ngrams", "initial", "bias", "remainder", "logit"},  the first four sum to the fifth,
         "token_scores": [a number a token],     they sum to ledger.ngrams
-        "features": null, or {"names", "values", "scores", "rest"}; a step's scores and rest sum to its token_scores
+        "features": null, or {"names", "values", "scores", "rest", "rest_of": what makes the rest};
+                                                a step's scores and rest sum to its token_scores
         "ngrams": [{"start", "stop", "order", "text", "direction", "score", "contribution"}, ...]
     }, ...]}
 
@@ -65,6 +66,7 @@ def _features(attribution: Attribution) -> dict[str, object] | None:
         "values": found.values.tolist(),
         "scores": found.scores.tolist(),
         "rest": found.rest.tolist(),
+        "rest_of": found.rest_of,
     }
 
 
