@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.given_results import parts_refused
 from unrolled.held_forward.mode import Held, carries, operands, rule
 
 __all__ = ["where_operands", "with_rows"]
@@ -150,14 +151,25 @@ def nan_to_num(call: Held) -> Tensor:
 def setitem(call: Held) -> None:
     """Write into a tensor: what it held, and what is written, carry value or become rows."""
     x, index, value = call.args
+    gate = call.gates.of(x)
+    before = None if gate is None else call.gates.keep(x.clone(), gate)
     if not carries(x) and bool(x.count_nonzero()):
         x.copy_(call.rows.constant(x))
-    x[index] = with_rows(call, value, x) if isinstance(value, Tensor) else value
+    with parts_refused("setitem"):
+        x[index] = with_rows(call, value, x) if isinstance(value, Tensor) else value
     if isinstance(value, int | float) and value:
         inside = torch.zeros_like(x.detach())
         inside[index] = value
         x[index] = 0.0
         x.add_(call.rows.constant(inside))
+    if before is not None:
+        call.gates.keep_chosen(x, (before, value), lambda parts: _written(parts[0], index, parts[1]))
+
+
+def _written(whole: Tensor, index: Any, part: Any) -> Tensor:
+    result = whole.clone()
+    result[index] = part
+    return result
 
 
 @rule("copy")

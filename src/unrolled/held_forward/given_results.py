@@ -6,7 +6,8 @@ copied. A re-arrangement in place changes the shape of a tensor, which no copy d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from unrolled.held_forward.positional_operands import with_positions
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
 
-__all__ = ["GivesGivenTensors"]
+__all__ = ["GivesGivenTensors", "parts_refused"]
 
 _RE_ARRANGED = frozenset({"unsqueeze", "squeeze", "t", "transpose", "as_strided"})
 """Operations in place that change the shape of their operand and none of its entries."""
@@ -52,11 +53,12 @@ class GivesGivenTensors(TorchFunctionMode):
         if operation.in_place and operation.name in _RE_ARRANGED and self._is_followed(args[0]):
             result = super().__torch_function__(plain_form(func, operation), types, args, options)
             logarithm, gate = self.logarithms.of(result), self.gates.of(result)
-            _re_arrange(func, args, options, operation)
+            with torch.enable_grad(), parts_refused(operation.name):
+                func(*args, **options)
             if gate is not None:
                 self.gates.keep(args[0], gate)
             return args[0] if logarithm is None else self.logarithms.keep(args[0], logarithm)
-        if operation.in_place:
+        if operation.in_place or operation.name == "setitem":
             self._open_around(args[0], args[1:])
         return super().__torch_function__(func, types, args, options)
 
@@ -94,12 +96,18 @@ class GivesGivenTensors(TorchFunctionMode):
         return written
 
 
-def _re_arrange(func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], operation: Operation) -> None:
+@contextmanager
+def parts_refused(operation: str) -> Iterator[None]:
+    """Refuse by the operation's name what autograd refuses: to change in place what chunk, split or unbind gave."""
     try:
-        with torch.enable_grad():
-            func(*args, **options)
+        yield
     except RuntimeError as error:
+        if "multiple views" not in str(error):
+            raise
+        name, plain = f"{operation}_", f"{operation} without the underscore"
+        if operation == "setitem":
+            name, plain = operation, "torch.cat or torch.where"
         raise UnsupportedOperationError(
-            f"the model re-arranges a part of a tensor in place ({operation.name}_) that chunk, split or unbind gave, "
-            f"which autograd refuses; use {operation.name} without the underscore"
+            f"the model changes a part of a tensor in place ({name}) that chunk, split or unbind gave, which autograd "
+            f"refuses; use slices there, or {plain}"
         ) from error

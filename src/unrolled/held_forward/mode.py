@@ -11,7 +11,7 @@ from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import Gates
-from unrolled.held_forward.given_results import GivesGivenTensors
+from unrolled.held_forward.given_results import GivesGivenTensors, parts_refused
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.logarithms import FollowsLogarithms
 from unrolled.held_forward.operands import detached, for_each_tensor, operands, without_flags
@@ -207,13 +207,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             if operation.name == "detach":
                 self.memory.keep(result)
             return result
-        try:
+        with parts_refused(operation.name):
             changed.copy_(result)
-        except RuntimeError as error:
-            raise UnsupportedOperationError(
-                f"the model changes a part of a tensor in place ({operation.name}_) that chunk, split or unbind gave, "
-                f"which autograd refuses; use slices there, or {operation.name} without the underscore"
-            ) from error
         gate = self.gates.of(result)
         if gate is not None and (result.shape, result.dtype) == (changed.shape, changed.dtype):
             self.gates.keep(changed, gate)
