@@ -50,7 +50,7 @@ class Gate:
 
 
 class Gates:
-    """The gates of a run. A tensor that was changed in place since is none any more.
+    """The gates of a run. A tensor whose entries were changed in place since is none any more.
 
     Args:
         rows: Tells the constants of the code, which belong to γ₀, from parameters and held results, which have rows.
@@ -71,7 +71,12 @@ class Gates:
             return None
         gate: Gate
         gate, version = self._kept[tensor]
-        return gate if version == tensor._version else None
+        if version == tensor._version:
+            return gate
+        if not _is_sum(tensor.detach(), gate):
+            return None
+        self.keep(tensor, gate)  # another part of its memory was changed, as where gates are slices of one product
+        return gate
 
     def keep_each(self, results: Any, risen: Any, at_zero: Any) -> None:
         """Remember the parts of the results of an operation; what carries no value (sizes) is no gate."""
@@ -101,3 +106,12 @@ class Gates:
     def _is_constant(self, value: Any) -> bool:
         """Whether an operand is a constant of the code: no value, no parameter, no held result."""
         return not isinstance(value, Tensor) or (not value.requires_grad and self._rows.origin(value)[0] == "constant")
+
+
+def _is_sum(value: Tensor, gate: Gate) -> bool:
+    """Whether a tensor is the sum of the two parts up to rounding."""
+    parts = gate.risen.detach(), gate.at_zero
+    if value.shape != gate.risen.shape:
+        return False
+    size = max(float(each.abs().max()) for each in (value, *parts)) if value.numel() else 0.0
+    return bool(((parts[0] + parts[1] - value).abs() <= 8 * torch.finfo(value.dtype).eps * size).all())
