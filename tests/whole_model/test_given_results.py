@@ -168,7 +168,7 @@ def test_what_autograd_refuses_is_refused_in_one_line():
 
     messages = {
         over_value: r"writes the result of cat, of shape \(1, 16\), by out= over a tensor.*leave out= away",
-        of_a_chunk: r"changes a part of a tensor in place \(t_\) that chunk.*use t without the underscore",
+        of_a_chunk: r"changes a part of a tensor in place \(t_\) that chunk.*or t without the underscore",
     }
     for read, message in messages.items():
         with pytest.raises(UnsupportedOperationError, match=message) as told:
