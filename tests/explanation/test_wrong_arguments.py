@@ -141,3 +141,19 @@ def test_account_refuses_a_scripted_head_by_its_path_and_explain_takes_a_ray():
     assert parts["rnn"].opens
     assert found.closes
     assert any("the readout is a ray" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_truth_value_is_no_index_of_an_output(call):
+    for given in (True, False, torch.tensor(True)):
+        refused(
+            UsageError, "the target is a truth value; expected an index of the output", call, Model(), X, target=given
+        )
+    call(Model(), X, target=1)
+
+
+def test_an_output_that_is_counted_from_the_end_has_its_own_name():
+    for last in (-1, 2):
+        assert unrolled.explain(Model(), X, target=last).target == "output 2"
+        assert unrolled.account(Model(), X, target=last).target == "output 2"
+    assert unrolled.account(Model(), X, target=-2).target == "output 1"

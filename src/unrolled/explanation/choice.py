@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from unrolled.decomposition.contrast import of_output
@@ -178,6 +179,8 @@ def class_index(role: str, given: object, names: Sequence[str], count: int) -> i
         if given not in names:
             raise UnknownNameError("class", given, names)
         return names.index(given)
+    if isinstance(given, bool) or getattr(given, "dtype", None) == torch.bool:
+        raise UsageError(f"the {role} is a truth value; expected an index of the output: {int(bool(given))}")
     try:
         index = operator.index(given)  # type: ignore[arg-type]  # a user may pass any type
     except TypeError as error:

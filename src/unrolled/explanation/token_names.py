@@ -158,6 +158,7 @@ def _by_example(count: int, order: Sequence[int], trace: Trace) -> tuple[torch.T
         by_example = flat.movedim(axis, 0).reshape(count, -1)
         home = {place: e for e, row in enumerate(by_example.tolist()) for place in row}
         examples = {row: {home[p] for each in trace.places[row] for p in each if p >= 0} for row in order}
-        if all(len(found) == 1 for found in examples.values()):
-            return by_example, {row: found.pop() for row, found in examples.items()}
+        homes = [next(iter(found)) for found in examples.values() if len(found) == 1]
+        if len(homes) == len(set(homes)) == len(examples):  # two sequences of one row are of another axis
+            return by_example, dict(zip(examples, homes, strict=True))
     return None

@@ -276,7 +276,7 @@ def _target(plain: Any, target: Target | str | None, classes: Sequence[str] | No
         count = class_outputs(plain, target if isinstance(target, int) else 0, batch).shape[1]
         names = class_names(classes, count)
         index = class_index("target", target, names, count)
-        return (lambda output: select_target(output, index, batch)), names[index] if names else f"output {target}"
+        return (lambda output: select_target(output, index, batch)), names[index] if names else f"output {index}"
     if not isinstance(plain, Tensor) or plain.dim() != 2:
         found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"a {type(plain).__name__}"
         one = "an index or a function" if isinstance(plain, Tensor) and plain.dim() == 1 else "a function"
