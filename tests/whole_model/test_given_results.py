@@ -174,3 +174,16 @@ def test_what_autograd_refuses_is_refused_in_one_line():
         with pytest.raises(UnsupportedOperationError, match=message) as told:
             unrolled.account(Read(read), ids(1, 3), target=1)
         assert "\n" not in str(told.value)
+
+
+def test_a_factor_that_is_changed_after_its_product_is_refused_in_one_line():
+    def read(_, h):
+        factor = torch.tanh(h)
+        y = h * factor
+        factor.mul_(2.0)
+        return y
+
+    for open_ in (unrolled.account, unrolled.explain):
+        with pytest.raises(UnsupportedOperationError, match=r"multiplied by value before.*change a clone\(\)") as told:
+            open_(Read(read), ids(1, 3), target=1)
+        assert "\n" not in str(told.value)

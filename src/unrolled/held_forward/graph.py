@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,7 +13,7 @@ from torch.autograd.function import BackwardCFunction
 
 from unrolled.errors import UnsupportedOperationError
 
-__all__ = ["check_linear", "without_rule"]
+__all__ = ["changed_factors_refused", "check_linear", "without_rule"]
 
 
 class WithoutRule(torch.autograd.Function):
@@ -36,6 +38,20 @@ def without_rule(result: Tensor, message: str) -> Tensor:
     with torch.enable_grad():
         marked: Tensor = WithoutRule.apply(torch.zeros((), requires_grad=True), result, message)
     return marked
+
+
+@contextmanager
+def changed_factors_refused() -> Iterator[None]:
+    """Refuse in one line a graph of which a factor was changed in place after its product."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "modified by an inplace operation" not in str(error):
+            raise
+        raise UnsupportedOperationError(
+            "the model changes a tensor in place that it multiplied by value before, so the factor that the product "
+            "took is gone; change a clone() of it, or use the operation without the underscore"
+        ) from error
 
 
 _PRODUCTS = frozenset(

@@ -9,6 +9,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from unrolled.held_forward.graph import changed_factors_refused
+
 __all__ = ["LinearOutput"]
 
 _BASE = 32
@@ -53,7 +55,8 @@ class LinearOutput:
         """Return the gradient of a function of the output by each row."""
         if not value.requires_grad or not self.leaves:
             return (None,) * len(self.leaves)
-        return torch.autograd.grad(value, self.leaves, allow_unused=True, retain_graph=self._keeps)
+        with changed_factors_refused():
+            return torch.autograd.grad(value, self.leaves, allow_unused=True, retain_graph=self._keeps)
 
     def contributions(self, place: int) -> Tensor:
         """Return gradient times value of one row, in the row's shape."""
