@@ -134,7 +134,7 @@ def read_batch(
 def _whole(lengths: Tensor | Sequence[int], batch: int) -> Tensor:
     """Convert lengths of any integer type, in a tensor or a sequence, to int64, apart from the caller's."""
     try:
-        given = torch.as_tensor(lengths)
+        given = lengths if isinstance(lengths, Tensor) else torch.as_tensor(lengths, device="cpu")
     except (TypeError, ValueError, RuntimeError, OverflowError):
         kind = type(lengths).__name__
         raise ShapeError(f"lengths are a {kind} of something else; expected ({batch},) whole numbers") from None

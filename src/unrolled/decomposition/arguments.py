@@ -60,7 +60,7 @@ def checked_direction(direction: object, count: int) -> int:
 def checked_weight(weight: object, hidden: int, like: Tensor) -> Tensor:
     """Return a readout's weight as (classes, hidden), without gradient, with dtype and device of ``like``."""
     try:
-        given = torch.as_tensor(weight).detach()
+        given = (weight if isinstance(weight, Tensor) else torch.as_tensor(weight, device="cpu")).detach()
     except (TypeError, ValueError, RuntimeError):
         kind = type(weight).__name__
         raise UsageError(f"weight is a {kind}; expected numbers of shape (classes, {hidden}) or ({hidden},)") from None

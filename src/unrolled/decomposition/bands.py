@@ -71,10 +71,10 @@ def kept_steps(bands: Tensor, places: Tensor) -> Tensor:
     as the steps of it that are kept.
     """
     count = len(places)
-    if torch.equal(places, torch.arange(count)):
+    if torch.equal(places, torch.arange(count, device="cpu")):
         return bands[:, :count, :count]
     longest = min(bands.shape[-1], count)
-    entered = torch.arange(count)[:, None] - torch.arange(longest)
+    entered = torch.arange(count, device="cpu")[:, None] - torch.arange(longest, device="cpu")
     further = places[:, None] - places[entered.clamp_min(0)]
     found = bands[:, places[:, None], further.clamp_max(bands.shape[-1] - 1)]
     return torch.where((entered >= 0) & (further < bands.shape[-1]), found, 0.0)

@@ -158,7 +158,7 @@ def entering_covectors(
     """Carry w_t, as in :func:`token_contributions`, back to what enters, the top layer first."""
     handed: Sequence[Tensor] | None = None  # Cᵀλ of the layer above, for each direction
     for level in reversed(range(len(stack.levels))):
-        below = torch.zeros(())
+        below = torch.zeros((), device="cpu")
         for way, layer in enumerate(stack.levels[level]):
             read, spent = readout[level][way], None if handed is None else handed[way]
             if read is None and spent is None:

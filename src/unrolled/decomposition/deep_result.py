@@ -50,14 +50,14 @@ class DeepBidirectionalDecomposition(Decomposition):
             Shape (batch, start, classes).
         """
         weight = self._checked_weight(weight, direction)
-        layout, total = self.opened.layout, torch.zeros(())
+        layout, total = self.opened.layout, torch.zeros((), device="cpu")
         for stack in self.stacks:
             top = stack.levels[-1][direction]
             time, batch, size = top.g.shape
             last = top.g.new_zeros(len(weight), time, batch, size)
             ends = layout.lengths - 1 if direction == 0 else torch.zeros_like(layout.lengths)
             at_end = weight[:, None].expand(-1, batch, -1)
-            last[:, ends, torch.arange(batch), top.hidden] = at_end
+            last[:, ends, torch.arange(batch, device="cpu"), top.hidden] = at_end
             readout: list[list[Tensor | None]] = [[None, None] for _ in stack.levels]
             readout[-1][direction] = last
             total = total + token_contributions(stack, readout)[0] / len(self.stacks)
@@ -84,7 +84,7 @@ class DeepBidirectionalDecomposition(Decomposition):
     def _collect(self, direction: int, read: Callable[[Tensor], Tensor]) -> Tensor:
         """Fill (batch, end, start, …) with ``read`` of each token's part of the top layer's hidden states."""
         way = self._check(direction)
-        total = torch.zeros(())
+        total = torch.zeros((), device="cpu")
         for stack in self.stacks:
             top, columns = stack.levels[-1][way], TokenColumns(self.opened.layout.time)
             *_, received = receivers(stack, columns)
@@ -94,6 +94,6 @@ class DeepBidirectionalDecomposition(Decomposition):
 
     def _total(self, direction: int, terms: bool) -> Tensor:
         way = self._check(direction)
-        total = sum((total_states(stack, terms)[way] for stack in self.stacks), torch.zeros(()))
+        total = sum((total_states(stack, terms)[way] for stack in self.stacks), torch.zeros((), device="cpu"))
         self.opened.weights.check()
         return self.opened.layout.blank(total / len(self.stacks)).transpose(0, 1)

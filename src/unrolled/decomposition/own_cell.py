@@ -147,7 +147,7 @@ def held_own_step(held: Held) -> Any:
     )
     own = torch.cat([each.reshape(batch, -1) for each, _ in parts], dim=-1)
     _check_rows(call, cell, x.detach(), start.detach(), own)
-    layout = Layout(torch.ones(batch, dtype=torch.int64), 1, False, False, False, None)
+    layout = Layout(torch.ones(batch, dtype=torch.int64, device="cpu"), 1, False, False, False, None)
     _, (final,) = held.mode.run_layers([[cell]], x[None], layout, [start], own[None])
     new = [part.reshape(each.shape) for part, (each, _) in zip(final.split(cell.part_sizes, -1), parts, strict=True)]
     return rebuilt(result, {place: new[number] for place, number in part_of.items()})
@@ -195,7 +195,8 @@ def _check_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Te
         return
     call.form.tested.add(shape)
     before = torch.get_rng_state()
-    wave = 0.1 * torch.arange(state.numel(), dtype=torch.float64).sin().to(state).reshape(state.shape)
+    steps = torch.arange(state.numel(), dtype=torch.float64, device=state.device)
+    wave = 0.1 * steps.sin().to(state).reshape(state.shape)
     try:
         both = cell.step(torch.stack((x, x, 0.9 * x)), torch.stack((state, state + wave, state - wave)))
         apart = torch.stack((own, cell.step(x, state + wave), cell.step(0.9 * x, state - wave)))

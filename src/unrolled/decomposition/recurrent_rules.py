@@ -83,7 +83,7 @@ def fused_network(call: Held) -> tuple[Tensor, ...]:
         inputs, state, weights, biases, layers, share, training, both, batch_first = call.args
         if batch_first:
             inputs = call.rows.move(inputs, lambda each: each.transpose(0, 1).contiguous())
-        lengths = torch.full((inputs.shape[1],), inputs.shape[0])
+        lengths = torch.full((inputs.shape[1],), inputs.shape[0], device="cpu")
         layout = Layout(lengths, inputs.shape[0], False, False, False, None)
     if training and share and layers > 1:
         raise UnsupportedOperationError("dropout between the layers of the network is on; put the model in eval mode")
@@ -121,7 +121,7 @@ def fused_cell(call: Held) -> Any:
     cell = _kind(name).from_weights(dict(zip(names, [*weights, None, None], strict=False)))
     if name == "rnn_relu_cell":
         cell.activation = RELU  # type: ignore[assignment]  # of an Elman cell
-    layout = Layout(torch.ones(len(inputs), dtype=torch.int64), 1, False, False, False, None)
+    layout = Layout(torch.ones(len(inputs), dtype=torch.int64, device="cpu"), 1, False, False, False, None)
     given = tuple(each[None] for each in state) if isinstance(state, tuple | list) else state[None]
     _, (final,) = _model(call).run_layers([[cell]], inputs[None], layout, flat_states(_with_rows(call, given), 1))
     size = cell.output_size

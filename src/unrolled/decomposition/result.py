@@ -118,7 +118,7 @@ class Decomposition:
             readout = sequence.g.new_zeros(time, weight.shape[0], batch, size)
             last = torch.zeros_like(readout[0])
             last[..., sequence.hidden] = weight[:, None]
-            readout[lengths - 1, :, torch.arange(batch)] = last.transpose(0, 1)
+            readout[lengths - 1, :, torch.arange(batch, device="cpu")] = last.transpose(0, 1)
             starts, _ = adjoint_sweep(sequence, readout)
             total = starts if total is None else total + starts
         assert total is not None

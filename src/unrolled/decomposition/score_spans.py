@@ -213,8 +213,8 @@ class _Pairs:
         if borders not in self._known:
             alive = [self._columns.alive(each.places, time) for each in self._received]
             entering = (each.places[some] for each, some in zip(self._received, alive, strict=True))
-            place = torch.cat((torch.tensor([self._columns.source(time)]), *entering))
-            seen, reads = self._columns.ahead[place][:, None], torch.arange(borders[1])
+            place = torch.cat((torch.tensor([self._columns.source(time)], device="cpu"), *entering))
+            seen, reads = self._columns.ahead[place][:, None], torch.arange(borders[1], device="cpu")
             stops = torch.maximum(seen, reads)
             lengths = stops + self._columns.behind[place][:, None]
             fits, places = lengths < longest, (stops * longest + lengths).flatten()

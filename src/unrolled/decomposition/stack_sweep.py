@@ -64,7 +64,7 @@ class TokenColumns(Columns):
     """One column for each token, in the order in which a direction reads: all paths that enter there."""
 
     def __init__(self, time: int) -> None:
-        self._all = torch.arange(time)
+        self._all = torch.arange(time, device="cpu")
 
     def count(self, lowest: bool) -> int:
         """Return the number of tokens."""
@@ -80,7 +80,7 @@ class TokenColumns(Columns):
 
     def alive(self, places: Tensor, time: int) -> Tensor:  # paths from both sides
         """Return all of them."""
-        return torch.arange(len(places))
+        return torch.arange(len(places), device="cpu")
 
     def handed_up(self, lowest: bool) -> Tensor:
         """Return all columns."""
@@ -107,11 +107,13 @@ class SpanColumns(Columns):
         behind_nothing = len(pairs)  # from here on, and in column 0
         pairs += [(0, b) for b in range(1, n)]
         place = {pair: k for k, pair in enumerate(pairs)}
-        self.behind, self.ahead = torch.tensor(pairs).T
-        self._becomes = torch.arange(1, behind_nothing)
+        self.behind, self.ahead = torch.tensor(pairs, device="cpu").T
+        self._becomes = torch.arange(1, behind_nothing, device="cpu")
         # (a, b) was (a - 1, b + 1) before; (a, 0) also was (a - 1, 0); (n - 1, 0) only that
-        self._before = torch.tensor([place.get((a - 1, b + 1), 0) for a, b in pairs[1:behind_nothing]]).long()
-        self._swapped = torch.tensor([place[b, a] for a, b in pairs])
+        self._before = torch.tensor(
+            [place.get((a - 1, b + 1), 0) for a, b in pairs[1:behind_nothing]], device="cpu"
+        ).long()
+        self._swapped = torch.tensor([place[b, a] for a, b in pairs], device="cpu")
 
     def count(self, lowest: bool) -> int:
         """Return the number of spans; the lowest layer has seen nothing ahead."""
@@ -136,7 +138,7 @@ class SpanColumns(Columns):
 
     def handed_up(self, lowest: bool) -> Tensor:
         """Return all spans but the token alone."""
-        return torch.arange(1, self.count(lowest))
+        return torch.arange(1, self.count(lowest), device="cpu")
 
     def turned(self, received: Received, layout: Layout) -> Received:
         """Reverse the steps; what lies behind in one direction lies ahead in the other."""

@@ -84,7 +84,7 @@ class UnchangedWeights:
 def _sample(weight: Tensor) -> Tensor:
     """Copy some numbers of a weight."""
     if weight.is_meta or weight.is_quantized:
-        return torch.empty(0)
+        return torch.empty(0, device="cpu")
     whole = weight.detach()
     whole = whole.view(-1) if whole.is_contiguous() else whole[..., :1].reshape(-1)
     return whole[:: max(1, len(whole) // _SAMPLED)].clone()

@@ -80,7 +80,7 @@ def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], w
             _add(weights, strand.start, [s for s in earlier if s is not strand.before], at_start)
         if strand.before is not None:
             passed = at_start if strand.join is None else strand.join.apply_transpose(at_start)
-            rows = torch.arange(len(passed)) if strand.rows is None else strand.rows
+            rows = torch.arange(len(passed), device="cpu") if strand.rows is None else strand.rows
             within[strand.before][strand.before.lengths[rows] - 1, rows] += passed
     return Covectors(weights, starts, entering)
 

@@ -84,7 +84,7 @@ def complete_owners(owners: Tensor, probes: Iterator[Tensor]) -> Tensor:
         if other is None:
             break
         found = torch.where(found < 0, other, found)
-    known, straight = found >= 0, torch.arange(len(found))
+    known, straight = found >= 0, torch.arange(len(found), device="cpu")
     if len(found[known].unique()) < int(known.sum()):
         raise ambiguous_order()
     if torch.equal(found[known], straight[known]):
@@ -101,7 +101,7 @@ def complete_owners(owners: Tensor, probes: Iterator[Tensor]) -> Tensor:
 
 def _product(line: Line, one: Covectors, other: Covectors) -> Tensor:
     """Multiply the covectors of each sequence of a line, shape (batch of the line,)."""
-    total = torch.zeros(len(line.first.lengths), dtype=torch.float64)
+    total = torch.zeros(len(line.first.lengths), dtype=torch.float64, device="cpu")
     for strand in line.strands:
         both = one.weights[strand].detach().double() * other.weights[strand].detach().double()
         total.index_add_(0, line.rows_of(strand), both.sum(dim=(0, 2)).cpu())

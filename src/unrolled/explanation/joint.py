@@ -117,7 +117,8 @@ def side_by_side(members: Sequence[Explanation]) -> Triangle:
     ways = max(len(each.directions) for each in members)
 
     def joined(bands: Sequence[Tensor]) -> Tensor:
-        whole = torch.zeros(ways, sum(b.shape[1] for b in bands), max(b.shape[2] for b in bands), dtype=torch.float64)
+        shape = (ways, sum(b.shape[1] for b in bands), max(b.shape[2] for b in bands))
+        whole = torch.zeros(shape, dtype=torch.float64, device="cpu")
         for first, b in zip(accumulate((b.shape[1] for b in bands), initial=0), bands, strict=False):
             whole[: len(b), first : first + b.shape[1], : b.shape[2]] = b
         return whole

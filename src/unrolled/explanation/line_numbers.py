@@ -112,7 +112,7 @@ def _order(owners: Tensor, batch: int) -> Tensor | None:
     known = owners[owners >= 0]
     if len(known) != batch or len(known.unique()) != batch:
         return None
-    order = torch.empty(batch, dtype=torch.int64)
+    order = torch.empty(batch, dtype=torch.int64, device="cpu")
     order[known] = (owners >= 0).nonzero()[:, 0]
     return order
 

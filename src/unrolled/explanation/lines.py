@@ -60,7 +60,7 @@ class Line:
     @cached_property
     def _rows(self) -> list[Tensor]:
         """For each stretch, which sequences of the line take part."""
-        rows = [torch.arange(len(self.first.lengths))]
+        rows = [torch.arange(len(self.first.lengths), device="cpu")]
         for strand in self.levels[0][1:]:
             rows.append(rows[-1] if strand.rows is None else rows[-1][strand.rows])
         return rows
@@ -76,8 +76,8 @@ class Line:
         batch, parts = len(self.first.lengths), []
         for strand, rows in zip(self.levels[0], self._rows, strict=True):
             time = len(strand.states)
-            part = torch.zeros(time, batch, dtype=torch.bool)
-            part[:, rows] = torch.arange(time)[:, None] < strand.lengths.cpu()
+            part = torch.zeros(time, batch, dtype=torch.bool, device="cpu")
+            part[:, rows] = torch.arange(time, device="cpu")[:, None] < strand.lengths.cpu()
             parts.append(part)
         return torch.cat(parts)
 
@@ -127,7 +127,8 @@ class Line:
         for place, rows in enumerate(self._rows):
             strands = [level[place] for level in levels]
             part = torch.cat([values[strand] for strand in strands], dim=-1).detach()
-            inside = torch.arange(len(part))[:, None] < strands[0].lengths
+            lengths = strands[0].lengths
+            inside = torch.arange(len(part), device=lengths.device)[:, None] < lengths
             part = torch.where(inside[..., None], part, torch.zeros_like(part))
             whole = part.new_zeros(len(part), len(self.first.lengths), part.shape[-1])
             whole[:, rows] = part
@@ -141,7 +142,7 @@ class Line:
             strands = [level[place] for level in levels]
             places = {strand: number for number, strand in enumerate(strands)}
             time, lengths = len(strands[0].states), strands[0].lengths
-            straight = len(rows) == batch and torch.equal(rows, torch.arange(batch))
+            straight = len(rows) == batch and torch.equal(rows, torch.arange(batch, device="cpu"))
             # what follows the end of a sequence is read by nobody, unless another stretch follows
             ends_early = int(lengths.min()) < time and place + 1 < len(self._rows)
             stretches.append(
@@ -150,7 +151,7 @@ class Line:
                     links=tuple(tuple((places[low], link) for low, link in strand.below) for strand in strands),
                     joins=tuple(strand.join for strand in strands),
                     rows=None if straight else rows,
-                    inside=torch.arange(time)[:, None] < lengths if ends_early else None,
+                    inside=torch.arange(time, device=lengths.device)[:, None] < lengths if ends_early else None,
                 )
             )
         return ComposedSequence(self._spread(levels, {s: s.own for level in levels for s in level}), tuple(stretches))

@@ -138,7 +138,7 @@ class _Part:
 
 def _weighed(read: Tensor, inside: Tensor) -> Tensor:
     """Make one number of what each position reads, in which no two of its numbers cancel; shape (time, batch)."""
-    weights = torch.rand(read.shape, generator=torch.Generator().manual_seed(0)).to(read) + 0.5
+    weights = torch.rand(read.shape, generator=torch.Generator().manual_seed(0), device="cpu").to(read) + 0.5
     return (read * weights * inside[..., None].to(read)).sum(dim=-1)
 
 
@@ -166,7 +166,7 @@ def _by_position(where: Tensor, lengths: Sequence[int], order: Sequence[int], st
     if len(counts[reads].unique()) != 1:
         return None
     count = int(counts.max())
-    table = torch.full((time * batch, count), -1)
+    table = torch.full((time * batch, count), -1, device="cpu")
     table[reads] = entries[flat[entries].argsort(stable=True)].view(-1, count)
     whole = table.view(time, batch, count)
     return [_continued(whole[: lengths[row], row], where.shape) for row in order]
@@ -177,7 +177,7 @@ def _continued(index: Tensor, shape: torch.Size) -> Tensor:
     known = (index[:, 0] >= 0).nonzero()[:, 0]
     if len(known) == len(index) or len(known) < 2:
         return index
-    first, steps = known[0], torch.arange(len(index))[:, None]
+    first, steps = known[0], torch.arange(len(index), device="cpu")[:, None]
     slope = (index[known[1]] - index[first]).div(known[1] - first, rounding_mode="floor")
     even = index[first] + slope * (steps - first)
     if not torch.equal(even[known], index[known]):
@@ -230,7 +230,7 @@ def _is_of_all_steps(leaf: Tensor, read: Tensor) -> bool:
     """Tell whether the first two steps read an argument alike, which then describes the sequence and no step of it."""
     if len(read) < 2:
         return False
-    weights = torch.rand(read.shape[1:], generator=torch.Generator().manual_seed(1)).to(read) + 0.5
+    weights = torch.rand(read.shape[1:], generator=torch.Generator().manual_seed(1), device="cpu").to(read) + 0.5
     one, other = (
         torch.autograd.grad((read[t] * weights).sum(), leaf, retain_graph=True, allow_unused=True)[0] for t in (0, 1)
     )

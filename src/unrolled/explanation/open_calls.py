@@ -226,7 +226,7 @@ class _HeldRun:
         linear = LinearOutput(self.output, [strand.states for strand in self.strands], keeps=True)
         plain, weighed = find_covectors(self.strands, linear.gradients), None
         if batch > 1:
-            numbers = torch.arange(1, batch + 1).to(self.output)
+            numbers = torch.arange(1, batch + 1, device=self.output.device).to(self.output)
             weighed = find_covectors(self.strands, linear.differentiate((numbers * self.output).sum()))
         return [find_owners(line, plain, weighed, batch) for line in lines]
 
@@ -245,8 +245,7 @@ def _collect(
         raise HeldOnlyError("the target depends on the states by held results only, if at all")
     parts = linear.split()
     check_sum(output, expected, parts)
-    batch, lines = len(expected), find_lines(strands)
-    unlimited = longest
+    batch, lines, unlimited = len(expected), find_lines(strands), longest
     if longest is None:
         limits = (default_longest(len(line.inside), 4 if line.both else 2) for line in lines if not line.coupled)
         unlimited = min((limit for limit in limits if limit is not None), default=None)
@@ -259,12 +258,12 @@ def _collect(
     biases: dict[str, Tensor] = {}
     for row, part in zip(rows, parts[len(strands) :], strict=True):
         if part is not None:
-            _add(biases, row.name, part.detach(), torch.arange(batch), batch)
+            _add(biases, row.name, part.detach(), torch.arange(batch, device="cpu"), batch)
     opened = []
     for line in lines:
         if bool((owners[line] < 0).all()):
             continue
-        initial = torch.zeros(len(owners[line]), dtype=torch.float64)
+        initial = torch.zeros(len(owners[line]), dtype=torch.float64, device="cpu")
         for strand in line.strands:
             if strand in found.starts:
                 at = line.rows_of(strand)
@@ -293,7 +292,8 @@ def _probed(again: Callable[[Callable[[Tensor], Tensor]], _HeldRun]) -> Iterator
     generator = torch.Generator().manual_seed(0)
 
     def random(states: Tensor) -> Tensor:
-        return torch.randn(states.shape, generator=generator, dtype=torch.float64).to(states) * states.abs().amax()
+        drawn = torch.randn(states.shape, generator=generator, dtype=torch.float64, device="cpu")
+        return drawn.to(states) * states.abs().amax()
 
     probes: list[Callable[[Tensor], Tensor]] = [partial(torch.mul, other=scale) for scale in SCALES]
     for probe in (*probes, *[random] * RANDOM_PROBES):
@@ -302,7 +302,7 @@ def _probed(again: Callable[[Callable[[Tensor], Tensor]], _HeldRun]) -> Iterator
 
 def _add(biases: dict[str, Tensor], name: str, part: Tensor, owners: Tensor, batch: int) -> None:
     """Add what a row contributes by each of some sequences to the examples that own them."""
-    whole = biases.setdefault(name, torch.zeros(batch, dtype=torch.float64))
+    whole = biases.setdefault(name, torch.zeros(batch, dtype=torch.float64, device="cpu"))
     whole.index_add_(0, owners.clamp_min(0), torch.where(owners >= 0, part.double().cpu(), 0.0))
 
 

@@ -208,12 +208,12 @@ def example_of_sequence(recorded: RecordedForward, target: Target, states: tuple
     if batch == 1:
         return torch.zeros(1, dtype=torch.int64, device=states[0].device)
     run = _runner(recorded, target, batch)
-    numbers, bits = torch.arange(batch), torch.arange((batch - 1).bit_length())
-    seen = torch.zeros(2, len(bits), batch, dtype=torch.bool)
+    numbers, bits = torch.arange(batch, device="cpu"), torch.arange((batch - 1).bit_length(), device="cpu")
+    seen = torch.zeros(2, len(bits), batch, dtype=torch.bool, device="cpu")
     for probe in _probes(states):
         value, leaves = run(probe)
         # unequal weights, so that opposite gradients of two examples do not cancel
-        uneven = value * torch.linspace(1, 2, batch).to(value)
+        uneven = value * torch.linspace(1, 2, batch, device=value.device).to(value)
         for bit in bits.tolist():
             for has in (0, 1):
                 for gradient in gradients(uneven[(numbers >> bit) & 1 == has], leaves):
@@ -244,4 +244,4 @@ def _probes(states: tuple[Tensor, ...]) -> Iterator[tuple[Tensor, ...]]:
         yield tuple(share * s for s in states)
     generator = torch.Generator().manual_seed(0)
     for _ in range(RANDOM_PROBES):
-        yield tuple(torch.randn(s.shape, generator=generator).to(s) * s.abs().amax() for s in states)
+        yield tuple(torch.randn(s.shape, generator=generator, device="cpu").to(s) * s.abs().amax() for s in states)

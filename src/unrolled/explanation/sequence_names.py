@@ -127,7 +127,7 @@ def _placed(words: Sequence[str], row: int, trace: Trace) -> tuple[str, ...] | N
 def _by_part(words: Sequence[str], read: Sequence[int], trace: Trace) -> list[dict[int, str]]:
     """Give words to the entries of every row, of any axis, of an argument that holds all places that are read."""
     shape, given = trace.given.shape, trace.given.reshape(-1).tolist()
-    flat = torch.arange(trace.given.numel()).view(shape)
+    flat = torch.arange(trace.given.numel(), device="cpu").view(shape)
     parts = [part for axis in range(len(shape)) for part in flat.movedim(axis, -1).reshape(-1, shape[axis]).tolist()]
     found = []
     for part in parts:

@@ -113,11 +113,11 @@ def find_continuation(start: Tensor, network: str, strands: Sequence[Strand]) ->
         if numbers is None or strand.states.shape[-1] != start.shape[-1]:
             continue
         time, batch, _ = strand.states.shape
-        last, every = strand.lengths - 1, torch.arange(batch)
+        last, every = strand.lengths - 1, torch.arange(batch, device="cpu")
         at_end = numbers.reshape(time, batch)[last, every]
         if int((at_end >= 0).sum()) != int((numbers >= 0).sum()) or int((at_end >= 0).sum()) != len(start):
             continue
-        rows = torch.empty(len(start), dtype=torch.int64)
+        rows = torch.empty(len(start), dtype=torch.int64, device="cpu")
         rows[at_end[at_end >= 0]] = every[at_end >= 0]
         join = position_map(start, strand.states, lambda g: g[last, every][rows])  # noqa: B023  # used at once
         straight = len(rows) == batch and torch.equal(rows, every)
@@ -128,7 +128,7 @@ def find_continuation(start: Tensor, network: str, strands: Sequence[Strand]) ->
 def _is_identity(found: PositionMap) -> bool:
     if not isinstance(found, SelectionMap) or len(found.index) != found.size:
         return False
-    return torch.equal(found.index, torch.arange(found.size)) and bool((found.weight == 1).all())
+    return torch.equal(found.index, torch.arange(found.size, device="cpu")) and bool((found.weight == 1).all())
 
 
 def find_levels_below(
@@ -160,6 +160,6 @@ def _link(inputs: Tensor, lengths: Tensor, strand: Strand) -> PositionMap | None
     if strand.states.shape[:2] != inputs.shape[:2] or not torch.equal(strand.lengths, lengths):
         return None
     numbers = readers(inputs, strand.states)
-    if numbers is None or bool(((numbers >= 0) & (numbers != torch.arange(len(numbers)))).any()):
+    if numbers is None or bool(((numbers >= 0) & (numbers != torch.arange(len(numbers), device="cpu"))).any()):
         return None
     return position_map(inputs, strand.states, lambda gradient: gradient)

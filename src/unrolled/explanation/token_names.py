@@ -151,7 +151,7 @@ def _words(rows: list[list[str]], order: Sequence[int], trace: Trace) -> list[tu
 def _by_example(count: int, order: Sequence[int], trace: Trace) -> tuple[torch.Tensor, dict[int, int]] | None:
     """Return the places of the argument by example, and the example that each sequence reads; None if they mix."""
     shape = trace.given.shape
-    flat = torch.arange(trace.given.numel()).view(shape)
+    flat = torch.arange(trace.given.numel(), device="cpu").view(shape)
     if count == 1:
         return flat.reshape(1, -1), dict.fromkeys(order, 0)
     for axis in (axis for axis, size in enumerate(shape) if size == count):

@@ -82,12 +82,12 @@ class _CallTracer(Tracer):
         states = [each for place, each in given.items() if place in call.form.state]
         alone = all(each.dim() == 1 for each in given.values() if each.is_floating_point())
         batch = 1 if alone or not states else len(states[0])
-        parts = [torch.zeros(batch, 1)]
+        parts = [torch.zeros(batch, 1, device=tensors[0].device if tensors else "cpu")]
         for place, each in given.items():
             if place in call.form.state or isinstance(each, nn.Parameter) or each.numel() % batch:
                 continue
             if each in self.positions:
-                each = self.leaf(torch.ones(*each.shape, 1), each, None, -1)
+                each = self.leaf(torch.ones(*each.shape, 1, device=each.device), each, None, -1)
             if each.is_floating_point() and (alone or (each.dim() > 0 and len(each) == batch)):
                 parts.append(each.reshape(batch, -1))
         return torch.cat(parts, dim=-1)[None]

@@ -124,7 +124,7 @@ class Tracer(ReadsVariables):
                 return copy
             leaf = copy.requires_grad_()
             used = (leaf.detach() != 0).any(dim=-1).long()
-            places, number = torch.arange(used.numel()).view(used.shape), self._vectors
+            places, number = torch.arange(used.numel(), device="cpu").view(used.shape), self._vectors
             self.sources.append(Source(leaf, None, places, used, vectors=number))
             self._vectors += 1
             return leaf.clone()

@@ -32,10 +32,11 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> list[T
     if not leaves or not read.requires_grad:
         return [_by_value(leaf, read.detach(), inside) for leaf in leaves]
     generator = torch.Generator().manual_seed(0)
-    weights = torch.rand(read.shape, generator=generator).to(read) + 0.5
+    weights = torch.rand(read.shape, generator=generator, device="cpu").to(read) + 0.5
     weights = weights * inside[..., None].to(read.device)
-    by_step, by_example = torch.arange(1, time + 1).view(-1, 1, 1), torch.arange(1, batch + 1).view(1, -1, 1)
-    numbers = [torch.ones(1, 1, 1), by_step, by_example]
+    by_step = torch.arange(1, time + 1, device=read.device)[:, None, None]
+    by_example = torch.arange(1, batch + 1, device=read.device)[:, None]
+    numbers = [read.new_ones(1, 1, 1), by_step, by_example]
     gradients = [
         torch.autograd.grad((read * weights * n.to(read)).sum(), leaves, allow_unused=True, retain_graph=True)
         for n in numbers
@@ -77,7 +78,7 @@ def _by_value(leaf: Tensor, read: Tensor, inside: Tensor) -> Tensor | None:
         free.setdefault(row.tobytes(), []).append(place)
     if any(len(each) > 1 for each in free.values()):  # whose places could be any of several
         return None
-    where = torch.full((len(rows),), -1, dtype=torch.int64)
+    where = torch.full((len(rows),), -1, dtype=torch.int64, device="cpu")
     vectors = read.cpu().numpy()
     for t in range(time):
         for b in range(batch):

@@ -36,7 +36,7 @@ def without_rule(result: Tensor, message: str) -> Tensor:
     if not (result.is_floating_point() or result.is_complex()):
         return result
     with torch.enable_grad():
-        marked: Tensor = WithoutRule.apply(torch.zeros((), requires_grad=True), result, message)
+        marked: Tensor = WithoutRule.apply(torch.zeros((), requires_grad=True, device="cpu"), result, message)
     return marked
 
 

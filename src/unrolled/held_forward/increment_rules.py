@@ -50,7 +50,7 @@ def add(call: IncrementCall) -> Tensor:
     block = scale * b if not call.moves(a) else a if not call.moves(b) else torch.add(a, b, alpha=scale)
     shape = torch.broadcast_shapes(block.shape, end.shape)
     fresh = block if block is not a and block is not b and block.shape == shape else block.expand(shape)
-    result = mode.follow(fresh, torch.as_tensor(begin).to(end).expand_as(end), end)
+    result = mode.follow(fresh, torch.as_tensor(begin, dtype=end.dtype, device=end.device).expand_as(end), end)
     return result if call.moves(a) and call.moves(b) else mode.keep_gate(result, (a, b))
 
 

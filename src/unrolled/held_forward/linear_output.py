@@ -69,12 +69,12 @@ class LinearOutput:
     @cached_property
     def _exponents(self) -> list[Tensor]:
         """Exponents for every example: the digits of its number, then drawn ones that check what the digits say."""
-        numbers = torch.arange(self.batch)
+        numbers = torch.arange(self.batch, device="cpu")
         found: list[Tensor] = []
         while not found or bool(numbers.any()):
             found.append(numbers % _BASE)
             numbers = numbers // _BASE
-        drawn = torch.randint(_BASE, (self.batch,), generator=torch.Generator().manual_seed(0))
+        drawn = torch.randint(_BASE, (self.batch,), generator=torch.Generator().manual_seed(0), device="cpu")
         return [each.to(self.output.device) for each in (*found, drawn)]
 
     @cached_property

@@ -151,7 +151,7 @@ def position_map(result: Tensor, source: Tensor, align: Callable[[Tensor], Tenso
     found = _selection(result, source.shape[-1], back)
     if found is not None:
         return found
-    rows = [back(row.expand(result.shape)) for row in torch.eye(result.shape[-1]).to(result)]
+    rows = [back(row.expand(result.shape)) for row in torch.eye(result.shape[-1], device=result.device).to(result)]
     return DenseMap(torch.stack(rows, dim=-2))
 
 
@@ -183,4 +183,4 @@ def _selection(result: Tensor, size: int, back: Callable[[Tensor], Tensor]) -> S
 def _random(like: Tensor) -> Tensor:
     """Random covectors that do not depend on the state of torch's generators."""
     generator = torch.Generator().manual_seed(0)
-    return torch.randn(like.shape, generator=generator, dtype=torch.float64).to(like)
+    return torch.randn(like.shape, generator=generator, dtype=torch.float64, device="cpu").to(like)

@@ -20,4 +20,4 @@ def keep_freed_memory() -> None:
     account frees some fifty megabytes at its end, as a decomposition does; without this, the page faults of the next
     one are a sixth of its time. Other allocators are not changed by it.
     """
-    torch.empty(LARGEST, dtype=torch.uint8)
+    torch.empty(LARGEST, dtype=torch.uint8, device="cpu")

@@ -46,7 +46,7 @@ def feature_rows(features: Features, by: Features | None = None) -> list[Feature
     rows = [FeatureRow(features.names[k], features.scores[:, k], features.values[:, k]) for k in drawn]
     others = len(features.names) - len(drawn)
     if others:
-        kept = torch.zeros(len(features.names), dtype=torch.bool)
+        kept = torch.zeros(len(features.names), dtype=torch.bool, device="cpu")
         kept[drawn] = True
         rows.append(FeatureRow(f"{others} other features", features.scores[:, ~kept].sum(dim=1)))
     return [*rows, FeatureRow(f"rest ({features.rest_of})", features.rest)]

@@ -27,9 +27,9 @@ def raster(band: Tensor, direction: str, longest: int) -> NDArray[np.float64]:
     time, held = len(band), min(longest, band.shape[1])
     values = by_first(band, direction == "backward")
     wide, tall = min(2 * time, WIDE), min(held, TALL)
-    largest = torch.full((tall * wide,), -torch.inf, dtype=torch.float64)
+    largest = torch.full((tall * wide,), -torch.inf, dtype=torch.float64, device="cpu")
     least = torch.full_like(largest, torch.inf)
-    starts = torch.arange(time)
+    starts = torch.arange(time, device="cpu")
     for k in range(held):
         row = k * tall // held * wide
         for half in (0, 1):  # a cell is two half tokens wide

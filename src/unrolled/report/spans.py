@@ -41,7 +41,7 @@ def values_of(attribution: Attribution, quantity: Quantity) -> Tensor:
 def by_span(attribution: Attribution, quantity: Quantity) -> Tensor:
     """Return the sum over directions of one quantity by first token and length - 1, shape (time, longest)."""
     bands = values_of(attribution, quantity)
-    total = torch.zeros(bands.shape[1:], dtype=torch.float64)
+    total = torch.zeros(bands.shape[1:], dtype=torch.float64, device="cpu")
     for band, direction in zip(bands, attribution.directions, strict=True):
         total += by_first(band, direction == "backward")
     return total
