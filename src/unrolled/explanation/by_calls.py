@@ -18,6 +18,7 @@ from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.step_calls import StepForm
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
+from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound, one_after_another
 from unrolled.explanation.joint import JointExplanation, side_by_side
@@ -61,6 +62,7 @@ def explain_calls(
     recorded = RecordedNetworks()
     with named_failures(arguments), recorded:
         plain = runs.run()
+    refuse_no_examples(plain)
     chosen, call = asked.expansion, asked.call
     members = [
         open_calls(model, run, plain, asked, networks, forms, member, recorded, runs) for member in chosen.members()

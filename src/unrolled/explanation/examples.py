@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from unrolled.errors import UsageError
+from unrolled.decomposition.nested_tensors import tensors_in
+from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.covectors import Covectors
 from unrolled.explanation.lines import Line
 from unrolled.explanation.readout import Target, ambiguous_order
 from unrolled.explanation.target_function import called_target
 
-__all__ = ["complete_owners", "count_examples", "find_owners"]
+__all__ = ["complete_owners", "count_examples", "find_owners", "refuse_no_examples"]
 
 MIXED = {torch.float64: 1e-16, torch.float32: 1e-8}
 """The square of the share of another example from which on a sequence serves both."""
@@ -39,6 +40,17 @@ def count_examples(output: object, target: Target | str | None, batches: Sequenc
     if output.dim() <= 1:
         return output.numel() if output.numel() in batches else 1
     return len(output) if len(output) in batches or len(output) <= sequences else usual
+
+
+def refuse_no_examples(output: object) -> None:
+    """Refuse an output all of whose tensors are empty.
+
+    Raises:
+        ShapeError: If they are.
+    """
+    sizes = [each.numel() for each in tensors_in(output)]
+    if sizes and not any(sizes):
+        raise ShapeError("the output has no examples; expected a batch of at least one")
 
 
 def find_owners(line: Line, plain: Covectors, weighed: Covectors | None, batch: int) -> Tensor:

@@ -21,12 +21,14 @@ from unrolled.errors import NonFiniteError, ParityError, ShapeError, Unsupported
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion, Linearisation
 from unrolled.explanation.choice import class_index, class_names
+from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.likely_targets import example_target
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.output_kind import gate_note
 from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.readout import Target, class_outputs, select_target
+from unrolled.explanation.record_forward import named_failures
 from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.target_function import called_target
 from unrolled.explanation.thread_count import one_thread_if_small
@@ -103,7 +105,7 @@ def account(
         RandomOperationError: If the model gives another output at each call; the message names what draws.
         ChangedWeightsError: If another thread changes the model's weights meanwhile.
         ParityError: If the held run gives another output than the model.
-        UsageError: If the output does not depend on the arguments, or an argument does not fit.
+        UsageError: If the output does not depend on the arguments or has no examples, or an argument does not fit.
         NonFiniteError: If the output is NaN or infinite.
         StrictError: If the result has notes and ``strict`` is true.
 
@@ -133,8 +135,7 @@ def account(
     chosen, tokens = resolve(expansion), checked_words(tokens)
     with python_modules(model, args, kwargs) as python:
         found = _account(python.model, args, kwargs, target, of, classes, tokens, chosen, share, seed)
-    found = replace(found, feature_names=feature_names(features, found))
-    told = replace(found, notes=(*python.notes, *found.notes))
+    told = replace(found, feature_names=feature_names(features, found), notes=(*python.notes, *found.notes))
     refuse_notes(told.notes, strict)
     return told
 
@@ -169,7 +170,7 @@ def _account(
     with preserved(model, seed) as generators, without_autocast(), without_gradients(model), few:
         runs = TwoRuns(model, (), args, kwargs, generators, seeded=seed is not None)
         recorded = RecordedNetworks()
-        with recorded if _has_networks(model) else nullcontext():
+        with named_failures((*args, *kwargs.values())), recorded if _has_networks(model) else nullcontext():
             plain = runs.run()
         select, name = _target(plain, target, classes)
         expected = select(plain).detach()
@@ -178,6 +179,7 @@ def _account(
                 f"the output is {expected.dtype}, too coarse for an account; convert the model (model.float()), and "
                 "switch off torch.autocast where its forward switches it on"
             )
+        refuse_no_examples(expected)
         if not torch.isfinite(expected).all():
             raise NonFiniteError(f"the output is {expected.tolist()}; expected finite numbers")
         drawn = runs.second(expected, select) if runs.draws else ()  # else the held run tells

@@ -20,6 +20,7 @@ from unrolled.explanation.likely_targets import has_classes, likely_targets
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.own_cells import found_steps, seen_steps
 from unrolled.explanation.readout import Target
+from unrolled.explanation.record_forward import named_failures
 from unrolled.explanation.written_networks import written_networks
 from unrolled.report.check_table import check_to_text
 from unrolled.whole_model.account import account
@@ -238,7 +239,8 @@ def _calls(model: nn.Module, args: Any, kwargs: Any, seed: int | None) -> tuple[
                 if not isinstance(module, torch.jit.ScriptModule)
             ]
             try:
-                outputs.append(model(*copy_tensors(args), **copy_tensors(kwargs)))
+                with named_failures((*args, *kwargs.values())):
+                    outputs.append(model(*copy_tensors(args), **copy_tensors(kwargs)))
             finally:
                 for hook in hooks:
                     hook.remove()

@@ -1,0 +1,54 @@
+"""A batch of no examples, and texts of no tokens, are refused in one line by every call."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import ShapeError
+from whole_model_zoo import Bag, Classifier, Loop, ids
+
+CALLS = [unrolled.explain_batch, unrolled.account]
+
+
+def built(name):
+    made = {"network": lambda: Classifier(nn.GRU, 1, False, "last"), "loop": Loop, "bag": lambda: Bag("sum")}[name]()
+    return made.double().eval()
+
+
+@pytest.mark.parametrize("target", [None, 1])
+@pytest.mark.parametrize("name", ["network", "loop", "bag"])
+def test_a_batch_of_no_examples_is_refused_in_one_line(name, target):
+    for call in CALLS[name == "bag" :]:
+        with pytest.raises(ShapeError, match=r"expected (a batch of )?at least one") as caught:
+            call(built(name), ids(3, 5)[:0], target=target)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["network", "loop", "bag"])
+def test_check_says_of_every_part_that_there_is_no_example(name):
+    found = unrolled.check(built(name), ids(3, 5)[:0])
+    assert not any(part.opens for part in found.parts)
+    assert all("at least one" in part.why for part in found.parts)
+    assert all(part.opens for part in unrolled.check(built(name), ids(3, 5)).parts)
+
+
+@pytest.mark.parametrize("call", [*CALLS, unrolled.check])
+def test_texts_of_no_tokens_are_refused_in_one_line(call):
+    with pytest.raises(ShapeError, match=r"the model fails on an input of shape \(3, 0\); expected at least one token"):
+        call(built("network"), ids(3, 5)[:, :0])
+
+
+def test_an_empty_argument_that_the_model_can_do_without_is_none_of_these():
+    class Optional(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(3, 2)
+
+        def forward(self, x, more):
+            return self.head(x) + more.sum()
+
+    found = unrolled.account(Optional().double(), torch.randn(2, 3).double(), torch.zeros(0).double(), target=1)
+    assert found.closes
