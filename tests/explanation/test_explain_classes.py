@@ -120,6 +120,52 @@ def test_a_batch_is_one_page_with_its_right_classes(tmp_path):
         found.save_html(tmp_path / "page.html", true=[0, 1])
 
 
+@pytest.mark.parametrize("true", [torch.tensor([0, 1, 2]), torch.tensor([0, 1, 2]).numpy(), (0, 1, 2)])
+def test_right_classes_are_a_list_of_any_kind(tmp_path, true):
+    found = unrolled.explain_batch(Model(nn.GRU, packed=True), TOKENS, LENGTHS)
+    page = found.save_html(tmp_path / "page.html", true=true).read_text(encoding="utf-8")
+    assert [f'"true":{k}' in page for k in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("true", "message"),
+    [
+        ([9, 1, 1], "a right class is 9; expected 0 to 2, or None"),
+        ([0, -1, 1], "a right class is -1; expected 0 to 2"),
+        (torch.tensor([0, 1, 3]), "a right class is 3; expected 0 to 2"),
+        ([0.0, 1, 2], "a right class is a float; expected an index"),
+        (torch.eye(3), "a right class is a Tensor; expected an index"),
+        (["positive", 1, 2], "a right class is a str; expected an index"),
+        (1, "true is a int; expected a list"),
+    ],
+)
+def test_right_classes_that_are_no_index_are_refused_in_one_line(tmp_path, true, message):
+    found = unrolled.explain_batch(Model(nn.GRU, packed=True), TOKENS, LENGTHS)
+    with pytest.raises(UsageError, match=message) as caught:
+        found.save_html(tmp_path / "page.html", true=true)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_explanations_and_accounts_are_found_and_compared_without_reading_their_tensors():
+    model = Model(nn.GRU, packed=True)
+    batch, again = (unrolled.explain_batch(model, TOKENS, LENGTHS, target=1) for _ in range(2))
+    assert batch[1] in batch
+    assert again[1] not in batch
+    assert [batch.index(each) for each in batch] == [0, 1, 2]
+    assert batch.count(batch[0]) == 1
+    assert batch[:2] == batch[:2]
+    assert batch != again
+    assert len({*batch, *again, batch[0]}) == 6
+    one, other = (unrolled.account(model, TOKENS, LENGTHS, target=1) for _ in range(2))
+    assert one == one
+    assert one != other
+    assert other not in [one]
+    assert batch[0].triangle != again[0].triangle
+    two = unrolled.explain(TwoCalls(3), TOKENS[:1], target=1)
+    assert [two.members.index(each) for each in two.sequences] == [0, 1]
+
+
 def test_the_ngrams_are_a_data_frame_or_the_extra_is_named(monkeypatch):
     found = unrolled.explain(Model(nn.GRU), TOKENS[:1])
     pytest.importorskip("pandas", reason="needs the extra [tables]")

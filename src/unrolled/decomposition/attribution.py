@@ -95,7 +95,7 @@ class NGram:
         return self.stop - self.start
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attribution:
     """The n-grams and the ledger of one logit of one sequence. All tensors are float64 on the CPU.
 

@@ -69,7 +69,7 @@ def _softmax(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(power / sum(powers) for power in powers)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Features:
     """The numbers that a model read at each step, and what each contributed to the explained output."""
 

@@ -12,7 +12,7 @@ from unrolled.decomposition.bands import to_matrix
 __all__ = ["Triangle"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Triangle:
     """The two numbers of every n-gram.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Explanation"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Explanation(Attribution):
     """The n-grams and the ledger of one logit of one sequence, with ways to show them.
 

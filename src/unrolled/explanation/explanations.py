@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import overload
 
-from unrolled.errors import ShapeError
+from torch import Tensor
+
+from unrolled.decomposition.outputs import Outputs
+from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.explanation import Explanation
 
 __all__ = ["Explanations"]
@@ -47,7 +51,7 @@ class Explanations(Sequence[Explanation]):
         return len(self.members)
 
     def save_html(
-        self, path: str | Path, true: Sequence[int | None] | None = None, title: str = "Explanations"
+        self, path: str | Path, true: Sequence[int | None] | Tensor | None = None, title: str = "Explanations"
     ) -> Path:
         """Write one page with a list of all examples and filters, and return its path.
 
@@ -58,16 +62,20 @@ class Explanations(Sequence[Explanation]):
 
         Raises:
             ShapeError: If there are not as many right classes as examples.
-            UsageError: If there is no example.
+            UsageError: If there is no example, or a right class is no index of an output.
             FileError: If the file cannot be written.
         """
         from unrolled.report.page import save_pages
 
+        if true is not None and not isinstance(true, Iterable):
+            raise UsageError(f"true is a {type(true).__name__}; expected a list, the index of each right class or None")
         right = [None] * len(self) if true is None else list(true)
         if len(right) != len(self):
             raise ShapeError(f"{len(right)} right classes for {len(self)} examples; expected one for each")
         shown = [
-            one if one.outputs is None else replace(one, outputs=replace(one.outputs, true=label))
+            one
+            if one.outputs is None
+            else replace(one, outputs=replace(one.outputs, true=_checked(label, one.outputs)))
             for one, label in zip(self.members, right, strict=True)
         ]
         save_pages(path, [(one,) for one in shown], title)
@@ -75,3 +83,18 @@ class Explanations(Sequence[Explanation]):
 
     def __repr__(self) -> str:
         return f"Explanations({len(self)}: {', '.join(map(repr, self.members[:3]))}{', …' if len(self) > 3 else ''})"
+
+
+def _checked(label: object, outputs: Outputs) -> int | None:
+    """Return the index of a right class; None where it is not known."""
+    if label is None:
+        return None
+    count = len(outputs.values)
+    try:
+        index = operator.index(label)  # type: ignore[arg-type]  # a user may pass any type
+    except TypeError:
+        kind = type(label).__name__
+        raise UsageError(f"a right class is a {kind}; expected an index of the output, or None") from None
+    if not 0 <= index < count:
+        raise UsageError(f"a right class is {index}; expected 0 to {count - 1}, or None where it is not known")
+    return index

@@ -18,7 +18,7 @@ from unrolled.explanation.explanation import Explanation
 __all__ = ["JointExplanation", "side_by_side"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class JointExplanation(Explanation):
     r"""The n-grams of several sequences in one ledger.
 

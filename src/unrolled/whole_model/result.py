@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Account"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Account:
     r"""What every token, feature, bias and initial state contributed to one output of each example.
 
