@@ -41,6 +41,13 @@ def pytest_runtest_call(item):
     seed(item.nodeid)
 
 
+@pytest.fixture(autouse=True)
+def no_mode_is_left():
+    """A mode that a test left open would meet the operations of all tests after it."""
+    yield
+    assert torch._C._len_torch_function_stack() == 0
+
+
 @pytest.fixture
 def data_folder():
     """Where the real datasets lie."""

@@ -159,6 +159,24 @@ def test_where_steps_mix_the_rest_is_not_called_biases(way, read):
         unrolled.explain(Model(lambda m, x: read(m, MIXED[way](x))), series(K), features=list("abcd"))
 
 
+RESAMPLED = {  # 12 steps become 4, each of numbers that others read as well
+    "interpolated": lambda x: F.interpolate(x.mT, size=K, mode="linear").mT.cumsum(1),
+    "averages that overlap": lambda x: F.avg_pool1d(x.mT, 4, 3, 1).mT,
+    "a matrix over steps": lambda x: torch.linspace(-1, 1, K * 3 * K, dtype=x.dtype).view(K, 3 * K).cos() @ x,
+}
+
+
+@pytest.mark.parametrize("read", [last, lambda m, x: loop(m, x, range(x.shape[1])), both_ways])
+@pytest.mark.parametrize("way", RESAMPLED, ids=str)
+def test_features_are_no_steps_where_a_model_makes_as_many_steps_of_others(way, read):
+    x = series(3 * K)
+    assert RESAMPLED[way](x).shape == (1, K, K)
+    found = unrolled.explain(Model(lambda m, x: read(m, RESAMPLED[way](x))), x)
+    for each in found.sequences:
+        assert each.features is None
+        assert any("no contributions of single numbers are shown" in note for note in each.notes)
+
+
 @pytest.mark.parametrize("steps", [5, K])
 def test_numbers_that_describe_the_series_are_in_the_rest_by_name(steps):
     def way(m, static, x):

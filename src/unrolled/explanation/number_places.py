@@ -28,6 +28,9 @@ BIASES = "biases"
 OTHER_STEPS = "other steps and biases"
 OTHER_NUMBERS = "other numbers and biases"
 
+COMPARED = 8
+"""How many steps of a sequence are compared."""
+
 NONE = "no number of an argument reaches the network step by step"
 MIXED = "numbers of several steps of the arguments enter one step of the network"
 BY_ARGUMENT = (
@@ -215,8 +218,8 @@ def _notes(rows: Sequence[Row], used: Sequence[int], found: Sequence[_Part]) -> 
 
 def _by_argument(linear: LinearOutput, row: Row, place: int, read: Tensor, lengths: Sequence[int]) -> list[Numbers]:
     """Show the numbers of a single argument by its own steps, where those of several enter one step of the network."""
-    axes = None if _is_of_all_steps(row.leaf, read) else _axes(linear, place, lengths)
-    if axes is None:
+    axes = _axes(linear, place, lengths)
+    if axes is None or not _differ_most_along(axes, row.leaf, read):
         raise MixedNumbersError(MIXED)
     parts = (linear.leaves[place].detach(), linear.contributions(place).detach())
     found = []
@@ -226,15 +229,27 @@ def _by_argument(linear: LinearOutput, row: Row, place: int, read: Tensor, lengt
     return found
 
 
-def _is_of_all_steps(leaf: Tensor, read: Tensor) -> bool:
-    """Tell whether the first two steps read an argument alike, which then describes the sequence and no step of it."""
+def _differ_most_along(axes: tuple[int | None, int], leaf: Tensor, read: Tensor) -> bool:
+    """Tell whether different steps read different entries along the axis of steps, more so than along any other axis.
+
+    Else the sizes fit by chance, or the argument describes the sequence and no step of it.
+    """
     if len(read) < 2:
-        return False
+        return True
     weights = torch.rand(read.shape[1:], generator=torch.Generator().manual_seed(1), device="cpu").to(read) + 0.5
-    one, other = (
-        torch.autograd.grad((read[t] * weights).sum(), leaf, retain_graph=True, allow_unused=True)[0] for t in (0, 1)
-    )
-    return one is not None and other is not None and torch.allclose(one, other)
+    several = sorted({k * (len(read) - 1) // (COMPARED - 1) for k in range(COMPARED)})
+    found = [
+        torch.autograd.grad((read[t] * weights).sum(), leaf, retain_graph=True, allow_unused=True)[0] for t in several
+    ]
+    sizes = torch.stack([torch.zeros_like(leaf) if each is None else each.abs() for each in found])
+
+    def difference(axis: int) -> float:
+        along = sizes.movedim(axis + 1, 1).flatten(2).sum(dim=2)
+        shares = along / along.sum(dim=1, keepdim=True).clamp_min(torch.finfo(along.dtype).tiny)
+        return float((shares - shares.mean(dim=0)).abs().sum())
+
+    others = [difference(axis) for axis in range(leaf.dim()) if axis not in axes]
+    return difference(axes[1]) > max([1e-6, *others])
 
 
 def _axes(linear: LinearOutput, place: int, lengths: Sequence[int]) -> tuple[int | None, int] | None:
