@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
+import torch
 
+from unrolled.lab.data.batches.windows import RunningText
 from unrolled.lab.data.corpus import Classification, Example, Stream, Words
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.tasks.lm import LanguageModelling, WordModelSettings
 from unrolled.lab.training.engine import train
+from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 
 LINES = [[colour, "is", colour, "<eos>"] for colour in random.Random(0).choices(("red", "blue"), k=400)]
@@ -40,6 +44,32 @@ def test_the_surprise_stands_at_the_token_that_surprises(run, unrolled):
     found = unrolled("score", run, "red is blue", "--tokens")
     bits = {line.split()[1]: float(line.split()[0]) for line in found.out.splitlines()[-3:]}
     assert bits["blue"] > 3 > bits["red"] > bits["is"]
+
+
+def test_the_perplexity_of_a_short_file_is_that_of_the_text_read_word_by_word(run, unrolled, tmp_path):
+    text = "blue is blue\nred is red\nred is red\nblue is blue\n" * 5
+    file = tmp_path / "new.txt"
+    file.write_text(text)
+    loaded = load_run(run)
+    words = loaded.task.vocabulary.encode(["<eos>", *text.replace("\n", " <eos> ").split()])
+    with torch.no_grad():
+        outputs, _ = loaded.model.encoder(loaded.model.embedding(torch.tensor([words[:-1]])))
+        scores = loaded.model.head.scores(outputs, loaded.model.embedding.weight)[0].log_softmax(dim=-1)
+        loss = -sum(scores[place, word].item() for place, word in enumerate(words[1:])) / (len(words) - 1)
+        pieces = RunningText(torch.tensor(words[1:]), words[0], 8)
+        in_columns = loaded.task.compute_metrics(loaded.model, map(pieces.select, pieces.plan(16)))
+    said = unrolled("evaluate", run, "--data", file).out
+    assert f"(80): perplexity {math.exp(loss):.4g}, loss {loss:.4g} nats, bits {loss / math.log(2):.4g} bits" in said
+    total, mean = unrolled("score", run, text).out.splitlines()[1].split()[:2]
+    assert float(mean) == pytest.approx(loss / math.log(2), abs=1e-3)
+    assert float(total) == pytest.approx(80 * loss / math.log(2), abs=1e-2)
+    assert in_columns["perplexity"] > 1.1 * math.exp(loss)  # words without the context before them
+
+
+def test_a_long_text_is_evaluated_in_columns(run):
+    task, words = load_run(run).task, torch.zeros(70_000, dtype=torch.int64)
+    rows = {count: task.evaluation_rows(RunningText(words[:count], 0, 8)) for count in (1, 8191, 8192, 65_536, 70_000)}
+    assert rows == {1: 1, 8191: 1, 8192: 2, 65_536: 16, 70_000: 16}
 
 
 def test_words_it_never_saw_are_named(run, unrolled):

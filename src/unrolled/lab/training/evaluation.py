@@ -55,7 +55,7 @@ def details(task: Task[Any, Any], model: nn.Module, split: Split[Batch], device:
 def _batches(
     task: Task[Any, Any], split: Split[Batch], device: torch.device, max_tokens: int = MAX_TOKENS
 ) -> Iterator[Batch]:
-    for which in bounded_plan(split, task.evaluation_batch, max_tokens):
+    for which in bounded_plan(split, task.evaluation_rows(split), max_tokens):
         yield split.select(which).to(device)
 
 

@@ -12,7 +12,7 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import END_OF_LINE, Language, Stream
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.models.settings import EncoderSettings
-from unrolled.lab.training.task import HiddenState, Loss, PreparedText, Task
+from unrolled.lab.training.task import HiddenState, Loss, PreparedText, Split, Task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -25,6 +25,8 @@ __all__ = ["LanguageModelSettings", "LanguageTask", "make_language_model"]
 
 _MANY_WORDS = 50_000
 _LINE_ENDS = (END_OF_LINE, "\n")
+_COLUMN = 4096
+"""Least number of tokens of a column in evaluation: the first ones of each column are predicted without a context."""
 
 
 class LanguageModelSettings(EncoderSettings):
@@ -72,6 +74,9 @@ class LanguageTask(Task[Language, "WindowBatch"]):
     The text is read in streams, window by window (:mod:`unrolled.lab.data.batches.windows`). A recurrent network
     carries its hidden state from window to window, in evaluation too, so its metrics do not depend on the width of the
     windows. Encoders without a hidden state start anew in each window: give them wide ones.
+
+    In evaluation a text is read from its first token to its last in one column; a text of 8,192 tokens or more in
+    several side by side, 16 at most, each without the context before it.
     """
 
     never_generated: ClassVar[tuple[int, ...]] = (PADDING,)
@@ -82,6 +87,10 @@ class LanguageTask(Task[Language, "WindowBatch"]):
         super().__init__(architecture)
         self.architecture: LanguageModelSettings = architecture
         self.vocabulary = vocabulary
+
+    def evaluation_rows(self, split: Split[WindowBatch]) -> int:
+        """Return the number of columns, 1 for a short text: a column begins without the context before it."""
+        return max(1, min(self.evaluation_batch, len(split) // _COLUMN))
 
     @property
     def line_end(self) -> int:

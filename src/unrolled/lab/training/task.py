@@ -118,7 +118,7 @@ class Task(ABC, Generic[C, B]):
     metrics: tuple[Metric, ...]
     """The first one, on dev, chooses the best epoch. A corpus may lack some."""
     evaluation_batch: ClassVar[int] = 256
-    """Batch size in evaluation."""
+    """Largest batch size in evaluation."""
 
     def __init__(self, architecture: EncoderSettings) -> None:
         self.architecture = architecture
@@ -177,6 +177,10 @@ class Task(ABC, Generic[C, B]):
         Returns:
             A number for each of ``metrics``, by name.
         """
+
+    def evaluation_rows(self, split: Split[B]) -> int:
+        """Return the batch size in the evaluation of a split."""
+        return self.evaluation_batch
 
     def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
         """Return the word embeddings, each with its vocabulary; a file of word vectors may initialise them."""
