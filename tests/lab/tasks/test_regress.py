@@ -3,11 +3,13 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+import unrolled
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import RatedText, Regression
 from unrolled.lab.models.settings import PooledSettings
@@ -43,6 +45,68 @@ def test_it_learns_sums_and_nothing_where_there_is_nothing_to_learn(learn, judge
     blind = judge(task, learn(task, texts(100, 0, shuffled=True), steps=150), CORPUS.test)
     assert blind["mse"] > 0.5 * spread
     assert blind["pearson"] < 0.7
+
+
+def scaled(scale, shift=0.0):
+    def of(examples):
+        return tuple(replace(each, rating=shift + scale * each.rating) for each in examples)
+
+    return Regression(name="scaled", **{split: of(getattr(CORPUS, split)) for split in ("train", "dev", "test")})
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1e5, 0.0), (1e-4, 0.0), (-3e7, 1e9), (1.0, 2000.0)])
+def test_ratings_of_any_unit_are_learned_and_measured_in_it(learn, judge, scale, shift):
+    corpus = scaled(scale, shift)
+    task = Regress.from_corpus(corpus, PooledSettings(**SMALL, pooling="mean"))
+    model = learn(task, corpus.train, steps=150)
+    scores = judge(task, model, corpus.test)
+    true = np.array([each.rating for each in corpus.test])
+    said = np.array([model(torch.tensor([task.vocabulary.encode(each.tokens)])).item() for each in corpus.test])
+    assert scores["mse"] == pytest.approx(np.mean((said - true) ** 2), rel=1e-3)
+    assert scores["mae"] == pytest.approx(np.mean(np.abs(said - true)), rel=1e-3)
+    assert scores["mse"] < 0.1 * np.var(true)
+    assert scores["pearson"] > 0.95
+
+
+def test_in_the_unit_1_prices_are_not_learned(learn, judge):
+    corpus = scaled(1e5)
+    task = Regress.from_corpus(corpus, PooledSettings(**SMALL, pooling="mean"))
+    blind = Regress(task.architecture, task.vocabulary, task.mean, unit=1.0)
+    true = np.array([each.rating for each in corpus.test])
+    assert judge(blind, learn(blind, corpus.train, steps=150), corpus.test)["mse"] > 0.9 * np.var(true)
+
+
+def test_usual_ratings_keep_their_unit_and_a_run_without_one_has_1():
+    corpora = {scale: scaled(scale) for scale in (0.1, 1.0, 5.0, 1e5, 1e-4)}
+    spreads = {scale: np.std([each.rating for each in corpus.train]) for scale, corpus in corpora.items()}
+    units = {scale: Regress.from_corpus(each, PooledSettings(**SMALL)).unit for scale, each in corpora.items()}
+    assert [units[scale] for scale in (0.1, 1.0, 5.0)] == [1.0, 1.0, 1.0]
+    assert all(1 <= spreads[scale] / units[scale] < 10 for scale in (1e5, 1e-4))
+    assert {math.log10(unit) % 1 for unit in units.values()} == {0.0}
+    record = dict(made().to_record())
+    assert Regress.from_record({**record, "unit": 1e5}, PooledSettings(**SMALL)).unit == 1e5
+    del record["unit"]
+    assert Regress.from_record(record, PooledSettings(**SMALL)).unit == 1.0
+    with pytest.raises(DataError, match="unit is 0; expected a positive number"):
+        Regress.from_record({**record, "unit": 0.0}, PooledSettings(**SMALL))
+
+
+def test_ratings_that_float32_cannot_tell_apart_are_refused():
+    with pytest.raises(DataError, match=r"the mean 1e\+08 .* subtract a constant from all ratings"):
+        Regress.from_corpus(scaled(1.0, 1e8), PooledSettings(**SMALL))
+    Regress.from_corpus(scaled(0.0, 1e8), PooledSettings(**SMALL))  # all equal: nothing to tell apart
+
+
+def test_the_explanation_of_a_price_adds_up_to_it(learn):
+    corpus = scaled(1e5)
+    task = Regress.from_corpus(corpus, PooledSettings(**SMALL))
+    model = learn(task, corpus.train, steps=30)
+    tokens = torch.tensor([task.vocabulary.encode(("very", "fine"))])
+    found = unrolled.explain(model.double(), tokens, target=0)
+    said = model(tokens).item()
+    assert abs(said) > 1e4
+    assert found.ledger.logit == pytest.approx(said)
+    assert found.ledger.ngrams + found.ledger.initial + found.ledger.bias == pytest.approx(said, rel=1e-6)
 
 
 def test_it_begins_at_the_mean_rating():
@@ -90,7 +154,7 @@ def test_gradient_reaches_every_parameter():
 def test_its_fields_make_the_same_task_again():
     task = made()
     again = Regress.from_record(json.loads(json.dumps(task.to_record())), task.architecture)
-    assert (again.vocabulary, again.mean) == (task.vocabulary, task.mean)
+    assert (again.vocabulary, again.mean, again.unit) == (task.vocabulary, task.mean, task.unit)
 
 
 @pytest.mark.parametrize("mean", [None, "3", math.nan, math.inf, True])

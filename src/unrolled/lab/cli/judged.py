@@ -63,7 +63,7 @@ def judge(run: Run, examples: Sequence[Any]) -> Judged:
     index = {name: number for number, name in enumerate(classes)}
     found = predicted_rows(run, [example.tokens for example in examples])
     rows = tuple(
-        Prediction(_text(example), predicted, probabilities, classes[example.label], example.origin)
+        Prediction(_text(run, example), predicted, probabilities, classes[example.label], example.origin)
         for example, (predicted, probabilities) in zip(examples, found, strict=True)
     )
     labels = tuple(example.label for example in examples)
@@ -74,11 +74,18 @@ def judge_ratings(run: Run, examples: Sequence[Any]) -> Judged:
     """Predict the ratings of a split."""
     found = predicted_rows(run, [example.tokens for example in examples])
     pairs = zip(examples, found, strict=True)
-    rows = (Prediction(_text(each), said, (), f"{each.rating:.6g}", each.origin) for each, (said, _) in pairs)
+    rows = (
+        Prediction(_text(run, each), said, (), repr(each.rating).removesuffix(".0"), each.origin)
+        for each, (said, _) in pairs
+    )
     return Judged(tuple(rows), ())
 
 
-def _text(example: Any) -> str:
+def _text(run: Run, example: Any) -> str:
+    """Return what the model read: the text as its file has it, or its tokens if ``--max-length`` cut it."""
+    at_bound = len(example.tokens) == run.data.max_length
+    if at_bound and len(run.text_task().tokenise(example.text)) > len(example.tokens):
+        return " ".join(example.tokens)
     return example.text or " ".join(example.tokens)
 
 
@@ -138,8 +145,17 @@ def write_error_page(path: Path, run: Run, judged: Judged, most: int) -> str:
 def _explain(run: Run, judged: Judged, place: int) -> Explanation:
     row = judged.rows[place]
     words = row.text.split()
-    text = row.text if len(words) <= _LONGEST or run.task.name == "relate" else " ".join(words[:_LONGEST])
-    chosen = open_run(run, text).choose_target(row.predicted, row.label)
+    whole = len(words) <= _LONGEST or run.task.name == "relate"
+    chosen = open_run(run, row.text if whole else " ".join(words[:_LONGEST])).choose_target(row.predicted, row.label)
     found = chosen.explain("secant")
     outputs = found.outputs or chosen.outputs
-    return replace(found, outputs=None if outputs is None else replace(outputs, true=judged.labels[place]))
+    notes = () if whole else (_cut_note(row, len(words)),)
+    shown = None if outputs is None else replace(outputs, true=judged.labels[place])
+    return replace(found, outputs=shown, notes=(*found.notes, *notes))
+
+
+def _cut_note(row: Prediction, words: int) -> str:
+    return (
+        f"the first {_LONGEST} of {words:,} words are explained, and the outputs are theirs; of the whole text the "
+        f"model says {row.predicted} ({max(row.probabilities):.0%})"
+    )

@@ -38,7 +38,7 @@ def predicted_rows(run: Run, words: Sequence[Sequence[str]]) -> list[tuple[str, 
 
     outputs, classes = run.outputs_of(words), run.task.classes
     if not classes:
-        return [(f"{row[0]:.6g}", ()) for row in outputs.tolist()]
+        return [(f"{row[0]:.9g}", ()) for row in outputs.tolist()]  # all digits of a float32
     best = outputs.argmax(axis=1).tolist()
     return [(classes[place], tuple(row)) for place, row in zip(best, softmax(outputs).tolist(), strict=True)]
 
@@ -51,7 +51,7 @@ def header(classes: Sequence[str], *, labelled: bool, files: bool) -> list[str]:
 
 
 def write_rows(file: TextIO, predictions: Sequence[Prediction], *, files: bool) -> None:
-    """Write rows of the table; numbers keep six digits."""
+    """Write rows of the table; probabilities keep six digits."""
     writer = csv.writer(file, lineterminator="\n")
     for row in predictions:
         name, line = row.origin or ("", "")

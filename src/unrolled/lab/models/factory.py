@@ -168,13 +168,16 @@ def make_pooling(settings: PooledSettings) -> nn.Module:
     return POOLINGS[settings.pooling](2 if settings.bidirectional else 1, feature_count(settings))
 
 
-def make_classifier(settings: PooledSettings, words: int, outputs: int) -> Classifier:
+def make_classifier(
+    settings: PooledSettings, words: int, outputs: int, head: Callable[[int, int], nn.Module] = nn.Linear
+) -> Classifier:
     """Build an untrained model of whole texts, with random weights from torch's global generator.
 
     Args:
         settings: The settings of its parts.
         words: Size of the vocabulary.
         outputs: Number of outputs: a logit for each class, or one number.
+        head: Builds the last layer from its numbers of features and outputs.
 
     Returns:
         The model, in training mode.
@@ -184,7 +187,7 @@ def make_classifier(settings: PooledSettings, words: int, outputs: int) -> Class
         embedding=embedding,
         encoder=encoder,
         pooling=make_pooling(settings),
-        head=nn.Linear(pooled_feature_count(settings), outputs),
+        head=head(pooled_feature_count(settings), outputs),
         dropout=settings.dropout,
         word_dropout=settings.word_dropout,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Self
@@ -23,8 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["Regress"]
 
 
+_LEAST_SPREAD = 1e-30  # its square is not 0 in float32
+_RESOLUTION = 2.0**-23  # of float32
+
+
 class Regress(TextTask[Regression]):
     """Predict the rating of a text: embedding, encoder, pooling, linear head; its bias starts at the mean rating.
+
+    The loss is the squared error in a unit that is a power of ten: 1 if the ratings have a standard deviation between
+    0.1 and 10, 100,000 for prices of some hundred thousand. Metrics and predictions are in the unit of the ratings.
 
     Source:
         Implicit n-grams, appendix E.1, for SST-5 as a regression.
@@ -39,9 +47,10 @@ class Regress(TextTask[Regression]):
         Metric("pearson", "Pearson's correlation of predictions and ratings", unit=""),
     )
 
-    def __init__(self, architecture: PooledSettings, vocabulary: Vocabulary, mean: float) -> None:
+    def __init__(self, architecture: PooledSettings, vocabulary: Vocabulary, mean: float, unit: float = 1.0) -> None:
         super().__init__(architecture, vocabulary)
         self.mean = mean
+        self.unit = unit
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -50,25 +59,41 @@ class Regress(TextTask[Regression]):
 
     @classmethod
     def from_corpus(cls, corpus: Regression, architecture: PooledSettings) -> Self:
-        """Collect the lower-cased words of the training texts, and their mean rating."""
+        """Collect the lower-cased words of the training texts, their mean rating and its unit."""
         words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
-        return cls(architecture, words, fmean(example.rating for example in corpus.train))
+        ratings = [example.rating for example in corpus.train]
+        mean = fmean(ratings)
+        spread = math.sqrt(fmean((rating - mean) ** 2 for rating in ratings))
+        if 0 < spread < max(_LEAST_SPREAD, 10 * _RESOLUTION * abs(mean)):
+            raise DataError(
+                f"the ratings have the mean {mean:.6g} and the standard deviation {spread:.2g}, which float32 cannot "
+                "tell apart; subtract a constant from all ratings, or multiply them by one"
+            )
+        usual = not spread or 0.1 <= spread < 10
+        return cls(architecture, words, mean, 1.0 if usual else 10.0 ** math.floor(math.log10(spread)))
 
     def to_record(self) -> Mapping[str, Any]:
-        return {"vocabulary": self.vocabulary.to_record(), "mean": self.mean}
+        return {"vocabulary": self.vocabulary.to_record(), "mean": self.mean, "unit": self.unit}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], architecture: PooledSettings) -> Self:
-        return cls(architecture, Vocabulary.from_record(record.get("vocabulary")), read_number(record, "mean"))
+        unit = read_number(record, "unit") if "unit" in record else 1.0  # runs of earlier versions have none
+        if unit <= 0:
+            raise DataError(f"unit is {unit:g}; expected a positive number")
+        return cls(architecture, Vocabulary.from_record(record.get("vocabulary")), read_number(record, "mean"), unit)
 
     def build(self) -> Classifier:
+        from functools import partial
+
         from torch import nn
 
         from unrolled.lab.models.factory import make_classifier
+        from unrolled.lab.models.rating_head import RatingHead
 
-        model = make_classifier(self.architecture, len(self.vocabulary), outputs=1)
-        assert isinstance(model.head, nn.Linear)
-        nn.init.constant_(model.head.bias, self.mean)
+        head = partial(RatingHead, unit=self.unit)
+        model = make_classifier(self.architecture, len(self.vocabulary), outputs=1, head=head)
+        assert isinstance(model.head, RatingHead)
+        nn.init.constant_(model.head.bias, self.mean / self.unit)
         return model
 
     def encode(self, examples: Sequence[RatedText]) -> EncodedTexts:
@@ -88,7 +113,8 @@ class Regress(TextTask[Regression]):
     def loss(self, model: nn.Module, batch: TextBatch, state: HiddenState) -> Loss:
         from torch.nn import functional as F
 
-        return Loss(F.mse_loss(_predict(model, batch), batch.labels, reduction="sum"), len(batch), state)
+        predicted, ratings = _predict(model, batch) / self.unit, batch.labels / self.unit
+        return Loss(F.mse_loss(predicted, ratings, reduction="sum"), len(batch), state)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
         import torch

@@ -53,8 +53,11 @@ class Metric:
     """Imports the package that computes it; a UsageError names the extra to install."""
 
     def format(self, value: float) -> str:
-        """Format a value: a share in per cent, anything else with four decimals and its unit."""
-        return f"{value:.2%}" if self.unit == "share" else f"{value:.4f} {self.unit}".rstrip()
+        """Format a value: a share in per cent, anything else with four decimals, or four digits, and its unit."""
+        if self.unit == "share":
+            return f"{value:.2%}"
+        usual = not value or 0.001 <= abs(value) < 1e6
+        return f"{value:{'.4f' if usual else '.4g'}} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,40 @@
+"""Ratings in a unit of their own: prices are learned, and every number about them is in that unit."""
+
+from __future__ import annotations
+
+import csv
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+WORTH = {"tiny": 1, "small": 2, "medium": 3, "large": 4, "huge": 5}
+
+
+@pytest.fixture(scope="module")
+def prices():
+    draw = random.Random(0)
+    words = draw.choices(list(WORTH), k=200)
+    return [(f"a {word} house", 123_456.78 * WORTH[word] + draw.gauss(0, 9000)) for word in words]
+
+
+def test_the_errors_of_prices_are_those_of_the_predictions_and_small(prices, unrolled, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Path("houses.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("text", "rating"), *((text, repr(price)) for text, price in prices)])
+    small = ["--hidden", "8", "--embedding", "8", "--dropout", "0", "--word-dropout", "0"]
+    longer = ["--epochs", "25", "--batch", "16", "--lr", "0.02"]
+    done = unrolled("train", "regress", "--data", "houses.csv", "--out", "r", *small, *longer)
+    assert done.status == 0, done.err
+    said = unrolled("evaluate", "r", "--predictions", "p.csv").out.splitlines()[0]
+    with Path("p.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    true, found = (np.array([float(row[key]) for row in rows]) for key in ("label", "predicted"))
+    assert true.tolist() == [prices[int(row["line"]) - 2][1] for row in rows]  # the labels keep their digits
+    errors = found - true
+    mse, mae = np.square(errors).mean(), np.abs(errors).mean()
+    correlation = np.corrcoef(true, found)[0, 1]
+    assert said == f"houses, test ({len(rows)}): mse {mse:.4g}, mae {mae:.4g}, pearson {correlation:.4g}"
+    assert mse < 0.2 * np.var(true)
+    assert correlation > 0.9
