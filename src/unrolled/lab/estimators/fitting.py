@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from unrolled.errors import DivergedError
+from unrolled.errors import DivergedError, UsageError
 from unrolled.lab.data.batches.base import length_buckets
 from unrolled.lab.estimators.inputs import padded
 
@@ -29,6 +30,17 @@ class Fitting:
     batch: int
     weight_decay: float
     clip: float
+
+    def __post_init__(self) -> None:
+        for name, least in (("epochs", 1), ("batch", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
+                raise UsageError(f"{name} is {value!r}; expected a whole number of at least {least}")
+        for name in ("lr", "weight_decay", "clip"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 <= float(value) < float("inf") or (name == "lr" and not value):
+                expected = "a positive number" if name == "lr" else "0 or a positive number"
+                raise UsageError(f"{name} is {value!r}; expected {expected}")
 
 
 def train(

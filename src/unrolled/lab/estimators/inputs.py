@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
 from unrolled.errors import ShapeError, UsageError
 
-__all__ = ["Padded", "is_text", "numeric_sequences", "padded"]
+__all__ = [
+    "Padded",
+    "check_some",
+    "checked_rows",
+    "is_nested",
+    "is_text",
+    "numeric_sequences",
+    "padded",
+    "with_features",
+]
 
 
 def is_text(X: Any) -> bool:
-    """Tell whether the examples are texts: a list, array or series of strings."""
+    """Tell whether the examples are texts: a list, array or series with a string in it."""
     if isinstance(X, str):
         raise UsageError(f"the examples are the string {X[:40]!r}; expected a list of texts: [{X[:40]!r}]")
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or not len(X):
         return False
-    first = X.iloc[0] if hasattr(X, "iloc") else X[0]
-    return isinstance(first, str)
+    if isinstance(X, Mapping | Set):
+        raise UsageError(f"the examples are a {type(X).__name__}; expected a list, in the order of the answers")
+    numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
+    return not numbers and any(isinstance(each, str) for each in X)
 
 
 def numeric_sequences(X: Any, kind: Literal["rows", "sequences"]) -> list[NDArray[np.float64]]:
@@ -37,6 +49,7 @@ def numeric_sequences(X: Any, kind: Literal["rows", "sequences"]) -> list[NDArra
     """
     if kind == "rows":
         return [np.asarray(row, dtype=np.float64)[:, None] for row in X]
+    _check_no_strings(X)
     sequences = []
     for number, one in enumerate(X, 1):
         found = check_array(one, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=f"sequence {number}")
@@ -74,10 +87,70 @@ def padded(sequences: Sequence[NDArray[Any]], dtype: torch.dtype) -> Padded:
 
 def is_nested(X: Any) -> bool:
     """Tell whether the examples are sequences of steps, not rows of numbers."""
-    if isinstance(X, np.ndarray | Tensor):
+    if isinstance(X, np.ndarray | Tensor) and not _holds_objects(X):
         return X.ndim == 3
-    if isinstance(X, Sequence) and len(X):
-        return getattr(X[0], "ndim", 0) == 2 or (
-            isinstance(X[0], Sequence) and len(X[0]) > 0 and isinstance(X[0][0], Sequence | np.ndarray)
+    if not isinstance(X, Sequence) and not _holds_objects(X):
+        return False
+    depths = {_depth(each) for each in X}
+    return depths == {2} or (depths == {1} and len({len(each) for each in X}) > 1)
+
+
+def _holds_objects(X: Any) -> bool:
+    """Tell whether this is an array or a series, of one axis, of Python's objects."""
+    return getattr(X, "ndim", 0) == 1 and getattr(getattr(X, "dtype", None), "kind", "") == "O"
+
+
+def _depth(example: Any) -> int:
+    """Return the number of axes of an example: 1 for numbers, 2 for steps of numbers."""
+    if hasattr(example, "ndim"):
+        return int(example.ndim)
+    if not isinstance(example, Sequence) or isinstance(example, str):
+        return 0
+    return 1 + int(len(example) > 0 and (isinstance(example[0], Sequence | np.ndarray)))
+
+
+def check_some(X: Any) -> None:
+    """Refuse a list of no examples, in scikit-learn's words."""
+    if getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and not len(X):
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+
+
+def _check_no_strings(X: Any) -> None:
+    """Refuse tables and lists of words, which are neither texts nor numbers."""
+    rows = X.to_numpy() if hasattr(X, "iloc") else X
+    first = rows[0] if hasattr(rows, "__getitem__") and hasattr(rows, "__len__") and len(rows) else ()
+    strings = [each for each in first if isinstance(each, str)] if isinstance(first, Sequence | np.ndarray) else []
+    if any(not _is_number(each) for each in strings):
+        raise UsageError(
+            f"the first example is a row with {strings[0][:40]!r}; expected texts or numbers: pass one column of a "
+            "table, and texts as strings, which tokenizer splits"
         )
-    return False
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def checked_rows(estimator: BaseEstimator, X: Any, *, fitted: bool) -> list[NDArray[np.float64]]:
+    """Return series of one feature, each of shape (time, 1), all of as many steps as those of the training."""
+    _check_no_strings(X)
+    if isinstance(X, Sequence) or _holds_objects(X):
+        lengths = sorted({len(each) for each in X if _depth(each) == 1})
+        if len(lengths) > 1:
+            raise UsageError(
+                f"the series have {lengths[0]} to {lengths[-1]} steps, but {type(estimator).__name__} was fitted on an "
+                "array, whose rows have all the same number; fit it on a list of arrays of shape (time, 1)"
+            )
+    return numeric_sequences(validate_data(estimator, X, dtype=np.float64, reset=not fitted), "rows")
+
+
+def with_features(sequences: list[NDArray[Any]], count: int, name: str) -> list[NDArray[Any]]:
+    """Return sequences of so many features, in scikit-learn's words if they have others."""
+    found = sequences[0].shape[1]
+    if found != count:
+        raise ValueError(f"X has {found} features, but {name} is expecting {count} features as input")
+    return sequences

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unrolled.lab.models.factory import (
@@ -20,21 +22,31 @@ __all__ = ["Scale", "SequenceModel"]
 
 
 class Scale(nn.Module):
-    """Standardise numbers by the mean and standard deviation of the training sequences."""
+    """Standardise numbers by the mean and standard deviation of the training sequences.
+
+    Both are in float64, so that a time of 1.7e9 seconds keeps its seconds.
+    """
 
     mean: Tensor
     spread: Tensor
 
     def __init__(self, features: int) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.zeros(features))
-        self.register_buffer("spread", torch.ones(features))
+        self.register_buffer("mean", torch.zeros(features, dtype=torch.float64))
+        self.register_buffer("spread", torch.ones(features, dtype=torch.float64))
 
-    def fit(self, values: Tensor) -> None:
-        """Set both from all steps of all sequences, shape (steps, features)."""
-        self.mean.copy_(values.mean(dim=0))
-        spread = values.std(dim=0, correction=0)
-        self.spread.copy_(torch.where(spread > 0, spread, torch.ones_like(spread)))
+    def fit(self, values: NDArray[np.float64]) -> None:
+        """Set both from all steps of all sequences, shape (steps, features); a constant feature has the spread 1."""
+        peak = np.abs(values).max(axis=0)
+        peak[peak == 0] = 1.0
+        shares = values / peak  # of a constant exactly 1, and squares of large numbers do not overflow
+        spread = peak * shares.std(axis=0)
+        self.mean.copy_(torch.as_tensor(peak * shares.mean(axis=0)))
+        self.spread.copy_(torch.as_tensor(np.where(spread > 0, spread, 1.0)))
+
+    def standardise(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the standardised numbers of a sequence, shape (time, features)."""
+        return np.asarray((values - self.mean.numpy()) / self.spread.numpy())
 
     def forward(self, values: Tensor) -> Tensor:
         """Return standardised values of the same shape."""

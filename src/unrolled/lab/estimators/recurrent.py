@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -21,8 +21,16 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.text_lists import check_strings, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.estimators.fitting import Fitting, outputs_of, train
-from unrolled.lab.estimators.inputs import is_nested, is_text, numeric_sequences
+from unrolled.lab.estimators.inputs import (
+    check_some,
+    checked_rows,
+    is_nested,
+    is_text,
+    numeric_sequences,
+    with_features,
+)
 from unrolled.lab.estimators.model import Scale, SequenceModel
+from unrolled.lab.estimators.shown_numbers import with_values
 from unrolled.lab.estimators.words import Words
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.training.training_state import seeded
@@ -108,10 +116,11 @@ class _Recurrent(BaseEstimator):
             unknown = self.words_.unknown(words)
             found = explain(self.model_, torch.as_tensor(indices)[None], tokens=mark_unknown(words, unknown), **options)
             return replace(found, notes=(*found.notes, *note_unknown(unknown, UNKNOWN_WORD)))
-        (sequence,) = self._with_features(numeric_sequences([x], "sequences"), 1 if self.rows_ else self.n_features_in_)
+        features = 1 if self.rows_ else self.n_features_in_
+        (sequence,) = with_features(numeric_sequences([x], "sequences"), features, type(self).__name__)
         values = torch.tensor(sequence, dtype=torch.float64)[None]  # a copy: an array may be read-only
         model = cast("SequenceModel", self.model_)
-        return _with_values(explain(model.behind_reader(), model.reader(values), **options), values[0])
+        return with_values(explain(model.behind_reader(), model.reader(values), **options), values[0])
 
     def _target(self, target: Any) -> int | None:
         raise NotImplementedError
@@ -133,8 +142,7 @@ class _Recurrent(BaseEstimator):
             sequences = list(numeric_sequences(X, "sequences"))
             self.n_features_in_ = sequences[0].shape[1]
         else:
-            X = validate_data(self, X, dtype=np.float64, ensure_min_samples=1)
-            sequences = list(numeric_sequences(X, "rows"))
+            sequences = list(checked_rows(self, X, fitted=False))
         y = column_or_1d(y, warn=True)
         if len(y) != len(sequences):
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(sequences), len(y)]}")
@@ -143,6 +151,7 @@ class _Recurrent(BaseEstimator):
     def _read(self, X: Any) -> list[NDArray[Any]]:
         """Check the examples of a prediction."""
         check_is_fitted(self, "model_")
+        check_some(X)
         text = is_text(X)
         if text != (self.words_ is not None):
             given, learned = ("texts", "numbers") if text else ("numbers", "texts")
@@ -151,15 +160,8 @@ class _Recurrent(BaseEstimator):
             check_strings(X)
             return [self.words_.split(each)[1] for each in X]
         if not self.rows_:
-            return self._with_features(numeric_sequences(X, "sequences"), self.n_features_in_)
-        return list(numeric_sequences(validate_data(self, X, dtype=np.float64, reset=False), "rows"))
-
-    def _with_features(self, sequences: list[NDArray[Any]], count: int) -> list[NDArray[Any]]:
-        """Return sequences of so many features, in scikit-learn's words if they have others."""
-        found, name = sequences[0].shape[1], type(self).__name__
-        if found != count:
-            raise ValueError(f"X has {found} features, but {name} is expecting {count} features as input")
-        return sequences
+            return with_features(numeric_sequences(X, "sequences"), self.n_features_in_, type(self).__name__)
+        return list(checked_rows(self, X, fitted=True))
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         sequences = self._read(X)
@@ -185,12 +187,14 @@ class _Recurrent(BaseEstimator):
             drawing.enter_context(_DRAWING)
             drawing.enter_context(seeded(seed))
             model = SequenceModel(settings, words, sequences[0].shape[-1] if not words else 0, outputs)
+            learner = model
             if isinstance(model.reader, Scale):
-                model.reader.fit(torch.as_tensor(np.concatenate(sequences), dtype=torch.get_default_dtype()))
+                model.reader.fit(np.concatenate(sequences))
+                sequences, learner = [model.reader.standardise(one) for one in sequences], model.behind_reader()
             self._start(model)
             if not self.dropout:  # the training draws nothing more
                 drawing.close()
-            self.losses_ = train(model, sequences, targets, loss, fitting, seed)
+            self.losses_ = train(learner, sequences, targets, loss, fitting, seed)
         self.model_: nn.Module = model.double().eval()
         """In float64, so that a prediction does not depend on the examples beside it."""
 
@@ -202,8 +206,9 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
     """Classify texts or sequences of numbers by a recurrent network.
 
     ``fit`` takes a list of texts; an array of shape (examples, time, features); a list of arrays (time, features) of
-    any lengths; or an array of shape (examples, time), whose rows are series of one feature. Numbers are standardised
-    by the training sequences. The model is ``model_``, an ordinary module that :func:`unrolled.explain` accepts.
+    any lengths; or, for series of one feature, an array of shape (examples, time) or a list of arrays (time,) of
+    several lengths. A list may be an array of objects, or a series of pandas. Numbers are standardised by the training
+    sequences. The model is ``model_``, an ordinary module that :func:`unrolled.explain` accepts.
     ``joblib`` stores an estimator as a pickle: load only files of people you trust, or keep
     ``model_.state_dict()`` in a safetensors file.
 
@@ -307,13 +312,3 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
         if target is not None:
             raise UsageError(f"target is {target!r}, but a regressor has one output; leave it out")
         return 0
-
-
-def _with_values(found: Explanation, values: Tensor) -> Explanation:
-    """Show the numbers as they were given, not as they were standardised."""
-
-    def shown(each: Explanation) -> Explanation:
-        return each if each.features is None else replace(each, features=replace(each.features, values=values))
-
-    by_class = tuple(shown(cast("Explanation", each)) for each in found.by_class)
-    return replace(shown(found), by_class=by_class)

@@ -1,0 +1,23 @@
+"""The numbers that an explanation of an estimator shows: those that the user gave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from unrolled.explanation.explanation import Explanation
+
+__all__ = ["with_values"]
+
+
+def with_values(found: Explanation, values: Tensor) -> Explanation:
+    """Show the numbers as they were given, not as they were standardised."""
+
+    def shown(each: Explanation) -> Explanation:
+        return each if each.features is None else replace(each, features=replace(each.features, values=values))
+
+    by_class = tuple(shown(cast("Explanation", each)) for each in found.by_class)
+    return replace(shown(found), by_class=by_class)

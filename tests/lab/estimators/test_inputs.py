@@ -1,0 +1,139 @@
+"""What an estimator is given: numbers of any unit, containers of any kind, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+
+from unrolled.errors import UsageError
+from unrolled.sklearn import RecurrentClassifier, RecurrentRegressor
+
+pd = pytest.importorskip("pandas", reason="series and tables need the extra [tables]")
+
+TEXTS = ["a good film", "a bad film", "a fine plot", "a dull plot"] * 4
+MOODS = ["+", "-", "+", "-"] * 4
+SMALL = {"hidden": 4, "embedding": 4, "epochs": 2, "random_state": 0}
+
+
+def sums(seed=0, count=120):
+    series = np.random.default_rng(seed).normal(size=(count, 6, 2))
+    return series, series[:, :, 0].sum(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift"), [(1.0, 1.7e9), (1.0, -1e8), (1e-9, 0.0), (1e200, 0.0), (1e-250, 0.0), (3600.0, 1.7e9)]
+)
+def test_the_unit_and_the_origin_of_numbers_do_not_matter(scale, shift):
+    series, totals = sums()
+    others, _ = sums(1)
+    chosen = {"hidden": 8, "epochs": 12, "random_state": 0}
+    plain = RecurrentRegressor(**chosen).fit(series, totals)
+    moved = RecurrentRegressor(**chosen).fit(scale * series + shift, totals)
+    assert plain.score(series, totals) > 0.9
+    assert moved.predict(scale * others + shift) == pytest.approx(plain.predict(others), abs=1e-3)
+    assert moved.losses_ == pytest.approx(plain.losses_, rel=1e-3)
+    assert moved.model_.reader.mean.numpy() == pytest.approx(
+        scale * series.mean(axis=(0, 1)) + shift, rel=1e-9, abs=1e-9 * scale
+    )
+    assert moved.model_.reader.spread.numpy() == pytest.approx(scale * series.std(axis=(0, 1)), rel=1e-6)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1 / 3, 123_456.789, -1e200])
+def test_a_constant_feature_does_nothing(constant):
+    series, totals = sums()
+    chosen = {"hidden": 4, "epochs": 2, "random_state": 0}
+    with_zeros = np.concatenate([series, np.zeros((120, 6, 1))], axis=2)
+    with_constant = np.concatenate([series, np.full((120, 6, 1), constant)], axis=2)
+    expected = RecurrentRegressor(**chosen).fit(with_zeros, totals).predict(with_zeros)
+    found = RecurrentRegressor(**chosen).fit(with_constant, totals)
+    assert found.predict(with_constant) == pytest.approx(expected, abs=1e-9)
+    assert found.model_.reader.spread[2] == 1
+
+
+def of_objects(rows):
+    found = np.empty(len(rows), dtype=object)
+    for place, row in enumerate(rows):
+        found[place] = row
+    return found
+
+
+def test_lists_arrays_of_objects_and_pandas_hold_the_same_series():
+    lengths = np.random.default_rng(0).integers(2, 9, size=16)
+    series = [np.random.default_rng(k).normal(size=(length, 1)) for k, length in enumerate(lengths)]
+    flat = [each[:, 0] for each in series]
+    fit = RecurrentClassifier(**SMALL).fit(series, MOODS)
+    expected = fit.predict_proba(series)
+    given = {
+        "lists": [each.tolist() for each in series],
+        "objects": of_objects(series),
+        "pandas": pd.Series(series, index=range(50, 66)),
+        "flat arrays": flat,
+        "flat lists": [each.tolist() for each in flat],
+        "flat objects": of_objects(flat),
+        "flat pandas": pd.Series(flat),
+    }
+    for name, rows in given.items():
+        assert RecurrentClassifier(**SMALL).fit(rows, MOODS).predict_proba(rows) == pytest.approx(expected), name
+        assert fit.predict_proba(rows) == pytest.approx(expected), name
+    assert np.isfinite(cross_val_score(RecurrentClassifier(**SMALL), flat, MOODS, cv=2)).all()
+
+
+def test_series_of_several_lengths_are_refused_by_an_estimator_of_rows():
+    fit = RecurrentClassifier(**SMALL).fit(np.ones((16, 5)), MOODS)
+    with pytest.raises(
+        UsageError, match=r"the series have 2 to 4 steps, but RecurrentClassifier was fitted on an array"
+    ):
+        fit.predict([[1.0, 2.0], [1.0, 2.0, 3.0, 4.0]])
+    assert len(fit.predict([[1.0] * 5, [2.0] * 5])) == 2
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_first_text_that_is_missing_is_named_as_any_other(missing):
+    with pytest.raises(UsageError, match=r"texts\[0\] is (None|nan); expected strings"):
+        RecurrentClassifier(**SMALL).fit([missing, *TEXTS[1:]], MOODS)
+    fit = RecurrentClassifier(**SMALL).fit(TEXTS, MOODS)
+    with pytest.raises(UsageError, match=r"texts\[0\] is (None|nan); expected strings"):
+        fit.predict([missing, "a film"])
+
+
+@pytest.mark.parametrize(
+    ("examples", "message"),
+    [
+        (set(TEXTS), "the examples are a set; expected a list, in the order of the answers"),
+        (dict.fromkeys(TEXTS, 1), "the examples are a dict; expected a list"),
+        (pd.DataFrame({"text": TEXTS}), "a row with 'a good film'; expected texts or numbers: pass one column"),
+        ([text.split() for text in TEXTS], "a row with 'a'; expected texts or numbers"),
+        ([[*text.split(), "!"] for text in TEXTS[:15]] + [["a"]], "a row with 'a'; expected texts or numbers"),
+    ],
+)
+def test_what_is_neither_texts_nor_numbers_is_refused(examples, message):
+    with pytest.raises(UsageError, match=message):
+        RecurrentClassifier(**SMALL).fit(examples, MOODS)
+
+
+def test_a_prediction_of_no_example_is_refused_as_scikit_learn_does():
+    for examples in (TEXTS, np.ones((16, 5, 2))):
+        fit = RecurrentClassifier(**SMALL).fit(examples, MOODS)
+        with pytest.raises(ValueError, match="0 sample"):
+            fit.predict([])
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"epochs": 0}, "epochs is 0; expected a whole number of at least 1"),
+        ({"epochs": -1}, "epochs is -1; expected a whole number"),
+        ({"epochs": 2.5}, r"epochs is 2\.5; expected a whole number"),
+        ({"batch": 0}, "batch is 0; expected a whole number"),
+        ({"lr": 0.0}, r"lr is 0\.0; expected a positive number"),
+        ({"lr": "fast"}, "lr is 'fast'; expected a positive number"),
+        ({"clip": -1.0}, r"clip is -1\.0; expected 0 or a positive number"),
+        ({"clip": float("nan")}, "clip is nan; expected 0 or a positive number"),
+        ({"weight_decay": -0.1}, r"weight_decay is -0\.1; expected 0 or a positive number"),
+    ],
+)
+def test_settings_that_train_nothing_or_the_opposite_are_refused(setting, message):
+    with pytest.raises(UsageError, match=message):
+        RecurrentClassifier(**{**SMALL, **setting}).fit(TEXTS, MOODS)
+    RecurrentClassifier(**{**SMALL, "epochs": np.int64(1), "clip": 0, "lr": np.float32(0.01)}).fit(TEXTS, MOODS)
