@@ -100,7 +100,7 @@ class ClosedRay(Ray[Structured]):
                 called for a few steps at a time, so that a rule with many nodes works within the cache.
         """
         time, batch, _ = self.run.carried.shape
-        count = max(1, CACHED // (batch * self.cell.hidden_size))
+        count = max(1, CACHED // max(1, batch * self.cell.hidden_size))
         diagonals: Named = {}
         for first in range(0, time, count):
             steps = slice(first, first + count)

@@ -2,13 +2,14 @@ r"""Affine recurrences joined to one: along time where calls continue one anothe
 
 A **stretch** is what one call, or several calls one above the other, contribute to a sequence. Between two stretches
 the state may pass a position-wise function (a **join**), and between two levels of a stretch the states do
-(a **link**). Both are linear, with their factors held.
+(a **link**). The state with which a stretch began may pass the stretch by (a **bypass**), as a mask lets it. All are
+linear, with their factors held.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -31,6 +32,9 @@ class Stretch:
     """For each level: which levels below it reads, and how."""
     joins: tuple[PositionMap | None, ...]
     """For each level: what the state passes before the first step; None if it is carried on as it is."""
+    bypasses: tuple[Tensor | None, ...]
+    """For each level: what the state before the stretch before is multiplied by and added, (batch of the stretch,
+    state); None for nothing."""
     rows: Tensor | None
     """Which sequences take part, shape (batch of the stretch,); None for all in order."""
     inside: Tensor | None
@@ -49,7 +53,10 @@ class Stretch:
 
 @dataclass(frozen=True)
 class ComposedSequence:
-    """s_t = g_t + A_t s_{t-1} over all stretches; the state is that of all levels, lowest first."""
+    """s_t = g_t + A_t s_{t-1} over all stretches; the state is that of all levels, lowest first.
+
+    Where a stretch has a bypass, the states with which the stretch began stand in front of it.
+    """
 
     g: Tensor
     """Shape (time, batch, state), zero where a sequence has no step."""
@@ -59,6 +66,12 @@ class ComposedSequence:
     def _places(self) -> list[tuple[Stretch, int]]:
         """The stretch of each step, and the step's number inside it."""
         return [(stretch, t) for stretch in self.stretches for t in range(stretch.time)]
+
+    def with_starts(self) -> ComposedSequence:
+        """Put the states with which stretches begin in front of the states, if one of them passes a stretch by."""
+        if all(bypass is None for stretch in self.stretches for bypass in stretch.bypasses):
+            return self
+        return replace(self, g=torch.nn.functional.pad(self.g, (self.g.shape[-1], 0)))
 
     @property
     def initial(self) -> Tensor:
@@ -87,10 +100,20 @@ class ComposedSequence:
         return out
 
     def _step(self, stretch: Stretch, t: int, block: Tensor, out: Tensor, workspace: Workspace) -> Tensor:
-        images = out.split(stretch.sizes, dim=-1)
-        for place, part in enumerate(block.split(stretch.sizes, dim=-1)):
-            join = stretch.joins[place] if t == 0 else None
-            before = part if join is None else join.apply(part)
+        size = sum(stretch.sizes)
+        images = out[..., -size:].split(stretch.sizes, dim=-1)
+        starts, new_starts = block[..., :-size], out[..., :-size]
+        new_starts.copy_(starts)
+        first = 0
+        for place, part in enumerate(block[..., -size:].split(stretch.sizes, dim=-1)):
+            before, of_level = part, slice(first, first + part.shape[-1])
+            first = of_level.stop
+            if t == 0:
+                join, bypass = stretch.joins[place], stretch.bypasses[place]
+                before = part if join is None else join.apply(part)
+                before = before if bypass is None else before + bypass * starts[..., of_level]
+                if starts.shape[-1]:
+                    new_starts[..., of_level] = before
             below = _sum([link.at(t).apply(images[lower]) for lower, link in stretch.links[place]])
             stretch.levels[place].apply(t, before, images[place], workspace, below)
         return out

@@ -47,6 +47,7 @@ def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], w
     within = {s: torch.zeros_like(s.states) for s in strands}  # by the chain
     above = {s: torch.zeros_like(s.states) for s in strands}  # by the stack
     through_line = {s: torch.zeros_like(s.states) for s in strands}  # by where the lines of levels above begin
+    beside = {s: torch.zeros_like(s.start) for s in strands}  # by the chain, past the strand
     starts: dict[Strand, Tensor] = {}
     entering: dict[Strand, Tensor] = {}
     swept: dict[Strand, tuple[Tensor, Tensor]] = {}  # by the stack of both directions
@@ -77,11 +78,13 @@ def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], w
             above[lower] += link.apply_transpose(at_inputs)
         if starts_matter:
             starts[strand] = at_start
-            _add(weights, strand.start, [s for s in earlier if s is not strand.before], at_start)
-        if strand.before is not None:
-            passed = at_start if strand.join is None else strand.join.apply_transpose(at_start)
-            rows = torch.arange(len(passed), device="cpu") if strand.rows is None else strand.rows
-            within[strand.before][strand.before.lengths[rows] - 1, rows] += passed
+            _add(weights, strand.start, [s for s in earlier if s not in strand.chain], at_start)
+        of_chain = at_start + beside[strand]
+        passed = of_chain if strand.join is None else strand.join.apply_transpose(of_chain)
+        for before, theirs, mine in strand.continued:
+            within[before][before.lengths[theirs] - 1, theirs] += passed[mine]
+            if strand.bypass is not None:
+                beside[before][theirs] += (strand.bypass * of_chain)[mine]
     return Covectors(weights, starts, entering)
 
 

@@ -68,7 +68,7 @@ def find_owners(line: Line, plain: Covectors, weighed: Covectors | None, batch: 
     number = torch.where(square > 0, product / square, 0.0).round()
     gap, size = torch.zeros_like(square), _product(line, weighed, weighed)
     for strand in line.strands:
-        rows = line.rows_of(strand)
+        rows = strand.rows
         times = number[rows].to(strand.states)[:, None]
         off = weighed.weights[strand].detach() - times * plain.weights[strand].detach()
         gap.index_add_(0, rows, off.double().square().sum(dim=(0, 2)).cpu())
@@ -113,8 +113,8 @@ def complete_owners(owners: Tensor, probes: Iterator[Tensor]) -> Tensor:
 
 def _product(line: Line, one: Covectors, other: Covectors) -> Tensor:
     """Multiply the covectors of each sequence of a line, shape (batch of the line,)."""
-    total = torch.zeros(len(line.first.lengths), dtype=torch.float64, device="cpu")
+    total = torch.zeros(line.batch, dtype=torch.float64, device="cpu")
     for strand in line.strands:
         both = one.weights[strand].detach().double() * other.weights[strand].detach().double()
-        total.index_add_(0, line.rows_of(strand), both.sum(dim=(0, 2)).cpu())
+        total.index_add_(0, strand.rows, both.sum(dim=(0, 2)).cpu())
     return total

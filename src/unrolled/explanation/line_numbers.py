@@ -65,7 +65,7 @@ def numbers_of_lines(
         total = line.first.states.new_zeros(len(own))
         for strand in line.strands:
             part = (at_inputs[strand] * strand.inputs).sum(dim=(0, 2))
-            total = total.index_add(0, line.rows_of(strand), part)
+            total = total.index_add(0, strand.rows, part)
         try:
             found.append([*numbers_of_steps(rows, leaves, total, _read(line), line.inside, order.tolist())])
         except NoNumbersError as error:
@@ -83,7 +83,7 @@ def _read(line: Line) -> Tensor:
         parts = []
         for strand in level:
             whole = strand.inputs.new_zeros(len(strand.states), line.inside.shape[1], strand.inputs.shape[-1])
-            parts.append(whole.index_copy(1, line.rows_of(strand), strand.inputs))
+            parts.append(whole.index_copy(1, strand.rows, strand.inputs))
         levels.append(torch.cat(parts))
     return torch.cat(levels, dim=-1)
 

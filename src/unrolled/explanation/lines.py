@@ -58,26 +58,18 @@ class Line:
         return " + ".join(dict.fromkeys(level[0].network for level in self.levels))
 
     @cached_property
-    def _rows(self) -> list[Tensor]:
-        """For each stretch, which sequences of the line take part."""
-        rows = [torch.arange(len(self.first.lengths), device="cpu")]
-        for strand in self.levels[0][1:]:
-            rows.append(rows[-1] if strand.rows is None else rows[-1][strand.rows])
-        return rows
-
-    def rows_of(self, strand: Strand) -> Tensor:
-        """Return which sequences of the line a strand's sequences are."""
-        place = next(level.index(strand) for level in self.levels if strand in level)
-        return self._rows[place]
+    def batch(self) -> int:
+        """Number of its sequences."""
+        return 1 + max(int(strand.rows.max()) for strand in self.levels[0])
 
     @cached_property
     def inside(self) -> Tensor:
         """Whether each step of the line belongs to each sequence, shape (time, batch)."""
-        batch, parts = len(self.first.lengths), []
-        for strand, rows in zip(self.levels[0], self._rows, strict=True):
+        parts = []
+        for strand in self.levels[0]:
             time = len(strand.states)
-            part = torch.zeros(time, batch, dtype=torch.bool, device="cpu")
-            part[:, rows] = torch.arange(time, device="cpu")[:, None] < strand.lengths.cpu()
+            part = torch.zeros(time, self.batch, dtype=torch.bool, device="cpu")
+            part[:, strand.rows] = torch.arange(time, device="cpu")[:, None] < strand.lengths.cpu()
             parts.append(part)
         return torch.cat(parts)
 
@@ -124,37 +116,38 @@ class Line:
     def _spread(self, levels: Sequence[Sequence[Strand]], values: Mapping[Strand, Tensor]) -> Tensor:
         """Put the values of strands, each (time, batch, state), side by side over the line's steps and sequences."""
         stretches = []
-        for place, rows in enumerate(self._rows):
-            strands = [level[place] for level in levels]
+        for strands in zip(*levels, strict=True):
             part = torch.cat([values[strand] for strand in strands], dim=-1).detach()
             lengths = strands[0].lengths
             inside = torch.arange(len(part), device=lengths.device)[:, None] < lengths
             part = torch.where(inside[..., None], part, torch.zeros_like(part))
-            whole = part.new_zeros(len(part), len(self.first.lengths), part.shape[-1])
-            whole[:, rows] = part
+            whole = part.new_zeros(len(part), self.batch, part.shape[-1])
+            whole[:, strands[0].rows] = part
             stretches.append(whole)
         return torch.cat(stretches)
 
     def _compose(self, levels: Sequence[Sequence[Strand]]) -> ComposedSequence:
         """Join the strands' recurrences."""
-        stretches, batch = [], len(self.first.lengths)
-        for place, rows in enumerate(self._rows):
-            strands = [level[place] for level in levels]
+        stretches = []
+        for count, strands in enumerate(zip(*levels, strict=True)):
+            rows = strands[0].rows
             places = {strand: number for number, strand in enumerate(strands)}
             time, lengths = len(strands[0].states), strands[0].lengths
-            straight = len(rows) == batch and torch.equal(rows, torch.arange(batch, device="cpu"))
+            straight = torch.equal(rows, torch.arange(self.batch, device="cpu"))
             # what follows the end of a sequence is read by nobody, unless another stretch follows
-            ends_early = int(lengths.min()) < time and place + 1 < len(self._rows)
+            ends_early = int(lengths.min()) < time and count + 1 < len(levels[0])
             stretches.append(
                 Stretch(
                     levels=tuple(strand.sequence for strand in strands),
                     links=tuple(tuple((places[low], link) for low, link in strand.below) for strand in strands),
                     joins=tuple(strand.join for strand in strands),
+                    bypasses=tuple(strand.bypass for strand in strands),
                     rows=None if straight else rows,
                     inside=torch.arange(time, device=lengths.device)[:, None] < lengths if ends_early else None,
                 )
             )
-        return ComposedSequence(self._spread(levels, {s: s.own for level in levels for s in level}), tuple(stretches))
+        g = self._spread(levels, {s: s.own for level in levels for s in level})
+        return ComposedSequence(g, tuple(stretches)).with_starts()
 
 
 def _score(sequence: ComposedSequence, weights: Tensor, longest: int | None) -> tuple[Tensor, Tensor]:
@@ -163,6 +156,7 @@ def _score(sequence: ComposedSequence, weights: Tensor, longest: int | None) -> 
     held = time if longest is None else min(time, longest)
     scores = torch.zeros(batch, time, held, dtype=torch.float64, device=weights.device)
     contributions = torch.zeros_like(scores)
+    weights = torch.nn.functional.pad(weights, (sequence.g.shape[-1] - weights.shape[-1], 0))  # no start is read
     strongest = score_weight(weights)
     for block in forward_sweep(sequence, longest):
         t = block.time
@@ -216,8 +210,7 @@ def unfit_stacks(strands: Sequence[Strand]) -> set[str]:
             fits = len(level) == len(lowest) and all(
                 torch.equal(mine.lengths, theirs.lengths)
                 and len(mine.states) == len(theirs.states)
-                and (mine.rows is None) == (theirs.rows is None)
-                and (mine.rows is None or theirs.rows is None or torch.equal(mine.rows, theirs.rows))
+                and torch.equal(mine.rows, theirs.rows)
                 for mine, theirs in zip(level, lowest, strict=True)
             )
             if not fits:

@@ -266,7 +266,7 @@ def _collect(
         initial = torch.zeros(len(owners[line]), dtype=torch.float64, device="cpu")
         for strand in line.strands:
             if strand in found.starts:
-                at = line.rows_of(strand)
+                at = strand.rows
                 start = own_start(strand, strands, [row.leaf for row in rows])
                 initial.index_add_(0, at, (found.starts[strand] * start).sum(dim=-1).double().cpu())
                 _add_starts(biases, strand, found.starts[strand], rows, owners[line][at], batch)
@@ -276,7 +276,7 @@ def _collect(
         tokens = line.by_token(found.entering) if limited else by_entered(contributions)
         off = torch.zeros_like(initial)
         for strand in line.strands:
-            at = line.rows_of(strand)
+            at = strand.rows
             off[at] = torch.maximum(off[at], residual(strand).cpu())
         opened.append(OpenedLine(line, owners[line], scores, contributions, tokens, initial, off, limit))
     failures = tuple(s.sequence.failure for s in strands if s.sequence.failure is not None)

@@ -25,8 +25,9 @@ from unrolled.decomposition.recurrent_rules import RECURRENT
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.expansions.base import Linearisation
 from unrolled.expansions.secant import Secant
+from unrolled.explanation.continuations import Continuation, find_continuation
 from unrolled.explanation.running_networks import RunningNetworks
-from unrolled.explanation.strands import Continuation, Strand, find_continuation, find_levels_below, reads
+from unrolled.explanation.strands import Strand, find_levels_below, reads
 from unrolled.held_forward.recorded_maps import PositionMap, image
 from unrolled.held_forward.rows import Rows
 
@@ -76,7 +77,8 @@ class RecordedModel(HeldModel):
     ) -> tuple[Tensor, list[Tensor]]:
         """Record a call; what it returns is made of the strands' leaves."""
         path, order = self.running.now
-        if path not in self.networks:
+        if path not in self.networks or not inputs.shape[1]:
+            self._calls += path in self.networks  # a step that no example takes part in
             return super().run_layers(cells, inputs, layout, initial, own)
         if inputs.dtype not in PARITY:
             raise UnsupportedOperationError(f"{path} reads {inputs.dtype}; convert the model: model.float()")
@@ -120,9 +122,8 @@ class RecordedModel(HeldModel):
         if not call.both:
             before = find_continuation(start, call.network, self.strands)
             if call.network not in self.separate:
-                found = find_levels_below(
-                    inputs, lengths, call.network, before.before if before else None, self.strands
-                )
+                candidates = [each for each in self.strands if each.network not in self.separate]
+                found = find_levels_below(inputs, lengths, call.network, before.before if before else None, candidates)
                 before, below = (None, ()) if found is None else (before, found)
         with torch.no_grad():
             own = None if call.own is None else call.own.chunk(len(starts), dim=-1)[way]
@@ -136,7 +137,7 @@ class RecordedModel(HeldModel):
         strand = self._strand(call, way, sequence, inputs, start, parity)
         strand.below = below
         if before is not None:
-            strand.follow(before)
+            before.append(strand)
         self._carry(strand, origin)
         self.strands.append(strand)
         return strand

@@ -4,7 +4,8 @@ A **strand** is one call of a recurrent network in one direction. What it reads 
 it
 
 - **continue** another strand of the same network: its initial state is that one's last state, as it is or behind a
-  position-wise function. Strands that continue one another are a **chain**;
+  position-wise function, or a mixture of that state and of the state that it began with, as behind a mask. Strands that
+  continue one another are a **chain**;
 - **a level above** other strands: its inputs read theirs position by position. The line of its expansion then begins
   at what the token alone makes of the levels below;
 - or **carry**: what else it reads of them (a context of attention, the last state of an encoder) belongs to their
@@ -21,9 +22,9 @@ from torch import Tensor
 
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack
-from unrolled.held_forward.recorded_maps import PositionMap, SelectionMap, position_map, pull_back, readers
+from unrolled.held_forward.recorded_maps import PositionMap, position_map, pull_back, readers
 
-__all__ = ["Continuation", "Strand", "find_continuation", "find_levels_below", "reads"]
+__all__ = ["Strand", "find_levels_below", "reads"]
 
 
 @dataclass(eq=False)
@@ -57,11 +58,15 @@ class Strand:
     below: tuple[tuple[Strand, PositionMap], ...] = ()
     """The levels below it, and how it reads their states."""
     before: Strand | None = None
-    """The strand that it continues."""
+    """The strand before it in its chain; None for the first."""
+    continued: tuple[tuple[Strand, Tensor, Tensor], ...] = ()
+    """The strands of its chain that its sequences continue: which of their sequences, and which of its own."""
     join: PositionMap | None = None
-    """What the state passes in between; None if it is carried on as it is."""
-    rows: Tensor | None = None
-    """Which sequence of ``before`` each of its sequences continues; None for all in order."""
+    """What their last states pass in between; None if they are carried on as they are."""
+    bypass: Tensor | None = None
+    """What their initial states are multiplied by and added, shape (batch, state); None for nothing."""
+    rows: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64, device="cpu"))
+    """Which sequences of its chain its sequences are, shape (batch,)."""
     alone: tuple[Tensor, Tensor] | None = None
     """Where it carries: the beginning of the input's line as a leaf, and g as a linear function of it."""
     carried: Tensor | None = None
@@ -71,26 +76,12 @@ class Strand:
 
     def __post_init__(self) -> None:
         self.chain = [self]
-
-    def follow(self, found: Continuation) -> None:
-        """Continue another strand."""
-        self.before, self.join, self.rows = found.before, found.join, found.rows
-        self.chain = found.before.chain
-        self.chain.append(self)
+        self.rows = torch.arange(len(self.lengths), device="cpu")
 
     @property
     def own(self) -> Tensor:
         """What its own tokens add to the state, shape (time, batch, state)."""
         return self.sequence.g if self.carried is None else self.sequence.g - self.carried
-
-
-@dataclass(frozen=True)
-class Continuation:
-    """How an initial state follows from the last state of an earlier strand."""
-
-    before: Strand
-    join: PositionMap | None
-    rows: Tensor | None
 
 
 def reads(result: Tensor, strands: Sequence[Strand]) -> list[Strand]:
@@ -99,36 +90,6 @@ def reads(result: Tensor, strands: Sequence[Strand]) -> list[Strand]:
         return []
     found = pull_back(result, [strand.states for strand in strands], torch.ones_like(result))
     return [strand for strand, gradient in zip(strands, found, strict=True) if gradient is not None]
-
-
-def find_continuation(start: Tensor, network: str, strands: Sequence[Strand]) -> Continuation | None:
-    """Find the strand that an initial state, shape (batch, state), continues.
-
-    It is the last of its chain, of the same network, with one direction, and only its last states are read.
-    """
-    for strand in reversed(reads(start, strands)):
-        if strand.network != network or strand.both or strand.chain[-1] is not strand:
-            continue
-        numbers = readers(start, strand.states)
-        if numbers is None or strand.states.shape[-1] != start.shape[-1]:
-            continue
-        time, batch, _ = strand.states.shape
-        last, every = strand.lengths - 1, torch.arange(batch, device="cpu")
-        at_end = numbers.reshape(time, batch)[last, every]
-        if int((at_end >= 0).sum()) != int((numbers >= 0).sum()) or int((at_end >= 0).sum()) != len(start):
-            continue
-        rows = torch.empty(len(start), dtype=torch.int64, device="cpu")
-        rows[at_end[at_end >= 0]] = every[at_end >= 0]
-        join = position_map(start, strand.states, lambda g: g[last, every][rows])  # noqa: B023  # used at once
-        straight = len(rows) == batch and torch.equal(rows, every)
-        return Continuation(strand, None if _is_identity(join) else join, None if straight else rows)
-    return None
-
-
-def _is_identity(found: PositionMap) -> bool:
-    if not isinstance(found, SelectionMap) or len(found.index) != found.size:
-        return False
-    return torch.equal(found.index, torch.arange(found.size, device="cpu")) and bool((found.weight == 1).all())
 
 
 def find_levels_below(
@@ -142,8 +103,8 @@ def find_levels_below(
     """
     candidates = [strand for strand in reads(inputs, strands) if not strand.both and strand.network != network]
     if before is None:
-        found = [(each, link) for each in candidates if each.before is None and (link := _link(inputs, lengths, each))]
-        return tuple(found)
+        first = [each for each in candidates if each.before is None and _is_read(inputs, each)]
+        return tuple((each, link) for each in first if (link := _link(inputs, lengths, each)))
     pairs = []
     for lower, _ in before.below:
         place = lower.chain.index(lower) + 1
@@ -155,11 +116,17 @@ def find_levels_below(
     return tuple(pairs)
 
 
+def _is_read(inputs: Tensor, strand: Strand) -> bool:
+    """Whether inputs read a strand at all: a mask may keep all of it out."""
+    (numbers,) = readers(inputs, [strand.states])
+    return numbers is not None and bool((numbers >= 0).any())
+
+
 def _link(inputs: Tensor, lengths: Tensor, strand: Strand) -> PositionMap | None:
     """Return how each position reads the same position of a strand; None if it does not."""
     if strand.states.shape[:2] != inputs.shape[:2] or not torch.equal(strand.lengths, lengths):
         return None
-    numbers = readers(inputs, strand.states)
+    (numbers,) = readers(inputs, [strand.states])
     if numbers is None or bool(((numbers >= 0) & (numbers != torch.arange(len(numbers), device="cpu"))).any()):
         return None
-    return position_map(inputs, strand.states, lambda gradient: gradient)
+    return position_map(inputs, [strand.states], lambda gradients: gradients[0])

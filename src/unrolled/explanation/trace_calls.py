@@ -142,7 +142,7 @@ def _read_by_line(line: Line, reads: Sequence[Tensor]) -> Tensor:
     """Put what the calls of a line's lowest level read one after another, shape (time, batch, input)."""
     parts = []
     for strand in line.levels[0]:
-        own, rows = reads[strand.call], line.rows_of(strand)
+        own, rows = reads[strand.call], strand.rows
         if own.shape[:2] != strand.states.shape[:2]:
             raise ParityError(f"call {strand.call} reads other steps in the traced run")
         whole = own.new_zeros(len(own), line.inside.shape[1], own.shape[2])

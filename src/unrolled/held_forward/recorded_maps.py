@@ -42,32 +42,36 @@ def image(result: Tensor, sources: Sequence[Tensor], values: Sequence[Tensor]) -
     return torch.zeros_like(result) if found is None else found
 
 
-def readers(result: Tensor, source: Tensor) -> Tensor | None:
-    """Find which position of a result reads each position of its source.
+def readers(result: Tensor, sources: Sequence[Tensor]) -> list[Tensor | None]:
+    """Find which position of a result reads each position of its sources.
 
     Positions are those of all axes but the last, counted in one. They are numbered in binary: for each bit, one
     backward pass shows what is read where the bit is set, and one what is read where it is not.
 
     Returns:
-        Shape (positions of the source,), -1 for what is not read; None if two positions of the result read the same, or
-        one reads two.
+        For each source the shape (positions of the source,), -1 for what is not read; None if two positions of the
+        result read the same, or one reads two.
     """
     count = result.shape[:-1].numel()
     numbers = torch.arange(count, device=result.device).reshape(*result.shape[:-1], 1)
     probe = _random(result)
-    found = torch.zeros(source.shape[:-1].numel(), dtype=torch.int64, device=source.device)
-    read = torch.zeros_like(found, dtype=torch.bool)
+    passes = []
     for bit in range(max(1, (count - 1).bit_length())):
         has = (numbers >> bit) & 1
-        seen = []
-        for wanted in (1, 0):
-            (gradient,) = pull_back(result, [source], probe * (has == wanted))
-            used = torch.zeros_like(read) if gradient is None else gradient.ne(0).any(dim=-1).reshape(-1)
-            seen.append(used)
-        if bool((seen[0] & seen[1]).any()):
+        passes.append([pull_back(result, sources, probe * (has == wanted)) for wanted in (1, 0)])
+    return [_readers(source, [(one[k], zero[k]) for one, zero in passes]) for k, source in enumerate(sources)]
+
+
+def _readers(source: Tensor, passes: Sequence[tuple[Tensor | None, Tensor | None]]) -> Tensor | None:
+    """Put the bits of one source's readers together: by bit, its gradients by the positions with and without it."""
+    found = torch.zeros(source.shape[:-1].numel(), dtype=torch.int64, device=source.device)
+    read = torch.zeros_like(found, dtype=torch.bool)
+    for bit, gradients in enumerate(passes):
+        one, zero = (torch.zeros_like(read) if g is None else g.ne(0).any(dim=-1).reshape(-1) for g in gradients)
+        if bool((one & zero).any()):
             return None
-        found += seen[0].long() << bit
-        read |= seen[0] | seen[1]
+        found += one.long() << bit
+        read |= one | zero
     taken = found[read]
     if len(taken.unique()) < len(taken):
         return None
@@ -135,20 +139,20 @@ class DenseMap(PositionMap):
         return (self.matrix.mT @ block[..., None])[..., 0]
 
 
-def position_map(result: Tensor, source: Tensor, align: Callable[[Tensor], Tensor]) -> PositionMap:
+def position_map(result: Tensor, sources: Sequence[Tensor], align: Callable[[Sequence[Tensor]], Tensor]) -> PositionMap:
     """Read the map of every position.
 
     Args:
-        result: Shape (…, m), each position of which reads one position of the source.
-        source: Any shape, n features last.
-        align: Takes a tensor in the source's shape to shape (…, n): what each position of the result reads.
+        result: Shape (…, m), each position of which reads one position of one source.
+        sources: Of any shapes, n features last.
+        align: Takes tensors in the sources' shapes to shape (…, n): what each position of the result reads.
     """
 
     def back(covector: Tensor) -> Tensor:
-        (gradient,) = pull_back(result, [source], covector)
-        return align(torch.zeros_like(source) if gradient is None else gradient)
+        found = zip(pull_back(result, sources, covector), sources, strict=True)
+        return align([torch.zeros_like(source) if gradient is None else gradient for gradient, source in found])
 
-    found = _selection(result, source.shape[-1], back)
+    found = _selection(result, sources[0].shape[-1], back)
     if found is not None:
         return found
     rows = [back(row.expand(result.shape)) for row in torch.eye(result.shape[-1], device=result.device).to(result)]
