@@ -54,7 +54,7 @@ class Sources:
         if value.is_sparse:
             raise UsageError(f"argument {name} is sparse; pass a dense tensor: {name}.to_dense()")
         if value.is_floating_point():
-            return self.mode.rows.open("feature", name, value) if self.opens else value.detach().clone()
+            return self.mode.open(name, value) if self.opens else value.detach().clone()
         copy = value.detach().clone()
         if self.opens and value.dtype in INTEGERS:
             numbers = torch.arange(copy.numel(), device=copy.device) + self._count
@@ -81,7 +81,7 @@ def source_module(model: nn.Module, mode: HeldForward, name: str | None) -> Iter
         calls += 1
         if not isinstance(result, Tensor) or not result.is_floating_point():
             raise UsageError(f"{name} returns a {type(result).__name__}; choose a submodule that returns one tensor")
-        return mode.rows.open("feature", name if calls == 1 else f"{name}, call {calls}", result)
+        return mode.open(name if calls == 1 else f"{name}, call {calls}", result)
 
     handle = modules[name].register_forward_hook(opened)
     try:

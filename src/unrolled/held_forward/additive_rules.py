@@ -34,8 +34,8 @@ def add(call: Held) -> Tensor:
     scale = call.args[2] if len(call.args) > 2 else call.kwargs.get("alpha", 1)
     if carries(a) and carries(b):
         return torch.sub(a, b, alpha=scale) if minus else torch.add(a, b, alpha=scale)
-    shape = torch.broadcast_shapes(*(each.shape for each in (a, b) if isinstance(each, Tensor)))
-    like = a if carries(a) else b
+    like, other = (a, b) if carries(a) else (b, a)
+    shape = torch.broadcast_shapes(like.shape, other.shape) if isinstance(other, Tensor) else like.shape
 
     def term(each: Any) -> Any:
         if carries(each):
@@ -48,11 +48,13 @@ def add(call: Held) -> Tensor:
         kind, name = call.rows.origin(each) if isinstance(each, Tensor) else ("constant", "constants")
         return call.rows.summand(kind, name, wide, shape)
 
-    first, second = term(a), scale * term(b)
-    result = first - second if minus else first + second
+    def combined(first: Any, second: Any) -> Any:
+        second = second if scale == 1 else scale * second
+        return first - second if minus else first + second
+
+    result = combined(term(a), term(b))
     result = result if result.shape == shape else result.expand(shape)
-    sign = -scale if minus else scale
-    return call.gates.keep_chosen(result, (a, b), lambda parts: (parts[0] + sign * parts[1]).expand(shape))
+    return call.gates.keep_chosen(result, (a, b), lambda parts: combined(*parts).expand(shape))
 
 
 def _kind(like: Tensor, constant: Tensor) -> torch.dtype:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.repeated_axes import without_repeats
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["OF_ONE_ENTRY", "Gate", "Gates"]
@@ -46,7 +47,7 @@ class Gate:
     @property
     def is_content(self) -> bool:
         """Whether it is nothing at zero, so that products share it as a content."""
-        return not bool(self.at_zero.count_nonzero())
+        return not bool(without_repeats(self.at_zero).count_nonzero())
 
 
 class Gates:

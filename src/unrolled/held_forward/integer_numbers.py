@@ -41,16 +41,18 @@ class IntegerNumbers:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._met = False
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        """Whether the run has met any."""
+        return self._met
 
     def __contains__(self, value: object) -> bool:
         return isinstance(value, Tensor) and value in self._known
 
     def add(self, numbers: Tensor) -> Tensor:
         """Remember numbers, and give them back."""
-        self._known[numbers] = True
+        self._met = self._known[numbers] = True
         return numbers
 
     def follow(self, operation: Operation, given: Sequence[Tensor], valued: Sequence[Tensor], result: Any) -> None:
@@ -58,8 +60,6 @@ class IntegerNumbers:
 
         A product with a weight of the model carries value as any other.
         """
-        if not valued:
-            return
         of_numbers = operation.name in KEEPS and all(each in self for each in valued)
         of_numbers = of_numbers and not any(self._is_weight(each) for each in given)
         changed = given[:1] if operation.in_place or operation.name == "setitem" else ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -19,20 +18,6 @@ _CLEAR = 0.01
 """How far the logarithm of a weight may be from a whole number."""
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-5}
 """How far a sum may be from the output, relative to the sum of its parts' sizes; 0.02 in other types."""
-
-
-@dataclass(frozen=True)
-class _Sum:
-    """The sum of a row's contributions to each example, and the sum of their sizes, each shape (batch,)."""
-
-    total: Tensor
-    size: Tensor
-
-    @classmethod
-    def over(cls, contributions: Tensor, axis: int) -> _Sum:
-        """Sum over all axes but one."""
-        entries = contributions.movedim(axis, 0).flatten(1) if contributions.dim() > 1 else contributions[:, None]
-        return cls(entries.sum(dim=1), torch.linalg.vector_norm(entries, 1, dim=1))
 
 
 class LinearOutput:
@@ -134,10 +119,14 @@ class LinearOutput:
             return True
         if any(each is None and g is not None for each, g in zip(self._by_axis, self.gradients, strict=True)):
             return False
-        output = self.output.detach()
-        total = sum((each.total for each in self._by_axis if each is not None), torch.zeros_like(output))
-        size = sum((each.size for each in self._by_axis if each is not None), torch.zeros_like(output))
-        return bool(((total - output).abs() <= ROUNDING.get(output.dtype, 0.02) * size).all())
+        output, known = self.output.detach(), [each for each in self._by_axis if each is not None]
+        total = sum(known, torch.zeros_like(output))
+        gap, rounding = (total - output).abs(), ROUNDING.get(output.dtype, 0.02)
+        if bool((gap <= rounding * sum((each.abs() for each in known), torch.zeros_like(output))).all()):
+            return True
+        places = [place for place, each in enumerate(self._by_axis) if each is not None]
+        sizes = (torch.linalg.vector_norm(self._by_example_axis(place), 1, dim=1) for place in places)
+        return bool((gap <= rounding * sum(sizes, torch.zeros_like(output))).all())
 
     def split(self) -> list[Tensor | None]:
         """Return what each row contributed to every example, each shape (batch,); None for a row that is not used.
@@ -145,30 +134,32 @@ class LinearOutput:
         Where no axis can be trusted to count examples, a second backward pass tells them apart.
         """
         if self.axis_counts_examples:
-            return [None if each is None else each.total for each in self._by_axis]
+            return self._by_axis
         return [None if g is None else self._by_examples(place) for place, g in enumerate(self.gradients)]
 
     @cached_property
-    def _by_axis(self) -> list[_Sum | None]:
-        return [self._sum_by_axis(place) for place in range(len(self.leaves))]
+    def _by_axis(self) -> list[Tensor | None]:
+        """Sum each row over all axes but the one that counts examples; None if that is none or several."""
+        entries = [self._by_example_axis(place) for place in range(len(self.leaves))]
+        return [None if each is None else each.sum(dim=1) for each in entries]
 
-    def _sum_by_axis(self, place: int) -> _Sum | None:
-        """Sum a row over all axes but the one that counts examples; None if that is none or several."""
+    def _by_example_axis(self, place: int) -> Tensor | None:
+        """Return the contributions of a row, shape (batch, entries); None if no axis, or several, count examples."""
         gradient, leaf = self.gradients[place], self.leaves[place].detach()
         if gradient is None:
             return None
         axes = [axis for axis, size in enumerate(leaf.shape) if size == self.batch]
         if self.batch == 1:
-            return _Sum.over(self.contributions(place)[None], 0)
+            return self.contributions(place).reshape(1, -1)
         if len(axes) != 1:
             return None
         repeated = [axis for axis, stride in enumerate(leaf.stride()) if stride == 0 and axis != axes[0]]
         if not repeated or not bool(torch.isfinite(leaf.sum())):
-            return _Sum.over(self.contributions(place), axes[0])
+            return _entries(self.contributions(place), axes[0])
         once = leaf  # of a repeated value the gradients are summed first
         for axis in repeated:
             once = once.narrow(axis, 0, 1)
-        return _Sum.over(gradient.sum(dim=repeated, keepdim=True) * once, axes[0])
+        return _entries(gradient.sum(dim=repeated, keepdim=True) * once, axes[0])
 
     def _by_examples(self, place: int) -> Tensor:
         """Sum a row by the example that each entry serves."""
@@ -177,6 +168,11 @@ class LinearOutput:
             return self.by_each_example(place).reshape(self.batch, -1).sum(dim=1)
         values = self.contributions(place).reshape(-1)
         return values.new_zeros(self.batch).index_add_(0, examples.reshape(-1).clamp_min(0), values)
+
+
+def _entries(contributions: Tensor, axis: int) -> Tensor:
+    """Put one axis in front of all others, which become one."""
+    return contributions.movedim(axis, 0).flatten(1) if contributions.dim() > 1 else contributions[:, None]
 
 
 def _product(gradient: Tensor, leaf: Tensor) -> Tensor:

@@ -52,14 +52,15 @@ class Logarithms:
 
     def __init__(self) -> None:
         self._kept: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._met = False
 
     def __bool__(self) -> bool:
         """Whether the run has met a logarithm."""
-        return bool(self._kept)
+        return self._met
 
     def keep(self, tensor: Tensor, logarithm: Logarithm) -> Tensor:
         """Remember what a tensor is the logarithm of, and give it back."""
-        self._kept[tensor] = (logarithm, _versions(tensor, logarithm))
+        self._kept[tensor], self._met = (logarithm, _versions(tensor, logarithm)), True
         return tensor
 
     def of(self, tensor: object) -> Logarithm | None:

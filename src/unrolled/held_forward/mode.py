@@ -160,19 +160,18 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
                 f"the model computes {operation.name} inside torch.vmap or another transform of torch.func (such as "
                 "associative_scan uses), which hides what it is made of; write that part without it, as a loop"
             )
-        given = [*operands(args), *operands(options.values())]
+        given = operands((*args, *options.values()))
         if any(type(each) is torch.nn.Parameter and each.requires_grad for each in given):  # made in the forward pass
             args, options = without_flags(args), without_flags(options)
-            given = [*operands(args), *operands(options.values())]
-        hidden = [each for each in given if self.memory.carrying(each, operation.name) is not each]
-        if hidden:
+            given = operands((*args, *options.values()))
+        if any(self.memory.carrying(each, operation.name) is not each for each in given if not each.requires_grad):
             args, options = (
                 for_each_tensor(each, lambda part: self.memory.carrying(part, operation.name))
                 for each in (args, options)
             )
-            given = [*operands(args), *operands(options.values())]
-        self.memory.remember(given)
-        if not any(carries(each) for each in given) and operation.name not in self.sources:
+            given = operands((*args, *options.values()))
+        valued = [each for each in given if each.requires_grad]
+        if not valued and operation.name not in self.sources:
             return self._without_value(func, operation, args, options, given)
         if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
             args, options = self.vectors.as_numbers(args, kind), self.vectors.as_numbers(options, kind)
@@ -182,7 +181,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
                 "of; use torch.no_grad there, or none"
             )
         found, body = RULES.get(operation.name), python_body(func)
-        numbers, valued = self.vectors.numbers, [each for each in given if carries(each)]
+        numbers = self.vectors.numbers
         unknown = operation.name in LEAVES or (found is None and body is None)
         if numbers and unknown and valued and all(each in numbers for each in valued):
             result = Held(self, func, operation, args, options).held()
@@ -202,7 +201,6 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         args = numbers.held_factors(operation, args, valued) if numbers else args
         ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
         result = found(Held(self, plain_form(func, operation), operation, ordered, options))
-        self.memory.remember(result)
         if changed is None:
             if operation.name == "detach":
                 self.memory.keep(result)
@@ -221,15 +219,23 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Meet one operation, and follow integers that are used as numbers."""
+        """Meet one operation; follow integers that are used as numbers, and remember where value lies in memory."""
         numbers, options = self.vectors.numbers, kwargs or {}
-        given = [*operands(args), *operands(options.values())] if numbers else []
-        valued = [each for each in given if carries(each)]
+        given = operands((*args, *options.values())) if numbers else []
+        valued = [each for each in given if each.requires_grad]
         result = super().__torch_function__(func, types, args, options)
-        numbers.follow(name_of(func), given, valued, result)
-        if valued and all(each in numbers for each in valued):
-            self.vectors.computed.add(name_of(func), result)
+        self.memory.remember(args[0] if result is None and args else result)
+        if valued:
+            numbers.follow(name_of(func), given, valued, result)
+            if all(each in numbers for each in valued):
+                self.vectors.computed.add(name_of(func), result)
         return result
+
+    def open(self, name: str, value: Tensor) -> Tensor:
+        """Make an argument, or what stands for one, a source of value."""
+        opened = self.rows.open("feature", name, value)
+        self.memory.remember(opened)
+        return opened
 
     def hold(self, call: Held) -> Any:
         """Compute an operation on what its operands hold, and remember its name for the rows."""

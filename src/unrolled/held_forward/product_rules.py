@@ -24,20 +24,30 @@ def shared(call: Held, factors: list[Tensor], product: Callable[..., Tensor]) ->
     valued = [place for place, each in enumerate(factors) if carries(each)]
     if len(valued) == 1:
         return product(*factors)
-    gates = [(place, gate) for place in valued if (gate := call.gates.of(factors[place])) and not gate.is_content]
+    gates = _gates_among(call, factors)
     if len(gates) == 1:
         ((place, gate),), p = gates, call.mode.share
 
         def beside(contents: list[Tensor], factor: Tensor) -> list[Tensor]:
             return [*contents[:place], factor, *contents[place + 1 :]]
 
-        kept = gate.at_zero + p * gate.risen.detach()
         of_gate = product(*beside([detached(each) for each in factors], (1 - p) * gate.risen))
-        return shared(call, beside(factors, kept), product) + of_gate
+        return shared(call, beside(factors, _of_content(gate, p)), product) + of_gate
     parts = [
         product(*(each if place == kept else detached(each) for place, each in enumerate(factors))) for kept in valued
     ]
     return torch.stack(parts).mean(dim=0) if len(parts) > 2 else 0.5 * (parts[0] + parts[1])
+
+
+def _gates_among(call: Held, factors: list[Tensor]) -> list[tuple[int, Gate]]:
+    """The factors that are gates and carry value, by their places."""
+    found = ((place, call.gates.of(each)) for place, each in enumerate(factors) if carries(each))
+    return [(place, gate) for place, gate in found if gate is not None and not gate.is_content]
+
+
+def _of_content(gate: Gate, share: float) -> Tensor:
+    """What of a gate multiplies the content that keeps its value: γ₀ + p (γ - γ₀), held."""
+    return torch.add(gate.at_zero, gate.risen.detach(), alpha=share)
 
 
 @rule("mul")
@@ -45,13 +55,22 @@ def mul(call: Held) -> Tensor:
     """Compute a ⊙ b, a gate times a content among them."""
     a, b = call.args[:2]
     if carries(a) and carries(b):
-        return shared(call, [a, b], torch.mul)
+        gates = _gates_among(call, [a, b])
+        if len(gates) != 1:
+            return shared(call, [a, b], torch.mul)
+        ((place, gate),), p = gates, call.mode.share
+        content = a if place else b
+        return torch.addcmul(_of_content(gate, p) * content, content.detach(), gate.risen, value=1 - p)
     value, other = (a, b) if carries(a) else (b, a)
-    gate = call.gates.of(value)
+    return _scaled(call, value, other)
+
+
+def _scaled(call: Held, value: Tensor, other: Any) -> Tensor:
+    """Compute a product with a held factor: that of a gate is a gate."""
+    gate, result = call.gates.of(value), torch.mul(*call.args[:2])
     if gate is None:
-        return torch.mul(a, b)
+        return result
     risen, at_zero = gate.risen * other, gate.at_zero * other
-    result = torch.mul(a, b)
     if isinstance(other, Tensor) and call.rows.origin(other)[0] in ("held", "computed"):
         call.rows.mark(at_zero, *call.rows.origin(other))  # what is held shows by its name, not as a constant
         result = risen + call.rows.constant(at_zero)

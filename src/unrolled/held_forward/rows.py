@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.repeated_axes import without_repeats
+
 __all__ = ["Kind", "Row", "Rows"]
 
 Kind = Literal["token", "feature", "number", "computed", "mask", "bias", "initial", "constant", "held"]
@@ -96,10 +98,7 @@ class Rows:
         """
         if value.is_complex():
             return self.open(kind, name, value.expand(shape))
-        once = value.detach()
-        for axis, stride in enumerate(value.stride()):
-            once = once.narrow(axis, 0, min(1, once.shape[axis])) if stride == 0 else once
-        leaf = once.clone().expand(shape).requires_grad_()
+        leaf = without_repeats(value.detach()).clone().expand(shape).requires_grad_()
         self.rows.append(Row(kind, name, leaf))
         return leaf
 

@@ -40,6 +40,7 @@ class TokenPositions:
 
     def __init__(self) -> None:
         self._known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._met = False
         self._vectors: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self._masks: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self.several: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
@@ -49,14 +50,15 @@ class TokenPositions:
         return self.get(ids) is not None
 
     def __setitem__(self, ids: Tensor, positions: Tensor) -> None:
-        self._known[ids] = positions
+        self._known[ids], self._met = positions, True
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        """Whether the run has met any ids."""
+        return self._met
 
     def open(self, ids: Tensor, positions: Tensor) -> None:
         """Number the ids of an argument; zeros and ones are a mask, unless a table is read at them."""
-        self._known[ids] = positions
+        self[ids] = positions
         if ids.numel() and int(ids.min()) >= 0 and int(ids.max()) <= 1:
             self._masks[ids] = True
 
@@ -81,7 +83,7 @@ class TokenPositions:
         result: Any,
     ) -> bool:
         """Follow one operation to its result; tell whether each of its entries is of one token."""
-        if not self._known or not args:
+        if not self or not args:
             return False
         if operation.name == "setitem":
             return self._write(*args)

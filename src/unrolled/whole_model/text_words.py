@@ -33,8 +33,9 @@ def words_of_texts(
         if isinstance(ids, Tensor) and ids.numel() == part.numel():
             rows = (ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1)).tolist()
         texts[name] = [list(map(str, row)) for row in rows]
-        for text, values in zip(order[name], parts.tolist(), strict=True):
-            free[text].update(count + k for k, value in enumerate(values) if not value or rows[text][k] == 0)
+        if tokens is not None:
+            for text, values in zip(order[name], parts.tolist(), strict=True):
+                free[text].update(count + k for k, value in enumerate(values) if not value or rows[text][k] == 0)
         count += parts.shape[1]
     if tokens is not None:
         _rename(texts, word_rows(tokens, batch), free)
