@@ -65,6 +65,14 @@ def test_a_run_is_explained_in_the_terminal(unrolled: Command, run: Path) -> Non
         assert words in done.out
 
 
+def test_two_sentences_are_not_read_as_one(unrolled: Command, run: Path) -> None:
+    unrolled("explain", run, "it is good", "it is not good").assert_refused(
+        2, "several sentences, the second is 'it is not good'; give one, or write a sentence a line into a file: --file"
+    )
+    mixed = unrolled("explain", run, "it", "is", "not good")
+    assert (mixed.status, mixed.out) == (0, unrolled("explain", run, "it is not good").out)
+
+
 def test_the_sentence_needs_no_quotes(unrolled: Command, run: Path) -> None:
     assert unrolled("explain", run, *SENTENCE.split()).out == unrolled("explain", run, SENTENCE).out
 

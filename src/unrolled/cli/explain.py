@@ -155,7 +155,13 @@ def _split(words: Sequence[str], weights: Path | None, many: bool) -> tuple[Path
         found = f"found only {words[0]!r}, " if words else ""
         raise UsageError(f"missing argument: {found}expected {' and '.join(needed)}")
     run = Path(words[0]) if weights is None else None
-    return run, " ".join(words[weights is None :])
+    sentence = words[weights is None :]
+    if sum(len(word.split()) > 1 for word in sentence) > 1:
+        raise UsageError(
+            f"several sentences, the second is {next(each for each in sentence[1:] if len(each.split()) > 1)!r}; give "
+            "one, or write a sentence a line into a file: --file"
+        )
+    return run, " ".join(sentence)
 
 
 def _check_written(paths: Mapping[str, Path | None], force: bool) -> None:

@@ -111,3 +111,23 @@ def test_the_command_to_try_next_works_and_is_about_the_runs_own_data(
     if command in ("explain", "translate"):
         said = repr(corpus.test)
         assert all(repr(word) in said or word in said for word in words[-1].split() if word != "|||")
+
+
+def test_a_text_that_the_task_cannot_read_is_named_by_its_line(
+    unrolled: Command, runs: Callable[[str], Path], tmp_path: Path
+) -> None:
+    file = tmp_path / "new.txt"
+    file.write_text(f"{SAID['relate'][0]}\n\nthe storm caused the flood\n")
+    unrolled("predict", runs("relate"), file, "--out", tmp_path / "p.csv").assert_refused(
+        65, f"{file}:3: expected <e1>…</e1> and <e2>…</e2>"
+    )
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_a_run_without_predictions_prints_no_header(
+    unrolled: Command, runs: Callable[[str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "new.txt").write_text("anna met boris\n")
+    done = unrolled("predict", runs("tag"), tmp_path / "new.txt")
+    done.assert_refused(2, "a run of the task tag has no one output for a whole text")
+    assert done.out == ""

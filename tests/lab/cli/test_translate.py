@@ -54,6 +54,24 @@ def test_a_sentence_is_translated_and_needs_no_quotes(unrolled: Command, run: Pa
     assert unrolled("translate", run, "Eins ZWEI drei", "--beam", 1).out == done.out
 
 
+def test_sentences_in_quotes_are_translated_one_by_one(unrolled: Command, run: Path) -> None:
+    assert unrolled("translate", run, "eins zwei", "drei", "zwei drei").out == "one Two\nthree\nTwo three\n"
+    assert unrolled("translate", run, "eins", "zwei drei").out == "one Two three\n"
+
+
+def test_two_files_are_evaluated_as_they_are_trained_on(unrolled: Command, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.de").write_text("eins zwei drei eins\ndrei zwei\n")
+    (tmp_path / "a.en").write_text("one Two three one\nthree Two\n")
+    files = [str(tmp_path / name) for name in ("a.de", "a.en")]
+    found = unrolled("evaluate", run, "--data", *files)
+    assert found.status == 0
+    assert f"{files[0]}, {files[1]} (2): bleu 100" in " ".join(found.out.split())
+    assert found.out == unrolled("evaluate", run, "--data", files[0], "--data", files[1]).out
+    unrolled("evaluate", run, "--data", files[0]).assert_refused(2, "1 file of parallel text")
+    before = unrolled("evaluate", "--data", files[0], run)  # the run stands last, as an argument
+    before.assert_refused(2, "1 file of parallel text")
+
+
 @pytest.mark.parametrize("dash", [(), ("-",)])
 def test_line_i_goes_with_line_i_and_an_empty_one_stays_empty(
     unrolled: Command, run: Path, lines: Callable[[str], None], dash: tuple[str, ...]

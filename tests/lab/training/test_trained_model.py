@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,23 @@ def test_labels_that_do_not_fit_are_refused(classifier):
         run.score(["good"], ["positiv"])
 
 
+def test_classes_whose_names_are_numbers_may_be_given_as_numbers(tmp_path):
+    stars = ("1", "10", "2")
+    examples = tuple(Example((("good", "bad", "odd")[k % 3],), k % 3) for k in range(9))
+    corpus = Classification(name="stars", train=examples, dev=examples, test=examples, labels=stars)
+    train(Classify.from_corpus(corpus, SMALL), corpus, SETTINGS, tmp_path / "run", data=DataSettings(data=("told",)))
+    run = unrolled.load(tmp_path / "run")
+    texts = ["good", "bad", "odd", "good bad"]
+    names = list(run.predict(texts))
+    numbers = [int(name) for name in names]
+    for given in (names, numbers, np.array(numbers)):
+        assert run.score(texts, given) == 1
+    other = {1: 10, 10: 2, 2: 1}
+    assert run.score(texts, [other[numbers[0]], *numbers[1:]]) == 0.75
+    with pytest.raises(UnknownNameError, match="unknown label '3'"):
+        run.score(["good"], [3])
+
+
 def test_ratings_are_numbers(tmp_path):
     examples = tuple(RatedText(("good",) * (k + 1), float(k)) for k in range(6))
     corpus = Regression(name="told", train=examples, dev=examples, test=examples)
@@ -116,6 +134,9 @@ def test_ratings_are_numbers(tmp_path):
     assert run.explain("good good").target == "rating"
     with pytest.raises(UsageError, match="predicts numbers"):
         run.predict_proba(texts)
+    for wrong in (math.nan, None, "four", math.inf):
+        with pytest.raises(UsageError, match=r"labels\[2\] is .*; expected a finite number"):
+            run.score(texts, [1, "2.5", wrong, 4, 5, 6])
 
 
 def test_a_task_without_one_output_for_a_text_is_refused():

@@ -22,12 +22,12 @@ from typing import Annotated
 from unrolled.cli.output_file import check_new
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.judged import is_text_classification, judge, judge_ratings, print_classes, write_error_page
-from unrolled.lab.cli.options import DataFolder, offer, print_notes, run_argument
+from unrolled.lab.cli.options import DataFolder, MultiValueCommand, offer, print_notes, run_argument
 from unrolled.lab.cli.prediction_file import write_predictions
 from unrolled.laboratory import check_run, check_source, is_hub_dataset
 from unrolled.report.formatting import harmless, visible
 
-__all__ = ["evaluate", "format_metric", "format_metrics", "print_run"]
+__all__ = ["app", "evaluate", "format_metric", "format_metrics", "print_run"]
 
 
 def format_metric(metric: Metric, value: float) -> str:
@@ -152,6 +152,10 @@ def evaluate(
     if predictions is not None:
         write_predictions(predictions, loaded.task.classes, judged.rows, force)
         typer.echo(f"predictions: {visible(str(predictions))}")
+
+
+app = typer.Typer(add_completion=False)
+app.command("evaluate", cls=MultiValueCommand)(evaluate)
 
 
 def _examples(

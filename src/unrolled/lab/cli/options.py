@@ -65,10 +65,16 @@ def print_notes(notes: Iterable[str]) -> None:
 
 
 class MultiValueCommand(typer.core.TyperCommand):
-    """A command whose repeatable options take several values at once: ``--data a.de a.en``."""
+    """A command whose repeatable options take several values at once: ``--data a.de a.en``.
+
+    A command with an argument does so behind that argument: ``RUN --data a.de a.en``, but ``--data a.csv RUN``.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Repeat the option before each of its values, as the parser expects it."""
+        has_argument = any(each.param_type_name == "argument" for each in self.params)
+        if has_argument and (not args or args[0].startswith("-")):
+            return super().parse_args(ctx, args)
         repeated = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         return super().parse_args(ctx, list(_spread(args, repeated)))
 
@@ -76,7 +82,7 @@ class MultiValueCommand(typer.core.TyperCommand):
 def _spread(words: Iterable[str], repeated: set[str]) -> Iterator[str]:
     option, given = "", 0  # the repeatable option whose values these are, if any
     for word in words:
-        if word.startswith("--"):
+        if word.startswith("-") and word != "-":
             name, equals, _ = word.partition("=")
             option, given = (name, len(equals)) if name in repeated else ("", 0)
         elif option:

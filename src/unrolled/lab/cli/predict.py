@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
 from unrolled.cli.output_file import check_new
+from unrolled.errors import DataError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
 from unrolled.lab.cli.prediction_file import (
@@ -28,6 +29,7 @@ from unrolled.report.formatting import counted, harmless, visible
 
 if TYPE_CHECKING:
     from unrolled.lab.training.run_folder import Run
+    from unrolled.lab.training.text_tasks import TextTask
 
 __all__ = ["predict"]
 
@@ -75,6 +77,7 @@ def predict(
     paths = list(map(Path, names))
 
     loaded = open_run.load(run)
+    loaded.text_task()
     texts = (
         _Text(("standard input" if str(path) == "-" else str(path), line), text)
         for path in paths
@@ -108,7 +111,6 @@ def _standard_input() -> Iterator[tuple[int, str]]:
 
 
 def _predictions(run: Run, texts: Iterable[_Text]) -> Iterator[Prediction]:
-    run.text_task()
     for part in _parts(texts):
         yield from _predict_some(run, part)
 
@@ -121,13 +123,22 @@ def _parts(items: Iterable[T]) -> Iterator[list[T]]:
 def _predict_some(run: Run, texts: Sequence[_Text]) -> list[Prediction]:
     """Predict some texts; one without a word has an empty prediction."""
     task = run.text_task()
-    words = {place: tokens for place, (_, text) in enumerate(texts) if text.strip() and (tokens := task.tokenise(text))}
+    words = {place: tokens for place, each in enumerate(texts) if (tokens := _tokenise(task, each))}
     found = [Prediction(text, "", origin=origin) for origin, text in texts]
     if words:
         rows = predicted_rows(run, list(words.values()))
         for place, (predicted, probabilities) in zip(words, rows, strict=True):
             found[place] = replace(found[place], predicted=predicted, probabilities=probabilities)
     return found
+
+
+def _tokenise(task: TextTask[Any], text: _Text) -> tuple[str, ...]:
+    """Split a text; DataError with its file and line if the task cannot read it."""
+    try:
+        return task.tokenise(text.text) if text.text.strip() else ()
+    except DataError as fault:
+        file, line = text.origin
+        raise DataError(f"{file}:{line}: {fault}") from None
 
 
 def _print(classes: Sequence[str], found: Iterable[Prediction], files: bool) -> list[tuple[str, int]]:

@@ -33,7 +33,10 @@ def translate(
     ] = None,
     beam: Annotated[int, typer.Option(min=1, help="Beam width; 1 takes the most likely word at each step.")] = 5,
 ) -> None:
-    """Translate a sentence, or each line of standard input, with a trained model."""
+    """Translate a sentence, or each line of standard input, with a trained model.
+
+    Words need no quotes. Several sentences in quotes are translated one by one.
+    """
     check_run(run)
     from unrolled.lab.tasks.translate import Translate
 
@@ -42,10 +45,11 @@ def translate(
     if not isinstance(task, Translate):
         raise UsageError(f"{run} was trained for {task.name}; give a run of the task translate")
     if words and words != ["-"]:
-        sentence = " ".join(words)
-        if not sentence.split():
+        several = sum(len(word.split()) > 1 for word in words) > 1
+        sentences = words if several else [" ".join(words)]
+        if not any(sentence.split() for sentence in sentences):
             raise UsageError("the sentence is empty; give at least one word")
-        for said in _translated(loaded, task, [(None, sentence)], beam):
+        for said in _translated(loaded, task, [(None, sentence) for sentence in sentences], beam):
             typer.echo(harmless(said))
         return
     for lines in _numbered_lines():

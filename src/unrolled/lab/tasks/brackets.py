@@ -185,7 +185,7 @@ class CloseBrackets(Task[Brackets, "BracketBatch"]):
             for each in group_distances(self.distances(model, batches))
         ]
         return (
-            f"the share of closing brackets that get more than {CONFIDENT}, by the distance from what they close:",
+            f"the share of closing brackets that get at least {CONFIDENT}, by the distance from what they close:",
             f"{'distance':>10} {'mean':>8} {'least':>8}",
             *(f"{distances:>10} {mean:8.2%} {least:8.2%}" for distances, mean, least in rows),
         )

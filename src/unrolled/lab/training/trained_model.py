@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,18 @@ def softmax(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probabilities of the classes; shapes (texts, classes)."""
     powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _finite(ratings: Sequence[Any]) -> NDArray[np.float64]:
+    """Return ratings as an array; UsageError names the first that is no finite number."""
+    for place, rating in enumerate(ratings):
+        try:
+            known = math.isfinite(float(rating))
+        except (TypeError, ValueError):
+            known = False
+        if not known:
+            raise UsageError(f"labels[{place}] is {rating!r}; expected a finite number")
+    return np.array([float(rating) for rating in ratings])
 
 
 class TrainedModel:
@@ -75,8 +88,10 @@ class TrainedModel:
     def score(self, texts: Sequence[str], labels: Sequence[Any]) -> float:
         """Return the accuracy; for a task of ratings R², 1 minus the squared error over the variance of the ratings.
 
+        A class whose name is a number, as ``"3"``, may be given as the number.
+
         Raises:
-            UsageError: As in :meth:`predict`.
+            UsageError: As in :meth:`predict`; or a rating is no finite number.
             UnknownNameError: If a label is none of the task's.
             ShapeError: If there are not as many labels as texts.
         """
@@ -87,11 +102,12 @@ class TrainedModel:
             )
         classes = self.task.classes
         if classes:
-            for label in labels:
-                if label not in classes:
-                    raise UnknownNameError("label", str(label), classes)
-            return float(np.mean([found == label for found, label in zip(predicted, labels, strict=True)]))
-        truth = np.asarray(labels, dtype=np.float64)
+            names = [str(label) for label in labels]
+            for name in names:
+                if name not in classes:
+                    raise UnknownNameError("label", name, classes)
+            return float(np.mean([found == name for found, name in zip(predicted, names, strict=True)]))
+        truth = _finite(labels)
         spread = float(np.square(truth - truth.mean()).sum())
         error = float(np.square(predicted - truth).sum())
         return 1 - error / spread if spread else 1.0 if not error else 0.0
