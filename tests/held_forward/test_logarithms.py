@@ -62,6 +62,34 @@ def stable_scan(log_a, log_v):
     return ((scaled - top).exp().cumsum(1).log() + top + whole).exp()
 
 
+def shifted_scan(log_a, log_v, shift):
+    whole = shift(log_a.cumsum(1))
+    return (whole + (log_v - whole).logcumsumexp(1)).exp()
+
+
+def exponential_gates(f, i, z):
+    """Compute the mean Σ e^i z / Σ e^i with forget gates σ(f), step by step."""
+    content, whole, states = torch.zeros_like(z[:, 0]), torch.zeros_like(z[:, 0]), []
+    for t in range(z.shape[1]):
+        content = torch.sigmoid(f[:, t]) * content + i[:, t].exp() * z[:, t]
+        whole = torch.sigmoid(f[:, t]) * whole + i[:, t].exp()
+        states.append(content / whole)
+    return torch.stack(states, 1)
+
+
+def stable_exponential_gates(f, i, z):
+    """Compute it with the largest exponent taken out, as sLSTMs do."""
+    content = whole = torch.zeros_like(z[:, 0])
+    top, states = torch.full_like(z[:, 0], -torch.inf), []
+    for t in range(z.shape[1]):
+        log_f = F.logsigmoid(f[:, t])
+        higher = torch.maximum(log_f + top, i[:, t])
+        kept, new, top = (log_f + top - higher).exp(), (i[:, t] - higher).exp(), higher
+        content, whole = kept * content + new * z[:, t], kept * whole + new
+        states.append(content / whole)
+    return torch.stack(states, 1)
+
+
 def log_steps(log_a, log_v):
     h, states = log_v[:, 0], []
     for t in range(log_v.shape[1]):
@@ -100,6 +128,26 @@ SAME = {
     "sub": (lambda x, y: (log_positive(x) - log_positive(y)).exp(), lambda x, y: positive(x) / positive(y)),
     "add a constant": (lambda x, y: (C + log_positive(x)).exp(), lambda x, y: positive(x) * C.exp()),
     "in place": (lambda x, y: in_place(x), lambda x, y: positive(x) * torch.e),
+    "add what is no logarithm": (
+        lambda x, y: (F.logsigmoid(x) + y).exp() * y,
+        lambda x, y: torch.sigmoid(x) * y.exp() * y,
+    ),
+    "sub what is no logarithm": (
+        lambda x, y: (F.logsigmoid(x) + (y - x)).exp() * y,
+        lambda x, y: torch.sigmoid(x) * (y - x).exp() * y,
+    ),
+    "exponential gates": (
+        lambda x, y: stable_exponential_gates(x, y, x * 2),
+        lambda x, y: exponential_gates(x, y, x * 2),
+    ),
+    "recurrence whose sum is shifted": (
+        lambda x, y: shifted_scan(-F.softplus(x), log_positive(y), lambda whole: whole + 1.0),
+        lambda x, y: scan(torch.sigmoid(-x), positive(y)),
+    ),
+    "recurrence whose sum begins at its maximum": (
+        lambda x, y: shifted_scan(-F.softplus(x), log_positive(y), lambda whole: whole - whole.amax(1, keepdim=True)),
+        lambda x, y: scan(torch.sigmoid(-x), positive(y)),
+    ),
     "sub from a constant": (lambda x, y: (1.0 - F.softplus(-x)).exp() + y, lambda x, y: torch.e * torch.sigmoid(x) + y),
     "add a wider constant": (
         lambda x, y: (log_positive(x[:, :1]) + C).exp(),

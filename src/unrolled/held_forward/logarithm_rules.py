@@ -84,19 +84,21 @@ def scale(call: LogarithmCall) -> Any:
 
 @beside("add sub")
 def add(call: LogarithmCall) -> Any:
-    """Multiply or divide values; what is held leaves a value as it is."""
+    """Multiply or divide values; what is held, as any other exponential, leaves a value as it is."""
     result, (a, b) = call.plain(), call.bind("input", "other")
     scaled = (call.args[2] if len(call.args) > 2 else call.options.get("alpha", 1)) != 1
     first, second = call.of(a), call.of(b)
     if first is None and second is None:
         return result
-    if scaled or any(carries(each) and found is None for each, found in ((a, first), (b, second))):
+    if scaled:
         return result
     first, second = first or Logarithm(None), second or Logarithm(None)
     if call.name == "sub":
         second = replace(second, sign=-second.sign)
-    if first.value is None or second.value is None:
-        found = _beside_held(second, first) if first.value is None else _beside_held(first, second)
+    if first.value is None and (second.value is not None or first.decays is None):
+        found = _beside_held(second, first)
+    elif second.value is None:
+        found = _beside_held(first, second)
     elif first.sign != second.sign:
         found = first if first.sign > 0 else second  # a divisor is held
     else:
@@ -112,6 +114,8 @@ def add(call: LogarithmCall) -> Any:
 
 def _beside_held(found: Logarithm, held: Logarithm) -> Logarithm:
     """A value times a held factor; one that is divided by a product of gates remembers these."""
+    if found.value is None:  # a product of gates, unless both are
+        return found if held.decays is None else Logarithm(None)
     return replace(found, decays=held.decays if held.decays and held.sign != found.sign else found.decays)
 
 
