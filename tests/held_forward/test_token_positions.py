@@ -35,6 +35,11 @@ def copied(ids):
     return made
 
 
+def packed_and_padded(ids):
+    packed = nn.utils.rnn.pack_padded_sequence(ids, torch.tensor([2, 4]), batch_first=True, enforce_sorted=False)
+    return nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)[0]
+
+
 WAYS = {
     "a sum over time": lambda ids: ids + ids.sum(1, keepdim=True),
     "differences": lambda ids: ids[:, 1:] - ids[:, :-1],
@@ -49,6 +54,7 @@ WAYS = {
     "rows of a table of ids": lambda ids: OTHER[:, ids],
     "picked along an axis": lambda ids: OTHER.gather(1, ids[:1].expand(3, 4)),
     "taken along an axis": lambda ids: OTHER.take_along_dim(ids[:1].expand(3, 4), 1),
+    "added at an index": lambda ids: ids.index_put((torch.tensor([0]),), ids[1:], accumulate=True),
     "one_hot": lambda ids: F.one_hot(ids, V).transpose(1, 2)[:, 3:],
     "one_hot, the largest": lambda ids: F.one_hot(ids, V).argmax(1),
     "several ids of a vector": lambda ids: torch.zeros(2, V, dtype=torch.int64).scatter(1, ids, 1),
@@ -87,6 +93,23 @@ CHOICES = {
     "indexed by ids": lambda ids: ids[:, ids[0] % 4],
     "repeated by other ids": lambda ids: ids[0].repeat_interleave(ids[1] % 3),
     "chosen by a mask": lambda ids: ids[ids > 4],
+    "windows": lambda ids: ids.unfold(1, 3, 1),
+    "parts": lambda ids: torch.cat(torch.tensor_split(ids, 3, 1)[::-1], 1),
+    "turned": lambda ids: torch.rot90(ids, 1),
+    "columns": lambda ids: torch.column_stack([ids[:, 2:], ids[:, 0]]),
+    "taken": lambda ids: ids.take(torch.tensor([5, 0, 3])),
+    "a triangle": lambda ids: ids.tril(-1),
+    "a diagonal": lambda ids: torch.diag_embed(ids),
+    "put at an index": lambda ids: torch.zeros(2, 5, dtype=torch.int64).index_put((torch.tensor([1]),), ids[0, :1]),
+    "put at a mask": lambda ids: torch.zeros_like(ids).index_put((ids > 4,), ids[ids > 4]),
+    "copied at an index": lambda ids: ids.new_zeros(2, 6).index_copy(1, torch.tensor([5, 0]), ids[:, 2:]),
+    "copied at an index in place": in_place(lambda ids: ids.index_copy_(1, torch.tensor([3, 0]), ids[:, 1:3].clone())),
+    "scattered": lambda ids: torch.zeros_like(ids).scatter(1, torch.tensor([[3, 2, 1, 0]] * 2), ids),
+    "zeros scattered into ids": lambda ids: ids.scatter(1, torch.tensor([[3], [1]]), 0),
+    "scattered by a mask": lambda ids: torch.zeros_like(ids).masked_scatter(ids > 4, ids[ids > 4]),
+    "written into a slice": lambda ids: ids.new_zeros(2, 6).slice_scatter(ids, 1, 1, 5),
+    "written into a column": lambda ids: ids.select_scatter(ids[:, 3], 1, 0),
+    "packed and padded": lambda ids: packed_and_padded(ids),
     "reversed by ids": lambda ids: ids.index_select(1, ids[0].argsort()),
 }
 """They move ids, and choose by others which ones."""
@@ -132,6 +155,7 @@ SEVERAL = (
     "differences of torch",
     "ranks",
     "the larger of two",
+    "added at an index",
     "a running maximum",
     "several ids of a vector",
     "added up at ids",

@@ -97,7 +97,7 @@ def add(call: LogarithmCall) -> Any:
         second = replace(second, sign=-second.sign)
     if first.value is None and (second.value is not None or first.decays is None):
         found = _beside_held(second, first)
-    elif second.value is None:
+    elif first.value is None or second.value is None:
         found = _beside_held(first, second)
     elif first.sign != second.sign:
         found = first if first.sign > 0 else second  # a divisor is held

@@ -11,6 +11,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.table_reads import positions_read
+from unrolled.held_forward.written_positions import positions_written
 
 __all__ = ["TokenPositions"]
 
@@ -18,7 +19,8 @@ MOVES = frozenset(
     "getitem view reshape flatten unflatten unsqueeze squeeze transpose permute t adjoint contiguous clone to long int "
     "short type flip index_select gather narrow select expand expand_as view_as repeat movedim detach cpu cuda cat "
     "stack roll take_along_dim chunk split unbind pad_sequence hstack vstack tile repeat_interleave masked_select "
-    "fliplr flipud ravel tensor as_tensor _pack_padded_sequence".split()
+    "fliplr flipud ravel tensor as_tensor _pack_padded_sequence unfold tensor_split hsplit vsplit dsplit unsafe_chunk "
+    "unsafe_split split_with_sizes rot90 narrow_copy column_stack row_stack dstack diagonal take".split()
 )
 """Operations that move token ids and change none of them."""
 ELEMENTWISE = frozenset(
@@ -139,12 +141,14 @@ class TokenPositions:
             found = self._positions_of(args[1], args[1]).expand(first.shape)
         elif name == "one_hot" and first in self:
             found = self._positions_of(first, first)[..., None].expand(result.shape)
-        elif name == "scatter" and len(args) == 4:
-            found = self.scattered(*args)
+        elif name == "scatter" and len(args) == 4 and (vectors := self.scattered(*args)) is not None:
+            found = vectors
         elif name in ELEMENTWISE and isinstance(result, Tensor):
             found = self.of_entries((*args, *options.values()), result.shape)
         elif name in MOVES and (first in self or isinstance(first, tuple | list)):
             return self._moved(func, operation, args, options)
+        elif (written := positions_written(self, func, operation, args, options)) is not None:
+            found = written
         elif first not in self.several:
             found = positions_read(self, operation.name, args, options, result)
         else:
