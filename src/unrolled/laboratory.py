@@ -143,17 +143,24 @@ def open_run(path: Path, at: int | None) -> Callable[[str], Any]:
     return opener
 
 
-def read_texts(path: Path, text_column: str | None, header: bool, split: str) -> Iterator[tuple[int, str]]:
+def read_texts(
+    path: Path, text_column: str | None, header: bool, split: str, run: Path | None, say: Callable[[str], None]
+) -> Iterator[tuple[int, str]]:
     """Read the texts of a file, each with its line: of a table's column, of JSON lines, or a text a line.
 
-    ``split`` is that of ``hf:NAME``.
+    ``split`` is that of ``hf:NAME``; ``run`` the run that reads the texts, if one does; ``say`` receives notes.
     """
     require_extra("lab", "explain --file")
-    reading = importlib.import_module("unrolled.lab.data.reading").Reading(text_column=text_column, header=header)
+    trained = None
+    if run is not None:
+        trained, _ = importlib.import_module("unrolled.lab.training.data_check").trained_columns(run)
+    reading = importlib.import_module("unrolled.lab.data.reading").Reading(
+        text_column=text_column, header=header, trained_text=trained
+    )
     reader: Callable[..., Iterator[tuple[int, str]]] = importlib.import_module(
         "unrolled.lab.data.unlabelled"
     ).read_texts
-    return reader(path, reading, split)
+    return reader(path, reading, split, say)
 
 
 def estimators() -> tuple[Any, Any]:

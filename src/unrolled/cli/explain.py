@@ -15,7 +15,7 @@ from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOpti
 from unrolled.errors import FileError, UsageError
 from unrolled.extras import require_extra
 from unrolled.laboratory import check_source, open_run, read_texts
-from unrolled.report.formatting import visible
+from unrolled.report.formatting import harmless, visible
 
 if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
@@ -120,7 +120,7 @@ def explain(
         options = FileOptions(target, against, expansion, html, json_file, page_texts)
         opener = _opener(run, weights, vocab, hints, at)
         title = ", ".join(path.name for path in files)
-        explain_texts(_texts(files, text_column, not no_header, split or "test"), opener, options, title)
+        explain_texts(_texts(files, text_column, not no_header, split or "test", run), opener, options, title)
         return
     if text_column is not None or no_header or split is not None:
         raise UsageError(
@@ -189,9 +189,14 @@ def _check_files(files: Sequence[Path], png: Path | None) -> None:
         check_source(str(path))
 
 
-def _texts(files: Sequence[Path], text_column: str | None, header: bool, split: str) -> Iterator[NumberedText]:
+def _texts(
+    files: Sequence[Path], text_column: str | None, header: bool, split: str, run: Path | None
+) -> Iterator[NumberedText]:
+    def say(note: str) -> None:
+        typer.echo(harmless(note), err=True)
+
     for path in files:
-        for line, text in read_texts(path, text_column, header, split):
+        for line, text in read_texts(path, text_column, header, split, run, say):
             yield NumberedText(path, line, text)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -64,6 +66,19 @@ def test_the_perplexity_of_a_short_file_is_that_of_the_text_read_word_by_word(ru
     assert float(mean) == pytest.approx(loss / math.log(2), abs=1e-3)
     assert float(total) == pytest.approx(80 * loss / math.log(2), abs=1e-2)
     assert in_columns["perplexity"] > 1.1 * math.exp(loss)  # words without the context before them
+
+
+def test_a_quotation_of_several_words_is_scored_as_a_file_of_it_is_evaluated(unrolled, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("talk.txt").write_text('she said "it is red" .\nhe said "blue" .\n' * 40)
+    small = ["--hidden", "8", "--embedding", "8", "--epochs", "2", "--lr", "0.03"]
+    assert unrolled("train", "lm", "--data", "talk.txt", "--out", "r", *small).status == 0
+    text = 'he said "it is blue" .\n'
+    Path("new.txt").write_text(text)
+    bits = float(re.search(r"bits ([\d.]+) bits", unrolled("evaluate", "r", "--data", "new.txt").out)[1])
+    said = unrolled("score", "r", text, "--tokens").out
+    assert float(said.splitlines()[1].split()[1]) == pytest.approx(bits, abs=2e-3)
+    assert [line.split()[1] for line in said.splitlines()[-9:]] == "he said `` it is blue '' . <eos>".split()
 
 
 def test_a_long_text_is_evaluated_in_columns(run):

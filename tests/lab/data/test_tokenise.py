@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrolled.lab.data.tokenise import tokenise
+from unrolled.lab.data.tokenise import tokenise, tokenise_unknown
 
 CASES = {
     "I don't like it, it's awful!": "I do n't like it , it 's awful !",
@@ -33,3 +33,24 @@ def test_sentences_are_cut_as_treebanks_cut_them(sentence, tokens):
 @pytest.mark.parametrize("tokens", CASES.values())
 def test_text_that_is_cut_comes_back_as_it_was(tokens):
     assert tokenise(tokens) == tokens.split()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'he said "the cat sees" .',
+        '"no" , "no way" and "don\'t go".',
+        'one " mark',
+        "it's 'fine' , mr. j. smith can't",
+    ],
+)
+def test_pieces_that_are_not_known_are_split_as_in_the_whole_line(line):
+    whole = tokenise(line)
+    assert tokenise_unknown(line, set()) == whole
+    assert tokenise_unknown(line, set(whole)) == whole
+    assert tokenise_unknown(" ".join(whole), set(whole)) == whole
+
+
+def test_a_known_piece_stays_whole_and_opens_no_quotation():
+    assert tokenise_unknown('a<b " c"', {"a<b", '"'}) == ["a<b", '"', "c", "``"]
+    assert tokenise_unknown("a<b", set()) == ["a", "<", "b"]

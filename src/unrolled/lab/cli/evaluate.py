@@ -108,7 +108,7 @@ def evaluate(
         raise UsageError(f"--predictions and --html both name {predictions}; name two files")
     import torch
 
-    from unrolled.lab.training.data_check import file_warnings
+    from unrolled.lab.training.data_check import file_warnings, trained_columns
     from unrolled.lab.training.evaluation import details
     from unrolled.lab.training.evaluation import evaluate as compute_metrics
 
@@ -120,6 +120,8 @@ def evaluate(
             f"--html shows errors of classes, and the task {loaded.task.name} predicts numbers; leave it out"
         )
     own = loaded.data.reading
+    trained = trained_columns(loaded.folder)
+    own = replace(own, trained_text=trained[0], trained_label=trained[1])
     reading = replace(
         own,
         text_column=text_column or own.text_column,

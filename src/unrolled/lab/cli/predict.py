@@ -15,7 +15,7 @@ import typer
 from unrolled.cli.output_file import check_new
 from unrolled.errors import DataError
 from unrolled.lab.cli import open_run
-from unrolled.lab.cli.options import run_argument
+from unrolled.lab.cli.options import print_notes, run_argument
 from unrolled.lab.cli.prediction_file import (
     Prediction,
     header,
@@ -66,10 +66,13 @@ def predict(
     """
     from unrolled.lab.data.reading import Reading
     from unrolled.lab.data.unlabelled import read_texts
+    from unrolled.lab.training.data_check import trained_columns
+
+    def say(line: str) -> None:
+        print_notes([line])
 
     check_run(run)
     check_new(out, force)
-    reading = Reading(text_column=text_column, header=not no_header)
     names = files or ["-"]
     for name in names:
         if name != "-":
@@ -78,10 +81,12 @@ def predict(
 
     loaded = open_run.load(run)
     loaded.text_task()
+    trained, _ = trained_columns(loaded.folder)
+    reading = Reading(text_column=text_column, header=not no_header, trained_text=trained)
     texts = (
         _Text(("standard input" if str(path) == "-" else str(path), line), text)
         for path in paths
-        for line, text in (_standard_input() if str(path) == "-" else read_texts(path, reading, split))
+        for line, text in (_standard_input() if str(path) == "-" else read_texts(path, reading, split, say))
     )
     found = _predictions(loaded, texts)
     if out is None:

@@ -29,6 +29,10 @@ class Reading:
     """Whether the first line may name the columns."""
     skip_invalid: bool = False
     """Whether rows that are no examples are left out and counted."""
+    trained_text: str | None = None
+    """Name of the column of the texts that a model was trained on; taken where a file has it and no other is named."""
+    trained_label: str | None = None
+    """The same for the labels."""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -14,13 +14,13 @@ Text that is already split stays as it is, except for a few abbreviations.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import lru_cache
 from pathlib import Path
 
 from unrolled.errors import DataError
 
-__all__ = ["ENTITY_MARKERS", "line_tokeniser", "split_at_spaces", "tokenise", "tokenise_marked"]
+__all__ = ["ENTITY_MARKERS", "line_tokeniser", "split_at_spaces", "tokenise", "tokenise_marked", "tokenise_unknown"]
 
 _TITLES = r"(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc)\."
 _DOTTED = r"(?:[a-z]\.){2,}"
@@ -39,17 +39,37 @@ _CLITIC_END = re.compile(rf"(.+?)(n't|{_CLITICS})", re.IGNORECASE)
 _OPENING_QUOTE = re.compile(rf"(?<!\S)(?!{_ELISIONS}|{_CLITICS}\b)'(?=\w)", re.IGNORECASE)
 
 
-def tokenise(sentence: str) -> list[str]:
-    """Split a sentence, typed or already split at spaces, into tokens. Their case is kept."""
+def tokenise(sentence: str, quoted: bool = False) -> list[str]:
+    """Split a sentence, typed or already split at spaces, into tokens. Their case is kept.
+
+    ``quoted`` says whether a double quotation mark is open before it.
+    """
     sentence = _OPENING_QUOTE.sub("`", sentence.replace("’", "'"))
     words: list[str] = []
-    quoted = False
     for word in _TOKEN.findall(sentence):
         if word == '"':
             quoted = not quoted
             words.append("``" if quoted else "''")
         else:
             words += _split_clitics(word)
+    return words
+
+
+def tokenise_unknown(line: str, known: Container[str]) -> list[str]:
+    """Split a line at spaces; a piece that is not known is split further, as :func:`tokenise` splits it in the line.
+
+    Example:
+        >>> tokenise_unknown('he said "no way" , <unk>', {"<unk>"})
+        ['he', 'said', '``', 'no', 'way', "''", ',', '<unk>']
+    """
+    words: list[str] = []
+    quoted = False
+    for piece in line.split():
+        if piece in known:
+            words.append(piece)
+        else:
+            words += tokenise(piece, quoted)
+            quoted ^= piece.count('"') % 2 == 1
     return words
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.hub import hub_rows
 from unrolled.lab.data.json_lines import read_json_objects
-from unrolled.lab.data.reading import InvalidRow, Reading, only_valid
+from unrolled.lab.data.reading import InvalidRow, Reading, line_list, only_valid
 from unrolled.lab.data.tables.columns import choose_text
 from unrolled.lab.data.tables.dialect import COMMAS, TABS
-from unrolled.lab.data.tables.table import open_texts, spread
+from unrolled.lab.data.tables.table import Table, open_texts, spread
 from unrolled.lab.data.text_files import find_escaped, malformed, numbered_lines, without_compression
 from unrolled.laboratory import is_hub_dataset
 
@@ -22,9 +22,12 @@ __all__ = ["read_texts"]
 _TABLES = {".csv": COMMAS, ".tsv": TABS, ".tab": TABS}
 _JSON = (".jsonl", ".ndjson")
 _SAMPLE = 2000
+_PLAIN = ("text", "sentence")
 
 
-def read_texts(path: Path, reading: Reading, split: str = "test") -> Iterator[tuple[int, str]]:
+def read_texts(
+    path: Path, reading: Reading, split: str = "test", say: Callable[[str], None] = lambda _: None
+) -> Iterator[tuple[int, str]]:
     """Yield each text with the line at which it begins; empty ones stay, so that rows keep their places.
 
     Args:
@@ -32,6 +35,7 @@ def read_texts(path: Path, reading: Reading, split: str = "test") -> Iterator[tu
             ``hf:NAME`` or ``hf:FOLDER``, whose rows count as lines.
         reading: Which column holds the texts, and whether the first line may be a header.
         split: Which split of ``hf:NAME`` is read.
+        say: Receives a line about the column that was chosen, and one about rows of other widths, whose text is empty.
 
     Raises:
         FileError: If the file cannot be read.
@@ -40,13 +44,11 @@ def read_texts(path: Path, reading: Reading, split: str = "test") -> Iterator[tu
     suffix = without_compression(path).suffix.lower()
     if is_hub_dataset(str(path)):
         path, rows = hub_rows(str(path), split)
-        found: Iterator[tuple[int, str]] = _json_texts(path, rows, reading)
+        found: Iterator[tuple[int, str]] = _json_texts(path, rows, reading, say)
     elif suffix in _TABLES:
-        table = open_texts(path, _TABLES[suffix], reading)
-        column = table.columns.text
-        found = ((number, cells[column] if len(cells) == table.width else "") for number, cells in table.rows())
+        found = _table_texts(open_texts(path, _TABLES[suffix], reading), reading, say)
     elif suffix in _JSON:
-        found = _json_texts(path, partial(read_json_objects, path), reading)
+        found = _json_texts(path, partial(read_json_objects, path), reading, say)
     elif reading.columns:
         raise UsageError(f"{reading.columns[0]} is given, but every line of {path} is a text; leave it out")
     else:
@@ -58,15 +60,38 @@ def read_texts(path: Path, reading: Reading, split: str = "test") -> Iterator[tu
         yield number, text
 
 
+def _table_texts(table: Table, reading: Reading, say: Callable[[str], None]) -> Iterator[tuple[int, str]]:
+    column, others = table.columns.text, []
+    _say_column(table.path, table.header, column, reading, say)
+    for number, cells in table.rows():
+        if any(cells) and len(cells) != table.width:
+            others.append(number)
+        yield number, cells[column] if len(cells) == table.width else ""
+    if others:
+        rows = "row" if len(others) == 1 else "rows"
+        say(f"{table.path}: {len(others):,} {rows} with more or fewer columns than {table.width} ({line_list(others)})")
+
+
+def _say_column(path: Path, names: Sequence[str], column: int, reading: Reading, say: Callable[[str], None]) -> None:
+    """Say which of several columns was chosen, if it is none that this library documents and nobody named it."""
+    if len(names) > 1 and reading.text_column is None and names[column].strip().lower() not in _PLAIN:
+        say(f"{path}: texts from {names[column].strip()!r}")
+
+
 def _json_texts(
-    path: Path, objects: Callable[[], Iterator[tuple[int, Mapping[str, Any]] | InvalidRow]], reading: Reading
+    path: Path,
+    objects: Callable[[], Iterator[tuple[int, Mapping[str, Any]] | InvalidRow]],
+    reading: Reading,
+    say: Callable[[str], None],
 ) -> Iterator[tuple[int, str]]:
     records = spread((each[1] for each in objects() if not isinstance(each, InvalidRow)), _SAMPLE)
     names = tuple(dict.fromkeys(key for record in records for key in record))
     if not names:
         raise DataError(f"{path}: expected one object in JSON a line, found none")
     rows = [["" if record.get(name) is None else str(record[name]) for name in names] for record in records]
-    key = names[choose_text(path, names, rows, reading)]
+    column = choose_text(path, names, rows, reading)
+    _say_column(path, names, column, reading, say)
+    key = names[column]
     for number, record in only_valid(objects()):
         text = record.get(key)
         yield number, text if isinstance(text, str) else ""

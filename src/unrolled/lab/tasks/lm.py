@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from unrolled.lab.data.corpus import END_OF_LINE, Words
-from unrolled.lab.data.tokenise import tokenise
+from unrolled.lab.data.tokenise import tokenise_unknown
 from unrolled.lab.training.language_modelling import LanguageModelSettings, LanguageTask
 from unrolled.lab.training.task import Metric
 
@@ -64,8 +64,7 @@ class LanguageModelling(LanguageTask):
         words: list[str] = []
         for number, line in enumerate(text.split("\n")):
             words += end if number else []
-            for piece in line.split():
-                words += [piece] if piece in self.vocabulary else tokenise(piece)
+            words += tokenise_unknown(line, self.vocabulary)
         return tuple(words)
 
     def detokenise(self, tokens: Iterable[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import SentencePair, Translation
-from unrolled.lab.data.tokenise import tokenise
+from unrolled.lab.data.tokenise import tokenise_unknown
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.metrics.bleu import BLEU_SIGNATURE, bleu, bleu_scorer
 from unrolled.lab.models.settings import MOST_LAYERS, EncoderSettings
@@ -181,9 +181,7 @@ class Translate(Task[Translation, "TranslationBatch"]):
 
     def tokenise(self, text: str) -> tuple[str, ...]:
         """Split at spaces; a piece that is not in the source vocabulary is split further, as in treebanks."""
-        return tuple(
-            token for piece in text.split() for token in ([piece] if piece in self.source else tokenise(piece))
-        )
+        return tuple(tokenise_unknown(text, self.source))
 
     def encode_source(self, words: Sequence[str]) -> Tensor:
         """Return the indices of the source's words, shape (time,), in the order in which the model reads them."""
@@ -219,7 +217,7 @@ class Translate(Task[Translation, "TranslationBatch"]):
         return {"bleu": bleu(said, right), "loss": mean, "perplexity": math.exp(min(mean, 700.0))}
 
     def translate(self, model: nn.Module, source: Tensor, lengths: Tensor, beam: int = 1) -> list[TokenIds]:
-        """Translation of sentences."""
+        """Translate encoded sentences, shape (batch, time); a beam of 1 takes the most likely word at each position."""
         import torch
 
         from unrolled.lab.models.decoding import beam_search, greedy_search

@@ -6,7 +6,9 @@ of a sample of its examples instead, in ``config.json``.
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -25,9 +27,12 @@ from unrolled.lab.training.run_folder import RunConfig
 from unrolled.lab.training.settings import DataSettings
 from unrolled.lab.training.task import Split
 
-__all__ = ["check_data", "check_sample", "data_warnings", "file_warnings", "write_checksums"]
+__all__ = ["check_data", "check_sample", "data_warnings", "file_warnings", "trained_columns", "write_checksums"]
 
 _FILE = "data.json"
+_NAME = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_COLUMNS = re.compile(rf"texts from {_NAME}, labels from {_NAME}")
+"""How a corpus names its columns; the names are written as Python's ``repr`` writes them."""
 _SAMPLES = 16  # batches of a split that enter the digest of an earlier version
 
 
@@ -140,6 +145,17 @@ def file_warnings(folder: Path, examples: Iterable[Any], paths: Sequence[Path], 
         which = f"{dev:,} more" if train else f"{dev:,} of the {count:,} examples ({dev / count:.1%})"
         seen.append(f"{which} chose its best epoch")
     return (f"{', and '.join(seen)}: the metrics do not measure it on new examples",) if seen else ()
+
+
+def trained_columns(folder: Path) -> tuple[str | None, str | None]:
+    """Return the names of the columns of texts and labels that a run was trained on; None if they were several."""
+    if not (folder / _FILE).is_file():
+        return None, None
+    found = [_COLUMNS.fullmatch(line) for line in _read(folder)[0].columns]
+    if len(found) != 1 or found[0] is None:
+        return None, None
+    text, label = (str(ast.literal_eval(name)) for name in found[0].groups())
+    return text, label
 
 
 def _changed_lines(changes: CorpusChanges) -> list[str]:

@@ -210,7 +210,8 @@ class JsonLines(LabelledFormat):
         """Return the keys of the text and of the label."""
         records = spread((each[1] for each in self.objects(path) if not isinstance(each, InvalidRow)), _SAMPLE)
         names = tuple(dict.fromkeys(key for record in records for key in record))
-        if not self.reading.columns and (not names or {"text", "label"} <= set(names)):
+        trained = {self.reading.trained_text, self.reading.trained_label} & set(names)
+        if not self.reading.columns and not trained and (not names or {"text", "label"} <= set(names)):
             return "text", "label"
         rows = [["" if record.get(name) is None else str(record[name]) for name in names] for record in records]
         chosen = choose_columns(path, names, rows, self.reading, kind)

@@ -52,14 +52,16 @@ class Columns:
 def has_header(path: Path, first: Sequence[str], others: Sequence[Sequence[str]], reading: Reading) -> bool:
     """Tell whether the first line names the columns; DataError if that cannot be told.
 
-    It does if it has the name of a column that the user gave, or a usual name; or if none of its fields occurs again,
-    all are as short as names, and the texts below are longer. A line with a field that occurs again is an example.
+    It does if it has the name of a column that the user gave or of the training, or a usual name; or if none of its
+    fields occurs again, all are as short as names, and the texts below are longer. A line with a field that occurs
+    again is an example.
     """
     if not reading.header or (len(first) < 2 and not is_usual_name(first[0])):
         return False
     names = [field.strip().lower() for field in first]
     given = {name.lower() for name in (reading.text_column, reading.label_column) if name is not None}
-    if given & set(names) or (_TEXTS | _LABELS) & set(names) or all(map(is_usual_name, names)):
+    trained = {name.lower() for name in (reading.trained_text, reading.trained_label) if name is not None}
+    if (given | trained) & set(names) or (_TEXTS | _LABELS) & set(names) or all(map(is_usual_name, names)):
         return True
     if any(not name.isdecimal() for name in given):
         return True  # a name that is not there is an error of the line that should have it
@@ -106,6 +108,8 @@ def choose_columns(
         )
     text = _given(path, "--text-column", reading.text_column, header, len(profiles))
     label = _given(path, "--label-column", reading.label_column, header, len(profiles))
+    text = _named_so(reading.trained_text, header, label) if text is None else text
+    label = _named_so(reading.trained_label, header, text) if label is None else label
     if text is not None and text == label:
         raise UsageError(f"--text-column and --label-column both name column {text + 1} of {path}; name two columns")
     if text is None:
@@ -135,6 +139,8 @@ def choose_text(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]
     chosen = _given(path, "--text-column", reading.text_column, header, len(profiles))
     if chosen is None and len(profiles) == 1:
         return 0
+    if chosen is None:
+        chosen = _named_so(reading.trained_text, header, taken=None)
     if chosen is None:
         chosen = _only(path, profiles, _TEXTS, header, taken=None)
     if chosen is None:
@@ -260,6 +266,12 @@ def _given(path: Path, flag: str, name: str | None, header: Sequence[str], width
     if not header:
         raise UsageError(f"{flag} is {name!r}, but the first line is no header; give the column's number, from 1")
     raise UnknownNameError(f"column of {path}", name, names)
+
+
+def _named_so(name: str | None, header: Sequence[str], taken: int | None) -> int | None:
+    """Find the one column with the name of the training's; None if there is none, or several."""
+    places = [place for place, field in enumerate(header) if field.strip() == name and place != taken]
+    return places[0] if len(places) == 1 else None
 
 
 def _only(
