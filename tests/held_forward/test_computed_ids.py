@@ -125,6 +125,8 @@ ONE_HOT = {
         torch.zeros(*ids.shape, V, dtype=torch.int64).scatter(2, ids[..., None], 1).double()
     ),
     "compared": lambda m, ids: m.of_one_hot((ids[..., None] == torch.arange(V)).double()),
+    "of the type of a value": lambda m, ids: m.of_one_hot(F.one_hot(ids, V).to(m.words(ids))),
+    "of the type of a value by type_as": lambda m, ids: m.of_one_hot(F.one_hot(ids, V).type_as(m.words(ids))),
     "mixed with a number": lambda m, ids: m.of_one_hot(F.one_hot(ids, V) * ONE),
 }
 

@@ -103,27 +103,31 @@ def numbers_of_steps(
     """
     order, lengths = list(order), inside.sum(dim=0).tolist()
     linear = LinearOutput(total[order], [*(row.leaf for row in rows), *leaves], keeps=True)
-    used = [
-        place
+    parts = {
+        place: _with_categories(linear, rows, place)
         for place, row in enumerate(rows)
-        if row.kind == "feature" and linear.gradients[place] is not None and bool(linear.contributions(place).any())
-    ]
+        if row.kind == "feature" and linear.gradients[place] is not None
+    }
+    used = [place for place, part in parts.items() if bool(part.any())]
     positions = LinearOutput(_weighed(read, inside).reshape(-1), [rows[place].leaf for place in used], keeps=True)
     found: list[list[_Part]] = [[] for _ in order]
-    placed = 0
+    placed, left_out = 0, False
     for number, place in enumerate(used):
         where = None if positions.gradients[number] is None else positions.examples(number)
         places = None if where is None else _by_position(_filled(where), lengths, order, inside.shape)
         if places is not None:
             placed += 1
+            others = parts[place].reshape(-1).clone()
             for own, index in zip(found, places, strict=True):
-                own.append(_part_of(rows[place].name, linear, place, index))
+                own.append(_part_of(rows[place], parts[place], index))
+                others[index[index >= 0]] = 0.0
+            left_out = left_out or bool(others.any())
     if placed:
-        rest_of = BIASES if placed == len(used) else OTHER_NUMBERS
+        rest_of = BIASES if placed == len(used) and not left_out else OTHER_NUMBERS
         return [replace(_joined(own), rest_of=rest_of, notes=_notes(rows, used, own)) for own in found]
     if len(used) != 1:
         raise (MixedNumbersError(MIXED) if used else NoNumbersError(NONE))
-    return _by_argument(linear, rows[used[0]], used[0], read, [lengths[row] for row in order])
+    return _by_argument(linear, rows[used[0]], parts[used[0]], used[0], read, [lengths[row] for row in order])
 
 
 @dataclass(frozen=True)
@@ -193,11 +197,22 @@ def _continued(index: Tensor, shape: torch.Size) -> Tensor:
     return torch.where(fits[:, None], even, index)
 
 
-def _part_of(name: str, linear: LinearOutput, place: int, index: Tensor) -> _Part:
+def _with_categories(linear: LinearOutput, rows: Sequence[Row], place: int) -> Tensor:
+    """Add up what the numbers of an argument contribute, as they are and by what tables have at them."""
+    argument, total = rows[place], linear.contributions(place).detach().clone()
+    for other, row in enumerate(rows):
+        if row.positions is not None and linear.gradients[other] is not None:
+            own = argument.holds(row.positions)
+            of_row = linear.contributions(other).detach().sum(dim=-1)[own].to(total)
+            total.view(-1).index_add_(0, row.positions[own] - argument.first, of_row)
+    return total
+
+
+def _part_of(row: Row, contributions: Tensor, index: Tensor) -> _Part:
     """Take entries of an argument, and what they contribute."""
-    given = (linear.leaves[place].detach(), linear.contributions(place).detach())
+    given = (row.leaf.detach(), contributions)
     values, scores = (each.reshape(-1).cpu()[index.clamp_min(0)].masked_fill(index < 0, 0.0) for each in given)
-    return _Part(name, values, scores, int((index[:, 0] < 0).sum()))
+    return _Part(row.name, values, scores, int((index[:, 0] < 0).sum()))
 
 
 def _notes(rows: Sequence[Row], used: Sequence[int], found: Sequence[_Part]) -> tuple[str, ...]:
@@ -216,12 +231,14 @@ def _notes(rows: Sequence[Row], used: Sequence[int], found: Sequence[_Part]) -> 
     return (*([of_no_step] if others else []), *empty)
 
 
-def _by_argument(linear: LinearOutput, row: Row, place: int, read: Tensor, lengths: Sequence[int]) -> list[Numbers]:
+def _by_argument(
+    linear: LinearOutput, row: Row, contributions: Tensor, place: int, read: Tensor, lengths: Sequence[int]
+) -> list[Numbers]:
     """Show the numbers of a single argument by its own steps, where those of several enter one step of the network."""
     axes = _axes(linear, place, lengths)
     if axes is None or not _differ_most_along(axes, row.leaf, read):
         raise MixedNumbersError(MIXED)
-    parts = (linear.leaves[place].detach(), linear.contributions(place).detach())
+    parts = (row.leaf.detach(), contributions)
     found = []
     for b in range(len(lengths)):
         values, scores = (_by_axes(each, axes, b, lengths) for each in parts)

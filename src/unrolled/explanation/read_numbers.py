@@ -105,7 +105,9 @@ def _of_member(
             wanted, size = wanted + (w * own).sum(dim=(0, 2)), size + (w * own).abs().sum(dim=(0, 2))
         if not bool(((total.detach() - wanted).abs() <= CLOSE[total.dtype] * size + 1e-30).all()):
             raise NoNumbersError("a held run of the model gives other states than the model itself")
-        (at_inputs,) = torch.autograd.grad(total.sum(), inputs, retain_graph=True)
+        (at_inputs,) = torch.autograd.grad(total.sum(), inputs, retain_graph=True, allow_unused=True)
+        if at_inputs is None:
+            raise NoNumbersError("the network reads rows of a table, not numbers")
         # what the initial state contributes is no token's
         through, where = (at_inputs * inputs).sum(dim=(0, 2)), inputs
         if columns is not None:

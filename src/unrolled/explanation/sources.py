@@ -29,8 +29,8 @@ class Sources:
 
     def __init__(self, mode: HeldForward, opens: bool) -> None:
         self.mode, self.opens = mode, opens
-        self.ids: dict[str, tuple[int, torch.Size]] = {}
-        """For each argument of integers: the number of its first entry, and its shape."""
+        self.entries: dict[str, tuple[int, torch.Size]] = {}
+        """For each argument: the number of its first entry, and its shape."""
         self.unread: list[str] = []
         """Arguments that are not searched for tensors, each with its type."""
         self._count = 0
@@ -54,15 +54,19 @@ class Sources:
         if value.is_sparse:
             raise UsageError(f"argument {name} is sparse; pass a dense tensor: {name}.to_dense()")
         if value.is_floating_point():
-            return self.mode.open(name, value) if self.opens else value.detach().clone()
+            return self.mode.open(name, value, self._number(name, value)) if self.opens else value.detach().clone()
         copy = value.detach().clone()
         if self.opens and value.dtype in INTEGERS:
-            numbers = torch.arange(copy.numel(), device=copy.device) + self._count
+            numbers = torch.arange(copy.numel(), device=copy.device) + self._number(name, copy)
             self.mode.positions.open(copy, numbers.reshape(copy.shape))
             self.mode.vectors.computed.name_masks(copy)
-            self.ids[name] = (self._count, copy.shape)
-            self._count += copy.numel()
         return copy
+
+    def _number(self, name: str, value: Tensor) -> int:
+        """Number the entries of an argument, and return the number of the first."""
+        first, self._count = self._count, self._count + value.numel()
+        self.entries[name] = (first, value.shape)
+        return first
 
 
 @contextmanager

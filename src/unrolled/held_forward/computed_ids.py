@@ -14,7 +14,7 @@ from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
 
-__all__ = ["ComputedIds", "Made", "numbers_of"]
+__all__ = ["OF_FIRST", "ComputedIds", "Made", "numbers_of"]
 
 OF_FIRST = frozenset("expand_as view_as reshape_as type_as to".split())
 """Operations that read of their second operand what form it has."""

@@ -10,10 +10,12 @@ from torch import Tensor
 from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.computed_ids import OF_FIRST
 from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.given_results import GivesGivenTensors, parts_refused
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.logarithms import FollowsLogarithms
+from unrolled.held_forward.numbers_as_ids import CASTS
 from unrolled.held_forward.operands import detached, for_each_tensor, operands, without_flags
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.python_bodies import parameters, python_body
@@ -160,6 +162,9 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
                 f"the model computes {operation.name} inside torch.vmap or another transform of torch.func (such as "
                 "associative_scan uses), which hides what it is made of; write that part without it, as a loop"
             )
+        if operation.name in OF_FIRST and args and not carries(args[0]):
+            args = (args[0], *for_each_tensor(args[1:], torch.empty_like))  # of the second the form is read
+            options = for_each_tensor(options, torch.empty_like)
         given = operands((*args, *options.values()))
         if any(type(each) is torch.nn.Parameter and each.requires_grad for each in given):  # made in the forward pass
             args, options = without_flags(args), without_flags(options)
@@ -204,6 +209,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         if changed is None:
             if operation.name == "detach":
                 self.memory.keep(result)
+            elif operation.name in CASTS:
+                self.vectors.made_of_numbers(ordered[0], result)
             return result
         with parts_refused(operation.name):
             changed.copy_(result)
@@ -231,9 +238,9 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
                 self.vectors.computed.add(name_of(func), result)
         return result
 
-    def open(self, name: str, value: Tensor) -> Tensor:
-        """Make an argument, or what stands for one, a source of value."""
-        opened = self.rows.open("feature", name, value)
+    def open(self, name: str, value: Tensor, first: int = -1) -> Tensor:
+        """Make an argument, or what stands for one, a source of value; its entries are numbered from ``first`` on."""
+        opened = self.rows.open("feature", name, value, first)
         self.memory.remember(opened)
         return opened
 

@@ -16,8 +16,9 @@ from unrolled.held_forward.repeated_axes import without_repeats
 
 __all__ = ["Kind", "Row", "Rows"]
 
-Kind = Literal["token", "feature", "number", "computed", "mask", "bias", "initial", "constant", "held"]
-"""A number is an integer of an argument; what is computed of several tokens' ids belongs to none of them."""
+Kind = Literal["token", "category", "feature", "number", "computed", "mask", "bias", "initial", "constant", "held"]
+"""A number is an integer of an argument; a category is what a table has at an integer made of one of an argument's
+numbers; what is computed of several tokens' ids belongs to none of them."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,12 @@ class Row:
     """What autograd differentiates by; for tokens the weights of their vectors, all one, in place of the vectors."""
     positions: Tensor | None = None
     """Of tokens and numbers, the flat index in the argument, or -1, by vector: the shape of ``leaf`` less its last."""
+    first: int = -1
+    """Of an argument of numbers, the number of its first entry among those of all arguments."""
+
+    def holds(self, positions: Tensor) -> Tensor:
+        """Tell which positions are entries of this argument of numbers."""
+        return (positions >= self.first) & (positions < self.first + self.leaf.numel()) & (self.first >= 0)
 
 
 class Rows:
@@ -41,6 +48,8 @@ class Rows:
 
     def __init__(self, model: nn.Module) -> None:
         self.rows: list[Row] = []
+        self.arguments: list[Row] = []
+        """Those of them that are arguments of numbers."""
         named = [*model.named_parameters(), *model.named_buffers()]
         strided = [(tensor, name) for name, tensor in named if tensor.layout == torch.strided]
         # a view, or a copy that shares memory, is found by where it lies
@@ -51,13 +60,15 @@ class Rows:
             if tensor.layout != torch.strided:  # a sparse tensor lies at several places
                 self.mark(tensor, "bias", name)
 
-    def open(self, kind: Kind, name: str, value: Tensor) -> Tensor:
+    def open(self, kind: Kind, name: str, value: Tensor, first: int = -1) -> Tensor:
         """Make a row of a value and return a copy that carries it; the copy is no leaf, so it may change in place."""
         if value.is_complex():  # a leaf is real: of its two parts each has a contribution
             parts = torch.view_as_real(value.detach().resolve_conj().contiguous())
             return torch.view_as_complex(self.open(kind, name, parts))
         leaf = value.detach().clone().requires_grad_()
-        self.rows.append(Row(kind, name, leaf))
+        self.rows.append(Row(kind, name, leaf, first=first))
+        if first >= 0:
+            self.arguments.append(self.rows[-1])
         return leaf.clone()
 
     def open_tokens(

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from unrolled.held_forward.computed_ids import ComputedIds, Made, numbers_of
 from unrolled.held_forward.integer_numbers import IntegerNumbers
+from unrolled.held_forward.numbers_as_ids import entries_of
 from unrolled.held_forward.operation_names import Operation
-from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.rows import Kind, Rows
 from unrolled.held_forward.table_reads import index_of_read, positions_read
 from unrolled.held_forward.token_positions import TokenPositions
 
@@ -50,7 +51,8 @@ class TokenVectors:
             return self._scattered(operation, args, result)
         positions = positions_read(self.positions, operation.name, args, options, result)
         if positions is not None:
-            return self._by_axis("token", self.rows.origin(args[0])[1], args[0], result, positions)
+            kind = self._kind(positions)
+            return self._by_axis(kind, self.rows.origin(args[0])[1], args[0], result, positions)
         index = index_of_read(operation.name, args, options)
         ids = [each for each in (index if isinstance(index, tuple) else (index,)) if self._is_integer(each)]
         if not ids:
@@ -62,9 +64,21 @@ class TokenVectors:
         """Open the vectors of a table that ids picked; None if the ids are not made of the arguments'."""
         positions = self.positions.get(ids)
         if positions is not None:
-            return self.rows.open_tokens(self.rows.origin(table)[1], table, vectors, positions)
+            return self.rows.open_tokens(self.rows.origin(table)[1], table, vectors, positions, self._kind(positions))
         made = self.computed.of(ids)
         return None if made is None else self._of_several(table, made, vectors)
+
+    def made_of_numbers(self, value: Any, ids: Any) -> None:
+        """Number integers that a model makes of the numbers of an argument, one of each."""
+        if isinstance(ids, Tensor) and not ids.is_floating_point() and ids.dtype != torch.bool:
+            entries = entries_of(value, self.rows.rows)
+            if entries is not None:
+                self.positions.open(ids, entries)
+                self.computed.name_masks(ids)
+
+    def _kind(self, positions: Tensor) -> Kind:
+        """Tell what a table has at a token from what it has at a number of an argument."""
+        return "category" if any(bool(row.holds(positions).any()) for row in self.rows.arguments) else "token"
 
     def as_numbers(self, value: Any, kind: torch.dtype) -> Any:
         """The same arguments, where integers that are made of token ids are numbers."""
@@ -100,7 +114,7 @@ class TokenVectors:
             return None
         if positions is not None and bool((positions >= 0).any()):
             vectors = self.positions.are_vectors(ids)
-            kind, name = ("token", "one-hot vectors") if vectors else ("number", "numbers")
+            kind, name = (self._kind(positions), "one-hot vectors") if vectors else ("number", "numbers")
             return self.numbers.add(self._by_axis(kind, name, None, values, positions))
         if made is None:
             return None
@@ -119,7 +133,7 @@ class TokenVectors:
         positions = self.positions.scattered(*args) if len(args) == 4 else None
         if positions is None:
             return None
-        opened = self._by_axis("token", "one-hot vectors", None, result.clone(), positions)
+        opened = self._by_axis(self._kind(positions), "one-hot vectors", None, result.clone(), positions)
         return self.numbers.add(result.copy_(opened) if operation.in_place else opened)
 
     def _by_axis(self, kind: Any, name: str, table: Tensor | None, values: Tensor, positions: Tensor) -> Tensor:

@@ -15,6 +15,9 @@ from unrolled.held_forward.rows import Row
 
 __all__ = ["Contributions", "collect"]
 
+INPUTS = ("token", "category", "feature")
+"""The kinds of rows that are made of arguments, whatever else is."""
+
 
 @dataclass
 class Contributions:
@@ -42,35 +45,35 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
         HeldOnlyError: If the output depends on no argument by any operation that carries value.
     """
     linear = LinearOutput(output, [row.leaf for row in rows])
-    inputs = [place for place, row in enumerate(rows) if row.kind in ("token", "feature")]
+    inputs = [place for place, row in enumerate(rows) if row.kind in INPUTS]
     if not inputs and sources.unread:
         raise HeldOnlyError(
             f"{sources.unread[0]}, which is not searched for tensors; pass them in a tuple, a list, a dictionary or a "
             "dataclass"
         )
     reaching = [place for place, gradient in enumerate(linear.gradients) if gradient is not None]
-    carrying = ("token", "feature") if inputs else ("number",)
+    carrying = INPUTS if inputs else ("number",)
     if not any(rows[place].kind in carrying for place in reaching):
         raise HeldOnlyError(_nothing_reaches(sources))
     found = Contributions()
-    for place in inputs:
-        if linear.gradients[place] is not None and rows[place].kind == "feature":
-            name = rows[place].name
+    numbers = {rows[place].name: place for place in reaching if rows[place].kind == "feature"}
+    for name, place in numbers.items():
+        if name not in sources.entries:  # the output of a submodule
             part = _Argument(linear, rows[place].leaf.shape, [_Slot(place)])
             found.features[name], found.axes[name], _ = part.by_example()
-    for name, (first, shape) in sources.ids.items():
-        slots = []
+    for name, (first, shape) in sources.entries.items():
+        slots = [_Slot(numbers[name])] if name in numbers else []
         for place in reaching:
             positions = rows[place].positions
             if positions is not None:
-                slots.append(_Slot.of_tokens(place, positions, first, shape.numel()))
-        slots = [slot for slot in slots if slot.targets is not None and len(slot.targets)]
+                slot = _Slot.of_tokens(place, positions, first, shape.numel())
+                slots += [slot] if slot.targets is not None and len(slot.targets) else []
         if slots:
             part = _Argument(linear, shape, slots)
             values, found.axes[name], order = part.by_example()
-            tokens = any(rows[slot.place].kind == "token" for slot in slots)
+            tokens = name not in numbers and any(rows[slot.place].kind in ("token", "category") for slot in slots)
             (found.texts if tokens else found.features)[name] = values
-            if order is not None:
+            if order is not None and name not in numbers:
                 found.orders[name] = order
     _add_constants(found, linear, rows)
     return found

@@ -30,6 +30,7 @@ def words_of_texts(
         ids, axis = given.get(name), means.axes[name]
         parts = part.reshape(1, -1) if axis is None else part.movedim(axis, 0).reshape(batch, -1)
         rows: list[list[Any]] = [[f"x{k}" for k in range(parts.shape[1])]] * batch
+        ids = ids.long() if isinstance(ids, Tensor) and ids.is_floating_point() else ids
         if isinstance(ids, Tensor) and ids.numel() == part.numel():
             rows = (ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1)).tolist()
         texts[name] = [list(map(str, row)) for row in rows]
