@@ -19,6 +19,24 @@ SMALL = ("--hidden", 8, "--embedding", 8, "--epochs", 2, "--limit", 300)
 QUICK = ("--data", "negation", *SMALL)
 
 
+def test_examples_of_dev_and_test_that_are_also_in_train_are_counted(
+    unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, texts in {"train": "abcdef", "dev": "wxyz", "test": "abyz"}.items():
+        lines = (f"the text {letter}\t{'no' if letter in 'aceyz' else 'yes'}\n" for letter in texts)
+        Path(f"{name}.tsv").write_text("".join(lines))
+    Path("other.tsv").write_text("the text a\tyes\nthe text b\tyes\n")  # one text has another label
+    small = ("--hidden", 4, "--embedding", 4, "--epochs", 1)
+    for test, count in (("test.tsv", 2), ("other.tsv", 1)):
+        done = unrolled(
+            "train", "classify", "--data", "train.tsv", "--dev", "dev.tsv", "--test", test, *small, "--out", test[:4]
+        )
+        assert done.status == 0
+        size = len(Path(test).read_text().splitlines())
+        assert done.err.splitlines()[0].endswith(f"; examples that are also in train: {count} of {size} on test")
+
+
 def test_it_trains_saves_a_run_and_says_what_to_do_next(unrolled: Command, tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "x"
     options = ("--encoder", "lstm", "--bidirectional", "--optimiser", "adagrad", "--lr", 0.05)

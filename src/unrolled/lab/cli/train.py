@@ -234,7 +234,10 @@ _FEW = 100  # examples
 
 
 def _sizes(corpus: Corpus[Any], metric: str) -> str:
-    """Say how many examples each split has, and if few decide the metric; running text is not counted."""
+    """Say how many examples each split has, if few decide the metric, and if they are also in the training split.
+
+    Running text is not counted.
+    """
     from unrolled.lab.data.corpus import Examples
     from unrolled.lab.data.summary import name_of_examples
 
@@ -243,7 +246,11 @@ def _sizes(corpus: Corpus[Any], metric: str) -> str:
     sizes = {name: len(getattr(corpus, name)) for name in ("train", "dev", "test")}
     listed = ", ".join(f"{size:,} for {name}" for name, size in sizes.items())
     few = [f"only {sizes[name]:,} measure {metric} on {name}" for name in ("dev", "test") if sizes[name] < _FEW]
-    return "; ".join([f"{name_of_examples(corpus)}: {listed}", *few])
+    trained = set(corpus.train)
+    known = {name: sum(example in trained for example in getattr(corpus, name)) for name in ("dev", "test")}
+    repeated = [f"{known[name]:,} of {sizes[name]:,} on {name}" for name in known if known[name]]
+    also = [f"examples that are also in train: {', '.join(repeated)}"] if repeated else []
+    return "; ".join([f"{name_of_examples(corpus)}: {listed}", *few, *also])
 
 
 def _compare_with_ngrams(run: Run, corpus: Corpus[Any]) -> None:
