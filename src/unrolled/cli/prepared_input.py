@@ -66,7 +66,8 @@ class PreparedInput:
     def _find_class(self, wanted: str, classes: int) -> int:
         if wanted in self.labels:
             return self.labels.index(wanted)
-        if not wanted.removeprefix("-").isdecimal():
+        numbers = bool(self.labels) and all(map(str.isdecimal, self.labels))
+        if numbers or not wanted.removeprefix("-").isdecimal():  # of classes 1 to 5, "0" is not the class 1
             raise UnknownNameError("class", wanted, self.labels or map(str, range(classes)))
         if not 0 <= int(wanted) < classes:
             raise UsageError(f"class {wanted} is out of range; expected 0 to {classes - 1}")

@@ -115,3 +115,19 @@ def test_a_run_of_brackets_is_judged_at_every_distance_and_its_language_is_made_
     assert unrolled("evaluate", run, "--data", mine).out.splitlines()[-1].split()[0] == "3"
     mine.write_text("<>\n")
     unrolled("evaluate", run, "--data", mine).assert_refused(65, "mine.txt:1: expected a label", "'<>'")
+
+
+def test_of_classes_that_are_numbers_a_target_is_a_name_and_no_index(
+    unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stars = {"1": "awful", "2": "dull", "10": "great"}  # their indices are 0, 2 and 1
+    Path("stars.tsv").write_text("".join(f"a {stars[star]} film\t{star}\n" for star in list(stars) * 8))
+    small = ("--hidden", 4, "--embedding", 4, "--epochs", 1)
+    assert unrolled("train", "classify", "--data", "stars.tsv", *small, "--out", "r").status == 0
+    said = unrolled("explain", "r", "a dull film", "--target", "2").out
+    logits = dict(zip(*[iter(said.splitlines()[0].removeprefix("logits: ").split())] * 2, strict=True))
+    assert f"= logit            {logits['2']}" in said
+    for absent in ("0", "3"):
+        done = unrolled("explain", "r", "a dull film", "--target", absent)
+        done.assert_refused(2, f"unknown class '{absent}'")

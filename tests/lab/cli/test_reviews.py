@@ -132,6 +132,15 @@ def test_predict_reads_tables_lines_and_standard_input(unrolled, tmp_path, monke
     assert [(row["text"], row["predicted"]) for row in table(unrolled("predict", "runs/reviews").out)] == expected
 
 
+def test_a_byte_order_mark_on_standard_input_is_no_word(unrolled, tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa dull film\na dull film\n")
+    expected = unrolled("predict", "runs/reviews", "a.txt").out
+    first, second = (list(row.values())[1:] for row in table(expected))
+    assert first == second
+    monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffa dull film\r\na dull film\n"))
+    assert unrolled("predict", "runs/reviews").out == expected
+
+
 def test_a_text_without_a_word_keeps_its_row_and_has_no_prediction(unrolled, tmp_path):
     (tmp_path / "a.txt").write_text("a dull film\n\n   \na great film\n")
     done = unrolled("predict", "runs/reviews", "a.txt", "--out", "p.csv")

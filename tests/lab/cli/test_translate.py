@@ -87,6 +87,12 @@ def test_line_i_goes_with_line_i_and_an_empty_one_stays_empty(
         assert said[4 + place] == unrolled("translate", run, many[place]).out.rstrip("\n")
 
 
+def test_a_byte_order_mark_is_no_word(unrolled: Command, run: Path, lines: Callable[[str], None]) -> None:
+    lines("\ufeffdrei\nzwei\n")
+    done = unrolled("translate", run)
+    assert (done.status, done.out, done.err) == (0, "three\nTwo\n", "")
+
+
 def test_unknown_words_are_told_apart_from_the_translations(
     unrolled: Command, run: Path, lines: Callable[[str], None]
 ) -> None:

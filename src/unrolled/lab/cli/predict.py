@@ -65,6 +65,7 @@ def predict(
     unrolled predict runs/reviews new.csv --out predictions.csv
     """
     from unrolled.lab.data.reading import Reading
+    from unrolled.lab.data.text_files import standard_input
     from unrolled.lab.data.unlabelled import read_texts
     from unrolled.lab.training.data_check import trained_columns
 
@@ -86,7 +87,7 @@ def predict(
     texts = (
         _Text(("standard input" if str(path) == "-" else str(path), line), text)
         for path in paths
-        for line, text in (_standard_input() if str(path) == "-" else read_texts(path, reading, split, say))
+        for line, text in (standard_input() if str(path) == "-" else read_texts(path, reading, split, say))
     )
     found = _predictions(loaded, texts)
     if out is None:
@@ -109,10 +110,6 @@ def _without_a_word(origins: Sequence[tuple[str, int]]) -> str:
     where = "; ".join(f"{file}: {line_list(each)}" for file, each in lines.items())
     have = "has" if len(origins) == 1 else "have"
     return f"{counted(len(origins), 'text')} without a word {have} no prediction ({where})"
-
-
-def _standard_input() -> Iterator[tuple[int, str]]:
-    return ((number, line.rstrip("\r\n")) for number, line in enumerate(sys.stdin, 1))
 
 
 def _predictions(run: Run, texts: Iterable[_Text]) -> Iterator[Prediction]:

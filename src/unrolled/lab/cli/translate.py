@@ -61,10 +61,12 @@ def _numbered_lines() -> Iterator[list[tuple[int, str]]]:
     """Yield the lines of standard input with their numbers: many at once, or one by one from a terminal."""
     import sys
 
+    from unrolled.lab.data.text_files import standard_input
+
     size = 1 if sys.stdin.isatty() else _AT_ONCE
     lines: list[tuple[int, str]] = []
-    for number, line in enumerate(sys.stdin, start=1):
-        lines.append((number, line.rstrip("\r\n")))
+    for numbered in standard_input():
+        lines.append(numbered)
         if len(lines) == size:
             yield lines
             lines = []

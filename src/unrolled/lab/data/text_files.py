@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = [
     "iter_lines_escaped",
     "malformed",
     "numbered_lines",
+    "standard_input",
     "without_compression",
 ]
 
@@ -120,6 +122,12 @@ def iter_lines_escaped(path: Path) -> Iterator[str]:
         raise malformed(path, number, f"a whole {path.suffix} file", str(error).rstrip("."), hint) from None
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def standard_input() -> Iterator[tuple[int, str]]:
+    """Yield each line of standard input with its number, without its end and a byte order mark before the first."""
+    for number, line in enumerate(sys.stdin, start=1):
+        yield number, (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n")
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
