@@ -22,8 +22,17 @@ def with_rows(call: Held, values: Any, like: Tensor) -> Any:
     if isinstance(values, bool | int | float | complex):
         return call.rows.constant(torch.full_like(like.detach(), values)) if values else values
     if isinstance(values, Tensor) and not carries(values):
-        return call.rows.constant(values)
+        return call.rows.constant(_numbers(call, values, like))
     return values
+
+
+def _numbers(call: Held, values: Tensor, like: Tensor) -> Tensor:
+    """Return integers or masks as the numbers that they are among value."""
+    if values.is_floating_point() or values.is_complex():
+        return values
+    numbers = values.to(like.dtype)
+    call.rows.mark(numbers, *call.rows.origin(values))
+    return numbers
 
 
 @rule("add", "sub")
@@ -177,7 +186,7 @@ def _written(whole: Tensor, index: Any, part: Any) -> Tensor:
 @rule("copy")
 def copy(call: Held) -> Tensor:
     """Take another tensor's value, in the shape and type of the first."""
-    x, source = call.args[:2]
+    x, source = call.args[0], with_rows(call, call.args[1], call.args[0])
     with call.mode:
         return source.to(x.dtype).expand_as(x)
 

@@ -89,6 +89,16 @@ def logsumexp(call: Held) -> Tensor:
     return whole if keep else whole.sum(dim)  # of one entry
 
 
+@followed("cumprod")
+def cumprod(call: Held) -> Tensor:
+    """Follow products of the first entries, each as a product is shared."""
+    x, dim = call.bind("input", "dim")
+    if not carries(x):
+        return call.held()
+    with call.mode:
+        return torch.stack([x.narrow(dim, 0, count + 1).prod(dim) for count in range(x.shape[dim])], dim)
+
+
 def _averaged(
     x: Tensor,
     inside: Tensor,

@@ -179,7 +179,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         if not valued and operation.name not in self.sources:
             return self._without_value(func, operation, args, options, given)
         if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
-            args, options = self.vectors.as_numbers(args, kind), self.vectors.as_numbers(options, kind)
+            args, options = self.vectors.with_numbers(operation, args, options, kind)
         if torch.is_inference_mode_enabled():
             raise UnsupportedOperationError(
                 f"the model computes {operation.name} in torch.inference_mode, where no gradient tells what it is made "
@@ -277,7 +277,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         if operation.name == "detach" and not isinstance(args[0], torch.nn.Parameter):
             return args[0]  # value that is written into the one is in the other
         if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
-            numbers = self.vectors.as_numbers(args, kind), self.vectors.as_numbers(options, kind)
+            numbers = self.vectors.with_numbers(operation, args, options, kind)
             if any(map(carries, operands((*numbers[0], *numbers[1].values())))):
                 with self:
                     return func(*numbers[0], **numbers[1])

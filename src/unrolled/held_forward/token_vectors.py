@@ -15,12 +15,15 @@ from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Kind, Rows
 from unrolled.held_forward.table_reads import index_of_read, positions_read
 from unrolled.held_forward.token_positions import TokenPositions
+from unrolled.held_forward.written_positions import WRITES
 
 __all__ = ["TokenVectors"]
 
 CONVERSIONS = frozenset("to float double half bfloat16 type type_as tensor as_tensor".split())
 MIXES = frozenset("add sub mul div cat stack hstack vstack where pow".split())
 """Operations that use an integer as a number where another operand is a floating-point number."""
+WRITTEN = {**WRITES, "setitem": 2, "copy": 1}
+"""Operations that write an operand into the first one, and which one it is."""
 FLOATS = frozenset("sqrt rsqrt reciprocal exp log log2 log10 log1p sin cos tanh sigmoid".split())
 """Operations that use every integer as a number."""
 
@@ -80,10 +83,18 @@ class TokenVectors:
         """Tell what a table has at a token from what it has at a number of an argument."""
         return "category" if any(bool(row.holds(positions).any()) for row in self.rows.arguments) else "token"
 
-    def as_numbers(self, value: Any, kind: torch.dtype) -> Any:
-        """The same arguments, where integers that are made of token ids are numbers."""
+    def with_numbers(
+        self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], kind: torch.dtype
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same arguments, where integers that are made of token ids are numbers; an index stays what it is."""
+        place = WRITTEN.get(operation.name)
+        if place is None:
+            return self._as_numbers(args, kind), {name: self._as_numbers(each, kind) for name, each in options.items()}
+        return (*args[:place], self._as_numbers(args[place], kind), *args[place + 1 :]), options
+
+    def _as_numbers(self, value: Any, kind: torch.dtype) -> Any:
         if isinstance(value, tuple | list):
-            return type(value)(self.as_numbers(each, kind) for each in value)
+            return type(value)(self._as_numbers(each, kind) for each in value)
         if not self._is_integer(value):
             return value
         numbers = self._numbers(value, value.to(kind))
@@ -93,6 +104,10 @@ class TokenVectors:
         self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], given: Sequence[Tensor]
     ) -> torch.dtype | None:
         """Return the type to which an operation converts integers made of token ids; None if it converts none."""
+        place = WRITTEN.get(operation.name)
+        if place is not None:
+            writes = len(args) > place and args[0].is_floating_point() and self._is_integer(args[place])
+            return args[0].dtype if writes else None
         if (operation.name not in MIXES and operation.name not in FLOATS) or not any(map(self._is_integer, given)):
             return None
         floats = [each.dtype for each in given if each.is_floating_point()]

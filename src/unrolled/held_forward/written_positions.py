@@ -11,7 +11,7 @@ from torch import Tensor
 from unrolled.held_forward.operands import operands
 from unrolled.held_forward.operation_names import Operation
 
-__all__ = ["positions_written"]
+__all__ = ["WRITES", "positions_written"]
 
 WRITES = {
     "index_put": 2,
