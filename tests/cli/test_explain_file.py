@@ -95,6 +95,9 @@ def test_several_files_are_read_one_after_another(unrolled: Command, run: Path, 
     (tmp_path / "b.txt").write_text("bad\n")
     done = unrolled("explain", run, "--file", tmp_path / "a.txt", "--file", tmp_path / "b.txt")
     assert "2 texts" in done.out
+    assert [line.split()[:3] for line in done.out.splitlines()[:2]] == [
+        [str(tmp_path / name), "line", "1"] for name in ("a.txt", "b.txt")
+    ]
 
 
 def test_a_file_of_weights_explains_files(unrolled: Command, tmp_path: Path) -> None:

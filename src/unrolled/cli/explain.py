@@ -117,7 +117,7 @@ def explain(
     _check_written({"--html": html, "--png": png, "--json": json_file}, force)
     if files:
         _check_files(files, png)
-        options = FileOptions(target, against, expansion, html, json_file, page_texts)
+        options = FileOptions(target, against, expansion, html, json_file, page_texts, len(set(files)) > 1)
         opener = _opener(run, weights, vocab, hints, at)
         title = ", ".join(path.name for path in files)
         explain_texts(_texts(files, text_column, not no_header, split or "test", run), opener, options, title)

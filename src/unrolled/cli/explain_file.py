@@ -43,6 +43,8 @@ class FileOptions:
     json_file: Path | None
     most: int
     """Largest number of texts on the page and in the JSON file."""
+    several: bool = False
+    """Whether the texts are of several files, which are then named."""
 
 
 def explain_texts(
@@ -66,7 +68,7 @@ def explain_texts(
         except UsageError as error:
             raise UsageError(f"{each.file}, line {each.line}: {error}") from error
         count += 1
-        typer.echo(_line(each, chosen, found))
+        typer.echo((f"{visible(str(each.file))} " if options.several else "") + _line(each, chosen, found))
         if (options.html or options.json_file) and len(kept) < options.most:
             kept.append(found)
     if not count:

@@ -52,7 +52,8 @@ def test_the_text_of_a_prediction_is_what_the_model_read(run, unrolled):
 @pytest.mark.usefixtures("run")
 def test_files_that_are_not_cut_keep_their_texts(unrolled):
     Path("new.csv").write_text("text,label\nfilm is  dull,no\nfilm is great but dull and long,yes\na b c d e,no\n")
-    unrolled("evaluate", "r", "--data", "new.csv", "--predictions", "p.csv")
+    done = unrolled("evaluate", "r", "--data", "new.csv", "--predictions", "p.csv")
+    assert "1 of the 3 examples have more tokens than the 5 of --max-length; they are read whole" in done.err
     with Path("p.csv").open(newline="") as file:
         assert [row["text"] for row in csv.DictReader(file)] == [
             "film is  dull",

@@ -76,6 +76,22 @@ def test_in_the_unit_1_prices_are_not_learned(learn, judge):
     assert judge(blind, learn(blind, corpus.train, steps=150), corpus.test)["mse"] > 0.9 * np.var(true)
 
 
+def test_a_rating_is_not_rounded_where_products_are():
+    corpus = scaled(10.0, 1990.0)  # years
+    task = Regress.from_corpus(corpus, PooledSettings(**SMALL))
+    torch.manual_seed(0)
+    model = task.build().eval()
+    tokens = torch.tensor([task.vocabulary.encode(each.tokens[:1] * 3) for each in corpus.test])
+    with torch.no_grad():
+        exact = model(tokens)[:, 0]
+        with torch.autocast("cpu", torch.bfloat16):
+            found = model(tokens)[:, 0]
+            plain = torch.nn.functional.linear(torch.ones(1, 1), torch.zeros(1, 1), torch.tensor([2001.0]))
+    assert found.dtype == torch.float32
+    assert (found - exact).abs().max() < 0.3
+    assert abs(plain.item() - 2001) >= 1  # as the bias of a linear layer is
+
+
 def test_usual_ratings_keep_their_unit_and_a_run_without_one_has_1():
     corpora = {scale: scaled(scale) for scale in (0.1, 1.0, 5.0, 1e5, 1e-4)}
     spreads = {scale: np.std([each.rating for each in corpus.train]) for scale, corpus in corpora.items()}

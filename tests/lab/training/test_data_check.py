@@ -206,9 +206,11 @@ def test_a_file_is_compared_with_what_the_training_read_of_it(files, tmp_path, m
     def warnings(*paths):
         return file_warnings(tmp_path, read_split(Classification, paths, corpus.labels).examples, paths, data)
 
-    (line,) = warnings(files["train"])
+    *whole, line = warnings(files["train"])
     assert line.startswith("24 of the 30 examples (80.0%) are ones that the model was trained on, and 3 more chose its")
-    (line,) = warnings(files["train"], other)
+    bound = "30 of the 30 examples have more tokens than the 2 of --max-length; they are read whole"
+    assert whole == ([bound] if more else [])
+    *_, line = warnings(files["train"], other)
     assert line.startswith("24 of the 31 examples (77.4%)")
     assert warnings(other) == ()
 

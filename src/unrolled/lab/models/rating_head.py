@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 __all__ = ["RatingHead"]
 
@@ -26,6 +28,8 @@ class RatingHead(nn.Linear):
 
     def forward(self, pooled: Tensor) -> Tensor:
         """Compute y, shape (batch, outputs), from p, shape (batch, features)."""
+        if torch.is_autocast_enabled(pooled.device.type):  # the bias is near the mean: bfloat16 rounds 2000 to tens
+            return (functional.linear(pooled, self.weight) + self.bias) * self.unit
         return super().forward(pooled) * self.unit
 
     def extra_repr(self) -> str:

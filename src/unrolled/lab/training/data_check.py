@@ -21,7 +21,7 @@ from unrolled.errors import DataError
 from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.checksums import CorpusChanges, CorpusChecksums
 from unrolled.lab.data.corpus import Corpus
-from unrolled.lab.data.max_length import cut_long
+from unrolled.lab.data.max_length import cut_long, longest_text
 from unrolled.lab.training.run_files import read_json, to_json
 from unrolled.lab.training.run_folder import RunConfig
 from unrolled.lab.training.settings import DataSettings
@@ -135,6 +135,10 @@ def file_warnings(folder: Path, examples: Iterable[Any], paths: Sequence[Path], 
         found = before.same_files(paths)
         return tuple(f"{path} has the content of {name}, a file of the run's own data" for path, name in found.items())
     given = tuple(examples)
+    whole: tuple[str, ...] = ()
+    if data.max_length is not None and (over := sum(longest_text(each) > data.max_length for each in given)):
+        texts = f"{over:,} of the {len(given):,} examples"
+        whole = (f"{texts} have more tokens than the {data.max_length:,} of --max-length; they are read whole",)
     if data.max_length is not None and data.longer == "cut":
         given = tuple(cut_long(given, data.max_length))
     train, dev = before.shared(given)
@@ -144,7 +148,9 @@ def file_warnings(folder: Path, examples: Iterable[Any], paths: Sequence[Path], 
     if dev:
         which = f"{dev:,} more" if train else f"{dev:,} of the {count:,} examples ({dev / count:.1%})"
         seen.append(f"{which} chose its best epoch")
-    return (f"{', and '.join(seen)}: the metrics do not measure it on new examples",) if seen else ()
+    if not seen:
+        return whole
+    return (*whole, f"{', and '.join(seen)}: the metrics do not measure it on new examples")
 
 
 def trained_columns(folder: Path) -> tuple[str | None, str | None]:
