@@ -203,6 +203,17 @@ def test_a_source_that_no_seed_sets_is_named():
         unrolled.explain_batch(model, TOKENS, seed=0)
 
 
+def test_such_a_source_is_named_where_the_network_reads_a_packed_batch():
+    class Packed(Reader):
+        def forward(self, tokens):
+            vectors = self.embed(tokens) * int.from_bytes(os.urandom(4), "little") / 2**32
+            packed = nn.utils.rnn.pack_padded_sequence(vectors, torch.full((len(tokens),), 2), batch_first=True)
+            return self.head(self.rnn(packed)[1][-1])
+
+    with pytest.raises(RandomOperationError, match="it draws random numbers or keeps a state"):
+        unrolled.explain_batch(Packed(), TOKENS, target=0)
+
+
 @pytest.mark.parametrize("seed", [-1, 2**32, "0", 1.5, torch.tensor([1, 2])])
 def test_a_bad_seed_is_named(seed):
     with pytest.raises(UsageError, match="expected a whole number from 0"):

@@ -145,7 +145,7 @@ def test_account_refuses_a_scripted_head_by_its_path_and_explain_takes_a_ray():
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_truth_value_is_no_index_of_an_output(call):
-    for given in (True, False, torch.tensor(True)):
+    for given in (True, False, torch.tensor(True), torch.tensor([True, False])):
         refused(
             UsageError, "the target is a truth value; expected an index of the output", call, Model(), X, target=given
         )

@@ -40,6 +40,19 @@ def packed_and_padded(ids):
     return nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)[0]
 
 
+def written_in_a_view(ids):
+    ids = ids.clone()
+    ids[:, :2][:] = ids[:, 2:].clone()
+    return ids
+
+
+def read_in_another_view(ids):
+    ids = ids.t().clone().t()  # its columns lie in memory one after the other
+    before = ids[:, 1:]
+    ids[:, :2].copy_(ids[:, 2:].clone())
+    return before
+
+
 WAYS = {
     "a sum over time": lambda ids: ids + ids.sum(1, keepdim=True),
     "differences": lambda ids: ids[:, 1:] - ids[:, :-1],
@@ -76,6 +89,10 @@ WAYS = {
     "summed in place": in_place(lambda ids: ids.cumsum_(1)),
     "counted": lambda ids: (ids > 4).long().cumsum(1),
     "unfolded": lambda ids: ids.unfold(1, 2, 1),
+    "found in a table of ids": lambda ids: torch.searchsorted(ids[0].sort().values, torch.arange(0, 20, 5)),
+    "found among ids": lambda ids: torch.isin(torch.arange(4), ids[0]).long(),
+    "between bounds that are ids": lambda ids: torch.bucketize(torch.arange(0, 20, 5), ids[0].sort().values),
+    "found in a table": lambda ids: torch.searchsorted(torch.arange(0, 20, 5), ids),
     "from a list": lambda ids: torch.stack([row[k] for row in ids for k in range(4)]),
 }
 
@@ -100,6 +117,8 @@ CHOICES = {
     "taken": lambda ids: ids.take(torch.tensor([5, 0, 3])),
     "a triangle": lambda ids: ids.tril(-1),
     "a diagonal": lambda ids: torch.diag_embed(ids),
+    "written in a view": written_in_a_view,
+    "read in another view": read_in_another_view,
     "put at an index": lambda ids: torch.zeros(2, 5, dtype=torch.int64).index_put((torch.tensor([1]),), ids[0, :1]),
     "put at a mask": lambda ids: torch.zeros_like(ids).index_put((ids > 4,), ids[ids > 4]),
     "copied at an index": lambda ids: ids.new_zeros(2, 6).index_copy(1, torch.tensor([5, 0]), ids[:, 2:]),
@@ -167,6 +186,8 @@ SEVERAL = (
     "a table of sums",
     "summed in place",
     "counted",
+    "found in a table of ids",
+    "between bounds that are ids",
 )
 
 
@@ -177,7 +198,7 @@ def test_entries_of_several_tokens_have_no_position(way):
     assert several is not None
 
 
-@pytest.mark.parametrize("way", ["one_hot", "rows of a table of ids", "rolled and halved", "repeated", "joined"])
+@pytest.mark.parametrize("way", ["one_hot", "rows of a table of ids", "rolled and halved", "repeated", "joined", "found in a table"])
 def test_entries_of_one_token_have_its_position(way):
     _, positions, several = followed(WAYS[way])
     assert several is None

@@ -102,14 +102,15 @@ def tensors_in(checkpoint: object, key: str | None = None) -> tuple[dict[str, Te
     """
     if not isinstance(checkpoint, Mapping):
         raise DataError(f"the file holds a {type(checkpoint).__name__}; expected a state dict: tensors by name")
-    entries = {path or _ITSELF: found for path, found in _mappings(checkpoint) if found}
+    mappings = [(path or _ITSELF, depth, tensors) for path, depth, tensors in _mappings(checkpoint) if tensors]
+    entries = {path: tensors for path, _, tensors in mappings}
     if not entries:
         raise DataError(f"no tensors in the file; its entries: {_listed(checkpoint)}")
     if key is not None and key not in entries:
         raise UsageError(f"no entry {key!r} with tensors; entries with tensors: {_listed(entries)}")
     # what an optimiser keeps lies deeper than the weights beside it
-    shallowest = min(map(_depth, entries))
-    likely = [path for path in entries if _depth(path) == shallowest]
+    shallowest = min(depth for _, depth, _ in mappings)
+    likely = [path for path, depth, _ in mappings if depth == shallowest]
     if key is None and len(likely) > 1 and "state_dict" not in likely:
         itself = f" ({_ITSELF} is the file itself)" if _ITSELF in likely else ""
         raise UsageError(f"several entries hold tensors: {', '.join(likely)}{itself}; name one with --key")
@@ -117,18 +118,17 @@ def tensors_in(checkpoint: object, key: str | None = None) -> tuple[dict[str, Te
     return entries[chosen], _left_out(checkpoint, "" if chosen == _ITSELF else chosen, entries[chosen])
 
 
-def _depth(path: str) -> int:
-    return 1 if path == _ITSELF else 1 + path.count(".")
-
-
-def _mappings(mapping: Mapping[str, object], path: str = "") -> Iterator[tuple[str, dict[str, Tensor]]]:
-    """Walk through a mapping and those within it: path and tensors of each."""
+def _mappings(
+    mapping: Mapping[str, object], path: str = "", depth: int = 0
+) -> Iterator[tuple[str, int, dict[str, Tensor]]]:
+    """Walk through a mapping and those within it: path, depth and tensors of each; what the file holds has depth 1."""
     from torch import Tensor
 
-    yield path, {name: value for name, value in mapping.items() if isinstance(value, Tensor)}
+    # tensors of the file itself and of the mappings beside them are equally likely
+    yield path, max(1, depth), {name: value for name, value in mapping.items() if isinstance(value, Tensor)}
     for name, value in mapping.items():
         if isinstance(value, Mapping):
-            yield from _mappings(value, f"{path}.{name}" if path else str(name))
+            yield from _mappings(value, f"{path}.{name}" if path else str(name), depth + 1)
 
 
 def _left_out(mapping: Mapping[str, object], chosen: str, tensors: Mapping[str, object], path: str = "") -> list[str]:

@@ -171,10 +171,6 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
         nonlinearity=options.nonlinearity,
     )
     unused = (f"not used, as --head says: {', '.join(loaded.unused)}",) if loaded.unused else ()
-    built = (
-        "built from the weights: embedding, recurrent network, last state, linear; a model that pools its states in "
-    )
-    built += "another way has these weights too: explain it in Python, by unrolled.explain"
 
     def prepare(sentence: str) -> PreparedInput:
         if isinstance(words, Tokenizer):

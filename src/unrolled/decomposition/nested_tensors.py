@@ -27,10 +27,12 @@ def copy_tensors(value: object) -> Any:
 
 
 def tensors_in(value: object) -> Iterator[Tensor]:
-    """Walk through the tensors in a model's arguments or results."""
+    """Walk through the tensors in a model's arguments or results; tuples of any class, packed batches too, are searched."""
     if isinstance(value, Tensor):
         yield value
         return
+    if isinstance(value, tuple | list):
+        value = dict(enumerate(value))
     items = value if isinstance(value, Mapping) else items_of(value)
     for item in (items or {}).values():
         yield from tensors_in(item)

@@ -180,7 +180,7 @@ def class_index(role: str, given: object, names: Sequence[str], count: int) -> i
             raise UnknownNameError("class", given, names)
         return names.index(given)
     if isinstance(given, bool) or getattr(given, "dtype", None) == torch.bool:
-        raise UsageError(f"the {role} is a truth value; expected an index of the output: {int(bool(given))}")
+        raise UsageError(f"the {role} is a truth value; expected an index of the output, such as 1")
     try:
         index = operator.index(given)  # type: ignore[arg-type]  # a user may pass any type
     except TypeError as error:

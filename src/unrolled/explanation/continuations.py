@@ -56,11 +56,11 @@ def find_continuation(start: Tensor, network: str, strands: Sequence[Strand]) ->
     strand and each by one sequence.
     """
     own = [each for each in reads(start, strands) if each.network == network]
-    tried: list[list[Strand]] = []
+    tried: set[int] = set()
     for strand in reversed(own):
-        if strand.both or strand.chain in tried or strand.states.shape[-1] != start.shape[-1]:
+        if strand.both or id(strand.chain) in tried or strand.states.shape[-1] != start.shape[-1]:
             continue
-        tried.append(strand.chain)
+        tried.add(id(strand.chain))
         found = _continuation(start, strand.chain, own)
         if found is not None:
             return found
@@ -69,14 +69,14 @@ def find_continuation(start: Tensor, network: str, strands: Sequence[Strand]) ->
 
 def _continuation(start: Tensor, chain: list[Strand], own: Sequence[Strand]) -> Continuation | None:
     """Continue a chain; None if the initial state reads it in any other way."""
-    read = [each for each in own if each in chain]
+    read = [each for each in own if each.chain is chain]
     numbered = _rows(start, read)
     if numbered is None:
         return None
     rows, readers_of = numbered
     fresh = rows < 0
     if bool(fresh.any()):
-        others = [each.states for each in own if each not in chain]
+        others = [each.states for each in own if each.chain is not chain]
         if bool(image(start, others, [torch.ones_like(each) for each in others])[fresh].any()):
             return None
         first = 1 + max(int(each.rows.max()) for each in chain)

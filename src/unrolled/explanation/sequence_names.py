@@ -129,10 +129,10 @@ def _by_part(words: Sequence[str], read: Sequence[int], trace: Trace) -> list[di
     shape, given = trace.given.shape, trace.given.reshape(-1).tolist()
     flat = torch.arange(trace.given.numel(), device="cpu").view(shape)
     parts = [part for axis in range(len(shape)) for part in flat.movedim(axis, -1).reshape(-1, shape[axis]).tolist()]
-    found = []
+    found, wanted = [], set(read)
     for part in parts:
-        if set(read) <= set(part):
-            free = {k for k, place in enumerate(part) if place not in read or given[place] == trace.padding}
+        if wanted <= set(part):
+            free = {k for k, place in enumerate(part) if place not in wanted or given[place] == trace.padding}
             padded = padded_words(list(words), len(part), free)
             if padded is not None:
                 found.append(dict(zip(part, padded, strict=True)))

@@ -209,7 +209,11 @@ def write(call: Held) -> Tensor:
 def write_number(call: Held) -> Tensor:
     """Write a number at some places, which becomes a row, or a tensor."""
     x, dim, index, number = call.bind("input", "dim", "index", "value")
-    if not isinstance(number, int | float) or call.kwargs.get("reduce"):
+    if call.kwargs.get("reduce"):
+        raise UnsupportedOperationError(
+            "the model calls scatter with reduce=, of which torch computes no gradient; use scatter_add or scatter_reduce"
+        )
+    if not isinstance(number, int | float):
         return write(call)
     written = call.function(torch.zeros_like(x.detach()), dim, index, number)
     return call.function(x, dim, index, 0.0) + call.rows.constant(written)

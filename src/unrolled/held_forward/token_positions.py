@@ -27,11 +27,13 @@ ELEMENTWISE = frozenset(
     "add sub mul floordiv floor_divide rfloordiv div remainder fmod mod rmod pow rpow square neg abs sign clamp "
     "clamp_min clamp_max minimum maximum fmin fmax max min bitwise_and bitwise_or bitwise_xor bitwise_not "
     "bitwise_left_shift bitwise_right_shift lshift rshift and or xor invert eq ne lt le gt ge not_equal greater less "
-    "greater_equal less_equal logical_and logical_or logical_xor logical_not isin bucketize searchsorted "
-    "bool byte char".split()
+    "greater_equal less_equal logical_and logical_or logical_xor logical_not bool byte char".split()
 )
 """Operations that compute every entry of their result of one entry of each operand."""
+LOOKS_UP = {"isin": 0, "bucketize": 0, "searchsorted": 1}
+"""Operations that compare every entry of one operand, by its place, with all entries of the other."""
 FILLS = frozenset({"masked_fill", "pad", "sort"})
+"""Operations that move token ids and may put others beside them or in their place."""
 
 
 class TokenPositions:
@@ -110,18 +112,26 @@ class TokenPositions:
                     self._vectors[each] = True
                 if masks:
                     self._masks[each] = True
-        if operation.in_place and isinstance(first, Tensor) and first._base is not None:
-            self._write_through(first, first._base)
+        if operation.in_place and isinstance(first, Tensor):
+            self._write_through(first)
         return True
 
-    def _write_through(self, part: Tensor, whole: Tensor) -> None:
-        """Let ids of which a part was changed in place have the positions of the part."""
-        places = self._known.get(part)
-        if places is not None and not whole.is_floating_point() and whole.is_contiguous():
-            numbers = self._positions_of(whole, whole).clone(memory_format=torch.contiguous_format)
-            start = part.storage_offset() - whole.storage_offset()
-            numbers.as_strided(part.shape, part.stride(), start).copy_(places)
-            self._known[whole] = numbers
+    def _write_through(self, changed: Tensor) -> None:
+        """Let all ids that share memory with some that were changed in place have the positions of these."""
+        whole = changed if changed._base is None else changed._base
+        views = [each for each in self._known if each._base is whole and each.dtype == whole.dtype]
+        if not views or changed.dtype != whole.dtype:
+            return
+        numbers = torch.empty_strided(whole.shape, whole.stride(), dtype=torch.int64, device=whole.device)
+        numbers.copy_(self._positions_of(whole, whole))
+
+        def of(view: Tensor) -> Tensor:
+            return numbers.as_strided(view.shape, view.stride(), view.storage_offset() - whole.storage_offset())
+
+        of(changed).copy_(self._positions_of(changed, changed))
+        self._known[whole] = numbers
+        for each in views:
+            self._known[each] = of(each).clone()
 
     def _followed(
         self,
@@ -145,6 +155,8 @@ class TokenPositions:
             found = vectors
         elif name in ELEMENTWISE and isinstance(result, Tensor):
             found = self.of_entries((*args, *options.values()), result.shape)
+        elif name in LOOKS_UP and len(args) > 1:
+            found = self._compared(args[LOOKS_UP[name]], args[1 - LOOKS_UP[name]], result.shape)
         elif name in MOVES and (first in self or isinstance(first, tuple | list)):
             return self._moved(func, operation, args, options)
         elif (written := positions_written(self, func, operation, args, options)) is not None:
@@ -174,6 +186,10 @@ class TokenPositions:
                 return None
             found = wide if found is None else torch.maximum(found, wide)
         return found
+
+    def _compared(self, values: Any, others: Any, shape: torch.Size) -> Tensor | None:
+        """Return the positions of entries that were compared with others, if these are of no token."""
+        return None if others in self or others in self.several else self.of_entries((values,), shape)
 
     def scattered(self, target: Any, dim: Any, index: Any, value: Any) -> Tensor | None:
         """Return the positions of one-hot vectors that are written at ids, one id a vector."""
@@ -265,4 +281,5 @@ class TokenPositions:
         if written is None and isinstance(index, Tensor) and index.shape == target.shape:
             numbers = self._or_own(numbers, index, before)
         self._known[target] = numbers
+        self._write_through(target)
         return True

@@ -183,6 +183,8 @@ def test_fields_that_were_touched_are_refused(mean):
 def test_what_is_no_number_is_refused(rating):
     with pytest.raises(DataError, match=r"text 2 has the rating .*; expected a finite float32 number"):
         made().encode([CORPUS.dev[0], RatedText(("fine",), rating)])
+    with pytest.raises(DataError, match=r"text 2 has the rating .*; expected a finite float32 number"):
+        Regress.from_corpus(replace(CORPUS, train=[CORPUS.dev[0], RatedText(("fine",), rating)]), made().architecture)
     with pytest.raises(DataError, match="no examples"):
         made().encode([])
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Regress"]
 
 
+_LARGEST = (2 - 2.0**-23) * 2.0**127  # of float32
 _LEAST_SPREAD = 1e-30  # its square is not 0 in float32
 _RESOLUTION = 2.0**-23  # of float32
 
@@ -61,7 +62,7 @@ class Regress(TextTask[Regression]):
     def from_corpus(cls, corpus: Regression, architecture: PooledSettings) -> Self:
         """Collect the lower-cased words of the training texts, their mean rating and its unit."""
         words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
-        ratings = [example.rating for example in corpus.train]
+        ratings = _finite(corpus.train)
         mean = fmean(ratings)
         spread = math.sqrt(fmean((rating - mean) ** 2 for rating in ratings))
         if 0 < spread < max(_LEAST_SPREAD, 10 * _RESOLUTION * abs(mean)):
@@ -102,13 +103,8 @@ class Regress(TextTask[Regression]):
 
         from unrolled.lab.data.batches.base import EncodedTexts
 
-        ratings = torch.tensor([example.rating for example in examples])
-        if not ratings.isfinite().all():
-            wrong = int((~ratings.isfinite()).nonzero()[0])
-            raise DataError(
-                f"text {wrong + 1} has the rating {examples[wrong].rating}; expected a finite float32 number"
-            )
-        return EncodedTexts.encode([example.tokens for example in examples], ratings.tolist(), self.vocabulary)
+        ratings = torch.tensor(_finite(examples)).tolist()  # as float32 holds them
+        return EncodedTexts.encode([example.tokens for example in examples], ratings, self.vocabulary)
 
     def loss(self, model: nn.Module, batch: TextBatch, state: HiddenState) -> Loss:
         from torch.nn import functional as F
@@ -129,6 +125,14 @@ class Regress(TextTask[Regression]):
             "mae": errors.abs().mean().item(),
             "pearson": pearson(predictions, ratings),
         }
+
+
+def _finite(examples: Sequence[RatedText]) -> list[float]:
+    """Return the ratings; refuse one that float32 does not hold."""
+    for number, example in enumerate(examples, start=1):
+        if not abs(example.rating) <= _LARGEST:  # neither is NaN
+            raise DataError(f"text {number} has the rating {example.rating}; expected a finite float32 number")
+    return [example.rating for example in examples]
 
 
 def _predict(model: nn.Module, batch: TextBatch) -> Tensor:
