@@ -198,7 +198,9 @@ def test_entries_of_several_tokens_have_no_position(way):
     assert several is not None
 
 
-@pytest.mark.parametrize("way", ["one_hot", "rows of a table of ids", "rolled and halved", "repeated", "joined", "found in a table"])
+@pytest.mark.parametrize(
+    "way", ["one_hot", "rows of a table of ids", "rolled and halved", "repeated", "joined", "found in a table"]
+)
 def test_entries_of_one_token_have_its_position(way):
     _, positions, several = followed(WAYS[way])
     assert several is None
