@@ -27,7 +27,7 @@ def copy_tensors(value: object) -> Any:
 
 
 def tensors_in(value: object) -> Iterator[Tensor]:
-    """Walk through the tensors in a model's arguments or results; tuples of any class, packed batches too, are searched."""
+    """Walk through the tensors in a model's arguments or results, also those of packed batches and other tuples."""
     if isinstance(value, Tensor):
         yield value
         return

@@ -211,7 +211,7 @@ def write_number(call: Held) -> Tensor:
     x, dim, index, number = call.bind("input", "dim", "index", "value")
     if call.kwargs.get("reduce"):
         raise UnsupportedOperationError(
-            "the model calls scatter with reduce=, of which torch computes no gradient; use scatter_add or scatter_reduce"
+            "the model calls scatter with reduce=, which autograd does not follow; use scatter_add or scatter_reduce"
         )
     if not isinstance(number, int | float):
         return write(call)
