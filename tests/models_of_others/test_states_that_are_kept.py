@@ -212,17 +212,38 @@ def test_what_a_loop_keeps_beside_the_cell_is_part_of_its_n_grams(a, k):
     assert abs(found.ledger.remainder) < 1e-12
 
 
-def test_what_is_kept_through_a_matrix_is_no_such_mixture():
-    class Turned(Mixing):
-        def forward(self, ids: Tensor) -> Tensor:
-            h = torch.zeros(len(ids), D, dtype=self.head.weight.dtype)
-            for t in range(ids.shape[1]):
-                h = self.cell(self.embed(ids[:, t]), h) + h.flip(-1)
-            return self.head(h)
+class Turned(Mixing):
+    """What is kept passes a matrix, which is no such mixture."""
 
-    found = unrolled.explain(Turned(1, 1).double(), RIGHT[:1], target=1)
-    assert len(found.sequences) > 1
-    assert abs(found.ledger.remainder) < 1e-12
+    def forward(self, ids: Tensor) -> Tensor:
+        h = torch.zeros(len(ids), D, dtype=self.head.weight.dtype)
+        for t in range(ids.shape[1]):
+            h = self.cell(self.embed(ids[:, t]), h) + h.flip(-1)
+        return self.head(h)
+
+
+class Attends(Mixing):
+    """A context of all earlier states is added to the state."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        h, states = torch.zeros(len(ids), D, dtype=self.head.weight.dtype), []
+        for t in range(ids.shape[1]):
+            h = self.cell(self.embed(ids[:, t]), h)
+            states.append(h)
+            h = h + 0.1 * torch.stack(states).mean(dim=0)
+        return self.head(h)
+
+
+@pytest.mark.parametrize("made", [Mixing, Turned, Attends])
+def test_without_biases_the_n_grams_of_a_token_sum_to_its_account(made):
+    model = made(0.7, 0.3).double()
+    with torch.no_grad():
+        for bias in (model.cell.bias_ih, model.cell.bias_hh):
+            bias.zero_()
+    found, account = (call(model, RIGHT[:1], target=1) for call in (unrolled.explain, unrolled.account))
+    assert found.tokens == ("9", "13", "8", "12", "8")
+    assert len(found.sequences) == 1
+    torch.testing.assert_close(found.token_scores, account.tokens[0], atol=1e-12, rtol=0)
 
 
 def test_an_initial_state_that_is_kept_is_counted_once():

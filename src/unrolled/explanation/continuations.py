@@ -6,7 +6,8 @@ The initial state q of a strand continues, sequence by sequence, the latest stra
 
 with s the last state of that strand, q its initial state, and J a position-wise map. K is zero where a state is carried
 on as it is. Behind a mask it is one where the mask keeps the old state; it is one in a residual loop and the kept part
-in a leaky one. What else is added to an initial state is no part of the chain.
+in a leaky one. What else is added to an initial state, as a context of attention over earlier states, is no part of the
+chain.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _continuation(start: Tensor, chain: list[Strand], own: Sequence[Strand]) -> 
         set(mine[mine >= 0].tolist()) - latest.get(each, set()) for each, mine in zip(read, readers_of, strict=True)
     ):
         bypass = _bypass(start, chain, continued)
-        if bypass is None:
+        if bypass is None and (bool(fresh.any()) or states[0] is not chain[-1].states or len(states) > 1):
             return None
     join = position_map(start, states, align)
     return Continuation(chain, rows, continued, None if _is_identity(join) else join, bypass)

@@ -78,7 +78,11 @@ def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], w
             above[lower] += link.apply_transpose(at_inputs)
         if starts_matter:
             starts[strand] = at_start
-            _add(weights, strand.start, [s for s in earlier if s.chain is not strand.chain], at_start)
+            followed = {s for s, _, _ in strand.continued}
+            apart = (
+                s for s in earlier if (s not in followed if strand.bypass is None else s.chain is not strand.chain)
+            )
+            _add(weights, strand.start, list(apart), at_start)
         of_chain = at_start + beside[strand]
         passed = of_chain if strand.join is None else strand.join.apply_transpose(of_chain)
         for before, theirs, mine in strand.continued:
