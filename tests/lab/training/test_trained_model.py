@@ -119,6 +119,17 @@ def test_classes_whose_names_are_numbers_may_be_given_as_numbers(tmp_path):
         run.score(["good"], [3])
 
 
+@pytest.mark.parametrize("names", [("False", "True"), ("false", "true")])
+def test_classes_whose_names_are_truth_values_may_be_given_as_these(tmp_path, names):
+    examples = tuple(Example((("bad", "good")[k % 2],), k % 2) for k in range(8))
+    corpus = Classification(name="told", train=examples, dev=examples, test=examples, labels=names)
+    train(Classify.from_corpus(corpus, SMALL), corpus, SETTINGS, tmp_path / "run", data=DataSettings(data=("told",)))
+    run = unrolled.load(tmp_path / "run")
+    said = np.array([name.lower() == "true" for name in run.predict(["good", "bad", "good bad"])])
+    assert run.score(["good", "bad", "good bad"], said) == run.score(["good", "bad", "good bad"], said.tolist()) == 1
+    assert run.score(["good", "bad", "good bad"], ~said) == 0
+
+
 def test_ratings_are_numbers(tmp_path):
     examples = tuple(RatedText(("good",) * (k + 1), float(k)) for k in range(6))
     corpus = Regression(name="told", train=examples, dev=examples, test=examples)

@@ -33,6 +33,16 @@ def softmax(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
+def _class_of(label: Any, classes: Sequence[str]) -> str:
+    """Return the name of a class that was given as a string, a number or a truth value; UnknownNameError if none."""
+    name = str(label)
+    if isinstance(label, bool | np.bool_) and name not in classes:
+        name = name.lower()  # files write true as often as True
+    if name not in classes:
+        raise UnknownNameError("label", name, classes)
+    return name
+
+
 def _finite(ratings: Sequence[Any]) -> NDArray[np.float64]:
     """Return ratings as an array; UsageError names the first that is no finite number."""
     for place, rating in enumerate(ratings):
@@ -88,7 +98,7 @@ class TrainedModel:
     def score(self, texts: Sequence[str], labels: Sequence[Any]) -> float:
         """Return the accuracy; for a task of ratings R², 1 minus the squared error over the variance of the ratings.
 
-        A class whose name is a number, as ``"3"``, may be given as the number.
+        A class whose name is a number or a truth value, as ``"3"`` or ``"true"``, may be given as that value.
 
         Raises:
             UsageError: As in :meth:`predict`; or a rating is no finite number.
@@ -102,10 +112,7 @@ class TrainedModel:
             )
         classes = self.task.classes
         if classes:
-            names = [str(label) for label in labels]
-            for name in names:
-                if name not in classes:
-                    raise UnknownNameError("label", name, classes)
+            names = [_class_of(label, classes) for label in labels]
             return float(np.mean([found == name for found, name in zip(predicted, names, strict=True)]))
         truth = _finite(labels)
         spread = float(np.square(truth - truth.mean()).sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import random
 import time
 
@@ -125,6 +126,28 @@ def test_the_user_names_columns_by_name_or_number(tmp_path):
         read_files(Classification, [path], reading=Reading(text_column="a", label_column="1"))
     with pytest.raises(UsageError, match="--text-column is given, but the format brackets has fixed columns"):
         read_files(Brackets, [tmp_path / "a.txt"], reading=Reading(text_column="a"))
+
+
+def test_truth_values_of_json_are_classes_and_no_ratings(tmp_path):
+    lines = [json.dumps({"text": review(n), "label": n % 3 == 0}) for n in range(30)]
+    path = save(tmp_path, "a.jsonl", "".join(f"{line}\n" for line in lines))
+    corpus = read_files(Classification, [path])
+    assert corpus.labels == ("false", "true")
+    examples = (*corpus.train, *corpus.dev, *corpus.test)
+    assert {each.text: each.label for each in examples} == {review(n): int(n % 3 == 0) for n in range(30)}
+    with pytest.raises(DataError, match="rows without a number as its label"):
+        read_files(Regression, [path])
+
+
+def test_labels_that_differ_in_case_alone_are_told(tmp_path):
+    labels = ("good", "Good", "bad", "odd", "ODD", "Odd")
+    path = save(tmp_path, "a.tsv", "".join(f"{review(n)}\t{labels[n % 6]}\n" for n in range(60)))
+    corpus = read_files(Classification, [path])
+    assert len(corpus.labels) == 6
+    assert corpus.notes == (
+        f"{path}: labels that differ in their case alone are different labels: Good and good, ODD and Odd and odd",
+    )
+    assert read_files(Classification, [save(tmp_path, "b.tsv", path.read_text().lower())]).notes == ()
 
 
 def test_a_foreign_header_is_not_an_example(tmp_path):

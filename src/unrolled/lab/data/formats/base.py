@@ -140,6 +140,7 @@ class RowFormat(Format, Generic[R]):
                     "name the column of the labels with --label-column"
                 )
         self._note_rare_labels(train, kind)
+        self._note_similar_labels(train, kind)
         values = [[row.value for row in split] for split in (train, *splits)]
         try:
             corpus = self.corpus(files.name, kind, *values)
@@ -199,6 +200,16 @@ class RowFormat(Format, Generic[R]):
                 "a label has one training example" if len(once) == 1 else "some labels have one training example each"
             )
             self.notes.append(f"{train[0].path}: {what}, too few to be learned: {shown}")
+
+    def _note_similar_labels(self, train: Sequence[Row[R]], kind: type[Corpus[object]]) -> None:
+        same: dict[str, set[str]] = {}
+        for label in {str(label) for row in train for label in self.labels(row.value, kind)}:
+            same.setdefault(label.casefold(), set()).add(label)
+        pairs = sorted(" and ".join(sorted(labels)) for labels in same.values() if len(labels) > 1)
+        if pairs:
+            more = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
+            shown = ", ".join(pairs[:_SHOWN]) + more
+            self.notes.append(f"{train[0].path}: labels that differ in their case alone are different labels: {shown}")
 
 
 def _empty(paths: Sequence[Path]) -> DataError:

@@ -241,7 +241,9 @@ def _fields_of(
     if not isinstance(text, str) or "\0" in text:
         expected = f"a string for {json.dumps(text_key)}"
         return invalid("without a text", expected, json.dumps(text), "in quotes, and without NUL")
-    if not isinstance(label, str | int | float) or isinstance(label, bool):
+    if isinstance(label, bool):
+        label = json.dumps(label)
+    if not isinstance(label, str | int | float):
         expected, hint = f"a string or a number for {json.dumps(label_key)}", "write a name in quotes, or a number"
         return invalid("without a label", expected, json.dumps(label), hint)
     if isinstance(label, float) and not math.isfinite(label):
