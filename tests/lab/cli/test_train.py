@@ -19,6 +19,14 @@ SMALL = ("--hidden", 8, "--embedding", 8, "--epochs", 2, "--limit", 300)
 QUICK = ("--data", "negation", *SMALL)
 
 
+def test_a_training_of_one_class_ends_with_its_result(unrolled: Command, tmp_path: Path) -> None:
+    done = unrolled("train", "classify", "--data", "negation", *SMALL[:-1], 1, "--out", tmp_path / "x")
+    assert done.status == 0, done.err
+    assert "texts: 1 for train" in done.err
+    assert "bag of" not in done.err
+    assert done.out.startswith("test: accuracy ")
+
+
 def test_examples_of_dev_and_test_that_are_also_in_train_are_counted(
     unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,8 +21,11 @@ def ngram_accuracy(train: Sequence[Any], test: Sequence[Any]) -> float | None:
         test: Examples that are not trained on.
 
     Returns:
-        The share of right labels; None for a corpus that is too large to be fitted in about a second.
+        The share of right labels; None for a corpus that is too large to be fitted in about a second, or whose training
+        examples have one label.
     """
+    if len({example.label for example in train}) < 2:
+        return None
     if len(train) > MOST_TEXTS or sum(len(example.tokens) for example in train) > _MOST_TOKENS:
         return None
     import warnings
