@@ -114,6 +114,37 @@ def test_the_secant_gives_nothing_to_a_state_behind_an_input_that_saturates():
     assert abs(float(found.initial())) < 1e-9
 
 
+def test_networks_above_one_another_are_a_stack_to_explain_and_not_to_account():
+    class Two(nn.Module):
+        def __init__(self, whole):
+            super().__init__()
+            self.lower, self.upper = (nn.GRU(3, 3, batch_first=True).double() for _ in range(2))
+            for level, net in enumerate((self.lower, self.upper)):
+                for name, weight in net.named_parameters():
+                    weight.data = getattr(whole.net, name.replace("l0", f"l{level}")).data
+            self.head = whole.head
+
+        def forward(self, x):
+            return self.head(self.upper(self.lower(x)[0])[0][:, -1])
+
+    class One(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.net, self.head = nn.GRU(3, 3, 2, batch_first=True).double(), nn.Linear(3, 2).double()
+
+        def forward(self, x):
+            return self.head(self.net(x)[0][:, -1])
+
+    one, x = One(), torch.randn(1, 4, 3, dtype=torch.float64)
+    two = Two(one)
+    explained = [unrolled.explain(model, x, target=1).token_scores for model in (one, two)]
+    torch.testing.assert_close(*explained, atol=1e-12, rtol=0)
+    accounts = [unrolled.account(model, x, target=1).features["0"] for model in (one, two)]
+    assert float((accounts[0] - accounts[1]).abs().max()) > 1e-3
+    assert "differs from that of one GRU of two layers" in PAGE.replace("\n", " ")
+
+
 def test_half_of_an_overwritten_content_stays_credited_and_is_taken_back():
     """h' = σ(4 - 12 h) h: the state closes its own gate."""
 
