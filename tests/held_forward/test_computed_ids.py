@@ -209,6 +209,23 @@ def test_a_model_that_reads_such_ids_only_is_refused_for_that(operation):
         unrolled.account(Alone(lambda m, ids: m.number((ids == 4).double()[..., None])), IDS, target=1)
 
 
+PYTHON = {
+    "int": lambda m, ids: torch.stack([m.table.weight[int(row[0])] for row in ids]),
+    "item": lambda m, ids: torch.stack([m.table.weight[row[0].item(), :] for row in ids]),
+    "tolist": lambda m, ids: torch.stack([m.table.weight[row[0]] for row in ids.tolist()]),
+    "and back": lambda m, ids: m.table(torch.tensor([int(row[0]) for row in ids])),
+    "numpy and back": lambda m, ids: m.table(torch.from_numpy(ids.numpy()[:, 0].copy())),
+}
+
+
+@pytest.mark.parametrize("way", PYTHON)
+def test_a_table_that_is_read_at_pythons_numbers_is_noted(way):
+    found = account(lambda m, ids: m.table(ids) + PYTHON[way](m, ids)[:, None])
+    assert [note for note in found.notes if "reads table.weight at such numbers" in note]
+    others = account(lambda m, ids: m.table(ids) + m.table.weight[ids[:, 0].max().item() * 0 + 1])
+    assert not [note for note in others.notes if "at such numbers" in note]
+
+
 NUMBERS = {
     "converted": lambda m, x: m.number(x.double()[..., None]),
     "scaled": lambda m, x: m.number(x[..., None] * (0.5 * ONE)),

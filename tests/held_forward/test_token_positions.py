@@ -128,6 +128,8 @@ CHOICES = {
     "scattered by a mask": lambda ids: torch.zeros_like(ids).masked_scatter(ids > 4, ids[ids > 4]),
     "written into a slice": lambda ids: ids.new_zeros(2, 6).slice_scatter(ids, 1, 1, 5),
     "written into a column": lambda ids: ids.select_scatter(ids[:, 3], 1, 0),
+    "from a list of tensors": lambda ids: torch.tensor([ids[1, 3], ids[0, 0]]),
+    "from a list of tensors and numbers": lambda ids: torch.tensor([ids[1, 3], 5, ids[0, 0]]),
     "packed and padded": lambda ids: packed_and_padded(ids),
     "reversed by ids": lambda ids: ids.index_select(1, ids[0].argsort()),
 }

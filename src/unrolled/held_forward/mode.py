@@ -283,6 +283,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
                     return func(*numbers[0], **numbers[1])
         result = func(*args, **options)
         if self.positions:
+            self.vectors.left.follow(operation, args, result)
             opened = self.vectors.opened(operation, args, options, result)
             if opened is not None:
                 return opened

@@ -252,11 +252,12 @@ class TokenPositions:
         if isinstance(first, tuple | list):
             if not any(each in self for each in first) or any(each in self.several for each in first):
                 return None
-            numbers: Any = type(first)(self._positions_of(each, each) for each in first)
+            like = next(each for each in first if each in self)
+            numbers: Any = type(first)(self._positions_of(each, like) for each in first)
         else:
             numbers = self._positions_of(first, first)
         if operation.name in ("tensor", "as_tensor", "type"):
-            return (numbers,)
+            return (numbers if isinstance(numbers, Tensor) else torch.stack([*numbers]),)
         numbers = numbers.clone() if operation.in_place else numbers
         rest, named = args[1:], {k: v for k, v in options.items() if k != "dtype"}
         if operation.name == "pad_sequence":  # torch.nn.utils.rnn passes all of its arguments by position

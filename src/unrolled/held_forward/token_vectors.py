@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unrolled.held_forward.computed_ids import ComputedIds, Made, numbers_of
 from unrolled.held_forward.integer_numbers import IntegerNumbers
+from unrolled.held_forward.left_ids import LeftIds
 from unrolled.held_forward.numbers_as_ids import entries_of
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Kind, Rows
@@ -40,6 +41,7 @@ class TokenVectors:
         self.rows, self.positions = rows, positions
         self.computed = ComputedIds(rows, positions)
         self.numbers = IntegerNumbers(rows)
+        self.left = LeftIds(rows)
 
     def opened(
         self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], result: Any
@@ -69,6 +71,8 @@ class TokenVectors:
         if positions is not None:
             return self.rows.open_tokens(self.rows.origin(table)[1], table, vectors, positions, self._kind(positions))
         made = self.computed.of(ids)
+        if made is None:
+            self.left.look_up(table, ids)
         return None if made is None else self._of_several(table, made, vectors)
 
     def made_of_numbers(self, value: Any, ids: Any) -> None:

@@ -219,9 +219,8 @@ def _account(
     )
     if not torch.isfinite(result.remainder).all():
         raise NonFiniteError("the contributions overflow; use float64 (model.double()) or the expansion operating")
-    return replace(
-        result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *notes_of(result, means.computed))
-    )
+    told = notes_of(result, means.computed, means.left)
+    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
 
 
 def _held_run(

@@ -34,6 +34,8 @@ class Contributions:
     initial: Tensor | float = 0.0
     biases: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Tensor] = field(default_factory=dict)
+    left: tuple[str, ...] = ()
+    """The tables that are read at numbers which left torch as ids."""
     computed: tuple[str, ...] = ()
     """Of the constants, those that the model computes of several tokens' ids."""
 
@@ -76,6 +78,7 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
             if order is not None and name not in numbers:
                 found.orders[name] = order
     _add_constants(found, linear, rows)
+    found.left = tuple(sources.mode.vectors.left.tables)
     return found
 
 

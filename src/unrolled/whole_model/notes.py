@@ -11,12 +11,13 @@ from unrolled.whole_model.result import Account
 __all__ = ["notes_of"]
 
 
-def notes_of(result: Account, computed: Collection[str] = ()) -> tuple[str, ...]:
+def notes_of(result: Account, computed: Collection[str] = (), left: Collection[str] = ()) -> tuple[str, ...]:
     """Say what limits an account.
 
     Args:
         result: The account.
         computed: The names of its constants that the model computes of several tokens' ids.
+        left: The tables that it reads at Python's numbers after ids became such.
     """
     notes, double = [], result.output.dtype == torch.float64
     worst = float(result.remainder.abs().max())
@@ -42,6 +43,11 @@ def notes_of(result: Account, computed: Collection[str] = ()) -> tuple[str, ...]
         notes.append(
             "the model computes ids or numbers of several tokens, which belong to no single one: what they contribute "
             f"is among the constants: {', '.join(sorted(computed))}"
+        )
+    if left:
+        notes.append(
+            f"the model makes ids numbers of Python and reads {', '.join(sorted(left))} at such numbers: if these are "
+            "ids, what their rows contribute is among the biases and not at their tokens; index the table with a tensor"
         )
     named = {name: value for name, value in result.constants.items() if name not in ("constants", *computed)}
     held = {name: float(value.abs().max()) for name, value in named.items()}

@@ -1,0 +1,68 @@
+"""Ids that a model makes numbers of Python, and the tables that it reads at such numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from unrolled.held_forward.operation_names import Operation
+from unrolled.held_forward.rows import Rows
+
+__all__ = ["LeftIds"]
+
+LEAVES = frozenset({"item", "__int__", "__index__", "tolist", "numpy", "__array__"})
+"""Operations that give ids to Python."""
+RETURNS = frozenset({"tensor", "as_tensor", "from_numpy", "asarray"})
+"""Operations that make tensors of what Python has."""
+
+
+class LeftIds:
+    """Remembers the numbers that left, and the tables that were read at one of them.
+
+    Args:
+        rows: Names the tables.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._numbers: set[int] = set()
+        self._to_numpy = False  # what comes back from numpy is met by no mode
+        self._returned: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self.tables: dict[str, None] = {}
+        """Their names."""
+
+    def follow(self, operation: Operation, args: tuple[Any, ...], result: Any) -> None:
+        """Follow an operation on what carries no value."""
+        if operation.name in LEAVES and not args[0].is_floating_point() and args[0].dtype != torch.bool:
+            self._numbers.update(torch.as_tensor(result).reshape(-1).tolist())
+            self._to_numpy = self._to_numpy or operation.name in ("numpy", "__array__")
+        elif not self._numbers:
+            return
+        elif operation.name in RETURNS:
+            if self._holds(result):
+                self._returned[result] = True
+        elif operation.name == "getitem":
+            index = args[1][0] if isinstance(args[1], tuple) and args[1] else args[1]
+            if type(index) is int and index in self._numbers:
+                self._read(args[0])
+            else:
+                self.look_up(args[0], index)
+
+    def look_up(self, table: Tensor, ids: Any) -> None:
+        """Remember a table that is read at numbers that came back."""
+        if isinstance(ids, Tensor) and (ids in self._returned or (self._to_numpy and self._holds(ids))):
+            self._read(table)
+
+    def _holds(self, ids: Any) -> bool:
+        """Whether a tensor holds integers that left, and no others."""
+        if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.dtype == torch.bool or not ids.numel():
+            return False
+        return self._numbers.issuperset(ids.reshape(-1).tolist())
+
+    def _read(self, table: Tensor) -> None:
+        kind, name = self._rows.origin(table)
+        if kind == "bias" and table.dim() == 2:
+            self.tables[name] = None
