@@ -36,7 +36,7 @@ def resume(
     corpus = stopped.data.reload_corpus(stopped.task.kind, data_dir, stopped.settings.seed)
     print_notes(corpus.notes)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
-    with TrainingProgress(Console(stderr=True, quiet=not first)) as progress:
+    with TrainingProgress(Console(stderr=True, quiet=not first), loss=stopped.task.loss_name) as progress:
         finished = resume_training(
             run,
             corpus,

@@ -220,7 +220,7 @@ def _train_and_print(
     learned = task.from_corpus(corpus, choices.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     sizes = _sizes(corpus, learned.metrics[0].name)
-    with TrainingProgress(Console(stderr=True, quiet=not first), sizes) as progress:
+    with TrainingProgress(Console(stderr=True, quiet=not first), sizes, learned.loss_name) as progress:
         files = choices.data.files(data_dir)
         run = train(learned, corpus, settings, folder, data=choices.data, files=files, force=force, callback=progress)
     if first:

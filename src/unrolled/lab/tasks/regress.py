@@ -58,6 +58,11 @@ class Regress(TextTask[Regression]):
         """The only output."""
         return ("rating",)
 
+    @property
+    def loss_name(self) -> str:
+        """The training's loss is the mean squared error in the task's own unit."""
+        return super().loss_name if self.unit == 1 else f"train loss (mse / {self.unit**2:g})"
+
     @classmethod
     def from_corpus(cls, corpus: Regression, architecture: PooledSettings) -> Self:
         """Collect the lower-cased words of the training texts, their mean rating and its unit."""

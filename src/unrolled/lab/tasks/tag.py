@@ -82,6 +82,11 @@ class Tag(Task[Tagging, "TaggedBatch"]):
         seen = {tag for example in corpus.train for tag in example.tags}
         return cls(architecture, words, iobes_tags(seen) if corpus.spans else sorted(seen), corpus.spans)
 
+    @property
+    def loss_name(self) -> str:
+        """With a random field the training's loss is that of a sentence; the metric is that of a token."""
+        return "train loss of a sentence" if self.architecture.crf else super().loss_name
+
     def to_record(self) -> Mapping[str, Any]:
         return {"vocabulary": self.vocabulary.to_record(), "tags": list(self.tags), "spans": self.spans}
 

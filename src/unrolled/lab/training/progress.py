@@ -40,11 +40,12 @@ class _Rate(ProgressColumn):
 class TrainingProgress(Callback):
     """A callback that draws the epoch under way and writes one line for each that is over.
 
-    Use it as a context manager. ``sizes`` is the line that a training starts with.
+    Use it as a context manager. ``sizes`` is the line that a training starts with, ``loss`` what its loss is called.
     """
 
-    def __init__(self, console: Console, sizes: str = "") -> None:
+    def __init__(self, console: Console, sizes: str = "", loss: str = "train loss") -> None:
         self._sizes = sizes
+        self._loss = loss
         self._metrics: Sequence[Metric] = ()
         self._epochs = 0
         self._progress = Progress(
@@ -92,7 +93,7 @@ class TrainingProgress(Callback):
         """Write the epoch's line."""
         width = len(str(self._epochs))
         dev = "".join(f"  dev {each.name} {each.format(epoch.dev[each.name])}" for each in self._metrics)
-        line = f"epoch {epoch.number:{width}}/{self._epochs}  train loss {epoch.loss:.4f}{dev}  {seconds:.1f} s"
+        line = f"epoch {epoch.number:{width}}/{self._epochs}  {self._loss} {epoch.loss:.4f}{dev}  {seconds:.1f} s"
         self.on_message(f"{line}  best so far" if epoch is best else line)
         self._progress.reset(self._task)
 

@@ -181,6 +181,11 @@ class Task(ABC, Generic[C, B]):
             A number for each of ``metrics``, by name.
         """
 
+    @property
+    def loss_name(self) -> str:
+        """What the mean loss of an epoch is called beside the metrics on dev; it says where its unit is another."""
+        return "train loss"
+
     def evaluation_rows(self, split: Split[B]) -> int:
         """Return the batch size in the evaluation of a split."""
         return self.evaluation_batch
