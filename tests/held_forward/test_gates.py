@@ -304,6 +304,16 @@ def test_an_identity_operation_changes_no_share_of_a_cell(name):
     assert_same_ngrams(shares(OF_A_CELL[name]), shares(lambda z: z))
 
 
+def test_what_a_bound_of_a_cell_gave_is_another_tensor():
+    """It is changed in place, and the gate itself is used."""
+
+    def bounded(z):
+        z.clamp(0, 1).mul_(2)
+        return z
+
+    assert_same_ngrams(shares(bounded, expansion="secant"), shares(lambda z: z, expansion="secant"))
+
+
 @pytest.mark.parametrize("name", ["ones_like", "a tensor", "minus", "neg", "times minus one", "rsub"])
 def test_a_complement_in_a_cell_is_written_in_any_way(name):
     assert_same_ngrams(shares(lambda z: z, COMPLEMENTS[name]), shares(lambda z: z))

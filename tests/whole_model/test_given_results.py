@@ -93,6 +93,18 @@ def of_a_part(_, h):
     return part.t() * z[:, 4:]
 
 
+def of_detached(_, h):
+    z = 2.0 * h
+    z.detach().t_()
+    z.data.unsqueeze_(0)
+    return z * torch.tanh(z)
+
+
+def of_a_detached_constant(model, h):
+    model.dense.detach().unsqueeze_(0)
+    return torch.mm(h, model.dense)
+
+
 EQUAL = {
     "mm": (product, lambda model, h: torch.mm(h, model.dense)),
     "a buffer in a loop": (repeated, repeated_freely),
@@ -106,6 +118,8 @@ EQUAL = {
     "transpose_": (in_place("transpose_"), lambda _, h: 2.0 * h * torch.tanh(2.0 * h)),
     "swapaxes_": (in_place("swapaxes_"), lambda _, h: 2.0 * h * torch.tanh(2.0 * h)),
     "unsqueeze_ and squeeze_": (in_place("unsqueeze_", "squeeze_"), lambda _, h: 2.0 * h * torch.tanh(2.0 * h)),
+    "what was detached": (of_detached, lambda _, h: 2.0 * h * torch.tanh(2.0 * h)),
+    "a constant that was detached": (of_a_detached_constant, lambda model, h: torch.mm(h, model.dense)),
     "a part of a tensor": (of_a_part, lambda _, h: 2.0 * h[:, :4] * (2.0 * h[:, 4:])),
 }
 

@@ -33,8 +33,8 @@ class Stretch:
     joins: tuple[PositionMap | None, ...]
     """For each level: what the state passes before the first step; None if it is carried on as it is."""
     bypasses: tuple[Tensor | None, ...]
-    """For each level: what the state before the stretch before is multiplied by and added, (batch of the stretch,
-    state); None for nothing."""
+    """For each level: the factor of the state with which the stretch before began, which is added to what the join
+    gives, shape (batch of the stretch, state); None if it is not read."""
     rows: Tensor | None
     """Which sequences take part, shape (batch of the stretch,); None for all in order."""
     inside: Tensor | None

@@ -53,7 +53,7 @@ class Outputs:
 
     @property
     def share(self) -> str:
-        """What :attr:`probabilities` are called where nothing tells whether numbers are logits; empty without any."""
+        """What the page calls :attr:`probabilities`: *softmax* if nothing tells that the outputs are logits; or empty."""
         if not self.probabilities:
             return ""
         return "softmax" if self.kind == "numbers" else "probability"

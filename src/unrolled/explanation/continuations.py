@@ -138,8 +138,8 @@ def _latest(chain: Sequence[Strand], rows: Tensor) -> Followed:
 def _bypass(start: Tensor, chain: Sequence[Strand], continued: Followed) -> Tensor | None:
     """Find K, shape (batch, state); None if the initial state is no such mixture.
 
-    Whatever values the states of the chain have but those that are carried on, both initial states are made of them in
-    proportion.
+    The earlier states of the chain make a part of the initial state before, and K times that of this one. Random values
+    of these states are tried twice: K must be the same.
     """
     ratio: Tensor | None = None
     for trial in range(2):

@@ -64,9 +64,9 @@ class Strand:
     join: PositionMap | None = None
     """What their last states pass in between; None if they are carried on as they are."""
     bypass: Tensor | None = None
-    """What their initial states are multiplied by and added, shape (batch, state); None for nothing."""
+    """The factor of their initial states, which are added to that, shape (batch, state); None if they are not read."""
     rows: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64, device="cpu"))
-    """Which sequences of its chain its sequences are, shape (batch,)."""
+    """The numbers of its sequences within its chain, shape (batch,)."""
     alone: tuple[Tensor, Tensor] | None = None
     """Where it carries: the beginning of the input's line as a leaf, and g as a linear function of it."""
     carried: Tensor | None = None

@@ -23,9 +23,9 @@ OF_NONE = frozenset(
     "new_full new_tensor".split()
 )
 """Operations that read no number of their operands."""
-LEAVES = frozenset({"tolist", "numpy", "__array__"})
+TO_PYTHON = frozenset({"tolist", "numpy", "__array__"})
 """Operations that give ids to Python."""
-RETURNS = frozenset({"tensor", "as_tensor", "from_numpy", "asarray"})
+FROM_PYTHON = frozenset({"tensor", "as_tensor", "from_numpy", "asarray"})
 """Operations that make tensors of what Python has."""
 
 
@@ -54,7 +54,8 @@ class ComputedIds:
         self.of_masks = False
         """Whether the model asked which tokens are of some kind."""
         self._made: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        self._left = ""
+        self._in_python = ""
+        """The operation that gave ids to Python last."""
 
     def of(self, value: object) -> Made | None:
         """Return how integers were made of token ids; None if they were not, or belong to one token each."""
@@ -79,15 +80,15 @@ class ComputedIds:
         found = [made for made in map(self.of, sources) if made is not None]
         own = [each for each in sources if each in self.positions]
         if not found and not own:
-            returns = operation.name in RETURNS and self._left and not sources
-            return Made(self._left, False) if returns else None
+            returns = operation.name in FROM_PYTHON and self._in_python and not sources
+            return Made(self._in_python, False) if returns else None
         of_masks = all(made.of_masks for made in found) and all(map(self.positions.are_masks, own))
         return Made(found[0].by if found else operation.name, of_masks)
 
     def follow(self, made: Made, operation: Operation, args: tuple[Any, ...], result: Any) -> bool:
         """Remember the results of an operation, of which no position is known; tell whether they have a name."""
-        if operation.name in LEAVES and not made.of_masks:
-            self._left = operation.name
+        if operation.name in TO_PYTHON and not made.of_masks:
+            self._in_python = operation.name
         changed = args[0] if operation.in_place or operation.name == "setitem" else None
         results = [*(result if isinstance(result, tuple | list) else (result,)), changed]
         results.append(changed._base if isinstance(changed, Tensor) else None)

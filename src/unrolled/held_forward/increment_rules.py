@@ -110,7 +110,7 @@ def activation(call: IncrementCall) -> Tensor:
 
     base, end = call.mode.point(z)
     if call.name in _BOUNDS and torch.equal(function(base), base) and torch.equal(function(end), end):
-        return z
+        return call.mode.keep_gate(call.mode.follow(z.clone(), base, end), (z,))
     start = call.mode.line_start(base, end)
     low, high = function(start), function(end)
     result = call.mode.follow(_slope(function, start, end, low, high) * z, low.expand_as(high), high)

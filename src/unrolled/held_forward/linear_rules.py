@@ -77,8 +77,12 @@ def tensor_of(call: Held) -> Tensor:
 
 @rule("detach")
 def identity(call: Held) -> Tensor:
-    """Give the operand itself: cutting a gradient does not cut value."""
-    return call.args[0]
+    """Give a view of the operand: cutting a gradient does not cut value, nor what is written later."""
+    x = call.args[0]
+    if x.layout != torch.strided:
+        return x
+    view, gate = call.rows.move(x, lambda each: each.view_as(each)), call.gates.of(x)
+    return view if gate is None else call.gates.keep(view, gate)
 
 
 @rule("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout")

@@ -187,7 +187,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             )
         found, body = RULES.get(operation.name), python_body(func)
         numbers = self.vectors.numbers
-        unknown = operation.name in LEAVES or (found is None and body is None)
+        unknown = operation.name in NUMBERS_TO_PYTHON or (found is None and body is None)
         if numbers and unknown and valued and all(each in numbers for each in valued):
             result = Held(self, func, operation, args, options).held()
             self.rows.mark(result, "held", operation.name)
@@ -275,7 +275,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         """Run an operation on what carries no value; token numbers and names of parameters follow the result."""
         options.pop("requires_grad", None)  # what a model makes with it carries no value for that
         if operation.name == "detach" and not isinstance(args[0], torch.nn.Parameter):
-            return args[0]  # value that is written into the one is in the other
+            func = _view  # value that is written into the one is in the other
         if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
             numbers = self.vectors.with_numbers(operation, args, options, kind)
             if any(map(carries, operands((*numbers[0], *numbers[1].values())))):
@@ -300,10 +300,14 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
 
 OPENED = frozenset({"embedding", "embedding_bag", "batch_norm", "instance_norm"})
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
-LEAVES = frozenset("item tolist numpy __float__ __int__ __index__ __array__ __bool__ is_nonzero".split())
+NUMBERS_TO_PYTHON = frozenset("item tolist numpy __float__ __int__ __index__ __array__ __bool__ is_nonzero".split())
 """Operations that give numbers to Python."""
 AFFINE = frozenset({"linear", "conv1d", "conv2d", "conv3d"})
 """Operations that add a bias to a product with a weight."""
+
+
+def _view(tensor: Tensor) -> Tensor:
+    return tensor.view_as(tensor) if tensor.layout == torch.strided else tensor
 
 
 def _summands(

@@ -39,7 +39,7 @@ class SharedMemory:
                 self.remember(each)
 
     def keep(self, value: Tensor) -> None:
-        """Keep a tensor whose model asked for it without its history: what is made of it can be read as it."""
+        """Keep a tensor that the model detached: a tensor that is made of its memory is read as this one."""
         if value.layout is torch.strided:
             self._detached[value.untyped_storage()._cdata] = value
 
