@@ -53,7 +53,7 @@ class Outputs:
 
     @property
     def share(self) -> str:
-        """What the page calls :attr:`probabilities`: *softmax* if nothing tells that the outputs are logits; or empty."""
+        """What the page calls :attr:`probabilities`, or empty: *softmax* if the outputs may be no logits."""
         if not self.probabilities:
             return ""
         return "softmax" if self.kind == "numbers" else "probability"
