@@ -67,7 +67,6 @@ def predict(
     from unrolled.lab.data.reading import Reading
     from unrolled.lab.data.text_files import standard_input
     from unrolled.lab.data.unlabelled import read_texts
-    from unrolled.lab.training.data_check import trained_columns
 
     def say(line: str) -> None:
         print_notes([line])
@@ -79,6 +78,8 @@ def predict(
         if name != "-":
             check_source(name)
     paths = list(map(Path, names))
+
+    from unrolled.lab.training.data_check import trained_columns
 
     loaded = open_run.load(run)
     loaded.text_task()
