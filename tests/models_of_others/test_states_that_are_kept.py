@@ -246,6 +246,40 @@ def test_without_biases_the_n_grams_of_a_token_sum_to_its_account(made):
     torch.testing.assert_close(found.token_scores, account.tokens[0], atol=1e-12, rtol=0)
 
 
+class OfNumbers(nn.Module):
+    """Reads series of numbers of several lengths, padded behind or in front, or one after another."""
+
+    def __init__(self, how):
+        super().__init__()
+        torch.manual_seed(6)
+        self.how, self.cell, self.head = how, nn.GRUCell(3, D), nn.Linear(D, 2)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        if self.how == "one by one":
+            return torch.cat([self.run(one[None, : int(n)], n[None]) for one, n in zip(x, lengths, strict=True)])
+        return self.run(x.flip(1) if self.how == "in front" else x, lengths)
+
+    def run(self, x: Tensor, lengths: Tensor) -> Tensor:
+        h, time = torch.zeros(len(x), D, dtype=x.dtype), x.shape[1]
+        for t in range(time):
+            real = time - t <= lengths if self.how == "in front" else t < lengths
+            h = torch.where(real[:, None], self.cell(x[:, t], h), h)
+        return self.head(h)
+
+
+@pytest.mark.parametrize("how", ["behind", "in front", "one by one"])
+def test_the_numbers_of_every_step_are_credited_however_series_are_padded(how):
+    lengths = torch.tensor([5, 3, 4])
+    x = torch.randn(3, 5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x = x * (torch.arange(5) < lengths[:, None])[..., None]
+    model = OfNumbers(how).double()
+    parts = unrolled.account(model, x, lengths, target=1).features["0"]
+    for found, part, length in zip(unrolled.explain_batch(model, x, lengths, target=1), parts, lengths, strict=True):
+        own = part if how == "behind" else part[:length]
+        expected = own.flip(0) if how == "in front" else own
+        torch.testing.assert_close(found.feature_scores, expected, atol=1e-12, rtol=0)
+
+
 def test_an_initial_state_that_is_kept_is_counted_once():
     class Starts(Loop):
         def forward(self, ids: Tensor) -> Tensor:

@@ -14,7 +14,14 @@ from torch import Tensor
 
 from unrolled.explanation.covectors import find_covectors
 from unrolled.explanation.lines import Line, find_lines
-from unrolled.explanation.number_places import MixedNumbersError, NoNumbersError, Numbers, numbers_of_steps
+from unrolled.explanation.number_places import (
+    BY_ARGUMENT,
+    MIXED,
+    MixedNumbersError,
+    NoNumbersError,
+    Numbers,
+    numbers_of_steps,
+)
 from unrolled.explanation.recorded_model import RecordedModel
 from unrolled.explanation.sources import Sources
 from unrolled.explanation.strands import Strand
@@ -58,18 +65,23 @@ def numbers_of_lines(
     for line, own in zip(find_lines(strands), owners, strict=True):
         if own is None:
             continue
-        order = _order(own, batch)
-        if order is None or not _is_prefix(line):
-            found.append([None] * batch)
+        readers = own[own >= 0]
+        of_line: list[Numbers | None] = [None] * batch
+        found.append(of_line)
+        if not len(readers) or len(readers.unique()) < len(readers):  # an example reads two sequences of it
             continue
         total = line.first.states.new_zeros(len(own))
         for strand in line.strands:
             part = (at_inputs[strand] * strand.inputs).sum(dim=(0, 2))
             total = total.index_add(0, strand.rows, part)
         try:
-            found.append([*numbers_of_steps(rows, leaves, total, _read(line), line.inside, order.tolist())])
+            order = (own >= 0).nonzero()[:, 0].tolist()
+            numbers = numbers_of_steps(rows, leaves, total, _read(line), line.inside, order)
+            if len(readers) < batch and any(BY_ARGUMENT in each.notes for each in numbers):
+                raise MixedNumbersError(MIXED)  # the argument holds those of other examples as well
+            for example, each in zip(readers.tolist(), numbers, strict=True):
+                of_line[example] = each
         except NoNumbersError as error:
-            found.append([None] * batch)
             why = error if why is None or isinstance(error, MixedNumbersError) else why
     if all(each is None for of_line in found for each in of_line):
         raise why or NoNumbersError("no number of an argument reaches a network step by step")
@@ -105,19 +117,3 @@ def _at_inputs(mode: RecordedModel, entering: Mapping[Strand, Tensor]) -> dict[S
         for lower, link in strand.below:
             through[lower] += link.apply_transpose(found[strand])
     return found
-
-
-def _order(owners: Tensor, batch: int) -> Tensor | None:
-    """Return the sequence that each example reads; None unless each reads one."""
-    known = owners[owners >= 0]
-    if len(known) != batch or len(known.unique()) != batch:
-        return None
-    order = torch.empty(batch, dtype=torch.int64, device="cpu")
-    order[known] = (owners >= 0).nonzero()[:, 0]
-    return order
-
-
-def _is_prefix(line: Line) -> bool:
-    """Tell whether every sequence of a line takes part from its first step to its last one."""
-    inside = line.inside.long()
-    return bool((inside[1:] <= inside[:-1]).all())

@@ -15,6 +15,8 @@ from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row
 
 __all__ = [
+    "BY_ARGUMENT",
+    "MIXED",
     "OTHER_NUMBERS",
     "MixedNumbersError",
     "NoNumbersError",
@@ -95,7 +97,7 @@ def numbers_of_steps(
         leaves: The other leaves of the recorded graph.
         total: What the sequences contribute through what they read, linear in that, shape (batch,).
         read: What they read at each step, with its graph, shape (time, batch, input).
-        inside: Whether each step belongs to each sequence, from its first step on, shape (time, batch).
+        inside: Whether each step belongs to each sequence, shape (time, batch).
         order: The sequence that each example reads.
 
     Raises:
@@ -114,7 +116,7 @@ def numbers_of_steps(
     placed, left_out = 0, False
     for number, place in enumerate(used):
         where = None if positions.gradients[number] is None else positions.examples(number)
-        places = None if where is None else _by_position(_filled(where), lengths, order, inside.shape)
+        places = None if where is None else _by_position(_filled(where), inside, order)
         if places is not None:
             placed += 1
             others = parts[place].reshape(-1).clone()
@@ -125,7 +127,8 @@ def numbers_of_steps(
     if placed:
         rest_of = BIASES if placed == len(used) and not left_out else OTHER_NUMBERS
         return [replace(_joined(own), rest_of=rest_of, notes=_notes(rows, used, own)) for own in found]
-    if len(used) != 1:
+    prefix = bool((inside[1:] <= inside[:-1]).all())
+    if len(used) != 1 or not prefix:
         raise (MixedNumbersError(MIXED) if used else NoNumbersError(NONE))
     return _by_argument(linear, rows[used[0]], parts[used[0]], used[0], read, [lengths[row] for row in order])
 
@@ -161,12 +164,12 @@ def _filled(where: Tensor) -> Tensor:
     return where
 
 
-def _by_position(where: Tensor, lengths: Sequence[int], order: Sequence[int], steps: torch.Size) -> list[Tensor] | None:
+def _by_position(where: Tensor, inside: Tensor, order: Sequence[int]) -> list[Tensor] | None:
     """Return the entries that each position of each example reads, shape (time, features), -1 where it reads none.
 
     None if they are not as many at each position that reads some.
     """
-    flat, (time, batch) = where.reshape(-1).cpu(), steps
+    flat, (time, batch) = where.reshape(-1).cpu(), inside.shape
     entries = (flat >= 0).nonzero()[:, 0]
     counts = flat[entries].bincount(minlength=time * batch)
     reads = counts > 0
@@ -176,7 +179,7 @@ def _by_position(where: Tensor, lengths: Sequence[int], order: Sequence[int], st
     table = torch.full((time * batch, count), -1, device="cpu")
     table[reads] = entries[flat[entries].argsort(stable=True)].view(-1, count)
     whole = table.view(time, batch, count)
-    return [_continued(whole[: lengths[row], row], where.shape) for row in order]
+    return [_continued(whole[inside[:, row].cpu(), row], where.shape) for row in order]
 
 
 def _continued(index: Tensor, shape: torch.Size) -> Tensor:
