@@ -32,10 +32,10 @@ class Fitting:
     clip: float
 
     def __post_init__(self) -> None:
-        for name, least in (("epochs", 1), ("batch", 1)):
+        for name in ("epochs", "batch"):
             value = getattr(self, name)
-            if not isinstance(value, Integral) or value < least:
-                raise UsageError(f"{name} is {value!r}; expected a whole number of at least {least}")
+            if not isinstance(value, Integral) or value < 1:
+                raise UsageError(f"{name} is {value!r}; expected a whole number of at least 1")
         for name in ("lr", "weight_decay", "clip"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 <= float(value) < float("inf") or (name == "lr" and not value):
