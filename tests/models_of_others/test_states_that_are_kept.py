@@ -11,6 +11,7 @@ import unrolled
 V, D = 20, 4
 RIGHT = torch.tensor([[9, 13, 8, 12, 8], [12, 11, 12, 0, 0], [9, 15, 13, 11, 0]])
 LEFT = torch.tensor([[9, 13, 8, 12, 8], [0, 0, 12, 11, 12], [0, 9, 15, 13, 11]])
+APART = torch.tensor([[9, 13, 0, 12, 8], [0, 0, 12, 11, 12], [9, 0, 13, 0, 0]])  # never a token of all examples
 GAPS = torch.tensor([[9, 13, 0, 12, 8], [12, 0, 11, 0, 12], [9, 15, 13, 11, 0]])
 
 
@@ -103,7 +104,7 @@ def test_padding_changes_no_n_grams(kind, ids):
         assert n_grams(found) == pytest.approx(n_grams(bare), abs=1e-12)
 
 
-@pytest.mark.parametrize("ids", [RIGHT, LEFT, GAPS], ids=["right", "left", "gaps"])
+@pytest.mark.parametrize("ids", [RIGHT, LEFT, GAPS, APART], ids=["right", "left", "gaps", "apart"])
 def test_steps_of_some_examples_or_of_none_have_the_n_grams_of_the_bare_text(ids):
     model = made(model=OfThoseLeft)
     for b, found in enumerate(unrolled.explain_batch(model, ids, target=1)):

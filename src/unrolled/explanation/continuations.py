@@ -80,7 +80,7 @@ def _continuation(start: Tensor, chain: list[Strand], own: Sequence[Strand]) -> 
         others = [each.states for each in own if each.chain is not chain]
         if bool(image(start, others, [torch.ones_like(each) for each in others])[fresh].any()):
             return None
-        first = 1 + max(int(each.rows.max()) for each in chain)
+        first = chain[0].sequences_of_chain
         rows = rows.clone()
         rows[fresh] = torch.arange(first, first + int(fresh.sum()), device="cpu")
     continued = _latest(chain, rows)

@@ -60,7 +60,7 @@ class Line:
     @cached_property
     def batch(self) -> int:
         """Number of its sequences."""
-        return 1 + max(int(strand.rows.max()) for strand in self.levels[0])
+        return self.first.sequences_of_chain
 
     @cached_property
     def inside(self) -> Tensor:

@@ -155,7 +155,8 @@ def open_calls(
                     raise UsageError("the model called its recurrent network 0 times; expected a call or more")
                 first = [strand for strand in mode.strands if strand.before is None and strand.direction == 0]
                 batches = [len(strand.lengths) for strand in mode.strands]
-                batch = count_examples(plain, wanted.target, batches, sum(len(strand.lengths) for strand in first))
+                count = sum(strand.sequences_of_chain for strand in first)
+                batch = count_examples(plain, wanted.target, batches, count)
                 choice = replace(wanted, every=False).choose(plain, batch)
                 select, names = choice.targets[0], list(choice.names)
                 with mode:

@@ -79,6 +79,11 @@ class Strand:
         self.rows = torch.arange(len(self.lengths), device="cpu")
 
     @property
+    def sequences_of_chain(self) -> int:
+        """Number of the sequences of its chain; some may begin later than others."""
+        return 1 + max(int(each.rows.max()) for each in self.chain)
+
+    @property
     def own(self) -> Tensor:
         """What its own tokens add to the state, shape (time, batch, state)."""
         return self.sequence.g if self.carried is None else self.sequence.g - self.carried
