@@ -27,6 +27,20 @@ def test_a_training_of_one_class_ends_with_its_result(unrolled: Command, tmp_pat
     assert done.out.startswith("test: accuracy ")
 
 
+def test_classes_without_an_example_on_dev_or_test_are_counted(
+    unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, labels in {"train": "abcabc", "dev": "abc", "test": "aa", "whole": "cba"}.items():
+        lines = (f"the {name} text {number}\t{label}\n" for number, label in enumerate(labels))
+        Path(f"{name}.tsv").write_text("".join(lines))
+    small = ("--hidden", 4, "--embedding", 4, "--epochs", 1, "--data", "train.tsv", "--dev", "dev.tsv")
+    few = unrolled("train", "classify", *small, "--test", "test.tsv", "--out", "few").err.splitlines()[0]
+    all_of_them = unrolled("train", "classify", *small, "--test", "whole.tsv", "--out", "all").err.splitlines()[0]
+    assert few.endswith("only 2 measure accuracy on test; 2 of 3 classes without an example on test")
+    assert "without an example" not in all_of_them
+
+
 def test_examples_of_dev_and_test_that_are_also_in_train_are_counted(
     unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -234,11 +234,11 @@ _FEW = 100  # examples
 
 
 def _sizes(corpus: Corpus[Any], metric: str) -> str:
-    """Say how many examples each split has, if few decide the metric, and if they are also in the training split.
+    """Say how many examples each split has, and what of dev and test makes the metric say less than it seems to.
 
-    Running text is not counted.
+    Few examples, classes without any, and examples that are also in the training split; running text is not counted.
     """
-    from unrolled.lab.data.corpus import Examples
+    from unrolled.lab.data.corpus import Classification, Examples
     from unrolled.lab.data.summary import name_of_examples
 
     if not isinstance(corpus, Examples):
@@ -250,7 +250,15 @@ def _sizes(corpus: Corpus[Any], metric: str) -> str:
     known = {name: sum(example in trained for example in getattr(corpus, name)) for name in ("dev", "test")}
     repeated = [f"{known[name]:,} of {sizes[name]:,} on {name}" for name in known if known[name]]
     also = [f"examples that are also in train: {', '.join(repeated)}"] if repeated else []
-    return "; ".join([f"{name_of_examples(corpus)}: {listed}", *few, *also])
+    absent = []
+    if isinstance(corpus, Classification):
+        unseen = {name: len(corpus.labels) - len({each.label for each in getattr(corpus, name)}) for name in known}
+        absent = [
+            f"{count:,} of {len(corpus.labels):,} classes without an example on {name}"
+            for name, count in unseen.items()
+            if count
+        ]
+    return "; ".join([f"{name_of_examples(corpus)}: {listed}", *few, *absent, *also])
 
 
 def _compare_with_ngrams(run: Run, corpus: Corpus[Any]) -> None:
