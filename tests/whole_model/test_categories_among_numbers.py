@@ -37,6 +37,9 @@ WAYS = {
     "int": lambda embed, x: embed(x.int()),
     "type": lambda embed, x: embed(x.type(torch.LongTensor)),
     "type as": lambda embed, x: embed(x.type_as(CODES)),
+    "rounded": lambda embed, x: embed(x.round().long()),
+    "floored": lambda embed, x: embed((x + 0.25).floor().int()),
+    "bins": lambda embed, x: embed(torch.bucketize(x.contiguous(), torch.arange(V).to(x))),
     "an offset": lambda embed, x: embed((x + 20).long() - 20),
     "a scale": lambda embed, x: embed((x * 2).long() // 2),
     "moved": lambda embed, x: embed(x.t().contiguous().long()).transpose(0, 1),
@@ -110,3 +113,4 @@ def test_an_integer_of_several_numbers_is_none_of_theirs():
     assert not bool(found.features["0"][..., 1].any())
     assert "long" in found.constants
     assert any("long" in note for note in found.notes)
+    assert unrolled.explain(model, TABLE[:1], target=1).features.rest_of == "held results and biases"

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 BIASES = "biases"
+HELD = "held results and biases"
 OTHER_STEPS = "other steps and biases"
 OTHER_NUMBERS = "other numbers and biases"
 
@@ -125,7 +126,8 @@ def numbers_of_steps(
                 others[index[index >= 0]] = 0.0
             left_out = left_out or bool(others.any())
     if placed:
-        rest_of = BIASES if placed == len(used) and not left_out else OTHER_NUMBERS
+        known = HELD if _holds(rows, linear) else BIASES
+        rest_of = known if placed == len(used) and not left_out else OTHER_NUMBERS
         return [replace(_joined(own), rest_of=rest_of, notes=_notes(rows, used, own)) for own in found]
     prefix = bool((inside[1:] <= inside[:-1]).all())
     if len(used) != 1 or not prefix:
@@ -198,6 +200,12 @@ def _continued(index: Tensor, shape: torch.Size) -> Tensor:
     moved = torch.stack([one != other for one, other in axes]).any(dim=2).sum(dim=0)
     fits = (even >= 0).all(dim=1) & (even < shape.numel()).all(dim=1) & (moved <= 1)
     return torch.where(fits[:, None], even, index)
+
+
+def _holds(rows: Sequence[Row], linear: LinearOutput) -> bool:
+    """Whether results that are held, or computed of several numbers, contribute."""
+    places = [place for place, row in enumerate(rows) if row.kind in ("held", "computed", "mask")]
+    return any(linear.gradients[place] is not None and bool(linear.contributions(place).any()) for place in places)
 
 
 def _with_categories(linear: LinearOutput, rows: Sequence[Row], place: int) -> Tensor:

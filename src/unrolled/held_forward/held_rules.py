@@ -9,18 +9,26 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import Held, detached, rule
+from unrolled.held_forward.numbers_as_ids import CASTS
 
 __all__: list[str] = []
 
 
 @rule(
     *"softmax _softmax softmin _safe_softmax exp exp2 rsqrt reciprocal cos log log2 log10 logsumexp logcumsumexp "
-    "logaddexp var std cumprod sign sgn round floor ceil trunc floor_divide tan acos cosh bernoulli "
-    "multinomial".split()
+    "logaddexp var std cumprod sign sgn floor_divide tan acos cosh bernoulli multinomial".split()
 )
 def multiplier(call: Held) -> Any:
     """Hold the result; where it is added to value it shows as a row of its own."""
     return call.mode.hold(call)
+
+
+@rule("round", "floor", "ceil", "trunc")
+def rounded(call: Held) -> Any:
+    """Hold the result, and remember of what it was made: it may become an id."""
+    result = call.mode.hold(call)
+    call.mode.vectors.rounded[result] = call.args[0]
+    return result
 
 
 @rule("var_mean", "std_mean")
@@ -59,7 +67,10 @@ _ANSWERS = frozenset(
 @rule(*_QUESTIONS)
 def question(call: Held) -> Any:
     """Answer by what the operands hold: an answer carries no value; one that is added is a held result."""
-    return call.mode.hold(call) if call.operation.name in _ANSWERS else call.held()
+    result = call.mode.hold(call) if call.operation.name in _ANSWERS else call.held()
+    if call.operation.name in CASTS:
+        call.mode.vectors.made_of_numbers(call.args[0], result)
+    return result
 
 
 _ATTRIBUTES = "grad_fn dtype device is_cuda shape ndim layout is_nested requires_grad is_sparse"

@@ -11,7 +11,8 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.graph import without_rule
-from unrolled.held_forward.mode import Held, carries, detached, for_each_tensor, operands, rule
+from unrolled.held_forward.mode import Held, detached, for_each_tensor, operands, rule
+from unrolled.held_forward.numbers_as_ids import CASTS
 
 __all__: list[str] = []
 
@@ -30,15 +31,13 @@ _OF_PARTS: dict[str, Callable[..., Any]] = {"view": Tensor.reshape, "view_as": T
 def linear_in_one(call: Held) -> object:
     """Run the operation as it is, on a gate and on its parts."""
     first, *rest = call.args
-    if isinstance(first, Tensor) and not carries(first):  # only the shape of another operand is asked for
-        result = call.held()
-        call.rows.inherit(result, [first])
-        return result
     result, gate = call.run(*call.args), call.gates.of(first)
     reads_bits = call.operation.name == "view" and any(isinstance(each, torch.dtype) for each in rest)
     if gate is not None and call.operation.name in OF_ONE_ENTRY and not reads_bits:
         move = _OF_PARTS.get(call.operation.name, call.function)
         call.gates.keep_each(result, *(move(each, *rest, **call.kwargs) for each in (gate.risen, gate.at_zero)))
+    if call.operation.name in CASTS:
+        call.mode.vectors.made_of_numbers(first, result)
     return result
 
 

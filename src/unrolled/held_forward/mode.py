@@ -209,8 +209,6 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         if changed is None:
             if operation.name == "detach":
                 self.memory.keep(result)
-            elif operation.name in CASTS:
-                self.vectors.made_of_numbers(ordered[0], result)
             return result
         with parts_refused(operation.name):
             changed.copy_(result)
@@ -282,6 +280,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
                 with self:
                     return func(*numbers[0], **numbers[1])
         result = func(*args, **options)
+        if operation.name in CASTS and self.vectors.rounded:
+            self.vectors.made_of_numbers(args[0], result)
         if self.positions:
             self.vectors.left.follow(operation, args, result)
             opened = self.vectors.opened(operation, args, options, result)

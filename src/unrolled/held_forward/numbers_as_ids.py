@@ -12,7 +12,7 @@ from unrolled.held_forward.rows import Row
 
 __all__ = ["CASTS", "entries_of"]
 
-CASTS = frozenset({"long", "int", "short", "to", "type", "type_as"})
+CASTS = frozenset({"long", "int", "short", "to", "type", "type_as", "bucketize"})
 """Operations that may make integers of numbers."""
 CLOSE = 64
 """How many roundings what an entry makes of its number may be off."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.computed_ids import ComputedIds, Made, numbers_of
 from unrolled.held_forward.integer_numbers import IntegerNumbers
@@ -42,6 +43,8 @@ class TokenVectors:
         self.computed = ComputedIds(rows, positions)
         self.numbers = IntegerNumbers(rows)
         self.left = LeftIds(rows)
+        self.rounded: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        """The numbers of which whole ones were made."""
 
     def opened(
         self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], result: Any
@@ -77,7 +80,9 @@ class TokenVectors:
 
     def made_of_numbers(self, value: Any, ids: Any) -> None:
         """Number integers that a model makes of the numbers of an argument, one of each."""
-        if isinstance(ids, Tensor) and not ids.is_floating_point() and ids.dtype != torch.bool:
+        value = self.rounded.get(value, value) if isinstance(value, Tensor) else None
+        integers = isinstance(ids, Tensor) and not ids.is_floating_point() and ids.dtype != torch.bool
+        if integers and value is not None and value.requires_grad:
             entries = entries_of(value, self.rows.rows)
             if entries is not None:
                 self.positions.open(ids, entries)
