@@ -18,7 +18,9 @@ __all__ = ["generate"]
 
 def generate(
     run: Annotated[Path, run_argument("The run folder of a task lm or chars.")],
-    prompt: Annotated[str, typer.Option(help="Beginning of the text; by default a new line.")] = "",
+    prompt: Annotated[
+        str, typer.Option(help="Beginning of the text, read without a line end before it; by default a line end.")
+    ] = "",
     length: Annotated[int, typer.Option(min=1, help="Number of words, or characters, to generate.")] = 200,
     temperature: Annotated[
         float,

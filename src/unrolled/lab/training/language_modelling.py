@@ -152,7 +152,10 @@ class LanguageTask(Task[Language, "WindowBatch"]):
         """Convert tokens to text, piece by piece: yield what each token adds."""
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
-        """Prepare the beginning of a text, up to the token ``at``; the outputs are the next token."""
+        """Prepare the beginning of a text, up to the token ``at``, without a line end before it.
+
+        The outputs are the next token.
+        """
         import torch
 
         from unrolled.lab.models.tagger import OutputAtPosition, checked_position
