@@ -23,8 +23,8 @@ OF_NONE = frozenset(
     "new_full new_tensor".split()
 )
 """Operations that read no number of their operands."""
-TO_PYTHON = frozenset({"tolist", "numpy", "__array__"})
-"""Operations that give ids to Python."""
+LISTS_TO_PYTHON = frozenset({"tolist", "numpy", "__array__"})
+"""Operations that give Python many ids at once."""
 FROM_PYTHON = frozenset({"tensor", "as_tensor", "from_numpy", "asarray"})
 """Operations that make tensors of what Python has."""
 
@@ -87,7 +87,7 @@ class ComputedIds:
 
     def follow(self, made: Made, operation: Operation, args: tuple[Any, ...], result: Any) -> bool:
         """Remember the results of an operation, of which no position is known; tell whether they have a name."""
-        if operation.name in TO_PYTHON and not made.of_masks:
+        if operation.name in LISTS_TO_PYTHON and not made.of_masks:
             self._in_python = operation.name
         changed = args[0] if operation.in_place or operation.name == "setitem" else None
         results = [*(result if isinstance(result, tuple | list) else (result,)), changed]

@@ -8,15 +8,14 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.computed_ids import FROM_PYTHON, LISTS_TO_PYTHON
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["LeftIds"]
 
-LEAVES = frozenset({"item", "__int__", "__index__", "tolist", "numpy", "__array__"})
+TO_PYTHON = LISTS_TO_PYTHON | {"item", "__int__", "__index__"}
 """Operations that give ids to Python."""
-RETURNS = frozenset({"tensor", "as_tensor", "from_numpy", "asarray"})
-"""Operations that make tensors of what Python has."""
 
 
 class LeftIds:
@@ -36,12 +35,12 @@ class LeftIds:
 
     def follow(self, operation: Operation, args: tuple[Any, ...], result: Any) -> None:
         """Follow an operation on what carries no value."""
-        if operation.name in LEAVES and not args[0].is_floating_point() and args[0].dtype != torch.bool:
-            self._numbers.update(torch.as_tensor(result).reshape(-1).tolist())
+        if operation.name in TO_PYTHON and not args[0].is_floating_point() and args[0].dtype != torch.bool:
+            self._numbers.update(torch.as_tensor(result, device="cpu").reshape(-1).tolist())
             self._to_numpy = self._to_numpy or operation.name in ("numpy", "__array__")
         elif not self._numbers:
             return
-        elif operation.name in RETURNS:
+        elif operation.name in FROM_PYTHON:
             if self._holds(result):
                 self._returned[result] = True
         elif operation.name == "getitem":
