@@ -122,6 +122,18 @@ EQUAL = {
         lambda model, h: torch.linalg.cross(h[:, :3], model.middle(h)[:, :3]),
         lambda model, h: torch.cross(h[:, :3], model.middle(h)[:, :3], dim=-1),
     ),
+    "pairwise_distance": (
+        lambda model, h: torch.nn.functional.pairwise_distance(h, model.middle(h), keepdim=True).expand_as(h),
+        lambda model, h: (h - model.middle(h) + 1e-6).square().sum(1, keepdim=True).sqrt().expand_as(h),
+    ),
+    "pairwise_distance of order one": (
+        lambda model, h: torch.nn.PairwiseDistance(1.0, eps=0.0)(h, model.middle(h))[:, None].expand_as(h),
+        lambda model, h: (h - model.middle(h)).abs().sum(1, keepdim=True).expand_as(h),
+    ),
+    "cdist": (
+        lambda model, h: torch.cdist(h[:, None], model.middle(h)[:, None])[:, 0].expand_as(h),
+        lambda model, h: (h - model.middle(h)).square().sum(1, keepdim=True).sqrt().expand_as(h),
+    ),
     "nanmean": (lambda _, h: h.nanmean(1), lambda _, h: h.mean(1)),
     "nan_to_num": (unknown_replaced, unknown_chosen),
     "take": (lambda _, h: h.take(torch.arange(h.numel())), lambda _, h: h.reshape(-1)),

@@ -88,6 +88,23 @@ def norm(call: Held) -> Tensor:
     return (x * slope).sum(dim=dims, keepdim=value.dim() == x.dim()) if dims else (x * slope).sum()
 
 
+@rule("pairwise_distance")
+def pairwise_distance(call: Held) -> Tensor:
+    """The norm of a difference, to which torch adds a small number."""
+    a, b, p, eps, keep = call.bind("x1", "x2", "p", "eps", "keepdim")
+    with call.mode:
+        gap = a - b + (1e-6 if eps is None else eps)
+        return torch.linalg.vector_norm(gap, 2.0 if p is None else p, dim=-1, keepdim=bool(keep))
+
+
+@rule("cdist")
+def cdist(call: Held) -> Tensor:
+    """The norms of all differences of two lists of vectors."""
+    a, b, p = call.bind("x1", "x2", "p")
+    with call.mode:
+        return torch.linalg.vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), 2.0 if p is None else p, dim=-1)
+
+
 def _reduced(x: Tensor, value: Tensor, rest: list[Any], kwargs: dict[str, Any]) -> tuple[int, ...] | None:
     """The axes that a norm was taken over."""
     given = kwargs.get("dim", next((each for each in rest[1:] if isinstance(each, int | tuple | list)), None))
