@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -224,6 +225,22 @@ def test_a_table_that_is_read_at_pythons_numbers_is_noted(way):
     assert [note for note in found.notes if "reads table.weight at such numbers" in note]
     others = account(lambda m, ids: m.table(ids) + m.table.weight[ids[:, 0].max().item() * 0 + 1])
     assert not [note for note in others.notes if "at such numbers" in note]
+
+
+def test_numbers_of_the_code_are_no_ids_where_ids_were_counted_in_python():
+    def way(number):
+        def counted(m, ids):
+            return m.table(ids) * len(ids.tolist()) + number(m)
+
+        return counted
+
+    plain = account(way(lambda m: torch.full_like(m.table.weight[0], 0.25)))
+    assert set(plain.constants) == {"constants"}
+    for number in (torch.tensor(0.25), torch.tensor([0.25, 0.25, 0.25, 0.25]), torch.from_numpy(np.full(E, 0.25))):
+        found = account(way(lambda m, data=number: torch.as_tensor(data.tolist(), dtype=torch.float64)))
+        assert_equal_parts(found, plain)
+    ids = account(way(lambda m: torch.tensor([1, 2, 3, 4])))
+    assert any("tolist made of ids" in note for note in ids.notes)
 
 
 NUMBERS = {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -80,7 +81,7 @@ class ComputedIds:
         found = [made for made in map(self.of, sources) if made is not None]
         own = [each for each in sources if each in self.positions]
         if not found and not own:
-            returns = operation.name in FROM_PYTHON and self._in_python and not sources
+            returns = operation.name in FROM_PYTHON and self._in_python and not sources and _has_integers(args)
             return Made(self._in_python, False) if returns else None
         of_masks = all(made.of_masks for made in found) and all(map(self.positions.are_masks, own))
         return Made(found[0].by if found else operation.name, of_masks)
@@ -104,6 +105,15 @@ class ComputedIds:
         self._made[result] = made
         if not made.of_masks:
             self.positions.several[result] = True
+
+
+def _has_integers(value: Any) -> bool:
+    """Whether integers are among what a tensor is made of: ids are no other numbers."""
+    if isinstance(value, tuple | list):
+        return any(map(_has_integers, value))
+    if isinstance(value, np.ndarray | np.generic):
+        return bool(np.issubdtype(value.dtype, np.integer))
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def numbers_of(made: Made) -> str:

@@ -21,6 +21,7 @@ from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.python_bodies import parameters, python_body
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.shared_memory import SharedMemory
+from unrolled.held_forward.summands import summands
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.token_vectors import TokenVectors
 from unrolled.held_forward.variables import ReadsVariables
@@ -294,7 +295,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             if made is not None and self.vectors.computed.follow(made, operation, args, result):
                 return result
         if isinstance(result, Tensor) and given and not operation.in_place:
-            self.rows.inherit(result, _summands(operation, args, options, given))
+            self.rows.inherit(result, summands(operation, args, options, given))
         return result
 
 
@@ -302,19 +303,7 @@ OPENED = frozenset({"embedding", "embedding_bag", "batch_norm", "instance_norm"}
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
 NUMBERS_TO_PYTHON = frozenset("item tolist numpy __float__ __int__ __index__ __array__ __bool__ is_nonzero".split())
 """Operations that give numbers to Python."""
-AFFINE = frozenset({"linear", "conv1d", "conv2d", "conv3d"})
-"""Operations that add a bias to a product with a weight."""
 
 
 def _view(tensor: Tensor) -> Tensor:
     return tensor.view_as(tensor) if tensor.layout == torch.strided else tensor
-
-
-def _summands(
-    operation: Operation, args: tuple[Any, ...], options: Mapping[str, Any], given: list[Tensor]
-) -> list[Tensor]:
-    """The operands that a result is made of: of an affine function of zero the bias alone."""
-    bias = args[2] if len(args) > 2 else options.get("bias")
-    if operation.name in AFFINE and isinstance(bias, Tensor) and not bool(given[0].count_nonzero()):
-        return [bias]
-    return given
