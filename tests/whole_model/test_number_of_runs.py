@@ -99,6 +99,13 @@ def test_the_number_of_operations_does_not_depend_on_the_number_of_classes(call)
     assert many < 1.1 * few
 
 
+def test_the_number_of_operations_on_the_outputs_does_not_depend_on_the_number_of_examples():
+    model = Classifier(nn.GRU, 1, False, "last", "linear")
+    model.head = nn.Linear(model.head.in_features, 600)
+    counts = [events(lambda n=n: unrolled.explain_batch(model, ids(n, 9), target=1))["aten::all"] for n in (3, 30)]
+    assert counts[1] < 1.1 * counts[0]
+
+
 @pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
 def test_the_triangle_of_secant_takes_the_operations_of_that_of_operating(kind):
     rnn, x, weight = kind(5, 6), torch.randn(12, 3, 5), torch.randn(2, 6)

@@ -117,18 +117,18 @@ def _choose(
     logits = checked_floating(class_outputs(output, target if isinstance(target, int) else 0, batch).detach())
     count = logits.shape[1]
     known = class_names(classes, count)
-    names = known or _names_by_kind(output, count)
+    kind = output_kind(output)
+    names = known or _names_by_kind(kind, count)
     chosen = None if target is None else class_index("target", target, known, count)
     other = None if against is None else class_index("against", against, known, count)
     predicted = logits.argmax(dim=1).tolist()
-    kind = output_kind(output).removesuffix("of output").strip()
-    unit = "output" if count == 1 else "logit" if kind == "output" else kind
+    unit = "output" if count == 1 else "logit" if kind == "output" else kind.removesuffix(" of output")
     outputs = []
     for row, highest in zip(logits.tolist(), predicted, strict=True):
         one = highest if chosen is None else chosen
         if one == other:
             raise UsageError(f"{names[one]} against itself; expected two different classes")
-        outputs.append(Outputs(names, tuple(row), one, other, kind=KINDS[output_kind(output)]))
+        outputs.append(Outputs(names, tuple(row), one, other, kind=KINDS[kind]))
     whole = Choice(tuple(range(count)), names, tuple(outputs), unit)
     if count > 1 and (every or (every is None and count <= FEW)):
         return whole
@@ -136,12 +136,9 @@ def _choose(
     return only if count > 1 else replace(only, outputs=())
 
 
-def _names_by_kind(output: object, count: int) -> tuple[str, ...]:
+def _names_by_kind(kind: OutputKind, count: int) -> tuple[str, ...]:
     """Name the outputs of a model by what they hold and their index."""
-    if count == 1:
-        return ("output",)
-    kind = output_kind(output)
-    return tuple(f"{kind} {k}" for k in range(count))
+    return ("output",) if count == 1 else tuple(f"{kind} {k}" for k in range(count))
 
 
 def _readout(outputs: Sequence[Outputs]) -> Target:
