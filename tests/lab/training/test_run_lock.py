@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -256,6 +257,21 @@ def test_a_note_of_nonsense_is_not_believed(tmp_path):
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(UsageError, match="is being written by another process: wait"):
             RunLock.acquire(tmp_path)
+
+
+def test_a_folder_that_goes_while_it_is_listed_is_read_again(tmp_path, monkeypatch):
+    learn(tmp_path / "run", epochs=1)
+    whole, listed = Path.iterdir, []
+
+    def goes(folder):
+        listed.append(folder)
+        if len(listed) <= 2:
+            raise FileNotFoundError(2, "No such file or directory", str(folder))
+        return whole(folder)
+
+    monkeypatch.setattr(Path, "iterdir", goes)
+    assert load_run(tmp_path / "run").metrics
+    assert len(listed) > 0
 
 
 def test_readers_see_one_state_while_a_run_is_trained_and_replaced_again_and_again(tmp_path):

@@ -256,8 +256,15 @@ def _state_of(folder: Path) -> _State:
         identity = (status.st_dev, status.st_ino, status.st_mtime_ns)
     except OSError:
         return None, ()
-    names = (path.name for place in (folder / CHECKPOINTS, folder) if place.is_dir() for path in place.iterdir())
-    return identity, tuple(sorted(names))
+    return identity, tuple(sorted(name for place in (folder / CHECKPOINTS, folder) for name in _names_in(place)))
+
+
+def _names_in(folder: Path) -> list[str]:
+    """List the names in a folder; none if it is not there, or goes while it is listed."""
+    try:
+        return [path.name for path in folder.iterdir()]
+    except OSError:
+        return []
 
 
 def _best_so_far(folder: Path) -> tuple[TrainingState, Path, dict[str, Tensor]]:
