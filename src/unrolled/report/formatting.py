@@ -56,16 +56,21 @@ def clip(text: str, length: int) -> str:
 
 
 def signed(value: float) -> str:
-    """Format a number with its sign, three decimals or scientific: ``"+1.250"``, ``"-3.1e-09"``, ``"0"``."""
+    """Format a number with its sign: ``"+1.250"``, ``"+421797"``, ``"-3.1e-09"``, ``"0"``.
+
+    It has three decimals, from 100,000 on none; it is scientific where that would be too short or too long.
+    """
     if value == 0:
         return "0"
     if not math.isfinite(value):
         return f"{value:+}"
+    if 1e5 <= abs(value) < 1e10:
+        return f"{value:+.0f}"
     return f"{value:+.3f}" if 0.0005 <= abs(value) < 1e5 else f"{value:+.1e}"
 
 
 def brief(value: float, limit: float = 1.0) -> str:
-    """Format a number with its sign in at most seven characters: ``"+1.25"``, ``"-0.013"``, ``"+2e+03"``.
+    """Format a number with its sign in at most seven characters: ``"+1.25"``, ``"-0.013"``, ``"+2e+06"``.
 
     The smaller the ``limit``, the largest number shown beside it, the more decimals. A number that rounds to zero is
     ``"0"``.
@@ -73,7 +78,7 @@ def brief(value: float, limit: float = 1.0) -> str:
     decimals = max(2, 1 - math.floor(math.log10(limit))) if limit > 0 else 2
     if abs(value) < 0.5 * 10.0**-decimals:
         return "0"
-    if decimals > 4 or abs(value) >= 1e4:
+    if decimals > 4 or abs(value) >= 999_999.5:
         return f"{value:+.0e}"
     return f"{value:+.{decimals}f}" if abs(value) < 100 else f"{value:+.0f}"
 

@@ -20,6 +20,7 @@ function sign(value, digits) {
 
 function signed(value) {
   const size = Math.abs(value);
+  if (size >= 1e5 && size < 1e10) return sign(value, size.toFixed(0));
   return sign(value, size === 0 ? "" : size >= 0.0005 && size < 1e5 ? size.toFixed(3) : size.toExponential(1));
 }
 
@@ -28,7 +29,7 @@ function brief(value, limit) {
   const size = Math.abs(value);
   const decimals = limit > 0 ? Math.max(2, 1 - Math.floor(Math.log10(limit))) : 2;
   if (size < 0.5 * 10 ** -decimals) return sign(value, "");
-  return sign(value, decimals > 4 || size >= 1e4 ? size.toExponential(0) : size.toFixed(size < 100 ? decimals : 0));
+  return sign(value, decimals > 4 || size >= 999999.5 ? size.toExponential(0) : size.toFixed(size < 100 ? decimals : 0));
 }
 
 function percent(share) {
