@@ -20,6 +20,7 @@ from unrolled.cells.lstm import LSTM
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.recorded_networks import FUSED
+from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import Held, carries, operands, rule
 from unrolled.linalg.activations import RELU
@@ -133,13 +134,8 @@ def networks_as_operations(model: nn.Module) -> Iterator[None]:
     """Make each network of ours in a model one operation of a mode; those of torch.nn are one already."""
     # a user may have replaced the forward of one: its operations are met one by one
     ours = [part for part in model.modules() if isinstance(part, Recurrent) and "forward" not in part.__dict__]
-    for part in ours:
-        part.__dict__["forward"] = _stand_in(part)
-    try:
+    with replaced_methods((part, "forward", _stand_in(part)) for part in ours):
         yield
-    finally:
-        for part in ours:
-            del part.__dict__["forward"]
 
 
 def _stand_in(network: Recurrent) -> Any:

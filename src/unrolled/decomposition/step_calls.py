@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import handle_torch_function
 
+from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnsupportedOperationError
 
 __all__ = ["Place", "StepCall", "StepForm", "leaves", "own_step", "rebuilt", "same_tensor", "steps_as_operations"]
@@ -110,16 +111,9 @@ def own_step(call: StepCall, tensors: Sequence[Tensor]) -> Any:
 def steps_as_operations(model: nn.Module, forms: Mapping[str, StepForm]) -> Iterator[None]:
     """Make each call of these steps one operation of a mode, until the end of the block."""
     modules = dict(model.named_modules())
-    before = [(modules[path], form.method, modules[path].__dict__.get(form.method)) for path, form in forms.items()]
-    try:
-        for path, form in forms.items():
-            modules[path].__dict__[form.method] = _stand_in(path, modules[path], form)
+    steps = ((modules[path], form.method, _stand_in(path, modules[path], form)) for path, form in forms.items())
+    with replaced_methods(steps):
         yield
-    finally:
-        for module, method, own in before:
-            del module.__dict__[method]
-            if own is not None:
-                module.__dict__[method] = own
 
 
 def _stand_in(path: str, module: nn.Module, form: StepForm) -> Callable[..., Any]:

@@ -6,8 +6,8 @@ The initial state q of a strand continues, sequence by sequence, the latest stra
 
 with s the last state of that strand, q its initial state, and J a position-wise map. K is zero where a state is carried
 on as it is. Behind a mask it is one where the mask keeps the old state; it is one in a residual loop and the kept part
-in a leaky one. What else is added to an initial state, as a context of attention over earlier states, is no part of the
-chain.
+in a leaky one. Other summands of an initial state, such as a context of attention over earlier states, do not belong to
+the chain.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Explanations(Sequence[Explanation]):
 
         Raises:
             ShapeError: If there are not as many right classes as examples.
-            UsageError: If there is no example, or a right class is no index of an output.
+            UsageError: If there are no examples, or a right class is not the index of an output.
             FileError: If the file cannot be written.
         """
         from unrolled.report.page import save_pages

@@ -18,6 +18,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from unrolled.cells.recurrent import Recurrent
+from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.decomposition.step_calls import Place, StepForm, leaves, same_tensor
 from unrolled.errors import UsageError
 
@@ -270,16 +271,8 @@ def _parameters(module: nn.Module, method: str) -> tuple[str, ...]:
 @contextmanager
 def _noting_calls(candidates: Sequence[SeenStep]) -> Iterator[None]:
     """Note the calls of methods until the end of the block."""
-    before = [(each, each.module.__dict__.get(each.method)) for each in candidates]
-    try:
-        for each in candidates:
-            each.module.__dict__[each.method] = _noted(each)
+    with replaced_methods((each.module, each.method, _noted(each)) for each in candidates):
         yield
-    finally:
-        for each, own in before:
-            each.module.__dict__.pop(each.method, None)
-            if own is not None:
-                each.module.__dict__[each.method] = own
 
 
 def _noted(step: SeenStep) -> Callable[..., Any]:

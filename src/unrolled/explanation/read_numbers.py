@@ -24,6 +24,7 @@ from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
+from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Expansion, Linearisation
 from unrolled.explanation.number_places import NoNumbersError, Numbers, has_numbers, not_followed, numbers_of_steps
@@ -167,16 +168,11 @@ class _CapturingModel(HeldModel):
 @contextmanager
 def _ending(rnn: nn.Module) -> Iterator[None]:
     """Let a network end the run of its model."""
-    own, forward = rnn.__dict__, rnn.forward
-    before = {"forward": own["forward"]} if "forward" in own else {}
+    forward = rnn.forward
 
     def end(*args: Any, **kwargs: Any) -> None:
         forward(*args, **kwargs)
         raise _Reached(next((each for each in (*args, *kwargs.values()) if isinstance(each, PackedSequence)), None))
 
-    own["forward"] = end
-    try:
+    with replaced_methods([(rnn, "forward", end)]):
         yield
-    finally:
-        del own["forward"]
-        own.update(before)

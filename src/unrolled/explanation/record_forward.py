@@ -19,6 +19,7 @@ from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.decomposition.eval_mode import autocast_enabled
 from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
+from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import ParityError, ShapeError, UsageError
 
 __all__ = ["NotOneCallError", "RecordedForward", "named_failures", "record_forward", "runner"]
@@ -50,15 +51,8 @@ class RecordedForward:
     def replay(self, states: tuple[Tensor, ...]) -> object:
         """Run the model with other states in place of its recurrent network's, and return its output."""
         substitute = self._results(states)
-        own = self.rnn.__dict__
-        # a forward that was replaced on the instance, not on the class
-        before = {"forward": own["forward"]} if "forward" in own else {}
-        own["forward"] = lambda *_, **__: substitute
-        try:
+        with replaced_methods([(self.rnn, "forward", lambda *_, **__: substitute)]):
             return self.run()
-        finally:
-            del own["forward"]
-            own.update(before)
 
     def _results(self, states: tuple[Tensor, ...]) -> tuple[Tensor | PackedSequence, InitialState]:
         """Return states in the form in which the network returns its results."""

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.decomposition.step_calls import StepForm
 
 __all__ = ["RunningNetworks"]
@@ -30,16 +31,12 @@ class RunningNetworks:
         """Note which of these modules runs, until the end of the block; of some a step has another method."""
         modules = dict(model.named_modules())
         methods = {path: forms[path].method if path in forms else "forward" for path in paths}
-        before = [(modules[path], method, modules[path].__dict__.get(method)) for path, method in methods.items()]
-        try:
-            for path, method in methods.items():
-                modules[path].__dict__[method] = self._noted(path, getattr(modules[path], method))
+        own = (
+            (modules[path], method, self._noted(path, getattr(modules[path], method)))
+            for path, method in methods.items()
+        )
+        with replaced_methods(own):
             yield
-        finally:
-            for module, method, own in before:
-                del module.__dict__[method]
-                if own is not None:
-                    module.__dict__[method] = own
 
     def _noted(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
         def noted(*args: Any, **kwargs: Any) -> Any:

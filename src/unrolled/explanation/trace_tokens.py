@@ -19,6 +19,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.cells.batch_layout import Layout, read_batch
 from unrolled.decomposition.open_network import Network
+from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.explanation.vectors_read import where_read
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.token_positions import TokenPositions
@@ -203,11 +204,8 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
     """Trace the tokens of the arguments to the positions of a recurrent network."""
     tracer = Tracer()
     given, named = tracer.open(args), tracer.open(kwargs)
-    own = rnn.__dict__
-    before = {"forward": own["forward"]} if "forward" in own else {}
-    own["forward"] = _reach
     try:
-        with torch.enable_grad(), tracer:
+        with replaced_methods([(rnn, "forward", _reach)]), torch.enable_grad(), tracer:
             model(*given, **named)
     except _Reached as reached:
         inputs, lengths = reached.inputs, reached.lengths
@@ -215,9 +213,6 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
         return Traces((), tracer.looked_up)
     else:
         return Traces((), False)
-    finally:
-        del own["forward"]
-        own.update(before)
     with torch.enable_grad():
         read, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
     found = [

@@ -2,8 +2,8 @@ r"""Gates of a held run: :math:`γ = γ_0 + (γ - γ_0)`, of which γ₀ is what
 
 What a sigmoid gives is a gate. It stays one under every operation that makes each entry of its result of one entry of
 the gate: a re-arrangement, a copy, a cast, a mask, a held factor, a number that is added (1 - γ among them). So the way
-of writing does not matter. A sum over entries is no gate, nor is the sum of a gate and a content. What is nothing at
-zero, as 2 σ(2x) - 1 = tanh x, is a content.
+of writing does not matter. A sum over entries is not a gate; neither is the sum of a gate and a content. A result that
+is zero at zero, such as 2 σ(2x) - 1 = tanh x, is a content.
 """
 
 from __future__ import annotations
