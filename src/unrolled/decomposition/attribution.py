@@ -134,7 +134,7 @@ class Attribution:
     """All outputs of the model, if the explained one is a class or the difference of two."""
     features: Features | None = None
     """The numbers that the model read, where it reads numbers rather than words."""
-    no_features: str = ""
+    no_features: str = "the model reads no numbers step by step"
     """Why there are no features."""
     by_class: tuple[Attribution, ...] = ()
     """The attribution of each output of the model, by index; empty if they were not computed."""
@@ -196,8 +196,9 @@ class Attribution:
             UsageError: If the model reads no numbers step by step; ``features`` is then None.
         """
         if self.features is None:
-            why = self.no_features or "the model reads no numbers step by step"
-            raise UsageError(f"there are no contributions of features: {why}; token_scores has those of the steps")
+            raise UsageError(
+                f"there are no contributions of features: {self.no_features}; token_scores has those of the steps"
+            )
         return self.features.scores
 
     @property

@@ -25,7 +25,6 @@ from unrolled.explanation.joint import JointExplanation, side_by_side
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
 from unrolled.explanation.number_places import Numbers
 from unrolled.explanation.open_calls import OpenedCalls, OpenedLine, open_calls
-from unrolled.explanation.output_kind import of_gate
 from unrolled.explanation.record_forward import named_failures, runner
 from unrolled.explanation.request import Request
 from unrolled.explanation.sequence_names import Words, line_titles, words_of
@@ -70,7 +69,7 @@ def explain_calls(
     found = _mean(members)
     titles = line_titles([line.line for line in found.lines])
     unit = replace(asked.wanted, every=False).choose(plain, len(found.logit)).unit
-    unit = "probability" if unit == "logit" and of_gate(found.notes) else unit
+    unit = "probability" if unit == "logit" and found.is_sigmoid else unit
     if call is not None and not 0 <= call < len(titles):
         raise UsageError(f"call is {call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
     if len(found.logit) != 1 and not asked.several:
@@ -275,7 +274,7 @@ def _joint(members: Sequence[Explanation], shared: tuple[str, ...]) -> JointExpl
         max_order=min((each.max_order for each in members if each.max_order is not None), default=None),
         by_token=torch.cat([each.token_scores for each in members]),
         features=one_after_another([each.features for each in members]),
-        no_features=first.no_features or "each of its sequences has its own",
+        no_features=first.no_features if first.features is None else "each of its sequences has its own",
         members=tuple(members),
     )
     return replace(joint, notes=(*shared, *number_notes(joint)))

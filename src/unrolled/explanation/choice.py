@@ -48,7 +48,7 @@ class Choice:
         """Whether every output is explained."""
         return len(self.targets) > 1
 
-    def of_gates(self) -> Choice:
+    def of_sigmoids(self) -> Choice:
         """Return the choice where every output is the result of a sigmoid."""
         return replace(self, outputs=tuple(replace(each, kind="sigmoids") for each in self.outputs))
 

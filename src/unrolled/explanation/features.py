@@ -10,7 +10,8 @@ import torch
 from unrolled.decomposition.outputs import Features
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.explanation import Explanation
-from unrolled.explanation.number_places import OTHER_NUMBERS, MixedNumbersError, NoNumbersError, Numbers
+from unrolled.explanation.no_numbers import NOT_BY_STEPS, MixedNumbersError, NoNumbersError
+from unrolled.explanation.number_places import OTHER_NUMBERS, Numbers
 from unrolled.explanation.request import Request
 
 __all__ = ["FeaturesFound", "checked_features", "one_after_another"]
@@ -51,7 +52,7 @@ class FeaturesFound:
         """
         numbers = self.numbers[first][second] if self.numbers else None
         if numbers is None:
-            return replace(found, no_features=self.why or "no number of an argument reaches this sequence step by step")
+            return replace(found, no_features=self.why or NOT_BY_STEPS)
         names = numbers.names if self.names is None else checked_features(self.names, len(numbers.names))
         rest = found.token_scores - numbers.scores.sum(dim=1)
         return replace(found, features=Features(names, numbers.values, numbers.scores, rest, numbers.rest_of))

@@ -26,7 +26,7 @@ from unrolled.errors import NonFiniteError, UnsupportedOperationError
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.held_sum import sum_gap
 from unrolled.explanation.notes import held_notes
-from unrolled.explanation.output_kind import gate_note
+from unrolled.explanation.output_kind import is_sigmoid, sigmoid_note
 from unrolled.explanation.readout import (
     Readout,
     Target,
@@ -63,7 +63,7 @@ class HeldRun:
             with mode:
                 output = recorded.replay(given)
                 selected = [select_target(output, target, self._batch) for target in targets]
-            self._notes = [gate_note(each, mode.gates) for each in selected]
+            self._are_sigmoids = [is_sigmoid(each, mode.gates) for each in selected]
             self._outputs = selected
 
     def readout(self, place: int) -> Readout:
@@ -99,8 +99,9 @@ class HeldRun:
             logit,
             logit - from_states,
             _order(linear, recorded, self._targets[place], states, batch),
-            (*self._notes[place], *held_notes(biases, held, from_states)),
+            (*sigmoid_note(self._are_sigmoids[place]), *held_notes(biases, held, from_states)),
             biases,
+            self._are_sigmoids[place],
         )
 
 

@@ -14,14 +14,8 @@ from torch import Tensor
 
 from unrolled.explanation.covectors import find_covectors
 from unrolled.explanation.lines import Line, find_lines
-from unrolled.explanation.number_places import (
-    BY_ARGUMENT,
-    MIXED,
-    MixedNumbersError,
-    NoNumbersError,
-    Numbers,
-    numbers_of_steps,
-)
+from unrolled.explanation.no_numbers import BESIDE_TOKENS, MIXED, NOT_BY_STEPS, MixedNumbersError, NoNumbersError
+from unrolled.explanation.number_places import BY_ARGUMENT, Numbers, numbers_of_steps
 from unrolled.explanation.recorded_model import RecordedModel
 from unrolled.explanation.sources import Sources
 from unrolled.explanation.strands import Strand
@@ -55,7 +49,7 @@ def numbers_of_lines(
     """
     strands, batch = mode.strands, len(output)
     if any(row.kind == "token" for row in mode.rows.rows):
-        raise NoNumbersError("the model reads token ids beside numbers; unrolled.account tells what each contributes")
+        raise NoNumbersError(BESIDE_TOKENS)
     direct = LinearOutput(output, [strand.states for strand in strands], keeps=True).gradients
     at_inputs = _at_inputs(mode, find_covectors(strands, direct, whole=True).entering)
     rows = list(mode.rows.rows)
@@ -84,7 +78,7 @@ def numbers_of_lines(
         except NoNumbersError as error:
             why = error if why is None or isinstance(error, MixedNumbersError) else why
     if all(each is None for of_line in found for each in of_line):
-        raise why or NoNumbersError("no number of an argument reaches a network step by step")
+        raise why or NoNumbersError(NOT_BY_STEPS)
     return found
 
 

@@ -10,21 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.errors import UsageError
+from unrolled.explanation.no_numbers import MIXED, NOT_BY_STEPS, MixedNumbersError, NoNumbersError
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row
 
-__all__ = [
-    "BY_ARGUMENT",
-    "MIXED",
-    "OTHER_NUMBERS",
-    "MixedNumbersError",
-    "NoNumbersError",
-    "Numbers",
-    "has_numbers",
-    "not_followed",
-    "numbers_of_steps",
-]
+__all__ = ["BY_ARGUMENT", "OTHER_NUMBERS", "Numbers", "has_numbers", "numbers_of_steps"]
 
 BIASES = "biases"
 HELD = "held results and biases"
@@ -34,28 +24,10 @@ OTHER_NUMBERS = "other numbers and biases"
 COMPARED = 8
 """How many steps of a sequence are compared."""
 
-NONE = "no number of an argument reaches the network step by step"
-MIXED = "numbers of several steps of the arguments enter one step of the network"
 BY_ARGUMENT = (
     "numbers of several steps enter one step of the network: features are shown by the steps of the argument, with "
     "what they contribute by all steps, and the rest of a step holds what numbers of other steps contribute there"
 )
-
-
-class NoNumbersError(UsageError):
-    """A model reads no numbers step by step, or their contributions are not known; the message says why."""
-
-
-def not_followed(error: Exception) -> NoNumbersError:
-    """Return the error for a model whose numbers cannot be followed to its network."""
-    if isinstance(error, NoNumbersError):
-        return error
-    said = (str(error).splitlines() or [type(error).__name__])[0]
-    return NoNumbersError(f"they cannot be followed to the network: {said}")
-
-
-class MixedNumbersError(NoNumbersError):
-    """Numbers of several steps enter one step of a network, and which number is of which step is not known."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +103,7 @@ def numbers_of_steps(
         return [replace(_joined(own), rest_of=rest_of, notes=_notes(rows, used, own)) for own in found]
     prefix = bool((inside[1:] <= inside[:-1]).all())
     if len(used) != 1 or not prefix:
-        raise (MixedNumbersError(MIXED) if used else NoNumbersError(NONE))
+        raise (MixedNumbersError(MIXED) if used else NoNumbersError(NOT_BY_STEPS))
     return _by_argument(linear, rows[used[0]], parts[used[0]], used[0], read, [lengths[row] for row in order])
 
 
@@ -309,7 +281,7 @@ def _by_axes(entries: Tensor, axes: tuple[int | None, int], example: int, length
 def _joined(parts: Sequence[_Part]) -> Numbers:
     """Put the features of several arguments side by side."""
     if not parts:
-        raise NoNumbersError(NONE)
+        raise NoNumbersError(NOT_BY_STEPS)
     names = [
         f"feature {k}" if len(parts) == 1 else f"{each.name}, feature {k}"
         for each in parts

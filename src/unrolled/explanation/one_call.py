@@ -35,7 +35,6 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.held_readout import HeldRun
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
-from unrolled.explanation.output_kind import of_gate
 from unrolled.explanation.read_numbers import numbers_of_call
 from unrolled.explanation.readout import Readout, Target, ray_readout, select_target
 from unrolled.explanation.record_forward import NotOneCallError, RecordedForward, record_forward
@@ -75,9 +74,8 @@ def explain_one_call(
             raise
         choice = choice.alone()  # an output that nobody asked for cannot be explained
         reads, drawn = _read_each(recorded, choice, asked.readout, runs)
-    gates = [of_gate(read.notes) for read in reads]
-    if all(gates):
-        choice = choice.of_gates()
+    if all(read.is_sigmoid for read in reads):
+        choice = choice.of_sigmoids()
     draws = bool(drawn) or (seeded and runs.draws)
     with torch.no_grad():
         scored, failures = _score(opened, chosen, reads, asked.max_order)
@@ -95,7 +93,7 @@ def explain_one_call(
                     replace(
                         numbers.put(_explanation(opened, chosen, read, found, b, words, not failures), k, b),
                         target=labels[b],
-                        unit="probability" if gates[k] and choice.unit == "logit" else choice.unit,
+                        unit="probability" if read.is_sigmoid and choice.unit == "logit" else choice.unit,
                         deterministic=not draws,
                         notes=(*read.notes, *drawn, *of_names, *numbers.notes(k, b)),
                     ),

@@ -40,9 +40,10 @@ from unrolled.explanation.examples import complete_owners, count_examples, find_
 from unrolled.explanation.held_sum import check_sum
 from unrolled.explanation.line_numbers import call_with_sources, numbers_of_lines
 from unrolled.explanation.lines import Line, find_lines, residual, unfit_stacks
+from unrolled.explanation.no_numbers import ONLY_TOKENS, NoNumbersError, not_followed
 from unrolled.explanation.notes import held_notes
-from unrolled.explanation.number_places import NoNumbersError, Numbers, has_numbers, not_followed
-from unrolled.explanation.output_kind import gate_note
+from unrolled.explanation.number_places import Numbers, has_numbers
+from unrolled.explanation.output_kind import is_sigmoid, sigmoid_note
 from unrolled.explanation.readout import Target, select_target
 from unrolled.explanation.recorded_model import RecordedModel
 from unrolled.explanation.request import Request
@@ -98,6 +99,8 @@ class OpenedCalls:
     """What each number contributes, by line and example; empty if the model reads none step by step."""
     no_numbers: NoNumbersError = field(default_factory=NoNumbersError)
     """Why it is empty."""
+    is_sigmoid: bool = False
+    """Whether the target is the result of a sigmoid."""
     notes: tuple[str, ...] = ()
     deterministic: bool = True
     """Whether the model draws no random numbers."""
@@ -161,9 +164,9 @@ def open_calls(
                 select, names = choice.targets[0], list(choice.names)
                 with mode:
                     output = select_target(whole, select, batch)
-            of_gate = gate_note(output, mode.gates)
+            probability = is_sigmoid(output, mode.gates)
         expected = select_target(plain, select, batch).detach()
-        return _HeldRun(output, expected, select, names, mode.strands, mode.rows.rows, mode, of_gate)
+        return _HeldRun(output, expected, select, names, mode.strands, mode.rows.rows, mode, probability)
 
     separate: frozenset[str] = frozenset()
     with runs.named_draws():
@@ -182,8 +185,12 @@ def open_calls(
         with runs.named_draws():
             runs.second(found.expected, select)  # two runs that differ are refused by name
             raise
-    notes = (*drawn, *found.notes, *of_target, *opened.notes)
-    opened = replace(opened, notes=notes, deterministic=not (drawn or (runs.seeded and runs.draws)))
+    opened = replace(
+        opened,
+        is_sigmoid=found.is_sigmoid,
+        notes=(*drawn, *sigmoid_note(found.is_sigmoid), *of_target, *opened.notes),
+        deterministic=not (drawn or (runs.seeded and runs.draws)),
+    )
 
     def of_numbers() -> tuple[tuple[Numbers | None, ...], ...]:
         again = held(
@@ -201,7 +208,7 @@ def open_calls(
 
     try:
         if not has_numbers((asked.args, asked.kwargs)):
-            raise NoNumbersError("the model reads token ids, not numbers")
+            raise NoNumbersError(ONLY_TOKENS)
         return replace(opened, numbers=of_numbers())
     except (UnrolledError, RuntimeError) as error:
         return replace(opened, no_numbers=not_followed(error))
@@ -218,8 +225,8 @@ class _HeldRun:
     strands: list[Strand]
     rows: list[Row]
     mode: RecordedModel
-    notes: tuple[str, ...]
-    """What the target is."""
+    is_sigmoid: bool
+    """Whether the target is the result of a sigmoid."""
 
     def owners(self) -> list[Tensor]:
         """Find the example that reads each sequence of each line."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Literal
 
 import torch
@@ -10,11 +9,11 @@ from torch import Tensor, nn
 
 from unrolled.held_forward.gates import Gates
 
-__all__ = ["OutputKind", "gate_note", "kind_note", "of_gate", "output_kind"]
+__all__ = ["OutputKind", "is_sigmoid", "kind_note", "output_kind", "sigmoid_note"]
 
 OutputKind = Literal["output", "probability of output", "log-probability of output"]
 
-GATE_NOTE = (
+SIGMOID_NOTE = (
     "the target is the result of a sigmoid, not a logit: contributions are those to the probability, above and "
     "below one half"
 )
@@ -33,21 +32,20 @@ def output_kind(output: object) -> OutputKind:
     return "output"
 
 
-def gate_note(target: Tensor, gates: Gates) -> tuple[str, ...]:
-    """Say what a target is that is the result of a sigmoid.
+def is_sigmoid(target: Tensor, gates: Gates) -> bool:
+    """Tell whether a target is the result of a sigmoid, which is a probability; a scaled one is none.
 
     Args:
         target: As a held run gives it.
         gates: Those of that run.
     """
     gate = gates.of(target)
-    # a scaled gate is no probability
-    return () if gate is None or bool((gate.at_zero != 0.5).any()) else (GATE_NOTE,)
+    return gate is not None and bool((gate.at_zero == 0.5).all())
 
 
-def of_gate(notes: Container[str]) -> bool:
-    """Whether notes say that the target is the result of a sigmoid."""
-    return GATE_NOTE in notes
+def sigmoid_note(of_sigmoid: bool) -> tuple[str, ...]:
+    """Say what a target is that is the result of a sigmoid."""
+    return (SIGMOID_NOTE,) if of_sigmoid else ()
 
 
 def kind_note(target: str, model: nn.Module) -> tuple[str, ...]:

@@ -27,7 +27,8 @@ from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Expansion, Linearisation
-from unrolled.explanation.number_places import NoNumbersError, Numbers, has_numbers, not_followed, numbers_of_steps
+from unrolled.explanation.no_numbers import BESIDE_TOKENS, NOT_BY_STEPS, ONLY_TOKENS, NoNumbersError, not_followed
+from unrolled.explanation.number_places import Numbers, has_numbers, numbers_of_steps
 from unrolled.explanation.readout import Readout
 from unrolled.explanation.record_forward import RecordedForward
 from unrolled.explanation.sources import Sources
@@ -52,7 +53,7 @@ def numbers_of_call(
         NoNumbersError: If the model reads no numbers step by step, or an operation before the network has no rule.
     """
     if not has_numbers((tuple(args), dict(kwargs))):
-        raise NoNumbersError("the model reads token ids, not numbers")
+        raise NoNumbersError(ONLY_TOKENS)
     members = [_of_member(recorded, args, kwargs, member, reads) for member in expansion.members()]
     return [
         [Numbers.mean(of_example) for of_example in zip(*of_read, strict=True)]
@@ -90,12 +91,12 @@ def _of_member(
         raise not_followed(error) from error
     rows = mode.rows.rows
     if any(row.kind == "token" for row in rows):
-        raise NoNumbersError("the model reads token ids beside numbers; unrolled.account tells what each contributes")
+        raise NoNumbersError(BESIDE_TOKENS)
     if states[0].dtype not in CLOSE:
         raise NoNumbersError(f"the network computes in {states[0].dtype}, which is too coarse")
     layout, known = recorded.opened.layout, recorded.states
     if inputs is None or not inputs.requires_grad:
-        raise NoNumbersError("no number of an argument reaches the network step by step")
+        raise NoNumbersError(NOT_BY_STEPS)
     columns = None if packed is None else packed.unsorted_indices
     found = []
     for read in reads:

@@ -65,6 +65,8 @@ class Readout:
     notes: tuple[str, ...] = ()
     biases: Mapping[str, Tensor] = field(default_factory=dict)
     """The parts of the bias by name, each (batch,), where they are known."""
+    is_sigmoid: bool = False
+    """Whether the target is known to be the result of a sigmoid."""
 
 
 def select_target(output: object, target: Target, batch: int) -> Tensor:

@@ -44,8 +44,7 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
     from unrolled.report.figure import write_heading
 
     if attribution.features is None:
-        why = attribution.no_features or "the model reads no numbers step by step"
-        raise UsageError(f"no features to draw: {why}; choose another quantity")
+        raise UsageError(f"no features to draw: {attribution.no_features}; choose another quantity")
     if limit is not None and not limit > 0:
         raise UsageError(f"colour limit is {limit}; expected a number above 0")
     rows = feature_rows(attribution.features)

@@ -25,7 +25,7 @@ from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.likely_targets import example_target
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
-from unrolled.explanation.output_kind import gate_note
+from unrolled.explanation.output_kind import is_sigmoid, sigmoid_note
 from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.readout import Target, class_outputs, select_target
 from unrolled.explanation.record_forward import named_failures
@@ -197,11 +197,11 @@ def _account(
                 check_linear(run.output, NODES)
                 return run
 
-            (parts, of_gate), of_held = follow_if_held_only(
+            (parts, of_run), of_held = follow_if_held_only(
                 held, lambda run: (collect(run.output, run.mode.rows.rows, run.sources), run.notes)
             )
             found.append(parts)
-            of_target = (*of_gate, *of_held)
+            of_target = (*of_run, *of_held)
     means = _mean(found)
     result = Account(
         target=name,
@@ -238,7 +238,7 @@ def _held_run(
     with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, of):
         with mode:
             output = select(model(*given, **named))
-        notes = (*gate_note(output, mode.gates), *mode.network_notes)
+        notes = (*sigmoid_note(is_sigmoid(output, mode.gates)), *mode.network_notes)
         return _HeldRun(mode, output, sources, notes)
 
 

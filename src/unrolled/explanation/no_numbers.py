@@ -1,0 +1,36 @@
+"""Why the numbers that a model reads have no contributions of their own."""
+
+from __future__ import annotations
+
+from unrolled.errors import UsageError
+
+__all__ = [
+    "BESIDE_TOKENS",
+    "MIXED",
+    "NOT_BY_STEPS",
+    "ONLY_TOKENS",
+    "MixedNumbersError",
+    "NoNumbersError",
+    "not_followed",
+]
+
+NOT_BY_STEPS = "no number of an argument reaches the network step by step"
+ONLY_TOKENS = "the model reads token ids, not numbers"
+BESIDE_TOKENS = "the model reads token ids beside numbers; unrolled.account tells what each contributes"
+MIXED = "numbers of several steps of the arguments enter one step of the network"
+
+
+class NoNumbersError(UsageError):
+    """A model reads no numbers step by step, or their contributions are not known; the message says why."""
+
+
+class MixedNumbersError(NoNumbersError):
+    """Numbers of several steps enter one step of a network, and which number is of which step is not known."""
+
+
+def not_followed(error: Exception) -> NoNumbersError:
+    """Return the error for a model whose numbers cannot be followed to its network."""
+    if isinstance(error, NoNumbersError):
+        return error
+    said = (str(error).splitlines() or [type(error).__name__])[0]
+    return NoNumbersError(f"they cannot be followed to the network: {said}")
