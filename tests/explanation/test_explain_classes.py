@@ -220,7 +220,7 @@ def test_the_explained_number_is_called_what_it_is(kind, every, make, options, u
 
 
 @pytest.mark.parametrize(
-    ("last", "kind", "share"),
+    ("last", "kind", "name"),
     [
         (nn.Identity(), "numbers", "softmax"),
         (nn.Softmax(dim=1), "probabilities", "probability"),
@@ -229,11 +229,11 @@ def test_the_explained_number_is_called_what_it_is(kind, every, make, options, u
     ],
 )
 @pytest.mark.parametrize("options", [{}, {"target": 1, "against": 0}])
-def test_shares_of_outputs_are_called_probabilities_where_they_are(last, kind, share, options):
+def test_the_softmax_of_outputs_is_called_a_probability_where_it_is_one(last, kind, name, options):
     model = OneCall(3, last).double()
     outputs = unrolled.explain(model, TOKENS[:1], **options).outputs
     values = model(TOKENS[:1])[0]
-    assert (outputs.kind, outputs.share) == (kind, share)
+    assert (outputs.kind, outputs.probability_name) == (kind, name)
     expected = {"probabilities": values, "sigmoids": values[:0]}.get(kind, values.softmax(0))
     assert outputs.probabilities == pytest.approx(expected.tolist())
 

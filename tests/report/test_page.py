@@ -236,10 +236,10 @@ def test_probabilities_are_those_of_the_outputs(build):
     assert told["probabilities"] == pytest.approx(values.softmax(0).tolist(), abs=1e-5)
     assert told["predicted"] == int(values.argmax())
     assert told["true"] == 0
-    assert told["share"] == "softmax"  # nothing tells whether the outputs are logits
+    assert told["probability_name"] == "softmax"  # nothing tells whether the outputs are logits
     given = Outputs(("a", "b"), (0.25, 0.75), 1, kind="probabilities")
     assert given.probabilities == (0.25, 0.75)
-    assert given.share == "probability"
+    assert given.probability_name == "probability"
     assert Outputs(("a",), (2.0,), 0).probabilities == ()
 
 

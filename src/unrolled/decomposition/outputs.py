@@ -52,7 +52,7 @@ class Outputs:
         return self.values if self.kind == "probabilities" else _softmax(self.values)
 
     @property
-    def share(self) -> str:
+    def probability_name(self) -> str:
         """What the page calls :attr:`probabilities`, or empty: *softmax* if the outputs may be no logits."""
         if not self.probabilities:
             return ""

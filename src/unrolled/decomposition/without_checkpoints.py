@@ -22,7 +22,11 @@ _REENTRANT, _OTHER = "CheckpointFunction", "_checkpoint_without_reentrant_genera
 
 @contextmanager
 def without_checkpoints() -> Iterator[None]:
-    """Let checkpoints call their functions directly in this thread, until the end of the block."""
+    """Let checkpoints call their functions directly in this thread, until the end of the block.
+
+    The stand-ins are there for all threads; those of other threads compute their checkpoints as before. Two threads in
+    such blocks would restore each other's stand-ins, so the caller holds ``decomposition.eval_mode.ONE_THREAD``.
+    """
     here = get_ident()
     reentrant, other = getattr(checkpoints, _REENTRANT), getattr(checkpoints, _OTHER)
 

@@ -24,7 +24,11 @@ _KINDS: tuple[Any, ...] = (torch._C.ScriptFunction, torch._C.ScriptMethod)
 
 @contextmanager
 def scripts_as_operations() -> Iterator[None]:
-    """Make each call of a scripted function one operation of a mode, until the end of the block."""
+    """Make each call of a scripted function one operation of a mode, until the end of the block.
+
+    The stand-ins are there for all threads; a thread without a mode calls the function as before. Two threads in such
+    blocks would restore each other's stand-ins, so the caller holds ``decomposition.eval_mode.ONE_THREAD``.
+    """
     before = [kind.__call__ for kind in _KINDS]
     for kind, call in zip(_KINDS, before, strict=True):
         kind.__call__ = _stand_in(call)

@@ -25,7 +25,7 @@ const wordy = (span) => element("bdi", {}, phraseOf(span, 160));
 function outputs(item) {
   const given = item.outputs;
   if (!given) return null;
-  const { names, values, probabilities, share, predicted } = given;
+  const { names, values, probabilities, probability_name: probabilityName, predicted } = given;
   const size = probabilities.length ? probabilities : values;
   const order = names.map((_, k) => k).sort((a, b) => size[b] - size[a]);
   const shown = order.filter((k, place) => place < 8 || k === given.true);
@@ -36,11 +36,11 @@ function outputs(item) {
         element("svg:rect", { width: Math.max(2, 1000 * probabilities[k]), height: 12 }))) : null,
     probabilities.length ? element("td", { class: "number" }, percent(probabilities[k])) : null,
     element("td", { class: "number quiet" }, values[k] === null ? "not finite" : signed(values[k]))));
-  const head = element("tr", {}, ...["class", ...(share ? [share, ""] : []), "output"].map((name, k, all) =>
-    name || k === 0 ? element("th", { scope: "col", class: k === all.length - 1 ? "number" : null, colspan: name === share ? "2" : null }, name) : null));
+  const head = element("tr", {}, ...["class", ...(probabilityName ? [probabilityName, ""] : []), "output"].map((name, k, all) =>
+    name || k === 0 ? element("th", { scope: "col", class: k === all.length - 1 ? "number" : null, colspan: name === probabilityName ? "2" : null }, name) : null));
   return element("div", { class: "outputs" },
     element("p", { class: "verdict" }, names.length > 1 ? "Highest output: " : "Output: ", element("b", {}, element("bdi", {}, names[predicted])),
-      share ? `, ${share} ${percent(probabilities[predicted])}` : ` ${signed(values[predicted])}`,
+      probabilityName ? `, ${probabilityName} ${percent(probabilities[predicted])}` : ` ${signed(values[predicted])}`,
       given.true !== null && given.true !== predicted ? element("span", { class: "tag wrong" }, "wrong") : null),
     names.length > 1 ? element("table", { class: "classes" }, element("thead", {}, head), element("tbody", {}, ...rows)) : null,
     shown.length < names.length ? element("p", { class: "quiet" }, `and ${names.length - shown.length} lower`) : null);

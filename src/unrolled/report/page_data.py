@@ -131,7 +131,7 @@ def _outputs(attribution: Attribution) -> dict[str, object] | None:
         "names": [clip(visible(name), 60) for name in outputs.names],
         "values": [_short(value) if math.isfinite(value) else None for value in outputs.values],
         "probabilities": [_short(value) for value in outputs.probabilities],
-        "share": outputs.share,
+        "probability_name": outputs.probability_name,
         "predicted": outputs.predicted,
         "true": outputs.true,
     }

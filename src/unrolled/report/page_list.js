@@ -6,8 +6,8 @@ function startList() {
   const classes = (read) => [...new Set(data.items.map((item) => item.outputs && read(item.outputs)).filter((name) => name !== null && name !== undefined))].sort();
   const predictedOf = (outputs) => outputs.names[outputs.predicted];
   const trueOf = (outputs) => (outputs.true === null ? null : outputs.names[outputs.true]);
-  const share = [...new Set(data.items.map((item) => item.outputs && item.outputs.share).filter(Boolean))].join(" or ");
-  const highest = ({ outputs }) => (!outputs ? 0 : (outputs.share ? outputs.probabilities : outputs.values)[outputs.predicted]);
+  const probabilityName = [...new Set(data.items.map((item) => item.outputs && item.outputs.probability_name).filter(Boolean))].join(" or ");
+  const highest = ({ outputs }) => (!outputs ? 0 : (outputs.probability_name ? outputs.probabilities : outputs.values)[outputs.predicted]);
   const wrong = (item) => Boolean(item.outputs) && item.outputs.true !== null && item.outputs.true !== item.outputs.predicted;
   const labelled = data.items.some((item) => item.outputs && item.outputs.true !== null);
   const search = element("input", { type: "search", id: "search" });
@@ -21,7 +21,7 @@ function startList() {
     labelled ? field("truth", "right answer", truth) : null, labelled ? field("errors", "errors only", errors) : null, field("order", "order", order));
   const count = element("p", { class: "quiet", role: "status" });
   const body = element("tbody", {});
-  const head = ["text", ...(labelled ? ["right answer"] : []), classes(predictedOf).length ? "highest output" : "output", share || "value"];
+  const head = ["text", ...(labelled ? ["right answer"] : []), classes(predictedOf).length ? "highest output" : "output", probabilityName || "value"];
   const table = element("div", { class: "rows", tabindex: "0", role: "region", "aria-label": "Examples" }, element("table", {},
     element("thead", {}, element("tr", {}, ...head.map((name, k) => element("th", { scope: "col", class: k === head.length - 1 ? "number" : null }, name)))), body));
   const rows = data.items.map((item, k) => {
@@ -30,7 +30,7 @@ function startList() {
     return element("tr", { "data-item": k }, element("th", { scope: "row" }, button),
       labelled ? element("td", {}, element("bdi", {}, (item.outputs && trueOf(item.outputs)) || "")) : null,
       element("td", {}, element("bdi", {}, item.outputs ? predictedOf(item.outputs) : item.options[0].name), wrong(item) ? element("span", { class: "tag wrong" }, "wrong") : null),
-      element("td", { class: "number" }, !item.outputs ? "" : item.outputs.share ? percent(highest(item)) : signed(highest(item))));
+      element("td", { class: "number" }, !item.outputs ? "" : item.outputs.probability_name ? percent(highest(item)) : signed(highest(item))));
   });
   let shown = rows.map((_, k) => k);
   const before = element("button", { type: "button" }, "\u2190 before");
