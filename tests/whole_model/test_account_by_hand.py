@@ -50,6 +50,28 @@ def test_several_linear_layers_and_an_embedding():
     torch.testing.assert_close(found.biases["2.bias"], (model[3].weight[0] @ model[2].bias).detach().expand(2))
 
 
+def test_the_bias_of_a_first_step_from_zeros_has_its_own_name():
+    class Loop(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.x, self.h, self.out = nn.Linear(3, 4, bias=False), nn.Linear(4, 4), nn.Linear(4, 2, bias=False)
+            self.double()
+
+        def forward(self, x):
+            h = x.new_zeros(len(x), 4)
+            for step in x.unbind(1):
+                h = self.x(step) + self.h(h)
+            return self.out(h)
+
+    model, x = Loop(), torch.randn(2, 3, 3, dtype=torch.float64)
+    found = unrolled.account(model, x, target=1)
+    u, bias = model.h.weight, model.h.bias
+    expected = model.out.weight[1] @ (bias + u @ bias + u @ u @ bias)
+    assert set(found.biases) == {"h.bias"}
+    torch.testing.assert_close(found.biases["h.bias"], expected.expand(2).detach())
+
+
 # a deep bidirectional network, by a loop over n-grams
 
 

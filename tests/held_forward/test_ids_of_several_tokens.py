@@ -1,0 +1,106 @@
+# ruff: noqa: ARG001, ARG005  # every way takes the model and its ids
+"""Ids that a model makes of several tokens, or in Python: they are named, noted, and no bias."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import unrolled
+from computed_ids_zoo import IDS, E, Reads, V, account, assert_equal_parts, look_up
+from unrolled.errors import StrictError, UsageError
+
+
+def distinct(m, ids):
+    return ids.unique(return_inverse=True)[1]
+
+
+SEVERAL = {
+    "add": lambda m, ids: ids[:, :-1] * V + ids[:, 1:],
+    "unique": distinct,
+    "cumsum": lambda m, ids: ids.cumsum(1),
+    "tolist": lambda m, ids: torch.tensor(ids.tolist()),
+    "long": lambda m, ids: (ids / 4).long(),
+    "maximum": lambda m, ids: torch.maximum(ids[:, :-1], ids[:, 1:]),
+}
+
+
+@pytest.mark.parametrize("operation", SEVERAL)
+def test_ids_of_several_tokens_are_named_and_noted_and_are_no_bias(operation):
+    change = SEVERAL[operation]
+    found, model = account(look_up(change)), Reads(None)
+    given = account(look_up(lambda m, ids: ids), change(model, IDS))
+    name = f"table.weight at ids that {operation} made"
+    assert set(found.texts) == {"1"}
+    assert set(found.constants) == {name}
+    assert "table.weight" not in found.biases
+    torch.testing.assert_close(found.constants[name], given.texts["0"].sum(1), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(found.texts["1"], given.texts["1"], rtol=1e-9, atol=1e-12)
+    (note,) = (note for note in found.notes if name in note)
+    assert "belong to no single one" in note
+    with pytest.raises(StrictError, match=operation):
+        account(look_up(change), strict=True)
+
+
+COUNTS = {
+    "bincount": lambda m, ids: m.of_one_hot(torch.stack([torch.bincount(each, minlength=V) for each in ids]).double()),
+    "scatter": lambda m, ids: m.of_one_hot(torch.zeros(len(ids), V).double().scatter_(1, ids, 1.0)),
+    "getitem": lambda m, ids: m.of_one_hot.weight[ids[:, 0] % E, ids[:, 1]][:, None].expand(-1, E),
+}
+
+
+@pytest.mark.parametrize("operation", COUNTS)
+def test_numbers_of_several_tokens_are_named_and_noted(operation):
+    found = account(lambda m, ids: COUNTS[operation](m, ids)[:, None])
+    (name,) = found.constants
+    assert f"that {operation} made" in name
+    assert any(name in note for note in found.notes)
+    assert set(found.texts) == {"1"}
+    assert "of_one_hot.weight" not in found.biases
+
+
+@pytest.mark.parametrize("operation", ["add", "unique", "bincount", "scatter"])
+def test_a_model_that_reads_such_ids_only_is_refused_for_that(operation):
+    class Alone(Reads):
+        def forward(self, ids):
+            return self.head(self.way(self, ids).sum(1))
+
+    way = look_up(SEVERAL[operation]) if operation in SEVERAL else lambda m, ids: COUNTS[operation](m, ids)[:, None]
+    with pytest.raises(UsageError, match=rf"at most by ids or numbers that {operation} made of several tokens"):
+        unrolled.account(Alone(way), IDS, target=1)
+    with pytest.raises(UsageError, match="by more than masks, which are held; check the target"):
+        unrolled.account(Alone(lambda m, ids: m.number((ids == 4).double()[..., None])), IDS, target=1)
+
+
+PYTHON = {
+    "int": lambda m, ids: torch.stack([m.table.weight[int(row[0])] for row in ids]),
+    "item": lambda m, ids: torch.stack([m.table.weight[row[0].item(), :] for row in ids]),
+    "tolist": lambda m, ids: torch.stack([m.table.weight[row[0]] for row in ids.tolist()]),
+    "and back": lambda m, ids: m.table(torch.tensor([int(row[0]) for row in ids])),
+    "numpy and back": lambda m, ids: m.table(torch.from_numpy(ids.numpy()[:, 0].copy())),
+}
+
+
+@pytest.mark.parametrize("way", PYTHON)
+def test_a_table_that_is_read_at_pythons_numbers_is_noted(way):
+    found = account(lambda m, ids: m.table(ids) + PYTHON[way](m, ids)[:, None])
+    assert [note for note in found.notes if "reads table.weight at such numbers" in note]
+    others = account(lambda m, ids: m.table(ids) + m.table.weight[ids[:, 0].max().item() * 0 + 1])
+    assert not [note for note in others.notes if "at such numbers" in note]
+
+
+def test_numbers_of_the_code_are_no_ids_where_ids_were_counted_in_python():
+    def way(number):
+        def counted(m, ids):
+            return m.table(ids) * len(ids.tolist()) + number(m)
+
+        return counted
+
+    plain = account(way(lambda m: torch.full_like(m.table.weight[0], 0.25)))
+    assert set(plain.constants) == {"constants"}
+    for number in (torch.tensor(0.25), torch.tensor([0.25, 0.25, 0.25, 0.25]), torch.from_numpy(np.full(E, 0.25))):
+        found = account(way(lambda m, data=number: torch.as_tensor(data.tolist(), dtype=torch.float64)))
+        assert_equal_parts(found, plain)
+    ids = account(way(lambda m: torch.tensor([1, 2, 3, 4])))
+    assert any("tolist made of ids" in note for note in ids.notes)
