@@ -24,7 +24,8 @@ from unrolled.explanation.features import FeaturesFound, one_after_another
 from unrolled.explanation.joint import JointExplanation, side_by_side
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
 from unrolled.explanation.number_places import Numbers
-from unrolled.explanation.open_calls import OpenedCalls, OpenedLine, open_calls
+from unrolled.explanation.open_calls import open_calls
+from unrolled.explanation.opened_lines import OpenedCalls, OpenedLine
 from unrolled.explanation.record_forward import named_failures, runner
 from unrolled.explanation.request import Request
 from unrolled.explanation.sequence_names import Words, line_titles, words_of

@@ -1,0 +1,120 @@
+"""Held runs of a model that record all calls of its recurrent networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.decomposition.eval_mode import without_autocast
+from unrolled.decomposition.preserve_model import without_gradients
+from unrolled.decomposition.recorded_networks import RecordedNetworks
+from unrolled.decomposition.recurrent_rules import networks_as_operations
+from unrolled.decomposition.step_calls import StepForm, steps_as_operations
+from unrolled.errors import UsageError
+from unrolled.expansions.base import Linearisation
+from unrolled.explanation.choice import Wanted
+from unrolled.explanation.covectors import find_covectors
+from unrolled.explanation.examples import count_examples, find_owners
+from unrolled.explanation.lines import find_lines
+from unrolled.explanation.output_kind import is_sigmoid
+from unrolled.explanation.readout import Target, select_target
+from unrolled.explanation.recorded_model import RecordedModel
+from unrolled.explanation.strands import Strand
+from unrolled.held_forward.linear_output import LinearOutput
+from unrolled.held_forward.rows import Rows
+
+__all__ = ["HeldCalls", "HeldCallsOf"]
+
+
+@dataclass(frozen=True)
+class HeldCalls:
+    """One held run."""
+
+    output: Tensor
+    """The target of each example, with its graph, shape (batch,)."""
+    expected: Tensor
+    """What the model itself gives."""
+    select: Target
+    names: list[str]
+    """Name of the target of each example."""
+    mode: RecordedModel
+    """Has recorded the strands."""
+    is_sigmoid: bool
+    """Whether the target is the result of a sigmoid."""
+
+    @property
+    def strands(self) -> list[Strand]:
+        """The recorded calls."""
+        return self.mode.strands
+
+    def owners(self) -> list[Tensor]:
+        """Find the example that reads each sequence of each line."""
+        lines, batch = find_lines(self.strands), len(self.expected)
+        linear = LinearOutput(self.output, [strand.states for strand in self.strands], keeps=True)
+        plain, weighed = find_covectors(self.strands, linear.gradients), None
+        if batch > 1:
+            numbers = torch.arange(1, batch + 1, device=self.output.device).to(self.output)
+            weighed = find_covectors(self.strands, linear.differentiate((numbers * self.output).sum()))
+        return [find_owners(line, plain, weighed, batch) for line in lines]
+
+
+@dataclass(frozen=True)
+class HeldCallsOf:
+    """Runs a model held."""
+
+    model: nn.Module
+    """In evaluation mode."""
+    plain: object
+    """What the model returns."""
+    wanted: Wanted
+    networks: Mapping[str, bool]
+    """Paths of all recurrent networks, and whether their calls are to be opened."""
+    forms: Mapping[str, StepForm]
+    """Those of them that are steps of the user's own."""
+    member: Linearisation
+    """How states are expanded."""
+    recorded: RecordedNetworks
+    """What the networks gave in a plain run."""
+
+    def run(
+        self,
+        call: Callable[[RecordedModel], object],
+        separate: frozenset[str],
+        follows_from: int | None = None,
+        probe: Callable[[Tensor], Tensor] | None = None,
+    ) -> HeldCalls:
+        """Run the model held once.
+
+        Args:
+            call: Calls the model under a mode.
+            separate: Paths of networks that are no level of a stack.
+            follows_from: Number of the first held result that is followed; None for none.
+            probe: Replaces the states that the model reads, to see what it does with others.
+        """
+        self.recorded.begin()
+        opens = [path for path, opens in self.networks.items() if opens]
+        own = self.recorded if probe is None else None
+        mode = RecordedModel(Rows(self.model), opens, self.member, separate, probe, own)
+        mode.follows_from = follows_from
+        model = self.model
+        with torch.enable_grad(), without_autocast(), without_gradients(model), networks_as_operations(model):
+            with steps_as_operations(model, self.forms), mode.running.noted(model, self.networks, self.forms):
+                whole = call(mode)
+                if not mode.strands:
+                    raise UsageError("the model called its recurrent network 0 times; expected a call or more")
+                batch = self._count_examples(mode.strands)
+                choice = replace(self.wanted, every=False).choose(self.plain, batch)
+                select = choice.targets[0]
+                with mode:
+                    output = select_target(whole, select, batch)
+            probability = is_sigmoid(output, mode.gates)
+        expected = select_target(self.plain, select, batch).detach()
+        return HeldCalls(output, expected, select, list(choice.names), mode, probability)
+
+    def _count_examples(self, strands: list[Strand]) -> int:
+        first = [strand for strand in strands if strand.before is None and strand.direction == 0]
+        sequences = sum(strand.sequences_of_chain for strand in first)
+        return count_examples(self.plain, self.wanted.target, [len(strand.lengths) for strand in strands], sequences)
