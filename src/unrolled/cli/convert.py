@@ -6,6 +6,7 @@ more is refused.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,7 @@ from unrolled.atomic_write import atomic_write
 from unrolled.cli.output_file import check_new
 from unrolled.errors import DataError, FileError, UsageError
 from unrolled.report.formatting import harmless, visible
+from unrolled.weights.foreign_file import describe_foreign
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -67,16 +69,40 @@ def read_checkpoint(path: Path) -> object:
             f"with torch {torch.__version__} a hostile checkpoint can run code (CVE-2025-32434, CVE-2026-24747); "
             f"convert {path} with torch {SAFE} or later"
         )
+    foreign = describe_foreign(path)
+    if foreign is not None:
+        raise DataError(foreign)
     _refuse_program(path)
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what torch says of a foreign pickle is in the error
+            return torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error}") from error
     except Exception as error:  # foreign bytes make the reader of pickles raise errors of many kinds
-        raise DataError(
+        raise DataError(_why_refused(path)) from error
+
+
+def _why_refused(path: Path) -> str:
+    """Say which classes a checkpoint holds, which this reader does not load, or that the file is none."""
+    from torch.serialization import get_unsafe_globals_in_checkpoint
+
+    try:
+        names = sorted(get_unsafe_globals_in_checkpoint(path))  # takes the pickle apart and runs nothing of it
+    except Exception:  # no archive, or foreign bytes in one
+        names = []
+    if not names:
+        return (
             f"{path} is truncated, no checkpoint, or contains more than tensors, which could run code; "
             "expected the file of torch.save(model.state_dict(), path)"
-        ) from error
+        )
+    names.sort(key=lambda name: name.startswith("torch."))  # the user's own classes say most
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return (
+        f"{path} holds more than tensors: objects of {names[0]}{more}, which could run code; if you trust it, load it "
+        f"by torch.load({str(path)!r}, weights_only=False), write the weights alone, torch.save(model.state_dict(), "
+        "'weights.pt'), and convert that file"
+    )
 
 
 def _refuse_program(path: Path) -> None:

@@ -12,10 +12,11 @@ from unrolled.cli.completed_values import expansion_names, run_folders
 from unrolled.cli.explain_file import FileOptions, NumberedText, explain_texts
 from unrolled.cli.output_file import check_new
 from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
-from unrolled.errors import FileError, UsageError
+from unrolled.errors import DataError, FileError, UsageError
 from unrolled.extras import require_extra
 from unrolled.laboratory import check_source, open_run, read_texts
 from unrolled.report.formatting import harmless, visible
+from unrolled.weights.foreign_file import describe_foreign
 
 if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
@@ -25,6 +26,10 @@ __all__ = ["explain"]
 _WEIGHTS = "A file of weights, instead of a run"
 _WHERE = "Files to write"
 _TEXTS = "Many texts"
+_VOCABULARY = (
+    "Its vocabulary: one word a line, or a JSON list or map. The sentence is split at spaces; a word that it lacks is "
+    "read in lower case, else as --unk."
+)
 _MANY, _NAMED = 12, 5
 """Of more than _MANY outputs, only the _NAMED highest are listed."""
 
@@ -96,7 +101,7 @@ def explain(
         typer.Option(min=1, help="Largest number of texts on the page and in the JSON file.", rich_help_panel=_TEXTS),
     ] = 200,
     weights: Annotated[Path | None, _weights_option("The safetensors file.")] = None,
-    vocab: Annotated[Path | None, _weights_option("Its vocabulary: one word a line, or a JSON list or map.")] = None,
+    vocab: Annotated[Path | None, _weights_option(_VOCABULARY)] = None,
     unk: Annotated[str | None, _weights_option("The word for unknown words.")] = None,
     rnn: Annotated[str | None, _weights_option("Prefix of the recurrent network's tensors.")] = None,
     embedding: Annotated[str | None, _weights_option("Name of the embedding tensor.")] = None,
@@ -217,6 +222,12 @@ def _opener(
     if given:
         raise UsageError(f"{given[0]} describes a file of weights; give --weights FILE as well")
     assert run is not None
+    if run.is_file():
+        raise DataError(
+            describe_foreign(run)
+            or f"{run} is a file, not a run folder; of a file of weights: unrolled explain --weights {run} --vocab "
+            "WORDS.txt SENTENCE"
+        )
     return open_run(run, at)
 
 

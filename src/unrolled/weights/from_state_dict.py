@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from unrolled.errors import DataError, FileError, NonFiniteError, ShapeError, UsageError
 from unrolled.weights.checksum import check_tensors, read_metadata
+from unrolled.weights.foreign_file import IN_PYTHON, describe_foreign
 from unrolled.weights.recurrent_weights import RecurrentWeights, describe
 
 __all__ = ["LastStateClassifier", "LoadedClassifier", "load_classifier", "read_tensors"]
@@ -66,6 +67,9 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load
 
+    foreign = describe_foreign(path)
+    if foreign is not None:
+        raise DataError(foreign)
     try:
         content = Path(path).read_bytes()
         tensors = dict(sorted(load(content).items()))
@@ -114,8 +118,8 @@ def load_classifier(
     bias = rest.pop(_bias_name(name), None)
     if rest and head is None:
         raise UsageError(
-            f"the file also holds {describe(rest)}; expected only embedding, recurrent network and linear head. "
-            f"To ignore the others, give --head {name}"
+            f"the file also holds {describe(rest)}; expected only embedding, recurrent network and linear head: "
+            f"{IN_PYTHON}. If the others are no part of its output, give --head {name}"
         )
     readout = nn.Linear(state, len(matrix), bias=bias is not None, dtype=matrix.dtype)
     try:
@@ -139,7 +143,9 @@ def _matrices(tensors: Mapping[str, Tensor], columns: int) -> dict[str, Tensor]:
 def _find_embedding(tensors: Mapping[str, Tensor], key: str | None, words: int, size: int) -> str:
     fitting = _matrices(_chosen(tensors, key, "--embedding"), size)
     if not fitting:
-        raise DataError(f"no embedding of {size} columns, which the recurrent network reads; found {describe(tensors)}")
+        raise DataError(
+            f"no embedding of {size} columns, which the recurrent network reads; found {describe(tensors)}; {IN_PYTHON}"
+        )
     exact = [name for name, tensor in fitting.items() if len(tensor) == words]
     if not exact:
         raise DataError(
@@ -153,9 +159,11 @@ def _find_embedding(tensors: Mapping[str, Tensor], key: str | None, words: int, 
 def _find_head(tensors: Mapping[str, Tensor], key: str | None, size: int) -> str:
     fitting = _matrices(_chosen(tensors, key, "--head"), size)
     if not fitting:
-        raise DataError(f"no head of {size} columns, the length of the last state; found {describe(tensors)}")
+        raise DataError(
+            f"no head of {size} columns, the length of the last state; found {describe(tensors)}; {IN_PYTHON}"
+        )
     if len(fitting) > 1:
-        raise UsageError(f"several tensors may be the head: {describe(fitting)}; name one with --head")
+        raise UsageError(f"several tensors may be the head: {describe(fitting)}; name one with --head; {IN_PYTHON}")
     return next(iter(fitting))
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from unrolled.errors import DataError, UsageError
+from unrolled.weights.foreign_file import IN_PYTHON
 
 __all__ = ["NONLINEARITIES", "RecurrentWeights"]
 
@@ -41,11 +42,11 @@ class RecurrentWeights:
         if not found:
             raise DataError(
                 "no recurrent network among the tensors; expected names such as weight_ih_l0 and "
-                f"weight_hh_l0, as torch.nn.RNN, GRU and LSTM have, found {describe(tensors)}"
+                f"weight_hh_l0, as torch.nn.RNN, GRU and LSTM have, found {describe(tensors)}; {IN_PYTHON}"
             )
         names = ", ".join(repr(each.rstrip(".")) for each in found)
         if prefix is None and len(found) > 1:
-            raise UsageError(f"several recurrent networks among the tensors: {names}; name one with --rnn")
+            raise UsageError(f"several recurrent networks among the tensors: {names}; name one with --rnn; {IN_PYTHON}")
         wanted = next(iter(found)) if prefix is None else prefix.rstrip(".")
         for each, own in found.items():
             if each.rstrip(".") == wanted.rstrip("."):
