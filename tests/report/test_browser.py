@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import re
 import shutil
 import subprocess
@@ -246,6 +248,48 @@ def test_numbers_are_drawn_over_time(build, browse, colours):
     assert not page.having(**{"aria-label": "Sentence"})
     assert "temperature +1.250" in page.text("section")
     assert {SCALE[scale_index(value, 1.0)] for value in scores.flatten().tolist()} <= colours(html)
+
+
+_RECORD = """<script>
+const drawn = [], plain = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  const width = this.measureText(text).width;
+  const left = x - { left: 0, center: width / 2, right: width }[this.textAlign];
+  if (this.canvas.closest("section").getAttribute("aria-label") === "Series") drawn.push([text, left, left + width, y]);
+  document.documentElement.dataset.drawn = JSON.stringify(drawn);
+  return plain.call(this, text, x, y);
+};
+</script>"""
+
+
+@pytest.mark.parametrize("size", ["1200,900", "520,900"])
+@pytest.mark.parametrize(
+    ("names", "steps"),
+    [
+        (("temperature outside [°C]", "wind"), [f"2024-03-{1 + k // 24:02d} {k % 24:02d}:00" for k in range(96)]),
+        (("W" * 40, "i" * 20), [f"x{k}" for k in range(30)]),
+        (("load",), ["a step with a very long name of its own " * 3] * 2),
+    ],
+)
+def test_labels_of_series_lie_on_the_page_and_apart(build, chromium, names, steps, size):
+    count = len(steps)
+    features = Features(names, torch.rand(count, len(names)), torch.rand(count, len(names)), torch.rand(count))
+    html = render_page([build(steps, features=features, max_order=3)])
+    watched = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', _RECORD, html)
+    page = Document(chromium(watched, "", f"--window-size={size}", "--dump-dom").decode())
+    ((_, found),) = [each for each in page.elements if each[0] == "html"]
+    texts = json.loads(found["data-drawn"])
+    ends = [k for k, (text, *_) in enumerate(texts) if text == "the whole step"]
+    paint = texts[ends[-3] + 1 :] if len(ends) > 2 else texts[: ends[-1] + 1]
+    paint = [each for each in paint if each[0] != "time"]
+    assert all(left >= 0 and right <= int(size.split(",")[0]) for _, left, right, _ in paint), paint
+    bottom = max(y for *_, y in paint)
+    axis = sorted({(left, right, text) for text, left, right, y in paint if y == bottom})
+    assert axis
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(axis)), axis
+    if size == "1200,900":
+        assert all(text in steps for *_, text in axis) or len(steps[0]) > 100
+        assert names[-1] in {text for text, *_ in paint}
 
 
 def test_without_an_address_phrases_of_the_first_expansion_are_shown_and_nothing_is_pinned(build, browse):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 
@@ -100,6 +101,18 @@ def test_labels_of_a_figure_do_not_overlap(build):
         for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
             boxes = [label.get_window_extent() for label in labels if label.get_text()]
             assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[k + 1 :])
+
+
+def test_labels_of_a_figure_tell_the_steps_apart(build):
+    names = [f"2024-03-{1 + k // 24:02d} {k % 24:02d}:00" for k in range(96)]
+    figure = draw_figure(build(names, features=features_of(2, 96), max_order=2))
+    figure.canvas.draw()
+    (strips,) = [axes for axes in figure.axes if axes.get_xlabel() == "time"]
+    labels = strips.get_xticklabels()
+    assert [label.get_text() for label in labels] == [names[int(place)] for place in strips.get_xticks()]
+    boxes = [label.get_window_extent() for label in labels]
+    assert len(boxes) > 2
+    assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
 
 
 def test_json_holds_the_features(build):

@@ -70,7 +70,7 @@ function build() {
   for (const name of ["kind", "sentence", "triangle", "ledger", "top", "comparison", "detail", "moment"]) view[name] = element("div", { class: name });
   view.detail.setAttribute("role", "status");
   const series = item.series ? element("section", { "aria-label": "Series" }, view.seriesHead = element("div", { class: "head" }), view.moment, view.series = element("div", { class: item.tokens.length > 60 ? "wide" : null }), view.features = element("div", {})) : null;
-  const sentence = item.series && !item.series.named ? null : element("section", { "aria-label": "Sentence" }, view.sentenceHead = element("div", { class: "head" }), view.sentence);
+  const sentence = item.series && !item.series.named ? null : element("section", { "aria-label": item.series ? "Steps" : "Sentence" }, view.sentenceHead = element("div", { class: "head" }), view.sentence);
   view.show = choice("What the cells show", QUANTITIES, state.quantity, (value) => { state.quantity = value; update(); remember(); });
   const both = item.panels.some((panel) => panel.directions.length > 1);
   const ways = [["both", "both directions"], ["forward", "forward"], ["backward", "backward"]];
@@ -116,7 +116,7 @@ function update() {
   if (view.ways) press(view.ways, way);
   if (item.series) drawSeries(item, told);
   if (!item.series || item.series.named) {
-    view.sentenceHead.replaceChildren(element("h2", {}, "Sentence"), element("div", { class: "end" }, legend(told.limits.token, "a token’s contribution")));
+    view.sentenceHead.replaceChildren(element("h2", {}, item.series ? "Steps" : "Sentence"), element("div", { class: "end" }, legend(told.limits.token, item.series ? "a step’s contribution" : "a token’s contribution")));
     view.sentence.replaceChildren(sentence(item.tokens, told.tokens, told.limits.token, item.tokens.length <= 40), ...marks(told).map((note) => element("p", { class: "quiet" }, note)));
   }
   const limit = told.limits[state.quantity];

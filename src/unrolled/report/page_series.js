@@ -1,4 +1,17 @@
 // Numeric inputs: time on the x axis, each feature's series above, its contributions as a heat strip below.
+const GUTTER = "12px system-ui, sans-serif";
+const AXIS = "11px system-ui, sans-serif";
+
+// The text, or as much of it as is at most so wide in the font of the canvas.
+function fitted(c, text, width) {
+  const letters = Array.from(text);
+  for (let kept = letters.length; kept > 1; kept--) {
+    const shown = kept === letters.length ? text : letters.slice(0, kept).join("") + "\u2026";
+    if (c.measureText(shown).width <= width) return shown;
+  }
+  return short(text, 2);
+}
+
 class Series {
   constructor(host, told) {
     this.told = told; // called with a time and a row, or null; the row after the last feature is the total
@@ -23,8 +36,10 @@ class Series {
 
   layout() {
     this.seen = this.scroll.clientWidth;
-    const longest = Math.max(...this.names.map((name) => Array.from(name).length));
-    this.left = Math.min(0.3 * this.seen, Math.min(longest, 22) * 6.6 + 14);
+    const c = this.canvas.getContext("2d");
+    const widest = (texts, font) => { c.font = font; return Math.max(...texts.map((text) => c.measureText(text).width)); };
+    this.left = Math.min(0.3 * this.seen, widest(this.names, GUTTER) + 24);
+    this.label = Math.min(0.25 * this.seen, widest(this.steps, AXIS));
     this.width = Math.max(3, (this.seen - this.left - 6) / this.count);
     this.band = this.values.length <= 6 ? 44 : this.values.length <= 16 ? 28 : 18;
     this.strip = this.values.length <= 16 ? 20 : 14;
@@ -108,12 +123,19 @@ class Series {
   }
 
   axis(c, x0, first, last) {
-    const every = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000].find((n) => n * this.width >= 46) || 10000;
+    // half a label more, since the first one moves to the right of the gutter
+    const room = Math.max(46, 1.5 * this.label + 8);
+    const every = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000].find((n) => n * this.width >= room) || 10000;
     c.fillStyle = ink("--soft");
-    c.font = "11px system-ui, sans-serif";
+    c.font = AXIS;
     c.textAlign = "center";
     c.textBaseline = "top";
-    for (let t = first; t <= last; t++) if (t % every === 0) c.fillText(short(this.steps[t], Math.max(3, Math.floor(every * this.width / 6.5))), x0 + (t + 0.5) * this.width, this.tall - 26);
+    for (let t = first; t <= last; t++) if (t % every === 0) {
+      const text = fitted(c, this.steps[t], this.label);
+      const half = c.measureText(text).width / 2;
+      const x = Math.max(x0 + (t + 0.5) * this.width, this.left + half);
+      if (x + half <= this.seen || t === first) c.fillText(text, x, this.tall - 26);
+    }
     c.fillText("time", this.left + (this.seen - this.left) / 2, this.tall - 13);
   }
 
@@ -122,11 +144,10 @@ class Series {
     c.fillRect(0, 0, this.left - 6, this.tall);
     c.textAlign = "right";
     c.textBaseline = "middle";
-    const letters = Math.floor((this.left - 14) / 6.2);
     const write = (name, y, bold) => {
       c.fillStyle = ink(bold ? "--ink" : "--soft");
-      c.font = `${bold ? "600 " : ""}12px system-ui, sans-serif`;
-      c.fillText(short(name, Math.max(3, letters)), this.left - 12, y);
+      c.font = `${bold ? "600 " : ""}${GUTTER}`;
+      c.fillText(fitted(c, name, this.left - 14), this.left - 12, y);
     };
     const row = this.at ? this.at.row : -1;
     this.values.forEach((_, f) => write(this.names[f], (f + 0.5) * this.band, f === row));

@@ -23,8 +23,8 @@ __all__ = ["series_figure"]
 _INK, _SOFT, _LINE = "#1b1d21", "#63676f", "#c9ccd2"
 _HEAD, _FOOT, _BAND, _STRIP = 0.9, 0.55, 0.42, 0.24
 """Inches of the heading, the time axis, a feature's series and a feature's strip."""
-_LABELLED = 12
-"""Largest number of steps with a label."""
+_LABELLED, _NAME, _LETTER = 12, 20, 0.066
+"""Largest number of steps with a label, characters of a label, and inches of one of them."""
 
 
 def series_figure(attribution: Attribution, limit: float | None = None) -> Figure:
@@ -64,7 +64,7 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
     axes = figure.add_axes((left / wide, _FOOT / tall, width / wide, strips / tall))
     ends = limit if limit is not None else rows_limit([*rows, whole]) or 1.0
     image = _draw_strips(axes, [*rows, whole], ends)
-    _write_time(axes, attribution)
+    _write_time(axes, attribution, width)
     figure.text(0.12 / wide, 1 - (_HEAD - 0.12) / tall, "a", fontsize=9, color=_SOFT, weight="bold")
     figure.text(0.12 / wide, (_FOOT + strips + 0.02) / tall, "b", fontsize=9, color=_SOFT, weight="bold")
     height = min(1.8, strips + series)
@@ -126,13 +126,14 @@ def _draw_strips(axes: Axes, rows: list[FeatureRow], ends: float) -> AxesImage:
     return image
 
 
-def _write_time(axes: Axes, attribution: Attribution) -> None:
-    """Label some steps by their names."""
+def _write_time(axes: Axes, attribution: Attribution, width: float) -> None:
+    """Label some steps by their names, as many as stand side by side in ``width`` inches."""
     count = len(attribution)
-    every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if -(-count // n) <= _LABELLED)
+    names = [clip(visible(name), _NAME) for name in attribution.tokens]
+    most = max(1, min(_LABELLED, int(width / (_LETTER * (1 + max(map(len, names)))))))
+    every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if -(-count // n) <= most)
     places = list(range(0, count, every))
-    labels = [clip(visible(attribution.tokens[t]), 10) for t in places]
     axes.set_xticks(places)
-    axes.set_xticklabels(labels, parse_math=False)
+    axes.set_xticklabels([names[t] for t in places], parse_math=False)
     axes.tick_params(axis="x", labelsize=7.5, length=2, color=_SOFT, labelcolor=_INK)
     axes.set_xlabel("time", fontsize=8, color=_SOFT)
