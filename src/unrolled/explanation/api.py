@@ -27,9 +27,9 @@ from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.one_call import explain_one_call
 from unrolled.explanation.output_kind import kind_note
 from unrolled.explanation.python_modules import python_modules
-from unrolled.explanation.readout import Target
 from unrolled.explanation.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
+from unrolled.explanation.select_target import Target
 from unrolled.explanation.sequence_names import Words
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.explanation.token_names import checked_words

@@ -14,7 +14,7 @@ from unrolled.decomposition.outputs import Outputs, OutputsKind
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.output_kind import OutputKind, output_kind
-from unrolled.explanation.readout import Target, checked_floating, class_outputs
+from unrolled.explanation.select_target import Target, checked_floating, class_outputs
 
 __all__ = ["Choice", "Class", "Wanted", "class_index", "class_names"]
 
@@ -98,42 +98,31 @@ class Wanted:
             UnknownNameError: If a class has no such name.
             ShapeError: If the output does not have one number for each class, or there are more or fewer names.
         """
-        target, against, classes, every = self.target, self.against, self.classes, self.every
-        return _choose(target, against, classes, every, output, batch)
-
-
-def _choose(
-    target: Target | str | None,
-    against: Class | None,
-    classes: Sequence[str] | None,
-    every: bool | None,
-    output: object,
-    batch: int,
-) -> Choice:
-    if callable(target):
-        if against is not None:
-            raise UsageError("against is a class, but the target is a function; subtract in the function instead")
-        return Choice((target,), (_name_of_function(target),) * batch)
-    logits = checked_floating(class_outputs(output, target if isinstance(target, int) else 0, batch).detach())
-    count = logits.shape[1]
-    known = class_names(classes, count)
-    kind = output_kind(output)
-    names = known or _names_by_kind(kind, count)
-    chosen = None if target is None else class_index("target", target, known, count)
-    other = None if against is None else class_index("against", against, known, count)
-    predicted = logits.argmax(dim=1).tolist()
-    unit = "output" if count == 1 else "logit" if kind == "output" else kind.removesuffix(" of output")
-    outputs = []
-    for row, highest in zip(logits.tolist(), predicted, strict=True):
-        one = highest if chosen is None else chosen
-        if one == other:
-            raise UsageError(f"{names[one]} against itself; expected two different classes")
-        outputs.append(Outputs(names, tuple(row), one, other, kind=KINDS[kind]))
-    whole = Choice(tuple(range(count)), names, tuple(outputs), unit)
-    if count > 1 and (every or (every is None and count <= FEW)):
-        return whole
-    only = whole.alone()
-    return only if count > 1 else replace(only, outputs=())
+        target, against, every = self.target, self.against, self.every
+        if callable(target):
+            if against is not None:
+                raise UsageError("against is a class, but the target is a function; subtract in the function instead")
+            return Choice((target,), (_name_of_function(target),) * batch)
+        logits = checked_floating(class_outputs(output, target if isinstance(target, int) else 0, batch).detach())
+        count = logits.shape[1]
+        known = class_names(self.classes, count)
+        kind = output_kind(output)
+        names = known or _names_by_kind(kind, count)
+        chosen = None if target is None else class_index("target", target, known, count)
+        other = None if against is None else class_index("against", against, known, count)
+        predicted = logits.argmax(dim=1).tolist()
+        unit = "output" if count == 1 else "logit" if kind == "output" else kind.removesuffix(" of output")
+        outputs = []
+        for row, highest in zip(logits.tolist(), predicted, strict=True):
+            one = highest if chosen is None else chosen
+            if one == other:
+                raise UsageError(f"{names[one]} against itself; expected two different classes")
+            outputs.append(Outputs(names, tuple(row), one, other, kind=KINDS[kind]))
+        whole = Choice(tuple(range(count)), names, tuple(outputs), unit)
+        if count > 1 and (every or (every is None and count <= FEW)):
+            return whole
+        only = whole.alone()
+        return only if count > 1 else replace(only, outputs=())
 
 
 def _names_by_kind(kind: OutputKind, count: int) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.nested_tensors import tensors_in
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError
+from unrolled.explanation.batch_order import ambiguous_order, completed_order
 from unrolled.explanation.covectors import Covectors
 from unrolled.explanation.lines import Line
-from unrolled.explanation.readout import Target, ambiguous_order
+from unrolled.explanation.select_target import Target
 from unrolled.explanation.target_function import called_target
 
 __all__ = ["complete_owners", "count_examples", "find_owners", "refuse_no_examples"]
@@ -96,19 +97,7 @@ def complete_owners(owners: Tensor, probes: Iterator[Tensor]) -> Tensor:
         if other is None:
             break
         found = torch.where(found < 0, other, found)
-    known, straight = found >= 0, torch.arange(len(found), device="cpu")
-    if len(found[known].unique()) < int(known.sum()):
-        raise ambiguous_order()
-    if torch.equal(found[known], straight[known]):
-        return straight
-    left = straight[~torch.isin(straight, found[known])]
-    if len(left) > 1:
-        raise UsageError(
-            f"the model puts its batch in another order, and which states examples {left.tolist()} are read from could "
-            "not be found out, since no gradient arrives there; explain them one at a time"
-        )
-    found[~known] = left
-    return found
+    return completed_order(found)
 
 
 def _product(line: Line, one: Covectors, other: Covectors) -> Tensor:

@@ -20,8 +20,8 @@ from unrolled.explanation.covectors import find_covectors
 from unrolled.explanation.examples import count_examples, find_owners
 from unrolled.explanation.lines import find_lines
 from unrolled.explanation.output_kind import is_sigmoid
-from unrolled.explanation.readout import Target, select_target
 from unrolled.explanation.recorded_model import RecordedModel
+from unrolled.explanation.select_target import Target, select_target
 from unrolled.explanation.strands import Strand
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows

@@ -24,17 +24,14 @@ from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, UnsupportedOperationError
 from unrolled.expansions.secant import Secant
+from unrolled.explanation.batch_order import ambiguous_order, example_of_sequence
+from unrolled.explanation.function_of_states import function_of_states
 from unrolled.explanation.held_sum import sum_gap
 from unrolled.explanation.notes import held_notes
 from unrolled.explanation.output_kind import is_sigmoid, sigmoid_note
-from unrolled.explanation.readout import (
-    Readout,
-    Target,
-    ambiguous_order,
-    example_of_sequence,
-    select_target,
-)
+from unrolled.explanation.readout import Readout
 from unrolled.explanation.record_forward import RecordedForward
+from unrolled.explanation.select_target import Target, select_target
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
@@ -127,4 +124,4 @@ def _order(
     if bool((known >= 0).all()):
         return known.argsort()
     # no gradient arrives at some sequences, as behind a flat relu: other states tell
-    return example_of_sequence(recorded, target, states, batch).argsort()
+    return example_of_sequence(function_of_states(recorded, target), states, batch).argsort()

@@ -9,12 +9,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from unrolled.errors import UnsupportedOperationError, UsageError
+from unrolled.explanation.function_of_states import Run, gradients
 from unrolled.held_forward.operation_names import name_of
 
-__all__ = ["Run", "gradients", "jumps", "refuse_severed"]
-
-Run = Callable[[tuple[Tensor, ...]], tuple[Tensor, tuple[Tensor, ...]]]
-"""From the states of each direction to F of every example, and those states as leaves of the graph."""
+__all__ = ["jumps", "refuse_severed"]
 
 JUMPING = frozenset(
     "round floor ceil trunc sign sgn heaviside gt ge lt le eq ne greater less argmax argmin argsort sort topk "
@@ -63,14 +61,6 @@ def jumps(run: Run, states: tuple[Tensor, ...]) -> UnsupportedOperationError:
         f"the target jumps between states of zero and the network's own{names}, where no gradient tells what the "
         "states contribute; choose a target before that operation, or readout='held' where it only weighs the states"
     )
-
-
-def gradients(value: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
-    """Differentiate Σ F by the states; None for states that no gradient reaches."""
-    if not value.requires_grad:
-        return (None,) * len(leaves)
-    with torch.enable_grad():
-        return torch.autograd.grad(value.sum(), leaves, allow_unused=True, retain_graph=True)
 
 
 def refuse_severed(run: Run, states: tuple[Tensor, ...], rounding: float) -> None:

@@ -35,10 +35,12 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.held_readout import HeldRun
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
+from unrolled.explanation.ray_readout import ray_readout
 from unrolled.explanation.read_numbers import numbers_of_call
-from unrolled.explanation.readout import Readout, Target, ray_readout, select_target
+from unrolled.explanation.readout import Readout
 from unrolled.explanation.record_forward import NotOneCallError, RecordedForward, record_forward
 from unrolled.explanation.request import Request
+from unrolled.explanation.select_target import Target, select_target
 from unrolled.explanation.sequence_names import of_one
 from unrolled.explanation.token_names import token_names
 from unrolled.explanation.trace_tokens import trace_tokens

@@ -32,9 +32,9 @@ from unrolled.explanation.no_numbers import ONLY_TOKENS, NoNumbersError, not_fol
 from unrolled.explanation.number_places import Numbers, has_numbers
 from unrolled.explanation.opened_lines import OpenedCalls, open_lines
 from unrolled.explanation.output_kind import sigmoid_note
-from unrolled.explanation.readout import select_target
 from unrolled.explanation.recorded_model import RecordedModel
 from unrolled.explanation.request import Request
+from unrolled.explanation.select_target import select_target
 from unrolled.held_forward.held_only import follow_if_held_only
 
 __all__ = ["open_calls"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,6 +12,7 @@ from unrolled.decomposition.bands import by_entered, default_longest
 from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.score_spans import DEEP_ORDER
 from unrolled.errors import ConvergenceError
+from unrolled.explanation.batch_order import other_states
 from unrolled.explanation.covectors import Covectors, find_covectors, own_start
 from unrolled.explanation.examples import complete_owners
 from unrolled.explanation.held_calls import HeldCalls
@@ -31,10 +31,6 @@ __all__ = ["OpenedCalls", "OpenedLine", "open_lines"]
 
 Again = Callable[[Callable[[Tensor], Tensor]], HeldCalls]
 """Runs the model held once more, with other states in place of the strands' own."""
-
-SCALES = (0.5, 0.0625, -1.0)
-"""Multiples of the states that are tried first, and then how often random ones are."""
-RANDOM_PROBES = 8
 
 
 @dataclass(frozen=True)
@@ -138,23 +134,11 @@ def _owners(run: HeldCalls, lines: Sequence[Line], again: Again) -> list[Tensor]
     """Find the example that reads each sequence of each line, also where no gradient tells."""
     owners, batch = run.owners(), len(run.expected)
     if len(lines) == 1 and len(owners[0]) == batch:
-        return [complete_owners(owners[0], _probed(again))]
+        others = (again(change).owners()[0] for change in other_states())
+        return [complete_owners(owners[0], others)]
     if batch == 1 and all(bool((each < 0).all()) for each in owners):  # a flat relu
         return [torch.zeros_like(each) for each in owners]
     return owners
-
-
-def _probed(again: Again) -> Iterator[Tensor]:
-    """Run with other states where no gradient tells which example reads which sequence, as behind a flat relu."""
-    generator = torch.Generator().manual_seed(0)
-
-    def random(states: Tensor) -> Tensor:
-        drawn = torch.randn(states.shape, generator=generator, dtype=torch.float64, device="cpu")
-        return drawn.to(states) * states.abs().amax()
-
-    probes: list[Callable[[Tensor], Tensor]] = [partial(torch.mul, other=scale) for scale in SCALES]
-    for probe in (*probes, *[random] * RANDOM_PROBES):
-        yield again(probe).owners()[0]
 
 
 class _Biases:

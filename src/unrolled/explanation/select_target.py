@@ -1,0 +1,69 @@
+"""What a target picks from a model's output: one number for each example."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from torch import Tensor
+
+from unrolled.errors import ShapeError, UsageError
+from unrolled.explanation.likely_targets import example_target
+from unrolled.explanation.target_function import called_target
+
+__all__ = ["Target", "checked_floating", "class_outputs", "select_target"]
+
+Target = int | Callable[[object], Tensor]
+"""An index of the last output dimension, or a function from the output to one number for each example."""
+
+
+def select_target(output: object, target: Target, batch: int) -> Tensor:
+    """Select the target from a model's output: one number for each of ``batch`` examples."""
+    return checked_floating(_selected(output, target, batch))
+
+
+def checked_floating(target: Tensor) -> Tensor:
+    """Return a target that is of a floating type, and refuse any other."""
+    if not target.is_floating_point():
+        raise UsageError(
+            f"the target is {target.dtype}; expected floating-point numbers: those before an arg max, a comparison or "
+            "a conversion, by a model or a target that returns them"
+        )
+    return target
+
+
+def _selected(output: object, target: Target, batch: int) -> Tensor:
+    if callable(target):
+        value = called_target(target, output)
+        if not isinstance(value, Tensor) or value.numel() != batch:
+            found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+            raise ShapeError(f"the target gave {found}; expected a tensor of {batch} numbers, one for each example")
+        return value.reshape(batch)
+    try:
+        index = operator.index(target)
+    except TypeError as error:
+        kind = type(target).__name__
+        raise UsageError(f"the target is a {kind}; expected an index of the output, or a callable") from error
+    classes = class_outputs(output, index, batch)
+    if not -classes.shape[1] <= index < classes.shape[1]:
+        raise UsageError(f"target is {index}; expected 0 to {classes.shape[1] - 1}, an index of the output")
+    return classes[:, index]
+
+
+def class_outputs(output: object, index: int, batch: int) -> Tensor:
+    """Return a model's output with shape (batch, classes); ``index`` is the class that an error suggests."""
+    if not isinstance(output, Tensor):
+        raise ShapeError(
+            f"the model returned a {type(output).__name__}; expected a tensor, or a callable target that picks from it"
+            f"{example_target(output, batch)}"
+        )
+    if output.dim() <= 1 and output.numel() == batch:
+        output = output.reshape(batch, 1)
+    elif output.dim() == 1 and batch == 1:
+        output = output[None]
+    if output.dim() != 2 or output.shape[0] != batch:
+        raise ShapeError(
+            f"the output has shape {tuple(output.shape)}; expected ({batch}, classes), or a callable target such as "
+            f"lambda out: out[:, -1, {index}]"
+        )
+    return output
