@@ -36,10 +36,10 @@ from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 
-__all__ = ["HeldRun"]
+__all__ = ["HeldReadouts"]
 
 
-class HeldRun:
+class HeldReadouts:
     """One held run of the model around the network, from which several targets are read.
 
     Args:

@@ -27,9 +27,7 @@ __all__ = ["call_with_sources", "numbers_of_lines"]
 
 def call_with_sources(mode: RecordedModel, model: Any, args: Sequence[object], kwargs: dict[str, object]) -> object:
     """Run a model whose numbers are sources of value."""
-    sources = Sources(mode, opens=True)
-    given = [sources.open(str(place), value) for place, value in enumerate(args)]
-    named = {key: sources.open(key, value) for key, value in kwargs.items()}
+    given, named = Sources(mode, opens=True).open_call(args, kwargs)
     with mode:
         return model(*given, **named)
 

@@ -33,7 +33,7 @@ from unrolled.explanation.choice import Choice
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
-from unrolled.explanation.held_readout import HeldRun
+from unrolled.explanation.held_readout import HeldReadouts
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
 from unrolled.explanation.ray_readout import ray_readout
 from unrolled.explanation.read_numbers import numbers_of_call
@@ -177,7 +177,7 @@ def _read_each(
 
     try:
         with runs.replayed(expected, select):
-            held = HeldRun(recorded, choice.targets)
+            held = HeldReadouts(recorded, choice.targets)
     except RandomOperationError:
         raise
     except UnsupportedOperationError as error:

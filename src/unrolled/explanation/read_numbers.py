@@ -70,9 +70,7 @@ def _of_member(
 ) -> list[list[Numbers]]:
     """Run the model held up to the states of its network, and differentiate what is read of these."""
     mode = _CapturingModel(Rows(recorded.model), member)
-    sources = Sources(mode, opens=True)
-    given = [sources.open(str(place), value) for place, value in enumerate(args)]
-    named = {key: sources.open(key, value) for key, value in kwargs.items()}
+    given, named = Sources(mode, opens=True).open_call(args, kwargs)
     try:
         with (
             torch.enable_grad(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,6 +34,11 @@ class Sources:
         self.unread: list[str] = []
         """Arguments that are not searched for tensors, each with its type."""
         self._count = 0
+
+    def open_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments of a call as the model receives them; positional ones are named by their places."""
+        given = [self.open(str(place), value) for place, value in enumerate(args)]
+        return given, {name: self.open(name, value) for name, value in kwargs.items()}
 
     def open(self, name: str, value: Any) -> Any:
         """Return an argument as the model receives it; tuples, lists, dictionaries and dataclasses are searched."""

@@ -12,7 +12,7 @@ from unrolled.held_forward.mode import FOLLOWED, HeldForward
 __all__ = ["HeldOnlyError", "follow_if_held_only"]
 
 
-class HeldRun(Protocol):
+class RunOfMode(Protocol):
     """A held run, with the mode that met its operations."""
 
     @property
@@ -20,7 +20,7 @@ class HeldRun(Protocol):
         """The mode of the run."""
 
 
-Run = TypeVar("Run", bound=HeldRun)
+Run = TypeVar("Run", bound=RunOfMode)
 Read = TypeVar("Read")
 
 

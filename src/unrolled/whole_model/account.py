@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,43 +13,32 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.held_model import HeldModel
-from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.preserve_model import preserved, without_gradients
 from unrolled.decomposition.recorded_networks import RecordedNetworks
-from unrolled.decomposition.recurrent_rules import networks_as_operations
-from unrolled.errors import NonFiniteError, ParityError, ShapeError, UnsupportedOperationError, UsageError
+from unrolled.errors import NonFiniteError, ShapeError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
-from unrolled.expansions.base import Expansion, Linearisation
+from unrolled.expansions.base import Expansion
 from unrolled.explanation.choice import class_index, class_names
 from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.likely_targets import example_target
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
-from unrolled.explanation.output_kind import is_sigmoid, sigmoid_note
 from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.record_forward import named_failures
 from unrolled.explanation.select_target import Target, class_outputs, select_target
-from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.target_function import called_target
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.explanation.token_names import Tokens, checked_words
-from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.held_only import follow_if_held_only
-from unrolled.held_forward.rows import Rows
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.contributions import Contributions, collect
 from unrolled.whole_model.feature_names import feature_names
+from unrolled.whole_model.held_run import PARITY, HeldRun, HeldRunsOf, Select
 from unrolled.whole_model.notes import notes_of
 from unrolled.whole_model.result import Account
 from unrolled.whole_model.text_words import words_of_texts
 
 __all__ = ["account"]
-
-# How far the held forward may be from the model's own answer: rounding in another order.
-PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
-
-Select = Callable[[Any], Tensor]
 
 
 @torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
@@ -140,17 +130,6 @@ def account(
     return told
 
 
-@dataclass(frozen=True)
-class _HeldRun:
-    """One held run of a model."""
-
-    mode: HeldModel
-    output: Tensor
-    sources: Sources
-    notes: tuple[str, ...]
-    """What the target is, and what the run's recurrent networks leave out."""
-
-
 def _account(
     model: nn.Module,
     args: tuple[Any, ...],
@@ -173,33 +152,13 @@ def _account(
         with named_failures((*args, *kwargs.values())), recorded if _has_networks(model) else nullcontext():
             plain = runs.run()
         select, name = _target(plain, target, classes)
-        expected = select(plain).detach()
-        if expected.dtype not in PARITY:
-            raise UsageError(
-                f"the output is {expected.dtype}, too coarse for an account; convert the model (model.float()), and "
-                "switch off torch.autocast where its forward switches it on"
-            )
-        refuse_no_examples(expected)
-        if not torch.isfinite(expected).all():
-            raise NonFiniteError(f"the output is {expected.tolist()}; expected finite numbers")
+        expected = _checked(select(plain).detach())
         drawn = runs.second(expected, select) if runs.draws else ()  # else the held run tells
+        held = HeldRunsOf(model, args, kwargs, of, share, select, expected, recorded, runs)
         found: list[Contributions] = []
         of_target: tuple[str, ...] = ()
         for member in chosen.members():
-
-            def held(first: int | None, member: Linearisation = member) -> _HeldRun:
-                recorded.begin()
-                mode = HeldModel(Rows(model), member, share, recorded=recorded)
-                mode.follows_from = first
-                sources = Sources(mode, opens=of is None)
-                run = _held_run(model, args, kwargs, select, mode, sources, of)
-                _check_parity(runs, select, run.output, expected)
-                check_linear(run.output, NODES)
-                return run
-
-            (parts, of_run), of_held = follow_if_held_only(
-                held, lambda run: (collect(run.output, run.mode.rows.rows, run.sources), run.notes)
-            )
+            (parts, of_run), of_held = follow_if_held_only(partial(held.run, member), _collected)
             found.append(parts)
             of_target = (*of_run, *of_held)
     means = _mean(found)
@@ -223,23 +182,21 @@ def _account(
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
 
 
-def _held_run(
-    model: nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    select: Select,
-    mode: HeldModel,
-    sources: Sources,
-    of: str | None,
-) -> _HeldRun:
-    """Run the model held; its output is linear in the rows."""
-    given = [sources.open(str(place), value) for place, value in enumerate(args)]
-    named = {key: sources.open(key, value) for key, value in kwargs.items()}
-    with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, of):
-        with mode:
-            output = select(model(*given, **named))
-        notes = (*sigmoid_note(is_sigmoid(output, mode.gates)), *mode.network_notes)
-        return _HeldRun(mode, output, sources, notes)
+def _checked(output: Tensor) -> Tensor:
+    """Return an output that can be accounted for, and refuse any other."""
+    if output.dtype not in PARITY:
+        raise UsageError(
+            f"the output is {output.dtype}, too coarse for an account; convert the model (model.float()), and "
+            "switch off torch.autocast where its forward switches it on"
+        )
+    refuse_no_examples(output)
+    if not torch.isfinite(output).all():
+        raise NonFiniteError(f"the output is {output.tolist()}; expected finite numbers")
+    return output
+
+
+def _collected(run: HeldRun) -> tuple[Contributions, tuple[str, ...]]:
+    return collect(run.output, run.mode.rows.rows, run.sources), run.notes
 
 
 def _has_networks(model: nn.Module) -> bool:
@@ -286,18 +243,6 @@ def _target(plain: Any, target: Target | str | None, classes: Sequence[str] | No
     names = class_names(classes, plain.shape[1]) or tuple(f"output {k}" for k in range(plain.shape[1]))
     name = names[int(predicted)] if len(plain) == 1 else "the predicted class"
     return (lambda output: output.gather(1, predicted)[:, 0]), name
-
-
-def _check_parity(runs: TwoRuns, select: Select, output: Tensor, expected: Tensor) -> None:
-    """Compare the held forward with the model's own output."""
-    gap = (output.detach() - expected).abs().max()
-    if float(gap) <= PARITY[expected.dtype] * max(1.0, float(expected.abs().max())):
-        return
-    runs.second(expected, select)
-    raise ParityError(
-        f"the held run differs from the model's own output by {float(gap):.3g}; expected at most rounding: account for "
-        "a part of the model with of=, and please report the model"
-    )
 
 
 def _mean(found: Sequence[Contributions]) -> Contributions:
