@@ -25,7 +25,8 @@ from unrolled.decomposition.layer_runs import run_layers
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.expansions.base import Linearisation
 from unrolled.expansions.shares import Shares
-from unrolled.held_forward.mode import HeldForward, carries
+from unrolled.held_forward.mode import HeldForward
+from unrolled.held_forward.operands import carries
 from unrolled.held_forward.rows import Rows
 from unrolled.linalg.structured import pick, used_products
 

@@ -19,7 +19,8 @@ from unrolled.decomposition.eval_mode import eval_copy
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.step_calls import Place, StepCall, leaves, rebuilt, same_tensor
 from unrolled.errors import RandomOperationError, ShapeError
-from unrolled.held_forward.mode import Held, carries, rule
+from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.operands import carries
 
 __all__ = ["STEPS", "OwnCell"]
 

@@ -22,7 +22,8 @@ from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.mode import Held, carries, operands, rule
+from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.operands import carries, operands
 from unrolled.linalg.activations import RELU
 
 __all__ = ["RECURRENT", "networks_as_operations"]

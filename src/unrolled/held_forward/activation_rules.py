@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.gates import Gate
-from unrolled.held_forward.mode import Held, carries, detached, rule
+from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.operands import carries, detached
 
 __all__ = ["from_zero"]
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.given_results import parts_refused
-from unrolled.held_forward.mode import Held, carries, operands, rule
+from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.operands import carries, operands
 
 __all__ = ["where_operands", "with_rows"]
 
@@ -38,9 +39,8 @@ def _numbers(call: Held, values: Tensor, like: Tensor) -> Tensor:
 @rule("add", "sub")
 def add(call: Held) -> Tensor:
     """Compute a ± s b: what carries no value becomes a row in the shape of the result."""
-    a, b = call.args[:2]
-    minus = call.operation.name == "sub"
-    scale = call.args[2] if len(call.args) > 2 else call.kwargs.get("alpha", 1)
+    a, b, scale = call.bind("input", "other", "alpha")
+    minus, scale = call.name == "sub", 1 if scale is None else scale
     if carries(a) and carries(b):
         return torch.sub(a, b, alpha=scale) if minus else torch.add(a, b, alpha=scale)
     like, other = (a, b) if carries(a) else (b, a)
@@ -224,9 +224,7 @@ def reduce_to(call: Held) -> Tensor:
     """Sum, average or choose among the entries for each place; the choice is held."""
     how = next(each for each in (*call.args, *call.kwargs.values()) if isinstance(each, str))
     if how == "prod":
-        raise UnsupportedOperationError(
-            f"{call.operation.name} with 'prod' has no rule; expected sum, mean, amax or amin"
-        )
+        raise UnsupportedOperationError(f"{call.name} with 'prod' has no rule; expected sum, mean, amax or amin")
     return write(call)  # autograd holds the choice
 
 

@@ -21,13 +21,16 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.activation_rules import from_zero
-from unrolled.held_forward.mode import Held, carries, followed
+from unrolled.held_forward.mode import Held, followed
+from unrolled.held_forward.operands import carries
 from unrolled.linalg.quadrature import legendre_nodes
 
 __all__: list[str] = []
 
 NODES = (16, 64, 256)
+"""Numbers of nodes of the quadrature that are tried in turn."""
 CLOSE = {torch.float64: 1e-13, torch.float32: 1e-6}
+"""How far the integral may be from the known rise; 0.01 in other types."""
 
 
 @followed("exp", "exp2", "cos", "cosh")
@@ -37,18 +40,32 @@ def from_zero_on(call: Held) -> Tensor:
     return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
 
 
-@followed("log", "log2", "log10", "reciprocal", "rsqrt", "pow", "div")
+@followed("log", "log2", "log10", "reciprocal", "rsqrt")
 def from_one_on(call: Held) -> Any:
-    """Follow φ from φ(1); of a quotient the divisor is followed, and of aˣ the exponent, from 0."""
-    x, function = call.args[0], call.function
-    if call.operation.name == "div":
-        x, function = call.args[1], partial(call.run, call.args[0])
-    elif call.operation.name == "pow":
-        if not carries(x) and carries(call.args[1]):  # an exponential
-            risen, at_zero = from_zero(call.args[1], lambda exponent: call.run(x, exponent))
-            return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
-        function = lambda base: call.run(base, call.args[1])  # noqa: E731  # a formula of one line
-    if not carries(x) or call.kwargs.get("rounding_mode"):
+    """Follow φ from φ(1)."""
+    return _from_one(call, call.args[0], call.function)
+
+
+@followed("div")
+def quotient(call: Held) -> Any:
+    """Follow a / b from a / 1."""
+    a, b = call.args[:2]
+    return call.held() if call.kwargs.get("rounding_mode") else _from_one(call, b, partial(call.run, a))
+
+
+@followed("pow")
+def power(call: Held) -> Any:
+    """Follow xⁿ from 1, and aˣ from a⁰."""
+    base, exponent = call.args[:2]
+    if not carries(base) and carries(exponent):
+        risen, at_zero = from_zero(exponent, partial(call.run, base))
+        return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
+    return _from_one(call, base, lambda x: call.run(x, exponent))
+
+
+def _from_one(call: Held, x: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """Follow a function of x along the line from 1; where x carries no value, hold the result."""
+    if not carries(x):
         return call.held()
     with torch.no_grad():
         held = x.detach()
@@ -60,10 +77,10 @@ def from_one_on(call: Held) -> Any:
 @followed("softmax", "_softmax", "_safe_softmax")
 def softmax(call: Held) -> Tensor:
     """Follow softmax from equal parts; what is masked takes no part."""
-    x = call.args[0]
+    x, dim = call.bind("input", "dim")
     if not carries(x):
         return call.held()
-    dim = _dim(call)
+    dim = -1 if dim is None else dim
     value = call.held()
     inside = value > 0
     size = inside.to(value.dtype)
@@ -119,8 +136,3 @@ def _averaged(
         if float(gap) <= CLOSE.get(value.dtype, 1e-2):
             break
     return torch.stack([w * along(x, p) for w, p in parts]).sum(0)
-
-
-def _dim(call: Held) -> int:
-    dim = call.kwargs.get("dim", call.args[1] if len(call.args) > 1 else None)
-    return -1 if dim is None else int(dim)

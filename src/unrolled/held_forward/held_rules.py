@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.mode import Held, detached, rule
+from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.numbers_as_ids import CASTS
+from unrolled.held_forward.operands import detached
 
 __all__: list[str] = []
 
@@ -67,8 +68,8 @@ _ANSWERS = frozenset(
 @rule(*_QUESTIONS)
 def question(call: Held) -> Any:
     """Answer by what the operands hold: an answer carries no value; one that is added is a held result."""
-    result = call.mode.hold(call) if call.operation.name in _ANSWERS else call.held()
-    if call.operation.name in CASTS:
+    result = call.mode.hold(call) if call.name in _ANSWERS else call.held()
+    if call.name in CASTS:
         call.mode.vectors.made_of_numbers(call.args[0], result)
     return result
 
@@ -86,7 +87,7 @@ def attribute(call: Held) -> Any:
 def leaves_torch(call: Held) -> Any:
     """Refuse to lose value out of torch."""
     raise UnsupportedOperationError(
-        f"the model takes numbers out of torch ({call.operation.name}), where value cannot be followed; "
+        f"the model takes numbers out of torch ({call.name}), where value cannot be followed; "
         "compute that step with torch operations, or explain the part of the model before it"
     )
 
@@ -100,26 +101,28 @@ def differentiated(_: Held) -> Any:
     )
 
 
-@rule("max", "min", "amax", "amin", "maximum", "minimum", "fmax", "fmin")
+@rule("max", "min", "maximum", "minimum", "fmax", "fmin")
 def extreme(call: Held) -> Any:
     """Choose the largest or smallest; the choice is held. Equal entries of two tensors count by halves."""
-    name, x = call.operation.name, call.args[0]
-    second = call.args[1] if len(call.args) > 1 else call.kwargs.get("other")
-    if isinstance(second, Tensor):
-        first_held, second_held = detached(x), detached(second)
-        chosen = first_held > second_held if "max" in name else first_held < second_held
-        equal = first_held == second_held
-        with call.mode:
-            larger = torch.where(chosen, x, second)
-            return torch.where(equal, 0.5 * (x + second), larger) if bool(equal.any()) else larger
-    if name in ("amax", "amin"):
-        _, dim, keep = call.bind("input", "dim", "keepdim")
-        dim, keep = tuple(range(x.dim())) if dim is None else dim, bool(keep)
-        best = call.function(x.detach(), dim, keepdim=True)
-        weight = (x.detach() == best).to(x.dtype)
-        weight = weight / weight.sum(dim, keepdim=True)
-        return (x * weight).sum(dim, keepdim=keep)
-    return call.run(*call.args)  # autograd holds the index
+    x, second = call.bind("input", "other")
+    if not isinstance(second, Tensor):
+        return call.run(*call.args)  # autograd holds the index
+    first_held, second_held = detached(x), detached(second)
+    chosen = first_held > second_held if "max" in call.name else first_held < second_held
+    equal = first_held == second_held
+    with call.mode:
+        larger = torch.where(chosen, x, second)
+        return torch.where(equal, 0.5 * (x + second), larger) if bool(equal.any()) else larger
+
+
+@rule("amax", "amin")
+def extreme_over_axes(call: Held) -> Tensor:
+    """Choose the largest or smallest over axes; equal entries have equal parts."""
+    x, dim, keep = call.bind("input", "dim", "keepdim")
+    dim = tuple(range(x.dim())) if dim is None else dim
+    best = call.function(x.detach(), dim, keepdim=True)
+    weight = (x.detach() == best).to(x.dtype)
+    return (x * (weight / weight.sum(dim, keepdim=True))).sum(dim, keepdim=bool(keep))
 
 
 @rule(
@@ -136,9 +139,7 @@ def selection(call: Held) -> Any:
 def clamp(call: Held) -> Tensor:
     """Keep what lies between the bounds; a bound that is reached is a constant, or carries value itself."""
     x = call.args[0]
-    names = {"clamp_min": ("input", "min"), "clamp_max": ("input", "max")}.get(
-        call.operation.name, ("input", "min", "max")
-    )
+    names = {"clamp_min": ("input", "min"), "clamp_max": ("input", "max")}.get(call.name, ("input", "min", "max"))
     bounds = dict(zip(names[1:], call.bind(*names)[1:], strict=True))
     if any(isinstance(each, Tensor) for each in bounds.values()):
         return _between(call, x, bounds.get("min"), bounds.get("max"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -11,13 +13,12 @@ from unrolled.held_forward.increments import IncrementCall, increment_rule
 __all__: list[str] = []
 
 
-@increment_rule("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d")
+@increment_rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def convolution(call: IncrementCall) -> Tensor:
     """Convolve the increments, and add the bias to what they move around."""
     names = ("input", "weight", "bias")
-    given = dict(zip(names, call.args, strict=False)) | call.options
-    x, weight, bias = given["input"], given["weight"], given.get("bias")
-    options = {name: value for name, value in call.options.items() if name not in names}
+    x, weight, bias = call.bind(*names)
+    options = {name: value for name, value in call.kwargs.items() if name not in names}
     if not call.moves(x) or call.moves(weight):
         raise UnsupportedOperationError(f"{call.name} with a kernel that the state makes has no rule for increments")
 
@@ -32,58 +33,70 @@ def convolution(call: IncrementCall) -> Tensor:
         return result + bias.reshape(-1, *[1] * (result.dim() - 2))
 
 
-@increment_rule("layer_norm rms_norm")
-def normalised(call: IncrementCall) -> Tensor:
-    """Divide by the root mean square of the features, of which a layer norm takes off the mean first."""
-    centres = call.name == "layer_norm"
-    names = ("input", "normalized_shape", "weight", *(("bias",) if centres else ()), "eps")
-    given = dict(zip(names, call.args, strict=False)) | call.options
-    z, dims = given["input"], tuple(range(-len(given["normalized_shape"]), 0))
-    eps = given.get("eps", 1e-5 if centres else None)
+@increment_rule("layer_norm")
+def layer_norm(call: IncrementCall) -> Tensor:
+    """Divide by the root mean square of the features, less their mean."""
+    z, shape, weight, bias, eps = call.bind("input", "normalized_shape", "weight", "bias", "eps")
+    dims = tuple(range(-len(shape), 0))
     with call.mode:
-        centred = z - z.mean(dims, keepdim=True) if centres else z
-        variance = (centred * centred).mean(dims, keepdim=True)
-        eps = torch.finfo(variance.dtype).eps if eps is None else eps
-        result = centred * torch.reciprocal(torch.sqrt(variance + eps))
-        result = result if given.get("weight") is None else result * given["weight"]
-        return result if given.get("bias") is None else result + given["bias"]
+        result = _over_root_mean_square(z - z.mean(dims, keepdim=True), dims, 1e-5 if eps is None else eps)
+        return _affine(result, weight, bias)
+
+
+@increment_rule("rms_norm")
+def rms_norm(call: IncrementCall) -> Tensor:
+    """Divide by the root mean square of the features."""
+    z, shape, weight, eps = call.bind("input", "normalized_shape", "weight", "eps")
+    with call.mode:
+        least = torch.finfo(z.dtype).eps if eps is None else eps
+        return _affine(_over_root_mean_square(z, tuple(range(-len(shape), 0)), least), weight, None)
+
+
+def _over_root_mean_square(z: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
+    variance = (z * z).mean(dims, keepdim=True)
+    return z * torch.reciprocal(torch.sqrt(variance + eps))
+
+
+def _affine(result: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """Apply the weight and the bias of a layer."""
+    result = result if weight is None else result * weight
+    return result if bias is None else result + bias
 
 
 @increment_rule("group_norm")
 def group_norm(call: IncrementCall) -> Tensor:
     """Normalise each group of channels as a layer norm does."""
-    names = ("input", "num_groups", "weight", "bias", "eps")
-    given = dict(zip(names, call.args, strict=False)) | call.options
-    x, shape = given["input"], (1, -1, *[1] * (given["input"].dim() - 2))
+    x, groups, weight, bias, eps = call.bind("input", "num_groups", "weight", "bias", "eps")
     with call.mode:
-        parts = x.reshape(x.shape[0], given["num_groups"], -1)
-        result = torch.layer_norm(parts, parts.shape[-1:], eps=given.get("eps", 1e-5)).reshape(x.shape)
-        result = result if given.get("weight") is None else result * given["weight"].reshape(shape)
-        return result if given.get("bias") is None else result + given["bias"].reshape(shape)
+        parts = x.reshape(x.shape[0], groups, -1)
+        result = torch.layer_norm(parts, parts.shape[-1:], eps=1e-5 if eps is None else eps).reshape(x.shape)
+        return _affine(result, *_by_channel(x, weight, bias))
 
 
 @increment_rule("batch_norm")
 def batch_norm(call: IncrementCall) -> Tensor:
     """Normalise by running statistics, which is an affine function."""
     names = ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")
-    given = dict(zip(names, call.args, strict=False)) | call.options
-    if given.get("training") or given.get("running_mean") is None:
+    x, mean, variance, weight, bias, training, _, eps = call.bind(*names)
+    if training or mean is None:
         raise UnsupportedOperationError("batch normalisation uses the statistics of the batch")
-    shape = (1, -1, *[1] * (given["input"].dim() - 2))
-    mean, variance = (given[name].reshape(shape) for name in ("running_mean", "running_var"))
     with call.mode:
-        result = (given["input"] - mean) * torch.rsqrt(variance + given.get("eps", 1e-5))
-        result = result if given.get("weight") is None else result * given["weight"].reshape(shape)
-        return result if given.get("bias") is None else result + given["bias"].reshape(shape)
+        mean, variance, weight, bias = _by_channel(x, mean, variance, weight, bias)
+        scale = torch.rsqrt(variance + (1e-5 if eps is None else eps))
+        return _affine((x - mean) * scale, weight, bias)
+
+
+def _by_channel(x: Tensor, *values: Tensor | None) -> tuple[Any, ...]:
+    """Put the values of channels along the second axis of x."""
+    shape = (1, -1, *[1] * (x.dim() - 2))
+    return tuple(None if each is None else each.reshape(shape) for each in values)
 
 
 @increment_rule("pad")
 def pad(call: IncrementCall) -> Tensor:
     """Pad the increments with zeros: a number that is put beside them does not move."""
-    names = ("input", "pad", "mode", "value")
-    given = dict(zip(names, call.args, strict=False)) | call.options
-    x, mode = given["input"], given.get("mode", "constant")
-    block = torch.nn.functional.pad(x, given["pad"], mode)
+    x, widths, mode = call.bind("input", "pad", "mode")
+    block = torch.nn.functional.pad(x, widths, mode or "constant")
     result: Tensor = call.mode.keep_gate(call.mode.keep(block, *call.at_both()), (x,))
     return result
 
@@ -91,16 +104,16 @@ def pad(call: IncrementCall) -> Tensor:
 @increment_rule("glu")
 def glu(call: IncrementCall) -> Tensor:
     """Multiply one half by the gate of the other."""
-    dim = call.args[1] if len(call.args) > 1 else call.options.get("dim", -1)
+    x, dim = call.bind("input", "dim")
     with call.mode:
-        content, gate = call.args[0].chunk(2, dim)
+        content, gate = x.chunk(2, -1 if dim is None else dim)
         return content * torch.sigmoid(gate)
 
 
-@increment_rule("maximum minimum max min")
+@increment_rule("maximum", "minimum", "max", "min")
 def extreme(call: IncrementCall) -> Tensor:
     """Compute max(a, b) = ½ (a + b + |a - b|), and the minimum with the other sign."""
-    if len(call.args) != 2 or not isinstance(call.args[1], Tensor) or call.options:
+    if len(call.args) != 2 or not isinstance(call.args[1], Tensor) or call.kwargs:
         raise UnsupportedOperationError(f"{call.name} of one tensor has no rule for increments")
     a, b = call.args
     with call.mode:
@@ -111,18 +124,16 @@ def extreme(call: IncrementCall) -> Tensor:
 @increment_rule("log_softmax")
 def log_softmax(call: IncrementCall) -> Tensor:
     """Subtract the logarithm of the sum of the exponentials."""
-    z = call.args[0]
-    dim = call.args[1] if len(call.args) > 1 else call.options["dim"]
+    z, dim = call.bind("input", "dim")
     with call.mode:
         shifted = z - torch.maximum(*call.mode.point(z)).amax(dim, keepdim=True)
         return shifted - shifted.exp().sum(dim, keepdim=True).log()
 
 
-@increment_rule("norm linalg_vector_norm")
+@increment_rule("norm", "linalg_vector_norm")
 def norm(call: IncrementCall) -> Tensor:
     """Compute the root of the sum of squares."""
-    names = ("input", "p", "dim", "keepdim")
-    given = dict(zip(names, call.args, strict=False)) | call.options
+    given = call.named("input", "p", "dim", "keepdim")
     if given.get("p", given.get("ord", 2)) not in (2, 2.0, "fro", None) or given.get("dim") is None:
         raise UnsupportedOperationError(f"{call.name} of another order than 2, or of all numbers, has no rule")
     x = given["input"] if "input" in given else given["x"]

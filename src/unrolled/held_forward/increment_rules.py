@@ -18,11 +18,13 @@ _OF_ENTRIES = OF_ONE_ENTRY | {"cat", "stack", "detach"}
 
 
 @increment_rule(
-    "view reshape flatten unflatten permute transpose t squeeze unsqueeze movedim expand repeat repeat_interleave "
-    "chunk split unbind select narrow getitem sum mean flip roll clone contiguous to float double cat stack neg "
-    "diagonal cumsum tensor_split index_select gather split_with_sizes detach unfold tile type half triu view_as "
-    "tril avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d trace hsplit "
-    "reshape_as type_as ravel positive broadcast_to"
+    *(
+        "view reshape flatten unflatten permute transpose t squeeze unsqueeze movedim expand repeat repeat_interleave "
+        "chunk split unbind select narrow getitem sum mean flip roll clone contiguous to float double cat stack neg "
+        "diagonal cumsum tensor_split index_select gather split_with_sizes detach unfold tile type half triu view_as "
+        "tril avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d trace "
+        "hsplit reshape_as type_as ravel positive broadcast_to"
+    ).split()
 )
 def linear_in_all(call: IncrementCall) -> Any:
     """Run the operation on the increments; what does not move has none."""
@@ -37,11 +39,11 @@ def linear_in_all(call: IncrementCall) -> Any:
     return call.mode.keep_gate(result, call.args[:1]) if call.name in _OF_ENTRIES else result
 
 
-@increment_rule("add sub")
+@increment_rule("add", "sub")
 def add(call: IncrementCall) -> Tensor:
     """Add the increments of a ± s b."""
     mode, (a, b) = call.mode, call.args[:2]
-    scale = call.options.get("alpha", 1) * (1 if call.name == "add" else -1)
+    scale = call.kwargs.get("alpha", 1) * (1 if call.name == "add" else -1)
 
     def base(value: Any) -> Any:
         return mode.point(value)[0] if call.moves(value) else mode.base_of_constant(value)
@@ -54,13 +56,13 @@ def add(call: IncrementCall) -> Tensor:
     return result if call.moves(a) and call.moves(b) else mode.keep_gate(result, (a, b))
 
 
-@increment_rule("mul matmul mm bmm mv linear einsum")
+@increment_rule(*"mul matmul mm bmm mv linear einsum".split())
 def product(call: IncrementCall) -> Tensor:
     """Multiply the increments of each factor by the other, held between its base and its end."""
     mode = call.mode
     equation, given = (call.args[:1], call.args[1:]) if call.name == "einsum" else ((), call.args)
     factors = list(given[0] if call.name == "einsum" and isinstance(given[0], tuple | list) else given)
-    bias = call.options.get("bias") if call.name == "linear" else None
+    bias = call.kwargs.get("bias") if call.name == "linear" else None
     if call.name == "linear" and len(factors) > 2:
         bias = factors.pop()
     if len(factors) != 2:
@@ -94,9 +96,11 @@ def divide(call: IncrementCall) -> Tensor:
 
 
 @increment_rule(
-    "sigmoid tanh relu gelu silu elu softplus leaky_relu exp sin cos hardtanh hardsigmoid mish selu pow "
-    "clamp clamp_min clamp_max square sqrt abs logsigmoid log_sigmoid expm1 log1p exp2 softsign "
-    "atan sinh cosh asinh erf relu6 hardswish celu tanhshrink softshrink hardshrink threshold prelu"
+    *(
+        "sigmoid tanh relu gelu silu elu softplus leaky_relu exp sin cos hardtanh hardsigmoid mish selu pow "
+        "clamp clamp_min clamp_max square sqrt abs logsigmoid log_sigmoid expm1 log1p exp2 softsign "
+        "atan sinh cosh asinh erf relu6 hardswish celu tanhshrink softshrink hardshrink threshold prelu"
+    ).split()
 )
 def activation(call: IncrementCall) -> Tensor:
     """Multiply by the slope of the line from its start to the end."""
@@ -123,7 +127,7 @@ _BOUNDS = frozenset({"clamp", "clamp_min", "clamp_max"})
 """Operations that leave what they do not bound as it is."""
 
 
-@increment_rule("reciprocal log log2 log10 rsqrt tan")
+@increment_rule("reciprocal", "log", "log2", "log10", "rsqrt", "tan")
 def with_pole(call: IncrementCall) -> Tensor:
     """Multiply by the slope as well, where the line does not begin at a pole."""
     start = call.mode.line_start(*call.mode.point(call.args[0]))
@@ -147,19 +151,18 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
 @increment_rule("softmax")
 def softmax(call: IncrementCall) -> Tensor:
     """Divide exp z by its sum."""
-    z = call.args[0]
-    dim = call.args[1] if len(call.args) > 1 else call.options["dim"]
+    z, dim = call.bind("input", "dim")
     with call.mode:
         # the same shift at the base and at the end, so that it cancels
         weights = (z - torch.maximum(*call.mode.point(z)).amax(dim, keepdim=True)).exp()
         return weights * weights.sum(dim, keepdim=True).reciprocal()
 
 
-@increment_rule("addcmul addcdiv lerp")
+@increment_rule("addcmul", "addcdiv", "lerp")
 def fused(call: IncrementCall) -> Tensor:
     """Compute a + s b c, a + s b / c or a + c (b - a) by its parts."""
     a, b, c = call.args[:3]
-    scale = call.options.get("value", 1)
+    scale = call.kwargs.get("value", 1)
     with call.mode:
         if call.name == "lerp":
             return a + c * (b - a)
@@ -167,17 +170,17 @@ def fused(call: IncrementCall) -> Tensor:
         return a + (found if scale == 1 else scale * found)
 
 
-@increment_rule("addmm baddbmm")
+@increment_rule("addmm", "baddbmm")
 def product_and_sum(call: IncrementCall) -> Tensor:
     """Compute b + x W by its parts."""
-    if call.options:
-        raise UnsupportedOperationError(f"{call.name} with {', '.join(call.options)} has no rule for increments")
+    if call.kwargs:
+        raise UnsupportedOperationError(f"{call.name} with {', '.join(call.kwargs)} has no rule for increments")
     summand, a, b = call.args
     with call.mode:
         return torch.matmul(a, b) + summand
 
 
-@increment_rule("where masked_fill")
+@increment_rule("where", "masked_fill")
 def selected(call: IncrementCall) -> Tensor:
     """Select among increments; a constant that is selected has none."""
 
@@ -190,11 +193,11 @@ def selected(call: IncrementCall) -> Tensor:
     return call.mode.keep_gate(result, call.args)
 
 
-@increment_rule("dropout alpha_dropout feature_alpha_dropout dropout1d dropout2d dropout3d")
+@increment_rule("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 def dropped(call: IncrementCall) -> Tensor:
     """Return the operand: in evaluation mode nothing is dropped."""
     default = call.name in ("dropout", "dropout1d", "dropout2d", "dropout3d")
-    if call.options.get("training", call.args[2] if len(call.args) > 2 else default):
+    if call.kwargs.get("training", call.args[2] if len(call.args) > 2 else default):
         raise UnsupportedOperationError(f"{call.name} draws random numbers")
     found: Tensor = call.args[0]
     return found
@@ -214,15 +217,17 @@ def expand_as(call: IncrementCall) -> Tensor:
 
 
 @increment_rule(
-    "zeros_like ones_like empty_like full_like new_zeros new_ones new_empty new_full new_tensor size dim numel __len__ "
-    "is_floating_point is_complex is_contiguous stride"
+    *(
+        "zeros_like ones_like empty_like full_like new_zeros new_ones new_empty new_full new_tensor size dim numel "
+        "__len__ is_floating_point is_complex is_contiguous stride"
+    ).split()
 )
 def question(call: IncrementCall) -> Any:
     """Answer by the end: what a tensor is does not move."""
     return call.mode.of_numbers(call.run(*call.mode.at(1, call.args)))
 
 
-@increment_rule("gt lt ge le eq ne isnan isinf sign")
+@increment_rule(*"gt lt ge le eq ne isnan isinf sign".split())
 def comparison(call: IncrementCall) -> Any:
     """Answer by the end, where the state does not change the answer."""
     base, end = call.at_both()

@@ -26,6 +26,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.operands import operands, without_flags
+from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import name_of, plain_form
 from unrolled.held_forward.positional_operands import with_positions
 from unrolled.held_forward.python_bodies import python_body
@@ -35,22 +36,14 @@ __all__ = ["IncrementCall", "Increments", "SecantIncrements", "ShareIncrements",
 
 
 @dataclass(frozen=True)
-class IncrementCall:
+class IncrementCall(OperationCall):
     """One operation of the step, at least one operand of which is a block of increments."""
 
     mode: Increments
-    function: Callable[..., Any]
-    name: str
-    args: tuple[Any, ...]
-    options: dict[str, Any]
 
     def moves(self, value: object) -> bool:
         """Whether an operand is a block of increments."""
         return isinstance(value, Tensor) and value in self.mode.points
-
-    def run(self, *args: Any) -> Any:
-        """Compute the operation on these arguments, its keyword arguments unchanged."""
-        return self.function(*args, **self.options)
 
     def at_both(self) -> tuple[Any, Any]:
         """Compute the operation at the base and at the end."""
@@ -153,7 +146,7 @@ class Increments(TorchFunctionMode):
         if name in self.held:
             result = function(*self.at(1, args), **options)
         elif name in RULES:
-            result = RULES[name](IncrementCall(self, function, name, args, options))
+            result = RULES[name](IncrementCall(function, operation, args, options, self))
         elif (body := python_body(func)) is not None:
             with self:
                 return body(*args, **options)

@@ -11,8 +11,9 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.graph import without_rule
-from unrolled.held_forward.mode import Held, detached, for_each_tensor, operands, rule
+from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.numbers_as_ids import CASTS
+from unrolled.held_forward.operands import detached, for_each_tensor, operands
 
 __all__: list[str] = []
 
@@ -32,11 +33,11 @@ def linear_in_one(call: Held) -> object:
     """Run the operation as it is, on a gate and on its parts."""
     first, *rest = call.args
     result, gate = call.run(*call.args), call.gates.of(first)
-    reads_bits = call.operation.name == "view" and any(isinstance(each, torch.dtype) for each in rest)
-    if gate is not None and call.operation.name in OF_ONE_ENTRY and not reads_bits:
-        move = _OF_PARTS.get(call.operation.name, call.function)
+    reads_bits = call.name == "view" and any(isinstance(each, torch.dtype) for each in rest)
+    if gate is not None and call.name in OF_ONE_ENTRY and not reads_bits:
+        move = _OF_PARTS.get(call.name, call.function)
         call.gates.keep_each(result, *(move(each, *rest, **call.kwargs) for each in (gate.risen, gate.at_zero)))
-    if call.operation.name in CASTS:
+    if call.name in CASTS:
         call.mode.vectors.made_of_numbers(first, result)
     return result
 
@@ -64,14 +65,12 @@ def tensor_of(call: Held) -> Tensor:
     """Give the operand in the type and on the device that are asked for; ``torch.tensor`` gives a copy."""
     x, made = call.args[0], call.held()
     if not isinstance(x, Tensor):
-        message = (
-            f"torch.{call.operation.name} makes a tensor of a list's numbers, where value is lost; use torch.stack"
-        )
+        message = f"torch.{call.name} makes a tensor of a list's numbers, where value is lost; use torch.stack"
         return without_rule(made, message)
     device, dtype = made.device, made.dtype
     with call.mode:
         moved = x.to(device=device, dtype=dtype)
-        return moved.clone() if call.operation.name == "tensor" else moved
+        return moved.clone() if call.name == "tensor" else moved
 
 
 @rule("detach")
@@ -103,7 +102,8 @@ def dropout(call: Held) -> Tensor:
 @rule("normal")
 def normal(call: Held) -> Tensor:
     """Compute mean + deviation · ε, of which the draw ε is held."""
-    mean, deviation = call.args[0], call.kwargs.get("std", call.args[1] if len(call.args) > 1 else 1.0)
+    mean, deviation = call.bind("mean", "std")
+    deviation = 1.0 if deviation is None else deviation
     if call.operation.in_place:
         raise UnsupportedOperationError(
             "normal_ writes random numbers over a tensor that carries value; use torch.normal"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unrolled.held_forward.additive_rules import where_operands
 from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside
-from unrolled.held_forward.mode import carries, detached, for_each_tensor, operands
+from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands
 
 __all__ = ["stand_in"]
 
@@ -31,20 +31,20 @@ _ALONG = frozenset("pad constant_pad_nd cat getitem narrow clone contiguous".spl
 """What may leave the axis of a cumulative sum where it is."""
 
 
-@beside(_MOVES)
+@beside(*_MOVES.split())
 def move(call: LogarithmCall) -> Any:
     """Move values as their logarithms are moved."""
     function: Callable[..., Any] = _OF_VALUES.get(call.name, call.function)
     x, *rest = call.args or (None,)
     if call.of(x) is None or (call.name == "view" and any(isinstance(each, torch.dtype) for each in rest)):
         return call.plain()
-    return _moved(call, (x,), lambda args: function(args[0], *rest, **call.options))
+    return _moved(call, (x,), lambda args: function(args[0], *rest, **call.kwargs))
 
 
-@beside("cat stack hstack vstack")
+@beside("cat", "stack", "hstack", "vstack")
 def join(call: LogarithmCall) -> Any:
     """Join values as their logarithms are joined."""
-    options = {name: value for name, value in call.options.items() if name != "tensors"}
+    options = {name: value for name, value in call.kwargs.items() if name != "tensors"}
     (given,) = call.bind("tensors")
     return _moved(call, given, lambda args: call.function(args, *call.args[1:], **options))
 
@@ -70,24 +70,24 @@ def masked_fill(call: LogarithmCall) -> Any:
     return _moved(call, (x, filled), lambda args: torch.where(mask, args[1], args[0]))
 
 
-@beside("clamp clamp_min clamp_max")
+@beside("clamp", "clamp_min", "clamp_max")
 def clamp(call: LogarithmCall) -> Any:
     """Keep a value whose logarithm lies between the bounds; a bound is a constant."""
-    bounds = (*call.args[1:], *call.options.values())
+    bounds = (*call.args[1:], *call.kwargs.values())
     if not call.args or call.of(call.args[0]) is None or any(isinstance(each, Tensor) for each in bounds):
         return call.plain()
     x = call.args[0]
-    bounded = call.function(x.detach(), *call.args[1:], **call.options)
+    bounded = call.function(x.detach(), *call.args[1:], **call.kwargs)
     inside = bounded == x.detach()
     return _moved(call, (x, bounded), lambda args: torch.where(inside, *args))
 
 
-@beside("pad constant_pad_nd")
+@beside("pad", "constant_pad_nd")
 def pad(call: LogarithmCall) -> Any:
     """Pad values by the value whose logarithm the padding is."""
     names = ("input", "pad", "mode", "value") if call.name == "pad" else ("input", "pad", "value")
-    given = dict(zip(names, call.bind(*names), strict=True))
-    x, widths, number = given["input"], given["pad"], given["value"]
+    given = call.named(*names)
+    x, widths, number = given["input"], given["pad"], given.get("value")
     if call.of(x) is None or given.get("mode") not in (None, "constant"):
         return call.plain()
     outside = torch.nn.functional.pad(torch.zeros_like(x.detach(), dtype=torch.bool), widths, value=True)

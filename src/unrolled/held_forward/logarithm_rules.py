@@ -28,7 +28,7 @@ from torch import Tensor
 from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.logarithm_moves import stand_in
 from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside
-from unrolled.held_forward.mode import carries, operands
+from unrolled.held_forward.operands import carries, operands
 
 __all__: list[str] = []
 
@@ -40,7 +40,7 @@ def log(call: LogarithmCall) -> Any:
     return call.mode.logarithms.keep(result, Logarithm(z)) if carries(z) else result
 
 
-@beside("logsigmoid log_sigmoid")
+@beside("logsigmoid", "log_sigmoid")
 def logsigmoid(call: LogarithmCall) -> Any:
     """Begin with a gate."""
     result, (x,) = call.plain(), call.bind("input")
@@ -70,27 +70,24 @@ def neg(call: LogarithmCall) -> Any:
     return result if found is None else call.mode.logarithms.keep(result, replace(found, sign=-found.sign))
 
 
-@beside("mul div")
+@beside("mul", "div")
 def scale(call: LogarithmCall) -> Any:
     """Turn the sign for -1; another power of a value is held."""
     result, (a, b) = call.plain(), call.bind("input", "other")
     found, other = (call.of(a), b) if call.of(a) is not None else (call.of(b), a)
-    if found is None or carries(other) or call.of(other) is not None or call.options.get("rounding_mode"):
+    if found is None or carries(other) or call.of(other) is not None or call.kwargs.get("rounding_mode"):
         return result
     if isinstance(other, int | float) and other in (1, -1) and (call.name == "mul" or other is b):
         return call.mode.logarithms.keep(result, replace(found, sign=int(found.sign * other)))
     return call.mode.logarithms.keep(result, Logarithm(None))
 
 
-@beside("add sub")
+@beside("add", "sub")
 def add(call: LogarithmCall) -> Any:
     """Multiply or divide values; what is held, as any other exponential, leaves a value as it is."""
-    result, (a, b) = call.plain(), call.bind("input", "other")
-    scaled = (call.args[2] if len(call.args) > 2 else call.options.get("alpha", 1)) != 1
+    result, (a, b, scale) = call.plain(), call.bind("input", "other", "alpha")
     first, second = call.of(a), call.of(b)
-    if first is None and second is None:
-        return result
-    if scaled:
+    if (first is None and second is None) or scale not in (None, 1):
         return result
     first, second = first or Logarithm(None), second or Logarithm(None)
     if call.name == "sub":
@@ -134,11 +131,11 @@ def cumsum(call: LogarithmCall) -> Any:
     return call.mode.logarithms.keep(result, Logarithm(None, found.sign, decays))
 
 
-@beside("sum mean max min amax amin maximum minimum fmax fmin cummax cummin")
+@beside(*"sum mean max min amax amin maximum minimum fmax fmin cummax cummin".split())
 def held(call: LogarithmCall) -> Any:
     """Hold a product over an axis, and what a sum of exponentials is kept from overflowing by."""
     result = call.plain()
-    given = operands((*call.args, *call.options.values()))
+    given = operands((*call.args, *call.kwargs.values()))
     if any(call.of(each) for each in given) and all(call.of(each) or not carries(each) for each in given):
         call.mode.logarithms.keep(result if isinstance(result, Tensor) else result[0], Logarithm(None))
     return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -16,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.gates import Gate
+from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import name_of, plain_form
 from unrolled.held_forward.rules_by_name import registers
 
@@ -72,16 +74,11 @@ class Logarithms:
 
 
 @dataclass(frozen=True)
-class LogarithmCall:
+class LogarithmCall(OperationCall):
     """One operation, as a rule of logarithms meets it."""
 
     mode: Any
     """The :class:`~unrolled.held_forward.mode.HeldForward` of the run."""
-    name: str
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    """In the order of the plain operation."""
-    options: dict[str, Any]
     plain: Callable[[], Any]
     """Computes what the operation is to held numbers."""
 
@@ -89,11 +86,6 @@ class LogarithmCall:
         """Return what a tensor is the logarithm of; None if it is none."""
         found: Logarithm | None = self.mode.logarithms.of(tensor)
         return found
-
-    def bind(self, *names: str) -> list[Any]:
-        """Give the arguments by these names, in the order of the operation; None for what was left out."""
-        given = dict(zip(names, self.args, strict=False)) | self.options
-        return [given.get(name) for name in names]
 
     def exact(self, z: Tensor, value: Tensor) -> Tensor:
         """Give z with this held value: a gate that is nearly closed is the rounding of two parts that cancel."""
@@ -148,10 +140,8 @@ class FollowsLogarithms(TorchFunctionMode):
             changed.copy_(result)
             return changed if found is None else self.logarithms.keep(changed, found)
         ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
-        function = plain_form(func, operation)
-        return rule(
-            LogarithmCall(self, operation.name, function, ordered, options, lambda: self.meet(func, args, options))
-        )
+        function, plain = plain_form(func, operation), partial(self.meet, func, args, options)
+        return rule(LogarithmCall(function, operation, ordered, options, self, plain))
 
 
 def _versions(tensor: Tensor, logarithm: Logarithm) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -14,39 +15,31 @@ from unrolled.held_forward.computed_ids import OF_FIRST
 from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.given_results import GivesGivenTensors, parts_refused
 from unrolled.held_forward.graph import without_rule
+from unrolled.held_forward.hidden_operations import refuse_inference_mode, refuse_transforms
 from unrolled.held_forward.logarithms import FollowsLogarithms
 from unrolled.held_forward.numbers_as_ids import CASTS
-from unrolled.held_forward.operands import detached, for_each_tensor, operands, without_flags
+from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands, without_flags
+from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.python_bodies import parameters, python_body
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.rules_by_name import registers
 from unrolled.held_forward.shared_memory import SharedMemory
 from unrolled.held_forward.summands import summands
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.token_vectors import TokenVectors
 from unrolled.held_forward.variables import ReadsVariables
 
-__all__ = ["Held", "HeldForward", "Rule", "carries", "detached", "followed", "for_each_tensor", "operands", "rule"]
+__all__ = ["FOLLOWED", "Held", "HeldForward", "Rule", "followed", "rule"]
 
 Function = Callable[..., Any]
 
 
-class Held:
-    """One operation as a rule meets it.
+@dataclass(frozen=True)
+class Held(OperationCall):
+    """One operation as a rule meets it."""
 
-    Args:
-        mode: of the run.
-        function: computes the operation, not in place.
-        operation: its name, and how it was called.
-        args: its positional arguments, in the order of the plain operation.
-        kwargs: its keyword arguments.
-    """
-
-    def __init__(
-        self, mode: HeldForward, function: Function, operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
-        self.mode, self.function, self.operation = mode, function, operation
-        self.args, self.kwargs = args, kwargs
+    mode: HeldForward
 
     @property
     def rows(self) -> Rows:
@@ -57,15 +50,6 @@ class Held:
     def gates(self) -> Gates:
         """The gates of the run."""
         return self.mode.gates
-
-    def bind(self, *names: str) -> list[Any]:
-        """Give the arguments by these names, in the order of the operation; None for what was left out."""
-        given = dict(zip(names, self.args, strict=False)) | self.kwargs
-        return [given.get(name) for name in names]
-
-    def run(self, *args: Any) -> Any:
-        """Compute the operation on these arguments, its keyword arguments unchanged."""
-        return self.function(*args, **self.kwargs)
 
     def held(self) -> Any:
         """Compute the operation on what its operands hold; the result carries no value."""
@@ -86,7 +70,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     whatever else enters is held (detached). Constants that it adds become rows (``call.rows.constant``).
 
     Args:
-        *names: of the operations.
+        *names: Of the operations.
 
     Returns:
         The decorator.
@@ -98,28 +82,11 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
         ...     x = call.args[0]
         ...     return x * x.detach()
     """
-
-    def register(function: Rule) -> Rule:
-        for name in names:
-            RULES[name] = function
-        return function
-
-    return register
+    return registers(RULES)(*names)
 
 
-def followed(*names: str) -> Callable[[Rule], Rule]:
-    """Register how an operation whose result is held is followed where an output is made of it."""
-
-    def register(function: Rule) -> Rule:
-        FOLLOWED.update(dict.fromkeys(names, function))
-        return function
-
-    return register
-
-
-def carries(value: object) -> bool:
-    """Whether a tensor carries value: what is computed from it is linear in it."""
-    return isinstance(value, Tensor) and value.requires_grad
+followed = registers(FOLLOWED)
+"""Register how an operation whose result is held is followed where an output is made of it."""
 
 
 class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
@@ -128,7 +95,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
     What carries value are the tensors that ask for a gradient: the rows of :class:`Rows`, and what is made of them.
 
     Args:
-        rows: collects the sources of value, among them constants that are added to value.
+        rows: Collects the sources of value, among them constants that are added to value.
         share: p, the part of a gated product that is credited to its content; 1 - p is credited to the gate.
     """
 
@@ -158,11 +125,37 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         asks = operation.name in ("requires_grad", "set requires_grad")
         if asks and (type(args[0]) is torch.nn.Parameter or carries(args[0])):
             return args[0]  # what carries value is not the model's to say
-        if torch._C._functorch.peek_interpreter_stack() is not None:
-            raise UnsupportedOperationError(
-                f"the model computes {operation.name} inside torch.vmap or another transform of torch.func (such as "
-                "associative_scan uses), which hides what it is made of; write that part without it, as a loop"
-            )
+        refuse_transforms(operation)
+        args, options, given = self._as_met(operation, args, options)
+        valued = [each for each in given if each.requires_grad]
+        if not valued and operation.name not in self.sources:
+            return self._without_value(func, operation, args, options, given)
+        if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
+            args, options = self.vectors.with_numbers(operation, args, options, kind)
+        refuse_inference_mode(operation)
+        found, body = RULES.get(operation.name), python_body(func)
+        numbers = self.vectors.numbers
+        unknown = operation.name in NUMBERS_TO_PYTHON or (found is None and body is None)
+        if numbers and unknown and valued and all(each in numbers for each in valued):
+            result = Held(func, operation, args, options, self).held()
+            self.rows.mark(result, "held", operation.name)
+            return result
+        if body is not None and (found is None or operation.name in OPENED or "inplace" in parameters(body)):
+            with self:
+                return body(*args, **options)
+        if found is None:
+            return self._without_rule(func, operation, args, options)
+        if operation.in_place:
+            return self._in_place(found, func, operation, args, options, valued)
+        result = self._by_rule(found, func, operation, args, options, valued)
+        if operation.name == "detach":
+            self.memory.keep(result)
+        return result
+
+    def _as_met(
+        self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
+        """Return the arguments of an operation, with what carries value in place of what does not, and all tensors."""
         if operation.name in OF_FIRST and args and not carries(args[0]):
             args = (args[0], *for_each_tensor(args[1:], torch.empty_like))  # of the second the form is read
             options = for_each_tensor(options, torch.empty_like)
@@ -176,41 +169,38 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
                 for each in (args, options)
             )
             given = operands((*args, *options.values()))
-        valued = [each for each in given if each.requires_grad]
-        if not valued and operation.name not in self.sources:
-            return self._without_value(func, operation, args, options, given)
-        if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
-            args, options = self.vectors.with_numbers(operation, args, options, kind)
-        if torch.is_inference_mode_enabled():
-            raise UnsupportedOperationError(
-                f"the model computes {operation.name} in torch.inference_mode, where no gradient tells what it is made "
-                "of; use torch.no_grad there, or none"
-            )
-        found, body = RULES.get(operation.name), python_body(func)
+        return args, options, given
+
+    def _by_rule(
+        self,
+        found: Rule,
+        func: Function,
+        operation: Operation,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        valued: list[Tensor],
+    ) -> Any:
+        """Compute the plain form of an operation by its rule."""
         numbers = self.vectors.numbers
-        unknown = operation.name in NUMBERS_TO_PYTHON or (found is None and body is None)
-        if numbers and unknown and valued and all(each in numbers for each in valued):
-            result = Held(self, func, operation, args, options).held()
-            self.rows.mark(result, "held", operation.name)
-            return result
-        if body is not None and (found is None or operation.name in OPENED or "inplace" in parameters(body)):
-            with self:
-                return body(*args, **options)
-        if found is None:
-            return self._without_rule(func, operation, args, options)
-        changed = args[0] if operation.in_place else None
-        if changed is not None:
-            before, gate = changed.clone(), self.gates.of(changed)
-            args = (before, *args[1:])  # autograd keeps factors, which must not change afterwards
-            if gate is not None:
-                self.gates.keep(before, gate)
         args = numbers.held_factors(operation, args, valued) if numbers else args
         ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
-        result = found(Held(self, plain_form(func, operation), operation, ordered, options))
-        if changed is None:
-            if operation.name == "detach":
-                self.memory.keep(result)
-            return result
+        return found(Held(plain_form(func, operation), operation, ordered, options, self))
+
+    def _in_place(
+        self,
+        found: Rule,
+        func: Function,
+        operation: Operation,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        valued: list[Tensor],
+    ) -> Tensor:
+        """Let the first operand become the result of an operation."""
+        changed: Tensor = args[0]
+        before, gate = changed.clone(), self.gates.of(changed)  # autograd keeps factors, which must not change
+        if gate is not None:
+            self.gates.keep(before, gate)
+        result = self._by_rule(found, func, operation, (before, *args[1:]), options, valued)
         with parts_refused(operation.name):
             changed.copy_(result)
         gate = self.gates.of(result)
@@ -245,7 +235,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
 
     def hold(self, call: Held) -> Any:
         """Compute an operation on what its operands hold, and remember its name for the rows."""
-        number, name = len(self.holds), call.operation.name
+        number, name = len(self.holds), call.name
         self.holds.append(name)
         if self.follows_from is not None and number >= self.follows_from and name in FOLLOWED:
             return FOLLOWED[name](call)

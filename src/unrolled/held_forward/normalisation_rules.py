@@ -56,7 +56,7 @@ def batch_norm(call: Held) -> Tensor:
     """By running statistics, or over each example's own positions; statistics of the batch are refused."""
     x, weight, bias, mean, variance, own, _, eps, *_ = call.args
     shape = (1, -1, *[1] * (x.dim() - 2))
-    if call.operation.name == "instance_norm" and own:
+    if call.name == "instance_norm" and own:
         return _affine(call, _scaled(x, tuple(range(2, x.dim())), eps), weight, bias, shape)
     if own or mean is None:
         raise UnsupportedOperationError(

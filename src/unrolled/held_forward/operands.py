@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-__all__ = ["detached", "for_each_tensor", "operands", "without_flags"]
+__all__ = ["carries", "detached", "for_each_tensor", "operands", "without_flags"]
 
 
 def operands(values: Any) -> list[Tensor]:
@@ -21,6 +21,11 @@ def operands(values: Any) -> list[Tensor]:
         elif isinstance(each, tuple | list):
             found.extend(operands(each))
     return found
+
+
+def carries(value: object) -> bool:
+    """Whether a tensor carries value: what is computed from it is linear in it."""
+    return isinstance(value, Tensor) and value.requires_grad
 
 
 def detached(value: Any) -> Any:

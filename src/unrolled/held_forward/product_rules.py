@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.gates import Gate
-from unrolled.held_forward.mode import Held, carries, detached, operands, rule
+from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.operands import carries, detached, operands
 
 __all__ = ["shared"]
 
@@ -161,7 +162,7 @@ def add_product(call: Held) -> Tensor:
     a, b, c = call.args[:3]
     beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
     special = {"addr": torch.outer, "addbmm": lambda x, y: torch.bmm(x, y).sum(0)}
-    product = special.get(call.operation.name, torch.matmul)
+    product = special.get(call.name, torch.matmul)
     result = alpha * shared(call, [b, c], product) if carries(b) or carries(c) else None
     if result is None:
         plain = alpha * product(b, c)
@@ -189,9 +190,7 @@ def addcdiv(call: Held) -> Tensor:
 def div(call: Held) -> Tensor:
     """Compute a / b, of which the divisor is held."""
     a, b = call.args[:2]
-    if call.kwargs.get("rounding_mode"):
-        return call.mode.hold(call)
-    if not carries(a):
+    if call.kwargs.get("rounding_mode") or not carries(a):
         return call.mode.hold(call)
     divisor, gate = detached(b), call.gates.of(a)
     result = torch.div(a, divisor)
@@ -204,7 +203,7 @@ def remainder(call: Held) -> Tensor:
     a, b = call.args[:2]
     with torch.no_grad():
         quotient = ((detached(a) - call.held()) / detached(b)).round()
-    call.rows.mark(quotient, "held", call.operation.name)
+    call.rows.mark(quotient, "held", call.name)
     with call.mode:
         return a - quotient * b
 

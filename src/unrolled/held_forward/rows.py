@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.operands import operands
 from unrolled.held_forward.repeated_axes import without_repeats
 
 __all__ = ["Kind", "Row", "Rows"]
@@ -43,7 +44,7 @@ class Rows:
     """Collects the rows of one run.
 
     Args:
-        model: the module whose parameters and buffers give added constants their names.
+        model: The module whose parameters and buffers give added constants their names.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -122,7 +123,7 @@ class Rows:
 
     def mark(self, results: object, kind: Kind, name: str) -> None:
         """Remember where tensors that carry no value come from."""
-        for tensor in _tensors(results):
+        for tensor in operands([results]):
             self._origins[tensor] = (kind, name)
 
     def origin(self, value: Tensor) -> tuple[Kind, str]:
@@ -141,11 +142,3 @@ class Rows:
         origins = [origin for origin in map(self.origin, sources) if origin[0] != "constant"]
         if origins:
             self.mark(results, *next((origin for origin in origins if origin[0] == "computed"), origins[0]))
-
-
-def _tensors(results: object) -> Iterator[Tensor]:
-    if isinstance(results, Tensor):
-        yield results
-    elif isinstance(results, tuple | list):
-        for each in results:
-            yield from _tensors(each)

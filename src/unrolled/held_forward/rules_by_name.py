@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 __all__ = ["registers"]
 
 Rule = TypeVar("Rule", bound=Callable[..., object])
 
 
-def registers(rules: dict[str, Rule]) -> Callable[[str], Callable[[Rule], Rule]]:
-    """Make a decorator that adds a function to ``rules`` under operations' names, separated by spaces."""
+class Register(Protocol[Rule]):
+    """Registers a rule for operations by name."""
 
-    def under(names: str) -> Callable[[Rule], Rule]:
-        """Register a rule for the operations of these names, separated by spaces."""
+    def __call__(self, *names: str) -> Callable[[Rule], Rule]:
+        """Return the decorator."""
+
+
+def registers(rules: dict[str, Rule]) -> Register[Rule]:
+    """Make what registers a function in ``rules`` under operations' names."""
+
+    def under(*names: str) -> Callable[[Rule], Rule]:
+        """Register a rule for the operations of these names."""
 
         def register(function: Rule) -> Rule:
-            rules.update(dict.fromkeys(names.split(), function))
+            rules.update(dict.fromkeys(names, function))
             return function
 
         return register

@@ -14,7 +14,8 @@ import torch
 from torch.overrides import handle_torch_function
 
 from unrolled.held_forward.graph import without_rule
-from unrolled.held_forward.mode import Held, for_each_tensor, rule
+from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.operands import for_each_tensor
 
 __all__ = ["scripts_as_operations"]
 

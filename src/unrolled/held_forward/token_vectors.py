@@ -137,9 +137,11 @@ class TokenVectors:
         if self.positions.are_masks(ids) or (made is not None and made.of_masks):
             return None
         if positions is not None and bool((positions >= 0).any()):
-            vectors = self.positions.are_vectors(ids)
-            kind, name = (self._kind(positions), "one-hot vectors") if vectors else ("number", "numbers")
-            return self.numbers.add(self._by_axis(kind, name, None, values, positions))
+            if self.positions.are_vectors(ids):
+                opened = self._by_axis(self._kind(positions), "one-hot vectors", None, values, positions)
+            else:
+                opened = self._by_axis("number", "numbers", None, values, positions)
+            return self.numbers.add(opened)
         if made is None:
             return None
         self.computed.read[made.by] = None
@@ -160,7 +162,7 @@ class TokenVectors:
         opened = self._by_axis(self._kind(positions), "one-hot vectors", None, result.clone(), positions)
         return self.numbers.add(result.copy_(opened) if operation.in_place else opened)
 
-    def _by_axis(self, kind: Any, name: str, table: Tensor | None, values: Tensor, positions: Tensor) -> Tensor:
+    def _by_axis(self, kind: Kind, name: str, table: Tensor | None, values: Tensor, positions: Tensor) -> Tensor:
         """Open values as vectors along an axis whose entries belong to one token; else one by one."""
         for axis in reversed(range(values.dim())):
             if values.shape[axis] > 1 and bool((positions == positions.narrow(axis, 0, 1)).all()):
