@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from unrolled.explanation.explanation import Explanation
+    from unrolled.explanation.explanations import Explanations
 
 __all__ = [
     "HUB_PREFIX",
@@ -74,6 +75,9 @@ class TrainedRun(Protocol):
     def explain(self, text: str, target: str | int | None = None) -> Explanation:
         """Explain the output for a text; None for the predicted class."""
 
+    def explain_batch(self, texts: Sequence[str], target: str | int | None = None) -> Explanations:
+        """Explain the output for every text; None for the class that is predicted for it."""
+
 
 def load(path: str | os.PathLike[str]) -> TrainedRun:
     """Load a run folder that ``unrolled train`` wrote.
@@ -85,9 +89,9 @@ def load(path: str | os.PathLike[str]) -> TrainedRun:
             warning names the command that goes on.
 
     Returns:
-        The run. ``run.predict(texts)``, ``run.predict_proba(texts)``, ``run.score(texts, labels)`` and
-        ``run.explain(text)`` take texts as people type them; ``run.model`` is an ordinary module that
-        :func:`unrolled.explain` accepts.
+        The run. ``run.predict(texts)``, ``run.predict_proba(texts)``, ``run.score(texts, labels)``,
+        ``run.explain(text)`` and ``run.explain_batch(texts)`` take texts as people type them; ``run.model`` is an
+        ordinary module that :func:`unrolled.explain` accepts.
 
     Raises:
         UsageError: If the extra ``lab`` is not installed.

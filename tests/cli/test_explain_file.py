@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import re
@@ -18,6 +19,7 @@ from unrolled.lab.data.corpus import Classification, Example
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.training.engine import train
+from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 
 Command = Callable[..., Any]
@@ -88,6 +90,47 @@ def test_one_target_for_all(unrolled: Command, run: Path, tmp_path: Path) -> Non
     done = unrolled("explain", run, "--file", path, "--target", "negative", "--against", "positive")
     assert done.out.count("negative rather than positive") == 3
     unrolled("explain", run, "--file", path, "--target", "neutral").assert_refused(2, "texts.txt, line 1", "neutral")
+
+
+def test_phrases_of_all_texts_are_a_table(unrolled: Command, run: Path, tmp_path: Path) -> None:
+    path, table = tmp_path / "texts.txt", tmp_path / "phrases.csv"
+    path.write_text("".join(f"{text}\n" for text in [*TEXTS] * 3))
+    words = ("explain", run, "--file", path, "--phrases", table)
+    done = unrolled(*words, "--target", "positive", "--against", "negative")
+    assert done.status == 0, done.err
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = load_run(run).explain_batch(TEXTS * 3, "positive", against="negative").phrases()
+    assert [(row["text"], int(row["texts"]), int(row["count"])) for row in rows] == [
+        (each.text, each.texts, each.count) for each in found
+    ]
+    assert [float(row["phrase_score"]) for row in rows] == [each.phrase_score for each in found]
+    assert str(found) in done.out
+    unrolled(*words, "--target", "positive").assert_refused(2, "phrases.csv already exists")
+    unrolled("explain", run, "good", "--phrases", tmp_path / "no.csv").assert_refused(2, "--file")
+
+
+def test_phrases_of_several_outputs_are_refused_with_the_line(unrolled: Command, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    parts = nn.ModuleDict({"embed": nn.Embedding(2, 3), "rnn": nn.RNN(3, 4), "head": nn.Linear(4, 2, bias=False)})
+    with torch.no_grad():
+        parts.embed.weight[1] = -parts.embed.weight[0]
+        parts.rnn.bias_ih_l0.zero_()
+        parts.rnn.bias_hh_l0.zero_()  # the states of the two words have opposite signs, so do their logits
+    save_file(parts.state_dict(), tmp_path / "w.safetensors")
+    (tmp_path / "words.txt").write_text("good\nbad\n")
+    (tmp_path / "texts.txt").write_text("good\nbad\n" * 5)
+    words = ("explain", "--weights", tmp_path / "w.safetensors", "--vocab", tmp_path / "words.txt")
+    words += ("--nonlinearity", "tanh", "--file", tmp_path / "texts.txt", "--phrases", tmp_path / "p.csv")
+    done = unrolled(*words)
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "line 2: " in done.err
+    assert "--target" in done.err
+    assert not (tmp_path / "p.csv").exists()
+    assert unrolled(*words, "--target", "0").status == 0
+    with (tmp_path / "p.csv").open(newline="") as file:
+        good, bad = (float(row["phrase_score"]) for row in csv.DictReader(file))
+    assert good == pytest.approx(-bad)
 
 
 def test_several_files_are_read_one_after_another(unrolled: Command, run: Path, tmp_path: Path) -> None:

@@ -100,6 +100,10 @@ def explain(
         int,
         typer.Option(min=1, help="Largest number of texts on the page and in the JSON file.", rich_help_panel=_TEXTS),
     ] = 200,
+    phrases: Annotated[
+        Path | None,
+        _many_option("A CSV table of the phrases of all texts, by their mean score for --target.", "--phrases"),
+    ] = None,
     weights: Annotated[Path | None, _weights_option("The safetensors file.")] = None,
     vocab: Annotated[Path | None, _weights_option(_VOCABULARY)] = None,
     unk: Annotated[str | None, _weights_option("The word for unknown words.")] = None,
@@ -116,20 +120,21 @@ def explain(
         unrolled explain runs/wikiqa-gru 'where is lincoln ? ||| lincoln lies in nebraska .'
         unrolled explain runs/multi30k-gru 'ein mann liest . ||| a man'
         unrolled explain runs/reviews --file new.csv --html page.html
+        unrolled explain runs/reviews --file new.csv --target good --against bad --phrases phrases.csv
     """
     hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
     run, sentence = _split(words or [], weights, bool(files))
-    _check_written({"--html": html, "--png": png, "--json": json_file}, force)
+    _check_written({"--html": html, "--png": png, "--json": json_file, "--phrases": phrases}, force)
     if files:
         _check_files(files, png)
-        options = FileOptions(target, against, expansion, html, json_file, page_texts, len(set(files)) > 1)
+        options = FileOptions(target, against, expansion, html, json_file, phrases, page_texts, len(set(files)) > 1)
         opener = _opener(run, weights, vocab, hints, at)
         title = ", ".join(path.name for path in files)
         explain_texts(_texts(files, text_column, not no_header, split or "test", run), opener, options, title)
         return
-    if text_column is not None or no_header or split is not None:
+    if text_column is not None or no_header or split is not None or phrases is not None:
         raise UsageError(
-            "--text-column, --no-header and --split are for --file; give --file as well, or leave them out"
+            "--text-column, --no-header, --split and --phrases are for --file; give --file as well, or leave them out"
         )
     chosen = _opener(run, weights, vocab, hints, at)(sentence).choose_target(target, against)
     from unrolled.report.figure import save_figure

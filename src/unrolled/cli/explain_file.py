@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from unrolled.atomic_write import atomic_write
 from unrolled.errors import DataError, UsageError
 from unrolled.report.formatting import clip, counted, signed, visible
 
 if TYPE_CHECKING:
     from unrolled.cli.prepared_input import ChosenTarget, PreparedInput
+    from unrolled.explanation.corpus_phrases import CorpusPhrases
     from unrolled.explanation.explanation import Explanation
 
 __all__ = ["FileOptions", "NumberedText", "explain_texts"]
@@ -41,6 +45,7 @@ class FileOptions:
     expansion: str
     html: Path | None
     json_file: Path | None
+    phrases: Path | None
     most: int
     """Largest number of texts on the page and in the JSON file."""
     several: bool = False
@@ -56,7 +61,10 @@ def explain_texts(
         UsageError: If a text cannot be explained; the message names its line.
         DataError: If there is no text with a word.
     """
+    from unrolled.explanation.corpus_phrases import LEAST, LONGEST, PhraseTotals
+
     kept: list[Explanation] = []
+    totals = PhraseTotals(LONGEST)
     count = empty = 0
     for each in texts:
         if not each.text.strip():
@@ -65,6 +73,8 @@ def explain_texts(
         try:
             chosen = open_text(each.text).choose_target(options.target, options.against)
             found = chosen.explain(options.expansion)
+            if options.phrases is not None:
+                totals.add(found)
         except UsageError as error:
             raise UsageError(f"{each.file}, line {each.line}: {error}") from error
         count += 1
@@ -78,6 +88,8 @@ def explain_texts(
         + (f"; {empty:,} without a word {'is' if empty == 1 else 'are'} left out" if empty else "")
     )
     _write(kept, count, options, title)
+    if options.phrases is not None:
+        _write_phrases(options.phrases, totals.phrases(LEAST))
 
 
 def _write(kept: list[Explanation], count: int, options: FileOptions, title: str) -> None:
@@ -92,6 +104,19 @@ def _write(kept: list[Explanation], count: int, options: FileOptions, title: str
 
         save_json(options.json_file, kept)
         typer.echo(f"all n-grams: {visible(str(options.json_file))}{more}")
+
+
+def _write_phrases(path: Path, phrases: CorpusPhrases) -> None:
+    """Print both ends of the table, and write all of it as comma-separated values."""
+    from unrolled.explanation.corpus_phrases import CorpusPhrase
+
+    typer.echo(f"\n{phrases}\n")
+    file = io.StringIO()
+    writer = csv.DictWriter(file, [each.name for each in fields(CorpusPhrase)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(phrases.to_records())
+    atomic_write(path, file.getvalue().encode(errors="backslashreplace"))
+    typer.echo(f"phrases: {visible(str(path))}: {counted(len(phrases), 'phrase')}")
 
 
 def _line(each: NumberedText, chosen: ChosenTarget, found: Explanation) -> str:

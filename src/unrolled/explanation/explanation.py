@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unrolled.decomposition.attribution import Attribution
-from unrolled.errors import UsageError
+from unrolled.explanation.frames import to_frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,10 +89,7 @@ class Explanation(Attribution):
         Raises:
             UsageError: If neither is installed.
         """
-        for name in ("pandas", "polars"):
-            if find_spec(name) is not None:
-                return import_module(name).DataFrame(self.to_records())
-        raise UsageError("a data frame needs pandas or polars: pip install 'unrolled[tables]'")
+        return to_frame(self.to_records())
 
     def render(self, width: int = 100, colour: bool = False) -> str:
         """Return the text for a terminal of ``width`` columns, with ANSI colours if ``colour``."""

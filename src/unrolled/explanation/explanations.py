@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unrolled.decomposition.outputs import Outputs
 from unrolled.errors import ShapeError, UsageError
+from unrolled.explanation.corpus_phrases import LEAST, LONGEST, CorpusPhrases, PhraseTotals
 from unrolled.explanation.explanation import Explanation
 
 __all__ = ["Explanations"]
@@ -80,6 +81,40 @@ class Explanations(Sequence[Explanation]):
         ]
         save_pages(path, [(one,) for one in shown], title)
         return Path(path)
+
+    def phrases(self, longest: int = LONGEST, least: int = LEAST) -> CorpusPhrases:
+        """Return what the phrases of all texts speak for, from the highest mean phrase score to the lowest.
+
+        The result is a sequence: each phrase has ``text``, ``order``, ``texts``, ``count``, ``phrase_score``, the mean
+        of its scores, and ``deviation``, their standard deviation. ``print`` shows both ends of it, ``to_records`` and
+        ``to_frame`` all of it.
+
+        Args:
+            longest: Number of tokens of the longest phrases.
+            least: Number of texts in which a phrase must occur.
+
+        Raises:
+            UsageError: If the texts are explained for different outputs or by different expansions, there are none, or
+                an argument is below 1.
+
+        Example:
+            >>> import torch, unrolled
+            >>> class Model(torch.nn.Module):
+            ...     def __init__(self):
+            ...         super().__init__()
+            ...         self.embed, self.rnn = torch.nn.Embedding(9, 4), torch.nn.GRU(4, 6, batch_first=True)
+            ...         self.head = torch.nn.Linear(6, 2)
+            ...     def forward(self, tokens):
+            ...         return self.head(self.rnn(self.embed(tokens))[0][:, -1])
+            >>> texts = [["not", "a", "bore"], ["a", "bore", "indeed"]]
+            >>> found = unrolled.explain_batch(Model(), torch.tensor([[1, 2, 3], [2, 3, 4]]), target=1, tokens=texts)
+            >>> sorted((each.text, each.texts) for each in found.phrases(least=2))
+            [('a', 2), ('a bore', 2), ('bore', 2)]
+        """
+        totals = PhraseTotals(longest)
+        for each in self.members:
+            totals.add(each)
+        return totals.phrases(least)
 
     def __repr__(self) -> str:
         return f"Explanations({len(self)}: {', '.join(map(repr, self.members[:3]))}{', …' if len(self) > 3 else ''})"

@@ -23,6 +23,7 @@ from unrolled.report.unknown_words import mark_unknown, note_unknown
 
 if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
+    from unrolled.explanation.explanations import Explanations
 
 __all__ = ["TrainedModel", "softmax"]
 
@@ -156,6 +157,19 @@ class TrainedModel:
             **options,
         )
         return replace(found, notes=(*found.notes, *note_unknown(prepared.unknown, UNKNOWN_WORD)))
+
+    def explain_batch(
+        self, texts: Sequence[str], target: str | int | None = None, expansion: str = "secant", **options: Any
+    ) -> Explanations:
+        """Explain the model's output for every text, each as :meth:`explain` does.
+
+        Give a ``target`` to ask for the phrases of all texts: ``run.explain_batch(texts, "positive").phrases()``.
+        """
+        from unrolled.explanation.explanations import Explanations
+
+        if isinstance(texts, str):
+            raise UsageError(f"texts is the string {texts[:40]!r}; expected a list of texts: [{texts[:40]!r}]")
+        return Explanations(tuple(self.explain(text, target, expansion=expansion, **options) for text in texts))
 
     def text_task(self) -> TextTask[Any]:
         """Return the task, which has one output for a whole text; UsageError if it has not."""

@@ -1,0 +1,132 @@
+"""What the phrases of many texts speak for is the mean of their scores, for one output and one expansion."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from statistics import fmean, pstdev
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import unrolled
+from unrolled import Explanations, UsageError
+
+TEXTS = [
+    "not a bad film".split(),
+    "a bad film a bad film".split(),
+    "it is not not good".split(),
+    "good".split(),
+    "not good not bad".split(),
+]
+WORDS = sorted({word for text in TEXTS for word in text})
+
+
+class Reader(nn.Module):
+    """Reads the last states, or the mean of all."""
+
+    def __init__(self, *, bidirectional: bool = False, mean: bool = False) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(len(WORDS), 5)
+        self.rnn = nn.GRU(5, 6, batch_first=True, bidirectional=bidirectional)
+        self.head = nn.Linear(12 if bidirectional else 6, 3)
+        self.mean = mean
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        states, last = self.rnn(self.embed(tokens))
+        logits: Tensor = self.head(states.mean(1) if self.mean else torch.cat([*last], dim=-1))
+        return logits
+
+
+def explained(model: nn.Module, **options) -> Explanations:
+    rows = [torch.tensor([[WORDS.index(word) for word in text]]) for text in TEXTS]
+    return Explanations(
+        tuple(
+            unrolled.explain(model, row, tokens=text, **{"target": 1} | options)
+            for row, text in zip(rows, TEXTS, strict=True)
+        )
+    )
+
+
+@pytest.fixture(params=[{}, {"bidirectional": True}, {"mean": True}], ids=["last", "both ends", "mean"])
+def model(request: pytest.FixtureRequest) -> Reader:
+    torch.manual_seed(0)
+    return Reader(**request.param)
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3, 50])
+def test_a_phrase_has_the_mean_and_the_deviation_of_its_scores(model: Reader, longest: int) -> None:
+    found = explained(model)
+    scores: dict[str, list[float]] = defaultdict(list)
+    texts: dict[str, set[int]] = defaultdict(set)
+    for number, each in enumerate(found):
+        for start in range(len(each)):
+            for stop in range(start + 1, min(start + longest, len(each)) + 1):
+                phrase = " ".join(each.tokens[start:stop])
+                scores[phrase].append(each.phrase_score(start, stop))
+                texts[phrase].add(number)
+    phrases = found.phrases(longest=longest, least=1)
+    assert {each.text for each in phrases} == scores.keys()
+    for each in phrases:
+        assert each.phrase_score == pytest.approx(fmean(scores[each.text]), abs=1e-12)
+        assert each.deviation == pytest.approx(pstdev(scores[each.text]), abs=1e-12)
+        assert (each.texts, each.count) == (len(texts[each.text]), len(scores[each.text]))
+        assert each.order == len(each.text.split())
+    means = [each.phrase_score for each in phrases]
+    assert means == sorted(means, reverse=True)
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_least_counts_texts_not_occurrences(model: Reader, least: int) -> None:
+    found = explained(model).phrases(least=least)
+    assert {each.text for each in found if each.order == 1} == {
+        word for word in WORDS if sum(word in text for text in TEXTS) >= least
+    }
+    counts = {each.text: each.count for each in found}
+    assert counts["not"] == 5  # in three texts
+
+
+def test_a_word_says_the_same_in_every_text_by_secant_and_not_by_operating() -> None:
+    torch.manual_seed(0)
+    model = Reader()
+    words = {each.text: each.deviation for each in explained(model).phrases(longest=1, least=2)}
+    assert words
+    assert max(words.values()) < 1e-6
+    other = {each.text: each.deviation for each in explained(model, expansion="operating").phrases(longest=1, least=2)}
+    assert max(other.values()) > 1e-4
+
+
+def test_texts_of_several_outputs_or_expansions_are_not_added_up(model: Reader) -> None:
+    found, other = explained(model), explained(model, target=2)
+    with pytest.raises(UsageError, match=r"'output 1' and 'output 2'.*one target"):
+        Explanations((found[0], other[1])).phrases()
+    with pytest.raises(UsageError, match=r"'secant' and 'operating'.*one expansion"):
+        Explanations((found[0], *explained(model, expansion="operating"))).phrases()
+    with pytest.raises(UsageError, match="no explanations"):
+        Explanations(()).phrases()
+    for wrong in ({"longest": 0}, {"least": 0}):
+        with pytest.raises(UsageError, match="expected 1 or more"):
+            found.phrases(**wrong)
+
+
+def test_the_printed_table_shows_both_ends_once(model: Reader) -> None:
+    phrases = explained(model).phrases(least=1)
+    lines = str(phrases).splitlines()
+    assert lines[0] == f"output 1 by secant: {len(phrases)} phrases in at least 1 text of 5"
+    highest, lowest = lines.index(next(line for line in lines if line.startswith("highest"))), len(lines)
+    lowest = lines.index(next(line for line in lines if line.startswith("lowest")))
+    shown = [line.split() for line in lines[highest + 1 : lowest] if line.strip()]
+    assert [float(line[0]) > 0 for line in shown] == [True] * len(shown)
+    assert [" ".join(line[3:]) for line in shown] == [each.text for each in phrases[:10] if each.phrase_score > 0]
+    below = [" ".join(line.split()[3:]) for line in lines[lowest + 1 :]]
+    assert below == [each.text for each in phrases[:-11:-1] if each.phrase_score < 0]
+    assert str(explained(model).phrases(least=6)).count("\n") == 0
+
+
+def test_records_hold_every_phrase(model: Reader) -> None:
+    phrases = explained(model).phrases(least=1)
+    assert [each["text"] for each in phrases.to_records()] == [each.text for each in phrases]
+    pandas = pytest.importorskip("pandas")
+    frame = phrases.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["phrase_score"].tolist() == [each.phrase_score for each in phrases]
