@@ -26,6 +26,11 @@ def log_positive(x):
     return positive(x).log()
 
 
+def log_signed(x):
+    """Compute log x of any sign: log |x| + iπ for a negative number."""
+    return torch.complex(x.abs().maximum(x.new_tensor(1e-12)).log(), torch.pi * (x < 0).to(x))
+
+
 def run(operation, x=X, y=Y):
     rows = Rows(nn.Module())
     opened = rows.open("feature", "x", x), rows.open("feature", "y", y)

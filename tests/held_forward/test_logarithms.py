@@ -14,6 +14,7 @@ from logarithm_zoo import (
     assert_same_contributions,
     assert_value_linearity_and_sum,
     log_positive,
+    log_signed,
     positive,
 )
 
@@ -106,6 +107,9 @@ SAME = {
         lambda x, y: log_positive(x).gather(1, INDEX).chunk(2, -1)[1].contiguous().exp(),
         lambda x, y: positive(x).gather(1, INDEX).chunk(2, -1)[1],
     ),
+    "a number of any sign": (lambda x, y: log_signed(y).exp().real, lambda x, y: y),
+    "a complex number": (lambda x, y: (x + y * 1j).log().exp().imag, lambda x, y: y),
+    "a quotient of any sign": (lambda x, y: (log_positive(x) - log_signed(y)).exp().real, lambda x, y: positive(x) / y),
     "logsumexp": (lambda x, y: log_positive(x).logsumexp(1).exp(), lambda x, y: positive(x).sum(1)),
     "logsumexp of axes": (
         lambda x, y: torch.logsumexp(log_positive(x), dim=(1, 2), keepdim=True).exp(),

@@ -15,6 +15,7 @@ from logarithm_zoo import (
     assert_value_linearity_and_sum,
     contributions,
     log_positive,
+    log_signed,
     positive,
     weights_of,
 )
@@ -124,6 +125,14 @@ SAME = {
         lambda x, y: scan(
             torch.sigmoid(-x - 30), torch.sigmoid(y - 32) * torch.where(MASK, torch.sigmoid(y - 34), C.exp())
         ),
+    ),
+    "recurrence in complex numbers": (
+        lambda x, y: heinsen(F.logsigmoid(x), log_signed(y)).real,
+        lambda x, y: scan(torch.sigmoid(x), y),
+    ),
+    "recurrence with complex decays": (
+        lambda x, y: log_scan((torch.sigmoid(x) + 0j).log(), (y + 0j).log()).real,
+        lambda x, y: scan(torch.sigmoid(x), y),
     ),
     "recurrence with constant decays": (
         lambda x, y: log_scan(F.logsigmoid(C), log_positive(x)),

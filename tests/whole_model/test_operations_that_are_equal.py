@@ -34,6 +34,10 @@ def standardised(_, h):
     return (h - mean[:, None]) / deviation[:, None]
 
 
+def matrices(model, h):
+    return 2.0 * torch.eye(D, dtype=h.dtype) + torch.diag_embed(h) @ model.middle.weight
+
+
 def filled(_, h):
     z = 2.0 * h
     z[:, 0].fill_(2.0)
@@ -57,6 +61,31 @@ def unknown_chosen(_, h):
 
 
 EQUAL = {
+    "a constant of a finer type": (
+        lambda _, h: (h.float() + torch.linspace(0, 1, D, dtype=h.dtype)) @ A,
+        lambda _, h: (h.float().to(h.dtype) + torch.linspace(0, 1, D, dtype=h.dtype)) @ A,
+    ),
+    "a complex number": (lambda _, h: ((h + 2j) * (1 + 1j)).real, lambda _, h: h - 2),
+    "an inverse": (
+        lambda m, h: (torch.linalg.inv(matrices(m, h)) @ h[..., None])[..., 0],
+        lambda m, h: torch.linalg.solve(matrices(m, h), h[..., None])[..., 0],
+    ),
+    "an inverse of a tensor": (
+        lambda m, h: (matrices(m, h).inverse() @ h[..., None])[..., 0],
+        lambda m, h: torch.linalg.solve(matrices(m, h), h[..., None])[..., 0],
+    ),
+    "a triangular system": (
+        lambda m, h: torch.linalg.solve_triangular(matrices(m, h).tril(), h[..., None], upper=False)[..., 0],
+        lambda m, h: torch.linalg.solve(matrices(m, h).tril(), h[..., None])[..., 0],
+    ),
+    "an exponential of a diagonal matrix": (
+        lambda _, h: (torch.matrix_exp(torch.diag_embed(h)) @ h[..., None])[..., 0],
+        lambda _, h: h.exp() * h,
+    ),
+    "a parameter that is scaled, in place of a sum": (
+        lambda m, h: (m.middle.bias * h.exp()).add_(h),
+        lambda m, h: m.middle.bias * h.exp() + h,
+    ),
     "a sparse buffer that is not read": (lambda _, h: h * 2.0, lambda _, h: h + h),
     "a sparse matrix": (lambda model, h: (model.sparse @ h.T).T, lambda model, h: h @ model.dense.T),
     "a matrix by its sparse rows": (lambda model, h: (model.rows @ h.T).T, lambda model, h: h @ model.dense.T),

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 
 import unrolled
 from unrolled.cells import CELLS, recurrent
-from whole_model_zoo import Classifier, D, E, ids
+from unrolled.held_forward import rule
+from unrolled.held_forward.mode import RULES
+from whole_model_zoo import WORDS, Classifier, D, E, ids
 
 KINDS = [nn.RNN, nn.GRU, nn.LSTM]
+
+
+class Reads(nn.Module):
+    """Reads vectors of tokens by a function; nothing else moves its output."""
+
+    def __init__(self, read, dtype):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.head, self.read = nn.Embedding(WORDS, E), nn.Linear(E, 3, bias=False), read
+        self.to(dtype)
+
+    def forward(self, tokens):
+        return self.head(self.read(self.embed(tokens)).mean(1))
+
+
+def squared(x):
+    return x * torch.tanh(x)
 
 
 def scaled(model, scale):
@@ -36,6 +57,47 @@ def test_single_precision(kind, layers, both, pool, head):
     assert found.output.dtype == torch.float32
     assert gap(found) < 1e-5
     assert found.closes
+
+
+@pytest.mark.parametrize("coarse", [torch.float32, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_a_part_in_a_coarser_type_closes_by_its_rounding(dtype, coarse):
+    def rounded(x):
+        return (x.to(coarse) * torch.tanh(x).to(coarse)).to(dtype)
+
+    found, fine = (unrolled.account(Reads(read, dtype), ids(3, 7), target=1) for read in (rounded, squared))
+    assert (found.coarsest, fine.coarsest) == (coarse, dtype)
+    assert found.closes
+    assert float(found.remainder.abs().max()) <= 4 * torch.finfo(coarse).eps * float(found.output.abs().max())
+    if dtype == torch.float64:
+        assert not replace(found, coarsest=dtype).closes  # the control: it is more than the output's own rounding
+
+
+def test_a_type_that_is_too_coarse_is_named():
+    def rounded(x):
+        return (x.bfloat16() * torch.tanh(x).bfloat16()).double()
+
+    found = unrolled.account(Reads(rounded, torch.float64), ids(3, 7), target=1)
+    assert float((found.remainder / found.movement).abs().max()) > 1e-3
+    assert not found.closes
+    assert "rounding remains; use a finer type where the model computes in torch.bfloat16" in found.notes[0]
+
+
+def test_what_is_lost_in_a_coarser_type_does_not_close():
+    def lost(x):
+        return torch.special.bessel_j0(x.half().float()).double()
+
+    @rule("special_bessel_j0")
+    def half(call):
+        x = call.args[0]
+        return x * (0.5 * call.held() / x.detach()) + 0.5 * call.held()  # which no row holds
+
+    try:
+        found = unrolled.account(Reads(lost, torch.float64), ids(3, 7), target=1)
+    finally:
+        del RULES["special_bessel_j0"]
+    assert not found.closes
+    assert "more than rounding" in found.notes[0]
 
 
 @pytest.mark.parametrize("name", [name for name in CELLS.names() if name not in ("dyck", "memorising")])

@@ -61,7 +61,7 @@ class HeldReadouts:
                 output = recorded.replay(given)
                 selected = [select_target(output, target, self._batch) for target in targets]
             self._are_sigmoids = [is_sigmoid(each, mode.gates) for each in selected]
-            self._outputs = selected
+            self._outputs, self._coarsest = selected, mode.coarsest
 
     def readout(self, place: int) -> Readout:
         """Compute w_t and the biases of one of the targets by a backward pass.
@@ -80,7 +80,7 @@ class HeldReadouts:
         if all(gradient is None for gradient in linear.gradients[: len(states)]):
             raise UnsupportedOperationError("the target depends on the states by held results only, if at all")
         parts = [each.detach() if each is not None else None for each in linear.split()]
-        gap = sum_gap(output, logit, parts)
+        gap = sum_gap(output, logit, parts, self._coarsest)
         if gap is not None:
             raise UnsupportedOperationError(f"a held run differs from the model's own output by {gap:.2g}")
         weights = [torch.zeros_like(s) if g is None else g for s, g in zip(states, linear.gradients, strict=False)]

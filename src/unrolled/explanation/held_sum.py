@@ -13,25 +13,26 @@ from unrolled.errors import NonFiniteError, ParityError, UnsupportedOperationErr
 __all__ = ["check_sum", "sum_gap"]
 
 CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
-"""How far both may be from the model's own output, relative to the parts."""
+"""How far both may be from the model's own output, relative to the parts, by the coarsest type among them."""
 
 
-def sum_gap(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None]) -> float | None:
+def sum_gap(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None], coarsest: torch.dtype) -> float | None:
     """Return how far a held run, or the sum of its parts, is from the model's own output; None if that is rounding.
 
     NaN or infinity where one of them is.
     """
     held = [part.detach() for part in parts if part is not None]
-    size = CLOSE[expected.dtype] * sum((part.abs() for part in held), expected.abs())
+    close = max(CLOSE[expected.dtype], CLOSE[coarsest])
+    size = close * sum((part.abs() for part in held), expected.abs())
     gap = (torch.stack((output.detach(), sum(held, torch.zeros_like(expected)))) - expected).abs()
     return None if bool((gap <= size).all()) else float(gap.max())
 
 
-def check_sum(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None]) -> None:
+def check_sum(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None], coarsest: torch.dtype) -> None:
     """Refuse a held run whose output, or the sum of whose parts, is not the model's own output."""
     if not torch.isfinite(expected).all():
         raise NonFiniteError(f"the logit is {expected.tolist()}; expected finite numbers")
-    gap = sum_gap(output, expected, parts)
+    gap = sum_gap(output, expected, parts, coarsest)
     if gap is not None and not math.isfinite(gap):
         raise UnsupportedOperationError(
             "a held run gives NaN or infinity where the model gives a number; explain the outputs one by one, "

@@ -95,7 +95,7 @@ def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls
     if all(gradient is None for gradient in direct):
         raise HeldOnlyError("the target depends on the states by held results only, if at all")
     parts = linear.split()
-    check_sum(output, expected, parts)
+    check_sum(output, expected, parts, run.mode.coarsest)
     batch, lines, limit = len(expected), find_lines(strands), longest
     if longest is None:
         limits = (default_longest(len(line.inside), 4 if line.both else 2) for line in lines if not line.coupled)

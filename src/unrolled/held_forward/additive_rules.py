@@ -45,13 +45,14 @@ def add(call: Held) -> Tensor:
         return torch.sub(a, b, alpha=scale) if minus else torch.add(a, b, alpha=scale)
     like, other = (a, b) if carries(a) else (b, a)
     shape = torch.broadcast_shapes(like.shape, other.shape) if isinstance(other, Tensor) else like.shape
+    dtype = torch.result_type(a, b)  # a constant may be finer than the value, or complex
 
     def term(each: Any) -> Any:
         if carries(each):
-            return each
+            return each.to(dtype)
         if isinstance(each, int | float) and not each:
             return 0.0
-        wide = each.to_dense().to(_kind(like, each)) if isinstance(each, Tensor) else like.detach().new_full((), each)
+        wide = torch.as_tensor(each, dtype=dtype, device=like.device).to_dense()
         if not bool(wide.count_nonzero()):
             return 0.0
         kind, name = call.rows.origin(each) if isinstance(each, Tensor) else ("constant", "constants")
@@ -64,11 +65,6 @@ def add(call: Held) -> Tensor:
     result = combined(term(a), term(b))
     result = result if result.shape == shape else result.expand(shape)
     return call.gates.keep_chosen(result, (a, b), lambda parts: combined(*parts).expand(shape))
-
-
-def _kind(like: Tensor, constant: Tensor) -> torch.dtype:
-    """Return the type of a constant that is added to value: that of the value, or complex if it is complex itself."""
-    return torch.promote_types(like.dtype, constant.dtype) if constant.is_complex() else like.dtype
 
 
 @rule("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack", "block_diag", "complex")

@@ -17,7 +17,8 @@ __all__: list[str] = []
 
 @rule(
     *"softmax _softmax softmin _safe_softmax exp exp2 rsqrt reciprocal cos log log2 log10 logsumexp logcumsumexp "
-    "logaddexp var std cumprod sign sgn floor_divide tan acos cosh bernoulli multinomial".split()
+    "logaddexp var std cumprod sign sgn floor_divide tan acos cosh bernoulli multinomial inverse linalg_inv "
+    "linalg_inv_ex linalg_pinv pinverse matrix_exp linalg_matrix_exp".split()
 )
 def multiplier(call: Held) -> Any:
     """Hold the result; where it is added to value it shows as a row of its own."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.additive_rules import where_operands
-from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside
+from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside, of_nothing
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands
 
 __all__ = ["stand_in"]
@@ -99,7 +99,7 @@ def pad(call: LogarithmCall) -> Any:
 
 def _moved(call: LogarithmCall, given: Any, move: Callable[[Any], Any]) -> Any:
     """Move values as the operation moves their logarithms; gates stay gates unless they are chosen from."""
-    result, tensors = call.plain(), [each for each in operands(given) if each.is_floating_point()]
+    result, tensors = call.plain(), [each for each in operands(given) if _is_value(each)]
     found = [each for each in map(call.of, tensors) if each is not None]
     signs = {each.sign for each in found if each.value is not None}
     if not found or len(signs) > 1 or any(carries(each) and call.of(each) is None for each in tensors):
@@ -156,13 +156,17 @@ def _several(given: Any, count: int = 1) -> Any:
     return given if isinstance(given, tuple | list) else [given] * count
 
 
+def _is_value(u: Tensor) -> bool:
+    return u.is_floating_point() or u.is_complex()
+
+
 def stand_in(call: LogarithmCall, u: Tensor, sign: int) -> Any:
     """Return the value of which u is the logarithm: of a constant, one, or nothing if it is minus infinity."""
     found = call.of(u)
     if found is not None and found.value is not None:
         return found.value
-    if not u.is_floating_point():
+    if not _is_value(u):
         return u
-    one = (~torch.isneginf(sign * u.detach())).to(u.dtype)
+    one = (~of_nothing(sign * u.detach())).to(u.dtype)
     call.mode.rows.mark(one, *(call.mode.rows.origin(u) if found is None else ("held", "exp")))
     return one

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.logarithm_moves import stand_in
-from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside
+from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside, of_nothing
 from unrolled.held_forward.operands import carries, operands
 
 __all__: list[str] = []
@@ -80,6 +80,19 @@ def scale(call: LogarithmCall) -> Any:
     if isinstance(other, int | float) and other in (1, -1) and (call.name == "mul" or other is b):
         return call.mode.logarithms.keep(result, replace(found, sign=int(found.sign * other)))
     return call.mode.logarithms.keep(result, Logarithm(None))
+
+
+@beside("complex")
+def signed(call: LogarithmCall) -> Any:
+    """Turn a value by what stands for its sign: the logarithm of -x is log x + iπ."""
+    result, (size, angle) = call.plain(), call.bind("real", "imag")
+    found = call.of(size)
+    if found is None or found.value is None or carries(angle) or call.of(angle) is not None:
+        return result
+    turned = torch.polar(torch.ones_like(angle), found.sign * angle)
+    with call.mode:
+        value = found.value * turned
+    return call.mode.logarithms.keep(result, Logarithm(value, found.sign))
 
 
 @beside("add", "sub")
@@ -214,7 +227,7 @@ def _later(x: Tensor, steps: int, dim: int, fill: float = 0.0) -> Tensor:
 
 def _ratio(part: Tensor, whole: Tensor) -> Tensor:
     """Divide by the whole; nothing of nothing is nothing."""
-    return torch.where(torch.isneginf(part), 0.0, (part - whole).exp())
+    return torch.where(of_nothing(part), 0.0, (part - whole).exp())
 
 
 def _part(call: LogarithmCall, z: Tensor, u: Tensor, whole: Tensor) -> Tensor:
@@ -224,7 +237,7 @@ def _part(call: LogarithmCall, z: Tensor, u: Tensor, whole: Tensor) -> Tensor:
 
 def _keep_whole(call: LogarithmCall, u: Tensor, parts: Tensor) -> Tensor:
     """Remember the sum of all parts of a whole, which is one, or nothing where there is nothing."""
-    one = (~torch.isneginf(u.detach())).to(u.dtype)
+    one = (~of_nothing(u.detach())).to(u.dtype)
     whole: Tensor = call.mode.logarithms.keep(u, Logarithm(call.exact(parts, one)))
     return whole
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -21,7 +22,7 @@ from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import name_of, plain_form
 from unrolled.held_forward.rules_by_name import registers
 
-__all__ = ["BESIDE", "Decays", "FollowsLogarithms", "Logarithm", "Logarithms", "beside"]
+__all__ = ["BESIDE", "Decays", "FollowsLogarithms", "Logarithm", "Logarithms", "beside", "of_nothing"]
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,11 @@ class FollowsLogarithms(TorchFunctionMode):
         ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
         function, plain = plain_form(func, operation), partial(self.meet, func, args, options)
         return rule(LogarithmCall(function, operation, ordered, options, self, plain))
+
+
+def of_nothing(u: Tensor) -> Tensor:
+    """Tell where a tensor is the logarithm of zero; that of a negative number is complex."""
+    return torch.isneginf(u.real if u.is_complex() else u)
 
 
 def _versions(tensor: Tensor, logarithm: Logarithm) -> tuple[int, ...]:

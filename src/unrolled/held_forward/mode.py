@@ -114,6 +114,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         self.gates = Gates(rows)
         self.holds: list[str] = []
         """The operations whose results were held so far."""
+        self.coarsest = torch.float64
+        """The type of least precision among those in which value was computed."""
         self.follows_from: int | None = None
         """The first of them, by its number, that is followed; None for none."""
 
@@ -198,6 +200,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         """Let the first operand become the result of an operation."""
         changed: Tensor = args[0]
         before, gate = changed.clone(), self.gates.of(changed)  # autograd keeps factors, which must not change
+        self.rows.inherit(before, [changed])
         if gate is not None:
             self.gates.keep(before, gate)
         result = self._by_rule(found, func, operation, (before, *args[1:]), options, valued)
@@ -221,6 +224,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         valued = [each for each in given if each.requires_grad]
         result = super().__torch_function__(func, types, args, options)
         self.memory.remember(args[0] if result is None and args else result)
+        if carries(result) and torch.finfo(result.dtype).eps > torch.finfo(self.coarsest).eps:
+            self.coarsest = result.dtype.to_real()
         if valued:
             numbers.follow(name_of(func), given, valued, result)
             if all(each in numbers for each in valued):

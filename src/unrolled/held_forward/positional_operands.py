@@ -18,6 +18,7 @@ _OPERANDS = {
     torch.min: ("input", "other"),
     torch.where: ("condition", "input", "other"),
     torch.permute: ("input", "dims"),
+    torch.linalg.solve_triangular: ("A", "B"),  # upper must be named
     torch.Tensor.to: ("input",),  # its first position is the type or the device
 }
 

@@ -172,6 +172,7 @@ def _account(
         biases=means.biases,
         constants=means.constants,
         output=expected,
+        coarsest=means.coarsest,
         axes=means.axes,
         words=words_of_texts(tokens, args, kwargs, means, len(expected)),
         deterministic=not (drawn or (seed is not None and runs.draws)),
@@ -196,7 +197,8 @@ def _checked(output: Tensor) -> Tensor:
 
 
 def _collected(run: HeldRun) -> tuple[Contributions, tuple[str, ...]]:
-    return collect(run.output, run.mode.rows.rows, run.sources), run.notes
+    parts = collect(run.output, run.mode.rows.rows, run.sources)
+    return replace(parts, coarsest=run.mode.coarsest), run.notes
 
 
 def _has_networks(model: nn.Module) -> bool:

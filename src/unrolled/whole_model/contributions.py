@@ -34,6 +34,8 @@ class Contributions:
     initial: Tensor | float = 0.0
     biases: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Tensor] = field(default_factory=dict)
+    coarsest: torch.dtype = torch.float64
+    """The type of least precision in which value was computed."""
     left: tuple[str, ...] = ()
     """The tables that are read at numbers which left torch as ids."""
     computed: tuple[str, ...] = ()

@@ -80,15 +80,16 @@ class HeldRunsOf:
             with mode:
                 output = self.select(self.model(*given, **named))
             notes = (*sigmoid_note(is_sigmoid(output, mode.gates)), *mode.network_notes)
-        self._check_parity(output)
+        self._check_parity(output, mode.coarsest)
         check_linear(output, NODES)
         return HeldRun(mode, output, sources, notes)
 
-    def _check_parity(self, output: Tensor) -> None:
-        """Compare a held run with the model's own output."""
+    def _check_parity(self, output: Tensor, coarsest: torch.dtype) -> None:
+        """Compare a held run with the model's own output, as closely as the coarsest type of its values allows."""
         expected = self.expected
         gap = (output.detach() - expected).abs().max()
-        if float(gap) <= PARITY[expected.dtype] * max(1.0, float(expected.abs().max())):
+        allowed = max(PARITY[expected.dtype], PARITY.get(coarsest, 8 * torch.finfo(coarsest).eps))
+        if float(gap) <= allowed * max(1.0, float(expected.abs().max())):
             return
         self.runs.second(expected, self.select)  # two runs that differ are refused by name
         raise ParityError(

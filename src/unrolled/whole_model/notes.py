@@ -19,14 +19,14 @@ def notes_of(result: Account, computed: Collection[str] = (), left: Collection[s
         computed: The names of its constants that the model computes of several tokens' ids.
         left: The tables that it reads at Python's numbers after ids became such.
     """
-    notes, double = [], result.output.dtype == torch.float64
+    notes, finer = [], _finer(result)
     worst = float(result.remainder.abs().max())
     if not result.exact:
         notes.append(f"the expansion {result.expansion} is not exact: what it leaves out is the remainder, {worst:.2g}")
     elif result.overgrown:
         notes.append(
             "the account is not exact: contributions are so large against their sum that rounding hides what each of "
-            f"them is; use {'the' if double else 'float64 (model.double()) or the'} expansion operating"
+            f"them is; use {finer} expansion operating"
         )
     elif not result.closes and not result.rounds:
         notes.append(
@@ -36,7 +36,7 @@ def notes_of(result: Account, computed: Collection[str] = (), left: Collection[s
     elif not result.closes:
         notes.append(
             f"the contributions miss the output by up to {worst:.2g}: they are far larger than their sum, so rounding "
-            f"remains; use {'the' if double else 'float64 (model.double()) or the'} expansion operating"
+            f"remains; use {finer} expansion operating"
         )
     notes.extend(result.cancellation_notes)
     if computed:
@@ -54,3 +54,10 @@ def notes_of(result: Account, computed: Collection[str] = (), left: Collection[s
     if held and max(held.values()) > 0.1 * float(result.output.abs().max()):
         notes.append(f"results that are held contribute to the output by themselves: {', '.join(sorted(held))}")
     return tuple(notes)
+
+
+def _finer(result: Account) -> str:
+    """Say where a finer type leaves less rounding."""
+    if torch.finfo(result.coarsest).eps > torch.finfo(result.output.dtype).eps:
+        return f"a finer type where the model computes in {result.coarsest}, or the"
+    return "the" if result.output.dtype == torch.float64 else "float64 (model.double()) or the"

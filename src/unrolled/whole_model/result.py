@@ -61,6 +61,8 @@ class Account:
     computes of several tokens; each (batch,)."""
     output: Tensor
     """The output of the model, shape (batch,)."""
+    coarsest: torch.dtype = torch.float64
+    """The type of least precision in which the model computed any part of it."""
     axes: Mapping[str, int | None] = field(default_factory=dict)
     """For each argument the axis that counts examples, in the order of the output; None for a single example."""
     words: tuple[tuple[str, ...], ...] = ()
@@ -113,13 +115,14 @@ class Account:
     def closes(self) -> bool:
         """Whether every remainder is rounding: at most 1e-9 of the output in float64, and 1e-4 in float32.
 
-        An output that is nearly zero is measured by Σ|c|: by a ten-thousandth of it, and by its rounding. No remainder
-        above 1e-3 of the movement closes, unless it is the rounding of the output. False where :attr:`overgrown`.
+        The type is the coarsest in which the model computes. An output that is nearly zero is measured by Σ|c|: by a
+        ten-thousandth of it, and by its rounding. No remainder above 1e-3 of the movement closes, unless it is the
+        rounding of the output. False where :attr:`overgrown`.
         """
-        allowed = 1e-9 if self.output.dtype == torch.float64 else 1e-4
+        allowed = 1e-9 if self._type == torch.float64 else 1e-4
         finite = torch.finfo(self.output.dtype)
         scale = torch.maximum(self.output.abs(), 1e-4 * self._sizes)
-        rounding = torch.maximum(allowed * scale, 4 * finite.eps * self._sizes)
+        rounding = torch.maximum(allowed * scale, 4 * torch.finfo(self._type).eps * self._sizes)
         moved = CLOSES * self.movement.abs() + 4 * finite.eps * self.output.abs()
         small = self.remainder.abs() <= torch.minimum(rounding, moved) + finite.tiny
         return bool(small.all()) and not self.overgrown
@@ -129,18 +132,24 @@ class Account:
         """Whether contributions are so large against their sum that their own rounding says nothing of it.
 
         Their sum may then agree with the output by chance. It is true where the rounding of Σ|c| is above 1e-6 of the
-        largest output in float64, or 1e-2 in float32, and above 1e-6 by itself: an output may be zero.
+        largest output in float64, 1e-2 in float32 or 0.1 in a coarser type, and above 1e-6 by itself: an output may be
+        zero.
         """
-        limit = 1e-6 if self.output.dtype == torch.float64 else 1e-2
-        rounding = torch.finfo(self.output.dtype).eps * self._sizes
+        limit = {torch.float64: 1e-6, torch.float32: 1e-2}.get(self._type, 0.1)
+        rounding = torch.finfo(self._type).eps * self._sizes
         return bool((rounding > (limit * self.output.abs().max()).clamp_min(1e-6)).any())
 
     @property
     def rounds(self) -> bool:
         """Whether every remainder may be the rounding, or the quadrature, of contributions of their sizes."""
-        of_one = 1e-9 if self.output.dtype == torch.float64 else 1e-3
-        of_one = 1e-3 if "path" in self.expansion else of_one
+        of_one = 1e-9 if self._type == torch.float64 else 1e-3
+        of_one = 1e-3 if "path" in self.expansion else max(of_one, torch.finfo(self._type).eps)
         return bool((self.remainder.abs() <= of_one * self._sizes.clamp_min(1e-3)).all())
+
+    @property
+    def _type(self) -> torch.dtype:
+        """The coarser of the types of the output and of what it is made of."""
+        return max(self.output.dtype, self.coarsest, key=lambda each: torch.finfo(each).eps)
 
     @cached_property
     def _sizes(self) -> Tensor:
