@@ -112,6 +112,41 @@ def test_confusion_is_that_of_scikit_learn():
     )  # a class without examples or predictions counts not
 
 
+def test_a_network_that_says_one_class_of_every_text_is_told(unrolled, tmp_path):
+    lines = [f"text {number} of a day,{'rare' if number % 5 == 0 else 'usual'}" for number in range(100)]
+    (tmp_path / "odd.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
+    small = ("--hidden", 4, "--embedding", 4, "--epochs", 1, "--lr", 1e-6)
+    done = unrolled("train", "classify", "--data", "odd.csv", *small, "--out", "odd")
+    run = load_run(tmp_path / "odd")
+    said = unrolled("evaluate", "odd", "--data", "odd.csv", "--predictions", "odd-predictions.csv").out
+    answers = {row["predicted"] for row in table((tmp_path / "odd-predictions.csv").read_text())}
+    assert len(answers) == 1
+    assert f"every text is predicted to be {answers.pop()}, so accuracy" in said
+    unrolled("evaluate", "odd", "--predictions", "test.csv")
+    test = table((tmp_path / "test.csv").read_text())
+    shares = [sum(row["label"] == name for row in test) / len(test) for name in ("rare", "usual")]
+    assert max(shares) >= run.metrics["test_accuracy"]
+    assert f"the class {('rare', 'usual')[shares.index(max(shares))]} for every text has {max(shares):.2%}" in done.err
+
+
+def test_a_network_that_tells_the_classes_apart_is_not_told_so(unrolled, tmp_path):
+    lines = [f"a text that is {('dull', 'great')[number % 2]},{('bad', 'good')[number % 2]}" for number in range(100)]
+    (tmp_path / "two.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
+    small = ("--hidden", 8, "--embedding", 8, "--epochs", 8, "--lr", 0.05)
+    done = unrolled("train", "classify", "--data", "two.csv", *small, "--out", "two")
+    assert load_run(tmp_path / "two").metrics["test_accuracy"] == 1.0
+    assert "for every text" not in done.err
+    assert "every text is predicted" not in unrolled("evaluate", "two").out
+
+
+def test_the_only_answer_is_told_of_several_classes_only():
+    assert Confusion.of(("a", "b", "c"), [0, 1, 1], [1, 1, 1]).only_answer == "b"
+    assert Confusion.of(("a", "b", "c"), [0, 1, 1], [2, 2, 2]).only_answer == "c"
+    assert Confusion.of(("a", "b"), [1, 1], [1, 1]).only_answer is None
+    assert Confusion.of(("a", "b"), [0, 1, 1], [1, 1, 0]).only_answer is None
+    assert Confusion.of(("a", "b"), [], []).only_answer is None
+
+
 def test_predict_reads_tables_lines_and_standard_input(unrolled, tmp_path, monkeypatch):
     texts = [row["review"] for row in rows(20, seed=3)]
     (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text in texts))

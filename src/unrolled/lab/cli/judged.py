@@ -116,6 +116,10 @@ def print_classes(judged: Judged, errors: int, most: int) -> None:
             )
     else:
         typer.echo(f"\nmacro F1 {confusion.macro_f1:.1%} over {len(names):,} classes")
+    if confusion.only_answer is not None:
+        typer.echo(
+            f"\nevery text is predicted to be {visible(confusion.only_answer)}, so accuracy is the share of that class"
+        )
     worst = judged.worst
     if worst and errors:
         typer.echo("\nthe error" if len(worst) == 1 else f"\nthe worst of {len(worst):,} errors")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -226,6 +227,7 @@ def _train_and_print(
     if first:
         from unrolled.lab.cli.evaluate import print_run
 
+        _compare_with_constant(run, corpus)
         _compare_with_ngrams(run, corpus)
         print_run(run, corpus)
 
@@ -259,6 +261,25 @@ def _sizes(corpus: Corpus[Any], metric: str) -> str:
             if count
         ]
     return "; ".join([f"{name_of_examples(corpus)}: {listed}", *few, *absent, *also])
+
+
+def _compare_with_constant(run: Run, corpus: Corpus[Any]) -> None:
+    """Say in one line if the same class for every text has no lower accuracy."""
+    from unrolled.lab.data.corpus import Classification
+    from unrolled.report.formatting import visible
+
+    reached = run.metrics.get("test_accuracy")
+    if not isinstance(corpus, Classification) or reached is None or not corpus.test:
+        return
+    counts = Counter(each.label for each in corpus.test)
+    label, count = counts.most_common(1)[0]
+    share = count / len(corpus.test)
+    if len(counts) > 1 and share >= reached:
+        typer.echo(
+            f"the class {visible(corpus.labels[label])} for every text has {share:.2%} on test, no less than this "
+            "network; `unrolled evaluate` shows which classes it finds",
+            err=True,
+        )
 
 
 def _compare_with_ngrams(run: Run, corpus: Corpus[Any]) -> None:

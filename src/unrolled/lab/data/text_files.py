@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import shlex
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -25,7 +26,9 @@ __all__ = [
     "malformed",
     "numbered_lines",
     "standard_input",
+    "utf8_hint",
     "without_compression",
+    "without_escapes",
 ]
 
 FOLDER_VARIABLE = "UNROLLED_DATA"
@@ -97,8 +100,22 @@ def iter_lines(path: Path) -> Iterator[str]:
         if column := find_escaped(line):
             byte = ord(line[column - 1]) - _ESCAPED
             found = f"the byte 0x{byte:02x} at column {len(line[: column - 1].encode(errors='surrogateescape')) + 1}"
-            raise malformed(path, number, "UTF-8 text", found, "save the file with the encoding UTF-8")
+            raise malformed(path, number, "UTF-8 text", found, utf8_hint(path))
         yield line
+
+
+def utf8_hint(path: Path, encoding: str = "WINDOWS-1252") -> str:
+    """Say how a file is written in UTF-8: by the program that wrote it, or by a command."""
+    hint = "save the file with the encoding UTF-8"
+    if without_compression(path) != path:
+        return hint
+    new = shlex.quote(f"utf8-{path.name}")
+    return f"{hint}, or convert it: iconv -f {encoding} -t UTF-8 {shlex.quote(path.name)} > {new}"
+
+
+def without_escapes(text: str) -> str:
+    """Return a text of :func:`iter_lines_escaped` for display: a mark stands for each byte that was not UTF-8."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def find_escaped(text: str) -> int:
@@ -153,7 +170,7 @@ def _read_line(file: BinaryIO, path: Path, number: int) -> bytes:
 def _decode(raw: bytes, path: Path, number: int) -> str:
     if number == 1:
         if raw.startswith(_UTF_16):
-            raise malformed(path, 1, "UTF-8 text", "UTF-16", "save the file with the encoding UTF-8")
+            raise malformed(path, 1, "UTF-8 text", "UTF-16", utf8_hint(path, "UTF-16"))
         raw = raw.removeprefix(_BYTE_ORDER_MARK)
     line = raw.decode("utf-8", errors="surrogateescape")
     if "\0" in line:

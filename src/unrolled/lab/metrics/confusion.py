@@ -49,6 +49,14 @@ class Confusion:
         return tuple(rows)
 
     @property
+    def only_answer(self) -> str | None:
+        """The class that was predicted for every example, although they are of several; None if there is none."""
+        predicted = [
+            name for name, column in zip(self.classes, zip(*self.counts, strict=True), strict=True) if any(column)
+        ]
+        return predicted[0] if len(predicted) == 1 and sum(map(any, self.counts)) > 1 else None
+
+    @property
     def macro_f1(self) -> float:
         """The mean F1 of the classes that have examples or were predicted."""
         known = [

@@ -21,7 +21,8 @@ from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.tables.columns import choose_columns
 from unrolled.lab.data.tables.dialect import COMMAS, TABS, Dialect
 from unrolled.lab.data.tables.table import open_table, spread
-from unrolled.lab.data.text_files import find_escaped, malformed
+from unrolled.lab.data.tables.values import is_number
+from unrolled.lab.data.text_files import find_escaped, malformed, utf8_hint, without_escapes
 from unrolled.lab.data.tokenise import tokenise, tokenise_marked
 
 __all__ = ["Csv", "JsonLines", "LabelledFormat", "Tsv"]
@@ -101,8 +102,7 @@ def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) 
     for field in (text, label):
         if column := find_escaped(field):
             found = f"the byte 0x{ord(field[column - 1]) - 0xDC00:02x} in {_shown(field)}"
-            hint = "save the file with the encoding UTF-8"
-            return InvalidRow(path, line, "not in UTF-8", malformed(path, line, "UTF-8 text", found, hint))
+            return InvalidRow(path, line, "not in UTF-8", malformed(path, line, "UTF-8 text", found, utf8_hint(path)))
     tokens = () if issubclass(kind, Relations) else tuple(tokenise(text))
     if not text.strip() or not (tokens or issubclass(kind, Relations)):
         found = f"the label {label!r} alone" if label else "an empty row"
@@ -126,14 +126,19 @@ def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) 
 
 
 def _shown(field: str) -> str:
-    return repr(field.encode(errors="surrogateescape").decode(errors="replace"))
+    return repr(without_escapes(field))
 
 
 def _check_number(path: Path, line: int, label: str) -> DataError | None:
     try:
         value = float(label.replace("_", "?"))  # Python reads 1_000
     except ValueError:
-        hint = "for labels that are names, train classify"
+        point = label.replace(",", ".")
+        hint = (
+            f"write it with a point, {point}"
+            if "," in label and is_number(label)
+            else "for labels that are names, train classify"
+        )
         return malformed(path, line, "a number", repr(label), hint)
     if not math.isfinite(value):
         return malformed(path, line, "a finite number", repr(label), "leave the example out")

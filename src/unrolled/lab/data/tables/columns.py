@@ -6,7 +6,6 @@ few values (for a rating, of numbers). Where more than one answer fits, the file
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from statistics import fmean
 from unrolled.errors import DataError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Corpus, Regression, Relations
 from unrolled.lab.data.reading import Reading
+from unrolled.lab.data.tables.values import is_date, is_number
+from unrolled.lab.data.text_files import without_escapes
 
 __all__ = ["Columns", "choose_columns", "choose_text", "has_header", "is_usual_name"]
 
@@ -32,7 +33,6 @@ _USUAL_LABELS = frozenset(
 _OTHERS = frozenset("author country date day id idx index language name source time timestamp uid url user".split())
 _NAME_WORDS = 3  # a column's name has no more
 _TEXT_WORDS = 6  # free text has more, so that a name is not taken for one
-_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ].*)?")
 _LONGER = 2.5  # how many times longer than any other column the one of the texts is
 
 
@@ -70,10 +70,12 @@ def has_header(path: Path, first: Sequence[str], others: Sequence[Sequence[str]]
     below = list(zip(*(row for row in others if len(row) == len(first)), strict=True))
     if not below or any(field in column for field, column in zip(first, below, strict=True)):
         return False
-    numbers = any(_share(column, _is_number) > 0.9 for column in below)
-    if numbers or any(map(is_usual_name, names)) or max(map(_mean_words, below)) >= _TEXT_WORDS:
+    values = any(
+        _share(column, _is_value) > 0.9 and not _is_value(field) for field, column in zip(first, below, strict=True)
+    )
+    if values or any(map(is_usual_name, names)) or max(map(_mean_words, below)) >= _TEXT_WORDS:
         return True
-    shown = ", ".join(map(repr, first))
+    shown = ", ".join(repr(without_escapes(field)) for field in first)
     raise DataError(
         f"{path}:1: cannot tell whether {shown} names the columns or is an example, since nothing of it occurs again; "
         "pass --no-header if it is an example, or name the columns with --text-column and --label-column"
@@ -81,7 +83,7 @@ def has_header(path: Path, first: Sequence[str], others: Sequence[Sequence[str]]
 
 
 def _is_like_a_name(field: str) -> bool:
-    return bool(field) and len(field.split()) <= _NAME_WORDS and not _is_number(field)
+    return bool(field) and len(field.split()) <= _NAME_WORDS and not is_number(field)
 
 
 def choose_columns(
@@ -126,9 +128,10 @@ def choose_columns(
         text, label = 0, 1
     if text is None or label is None:
         what = "texts" if text is None else "labels"
+        numbered = "" if header else ", by number from 1"
         raise DataError(
             f"{path}: cannot tell which column holds the {what}; found {_listed(profiles)}; "
-            "name the two with --text-column and --label-column" + ("" if header else ", by number from 1")
+            f"name the two with --text-column and --label-column{numbered}{_of_series(profiles)}"
         )
     return Columns(text, label)
 
@@ -148,6 +151,7 @@ def choose_text(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]
     if chosen is None:
         raise DataError(
             f"{path}: cannot tell which column holds the texts; found {_listed(profiles)}; name it with --text-column"
+            f"{_of_series(profiles)}"
         )
     return chosen
 
@@ -201,7 +205,7 @@ def _profiles(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Pro
     columns = [[row[place].strip() for row in rows if len(row) == width] for place in range(width)]
     names = header or [f"column {place + 1}" for place in range(width)]
     return [
-        _profile(name.strip(), [field for field in column if field])
+        _profile(without_escapes(name.strip()), [field for field in column if field])
         for name, column in zip(names, columns, strict=True)
     ]
 
@@ -213,8 +217,8 @@ def _profile(name: str, fields: Sequence[str]) -> _Profile:
         words=_mean_words(fields),
         values=len(set(fields)),
         rows=len(fields),
-        numeric=_share(fields, _is_number),
-        dates=_share(fields, lambda field: _DATE.fullmatch(field) is not None),
+        numeric=_share(fields, is_number),
+        dates=_share(fields, is_date),
         marked=_share(fields, lambda field: "<e1>" in field),
         counts=len(numbers) == len(fields) > 2 and len(set(numbers)) == len(numbers),
     )
@@ -290,6 +294,14 @@ def _listed(profiles: Sequence[_Profile]) -> str:
     return ", ".join(map(str, profiles[:30])) + (f" and {len(profiles) - 30:,} more" if len(profiles) > 30 else "")
 
 
+def _of_series(profiles: Sequence[_Profile]) -> str:
+    """Say what learns series of numbers, if the file has columns of numbers and none of texts."""
+    numbers = any(profile.is_rating for profile in profiles)
+    if not numbers or any(profile.is_text for profile in profiles):
+        return ""
+    return "; series of numbers are learned in Python, by unrolled.sklearn's RecurrentRegressor and RecurrentClassifier"
+
+
 def _named(header: Sequence[str]) -> str:
     return f" ({', '.join(header)})" if header else ""
 
@@ -302,9 +314,5 @@ def _mean_words(fields: Sequence[str]) -> float:
     return fmean(len(field.split()) for field in fields) if fields else 0.0
 
 
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
+def _is_value(field: str) -> bool:
+    return is_number(field) or is_date(field)
