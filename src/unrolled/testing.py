@@ -24,13 +24,15 @@ from unrolled.cells.base import Cell
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.decomposition import decompose
 from unrolled.errors import UsageError
+from unrolled.expansions.base import TOLERANCE
 
 __all__ = ["CLAUSES", "check_cell"]
 
 TIME, BATCH = 5, 3
 LENGTHS = (5, 2, 4)
+"""Of the sequences that a cell is run on."""
 ROUNDING = 1e-9
-TOLERANCE = 1e-6
+"""How far two computations in float64 may be from each other, relative to the larger value."""
 
 
 def check_cell(cell: Cell | Callable[[], Cell], seed: int = 0) -> None:

@@ -23,7 +23,9 @@ from unrolled.errors import UsageError
 __all__ = ["Fit", "Sized", "count_parameters", "fit_parameters", "read_count"]
 
 LARGEST = 10**12
+"""Largest budget: a larger number is a typing error."""
 SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
+"""What may stand behind a count, and what it multiplies by."""
 
 
 @dataclass(frozen=True)

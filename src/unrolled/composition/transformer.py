@@ -24,6 +24,7 @@ from unrolled.errors import UsageError
 __all__ = ["TransformerEncoder"]
 
 LONGEST_WAVE = 10_000.0
+"""Longest wave of the positions, in units of 2π, as in Vaswani et al. (2017)."""
 
 
 class TransformerEncoder(Encoder):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -89,13 +88,11 @@ def expand_layers(
     per_step = tolerance / max(1, layers[0].inputs.shape[0])
     terms: list[Tensor] = []
     operators: list[Operator] = []
-    origin, failure = layers[0].inputs if origin is None else origin, None
+    failure: ConvergenceError | None = None
+    origin = layers[0].inputs if origin is None else origin
     for layer in layers:
-        ray = layer.ray(origin)
-        try:
-            g, operator = linearisation.expand(ray, per_step)
-        except ConvergenceError as error:
-            failure, (g, operator) = error, cast("tuple[Tensor, Operator]", error.expanded)
+        g, operator, failed = linearisation.expand_or_keep(layer.ray(origin), per_step)
+        failure = failed or failure
         terms.append(g)
         operators.append(operator)
         origin = layer.cell.hidden(g)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -24,7 +23,6 @@ from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.sweeps import running_sum
 from unrolled.errors import ConvergenceError
 from unrolled.expansions.base import Linearisation
-from unrolled.linalg.operators import Operator
 from unrolled.linalg.sweep_back import sweep_back
 
 __all__ = [
@@ -71,11 +69,7 @@ def expand_stack(
         found, bases = [], []
         for way, run in enumerate(ways):
             origin = run.inputs if alone is None else layout.reverse(alone) if way else alone
-            failure = None
-            try:
-                g, operator = linearisation.expand(run.ray(origin), per_step)
-            except ConvergenceError as error:
-                failure, (g, operator) = error, cast("tuple[Tensor, Operator]", error.expanded)
+            g, operator, failure = linearisation.expand_or_keep(run.ray(origin), per_step)
             found.append(AffineSequence(g, (operator,), (run,), failure))
             base = run.cell.hidden(g)
             bases.append(layout.reverse(base) if way else base)

@@ -29,7 +29,7 @@ from unrolled.decomposition.result import Decomposition
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import ConvergenceError, ParityError, UsageError
 from unrolled.expansions import resolve
-from unrolled.expansions.base import Expansion
+from unrolled.expansions.base import TOLERANCE, Expansion
 from unrolled.linalg.freed_memory import keep_freed_memory
 
 __all__ = ["decompose"]
@@ -44,7 +44,7 @@ def decompose(
     *,
     expansion: str | Expansion = "secant",
     max_order: int | None = None,
-    tolerance: float = 1e-6,
+    tolerance: float = TOLERANCE,
 ) -> Decomposition:
     r"""Decompose every hidden state of a recurrent network into n-gram terms.
 

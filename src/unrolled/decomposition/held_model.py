@@ -23,7 +23,7 @@ from unrolled.cells.ray import Ray
 from unrolled.decomposition.layer_nodes import AloneNode, LayerSweep
 from unrolled.decomposition.layer_runs import run_layers
 from unrolled.decomposition.recorded_networks import RecordedNetworks
-from unrolled.expansions.base import Linearisation
+from unrolled.expansions.base import TOLERANCE, Linearisation
 from unrolled.expansions.shares import Shares
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.operands import carries
@@ -40,7 +40,6 @@ class HeldModel(HeldForward):
         rows: Collects the sources of value.
         expansion: How the networks' states are rewritten.
         share: p, see :class:`HeldForward`.
-        tolerance: Of an expansion that integrates.
         recorded: What the networks gave in a plain run of the same model, if there was one.
     """
 
@@ -49,11 +48,10 @@ class HeldModel(HeldForward):
         rows: Rows,
         expansion: Linearisation,
         share: float = 0.75,
-        tolerance: float = 1e-6,
         recorded: RecordedNetworks | None = None,
     ) -> None:
         super().__init__(rows, share)
-        self.expansion, self.tolerance, self.recorded = expansion, tolerance, recorded
+        self.expansion, self.recorded = expansion, recorded
         self.network_notes: tuple[str, ...] = ()
         """What the run's recurrent networks leave out of the account."""
 
@@ -105,7 +103,7 @@ class HeldModel(HeldForward):
         rows, first = self.rows, run.initial
         with torch.no_grad():
             ray = run.ray(run.inputs if moved is None else alone.detach())
-            base, operator = self.expansion.expand(ray, self.tolerance)
+            base, operator = self.expansion.expand(ray, TOLERANCE)
         if start is None or not carries(start):
             start = rows.open("initial", "initial state", first) if bool(first.count_nonzero()) else first
         if not carries(alone):

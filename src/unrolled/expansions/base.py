@@ -12,15 +12,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from torch import Tensor
 
 from unrolled.cells.ray import Ray
-from unrolled.errors import UsageError
+from unrolled.errors import ConvergenceError, UsageError
 from unrolled.linalg.operators import Operator
 
-__all__ = ["Expansion", "Linearisation"]
+__all__ = ["TOLERANCE", "Expansion", "Linearisation"]
+
+TOLERANCE = 1e-6
+"""Relative error to which a rule with error control integrates, unless another one is asked for."""
 
 
 class Expansion(ABC):
@@ -66,6 +69,13 @@ class Linearisation(Expansion):
         Raises:
             ConvergenceError: If a rule with error control does not reach the tolerance; it holds the result.
         """
+
+    def expand_or_keep(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator, ConvergenceError | None]:
+        """Expand one layer; a quadrature that does not reach the tolerance is kept as it is, with its failure."""
+        try:
+            return *self.expand(ray, tolerance), None
+        except ConvergenceError as error:
+            return *cast("tuple[Tensor, Operator]", error.expanded), error
 
     def members(self) -> tuple[Linearisation, ...]:
         """Return the expansion itself."""

@@ -24,6 +24,7 @@ from unrolled.linalg.quadrature import gauss_legendre, relative_error
 __all__ = ["Path", "step_error"]
 
 FIRST, LAST = 6, 192
+"""Numbers of nodes at which a quadrature begins and gives up."""
 
 
 def step_error(ray: Ray[Any], g: Tensor, operator: Operator) -> float:

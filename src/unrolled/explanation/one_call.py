@@ -28,7 +28,7 @@ from unrolled.errors import (
     UnsupportedOperationError,
     UsageError,
 )
-from unrolled.expansions.base import Expansion
+from unrolled.expansions.base import TOLERANCE, Expansion
 from unrolled.explanation.choice import Choice
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
@@ -46,8 +46,6 @@ from unrolled.explanation.token_names import token_names
 from unrolled.explanation.trace_tokens import trace_tokens
 
 __all__ = ["explain_one_call"]
-
-TOLERANCE = 1e-6
 
 
 def explain_one_call(

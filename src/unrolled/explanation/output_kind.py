@@ -18,6 +18,7 @@ SIGMOID_NOTE = (
     "below one half"
 )
 CLOSE = {torch.float64: 1e-9, torch.float32: 1e-4}
+"""How far the sum of probabilities may be from 1; 0.02 in other types."""
 
 
 def output_kind(output: object) -> OutputKind:

@@ -26,7 +26,9 @@ __all__ = ["PythonModel", "python_modules"]
 
 WHOLE = "the model"
 SAME = {torch.float64: 1e-9, torch.float32: 1e-3}
-COARSE = 0.1  # of the output: a twin of 8-bit weights that is further off explains another model
+"""How far the output of a twin may be from the model's, relative to its size; 0.1 in other types."""
+COARSE = 0.1
+"""The same for a twin of 8-bit weights: one that is further off explains another model."""
 
 
 T = TypeVar("T")

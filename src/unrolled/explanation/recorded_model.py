@@ -23,7 +23,7 @@ from unrolled.decomposition.own_cell import STEPS
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import RECURRENT
 from unrolled.errors import ParityError, UnsupportedOperationError
-from unrolled.expansions.base import Linearisation
+from unrolled.expansions.base import TOLERANCE, Linearisation
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.continuations import Continuation, find_continuation
 from unrolled.explanation.running_networks import RunningNetworks
@@ -133,7 +133,7 @@ class RecordedModel(HeldModel):
             origin = runs[0].inputs
             for strand, link in below:
                 origin = origin - link.apply(strand.states.detach() - strand.sequence.g)
-            sequence = expand_layers(runs, self.member, self.tolerance, origin)
+            sequence = expand_layers(runs, self.member, TOLERANCE, origin)
         strand = self._strand(call, way, sequence, inputs, start, parity)
         strand.below = below
         if before is not None:
@@ -149,7 +149,7 @@ class RecordedModel(HeldModel):
         flat = [start for level in zip(*starts, strict=True) for start in level]
         with torch.no_grad():
             runs, parity = _run(cells, inputs, flat, call.layout, call.own)
-            stack = expand_stack([*zip(*runs, strict=True)], call.layout, self.member, self.tolerance)
+            stack = expand_stack([*zip(*runs, strict=True)], call.layout, self.member, TOLERANCE)
         strands = []
         for way, levels in enumerate(zip(*stack.levels, strict=True)):
             sequence = AffineSequence(

@@ -21,6 +21,7 @@ from unrolled.decomposition.step_calls import Place, leaves, rebuilt
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 
 SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
+"""How far torch.nn's result may be from the module's, relative to its size."""
 
 RecordedCall = tuple[Mapping[str, Any], Any]
 """The arguments of a call by name, and its result."""

@@ -20,10 +20,13 @@ from unrolled.linalg.quadrature import legendre_nodes
 __all__ = ["Jump", "partition"]
 
 NODES = 5
+"""Nodes of a piece."""
 NARROW, LARGE = 1e-9, 1e-3
 """A piece this narrow, whose error is this large relative to the whole rise, holds a jump."""
 MARGIN = 1e-9
+"""A piece is cut no nearer to its ends than this share of it."""
 NEAR, PATIENCE = 256, 8
+"""An example whose error is at most NEAR times the bound is done after PATIENCE cuts that have not reduced it."""
 
 Look = Callable[[Tensor], tuple[Tensor, Tensor]]
 """α of each example, shape (batch,) -> G(α) and G'(α), each shape (batch,)."""

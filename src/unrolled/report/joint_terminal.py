@@ -20,6 +20,7 @@ __all__ = ["to_text"]
 
 _FAINT = Style(dim=True)
 _TOP = 12
+"""Number of n-grams to list, of all sequences together."""
 
 
 def to_text(whole: Attribution, sequences: Sequence[Attribution], width: int = 100, colour: bool = False) -> str:

@@ -23,6 +23,7 @@ from unrolled.report.spans import largest_phrases
 __all__ = ["render_fragment", "render_page", "render_pages", "save_page", "save_pages"]
 
 _TOP_FRAGMENT = 5
+"""Number of n-grams to list in a notebook."""
 
 
 def _json(data: object) -> Markup:

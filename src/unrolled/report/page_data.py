@@ -27,6 +27,7 @@ NUMBERS = 1_500_000
 """Largest number of numbers on a page. Longer n-grams are left out of the triangles beyond it."""
 
 TOP = 12
+"""Number of n-grams in the list of a page."""
 _TOKEN = 80
 """Largest number of characters of a token on the page."""
 

@@ -28,7 +28,9 @@ from unrolled.report.spans import Phrase, largest_phrases, rows_by_order, values
 __all__ = ["Sentence", "print_to_text", "render", "spaced", "sum_table", "to_text"]
 
 _TOP = 8
+"""Number of n-grams to list."""
 _CELL = 8
+"""Columns of a cell of the triangle."""
 _FAINT = Style(dim=True)
 
 
