@@ -64,6 +64,15 @@ class Layout:
             return values.flip(0)
         return values.gather(0, reversal(self.lengths, self.time)[..., None].expand(values.shape))
 
+    def turn(self, values: Tensor, direction: int) -> Tensor:
+        """Take values from token order to the order in which a direction reads, or back: 1 reverses, 0 does not."""
+        return self.reverse(values) if direction else values
+
+    def in_token_order(self, directions: Sequence[Tensor]) -> Tensor:
+        """Put what one or two directions gave, each in the order in which it reads, side by side in token order."""
+        found = [self.turn(values, direction) for direction, values in enumerate(directions)]
+        return found[0] if len(found) == 1 else torch.cat(found, dim=-1)
+
     def last(self, values: Tensor) -> Tensor:
         """Return the values at the end of each sequence, shape (batch, features)."""
         if not self.ragged:

@@ -132,15 +132,15 @@ class Recurrent(nn.Module):
             outputs = []
             for direction in range(self.directions):
                 cell = self.cell(level, direction)
-                read = layout.reverse(below) if direction else below
+                read = layout.turn(below, direction)
                 if layout.ragged:
                     states = cell.unroll(read, initial[len(finals)])[1:]
                     hidden, final = cell.hidden(states), layout.last(states)
                 else:
                     hidden, final = cell.outputs(read, initial[len(finals)])
                 finals.append(final)
-                outputs.append(layout.reverse(hidden) if direction else hidden)
-            below = torch.cat(outputs, dim=-1) if self.bidirectional else outputs[0]
+                outputs.append(hidden)
+            below = layout.in_token_order(outputs)
             if level < self.num_layers - 1:
                 below = functional.dropout(below, self.dropout, self.training)
         last = torch.stack(finals)

@@ -68,13 +68,12 @@ def expand_stack(
     for ways in zip(*directions, strict=True):
         found, bases = [], []
         for way, run in enumerate(ways):
-            origin = run.inputs if alone is None else layout.reverse(alone) if way else alone
+            origin = run.inputs if alone is None else layout.turn(alone, way)
             g, operator, failure = linearisation.expand_or_keep(run.ray(origin), per_step)
             found.append(AffineSequence(g, (operator,), (run,), failure))
-            base = run.cell.hidden(g)
-            bases.append(layout.reverse(base) if way else base)
+            bases.append(run.cell.hidden(g))
         levels.append((found[0], found[1]))
-        alone = torch.cat(bases, dim=-1)
+        alone = layout.in_token_order(bases)
     return BidirectionalStack(tuple(levels), layout)
 
 
@@ -89,19 +88,15 @@ def total_states(stack: BidirectionalStack, terms: bool = True) -> tuple[Tensor,
     for ways in stack.levels:
         totals, handed = [], []
         for way, layer in enumerate(ways):
-            (operator,), cell, turn = layer.operators, layer.layers[0].cell, stack.layout.reverse if way else _as_it_is
+            (operator,), cell = layer.operators, layer.layers[0].cell
             entering = layer.g if terms else torch.zeros_like(layer.g)
             if below is not None:
-                entering = entering + operator.apply_inputs(turn(below)[None])[0]
+                entering = entering + operator.apply_inputs(stack.layout.turn(below, way)[None])[0]
             states = cell.hidden(running_sum(replace(layer, g=entering)))
-            totals.append(turn(states))
-            handed.append(turn(states - cell.hidden(layer.g)) if terms else totals[-1])
+            totals.append(stack.layout.turn(states, way))
+            handed.append(stack.layout.turn(states - cell.hidden(layer.g), way) if terms else totals[-1])
         below = torch.cat(handed, dim=-1)
     return totals[0], totals[1]
-
-
-def _as_it_is(values: Tensor) -> Tensor:
-    return values
 
 
 def reverse_blocks(layout: Layout, blocks: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unrolled.cells.batch_layout import InitialState
 
 __all__ = [
+    "ONE_THREAD",
     "autocast_enabled",
     "eval_copy",
     "eval_mode",

@@ -84,15 +84,15 @@ class HeldModel(HeldForward):
             outputs, bases = [], []
             for way, run in enumerate(layer):
                 start, cell = initial[level * len(layer) + way], run.cell
-                above = None if moved is None else layout.reverse(moved) if way else moved
+                above = None if moved is None else layout.turn(moved, way)
                 reads = self.rows.move(alone, layout.reverse) if way else alone
                 states, base = self._layer(cell, reads, above, start, run)
                 finals.append(layout.last(states))
                 outputs.append(cell.hidden(states))
                 bases.append(cell.hidden(base))
-            output = _in_token_order(outputs, layout)
+            output = layout.in_token_order(outputs)
             if not top:
-                alone = _in_token_order(bases, layout)
+                alone = layout.in_token_order(bases)
                 moved = output - alone
         return output, finals
 
@@ -196,8 +196,3 @@ def _to_tokens(ray: ClosedRay, used: Sequence[int]) -> Callable[[Tensor], Tensor
         return lambda covectors: torch.linalg.vecdot(covectors, products)[..., None]
     added = pick(bias.detach(), used, units, axis=0)
     return lambda covectors: (torch.linalg.vecdot(covectors, products) - covectors @ added)[..., None]
-
-
-def _in_token_order(ways: list[Tensor], layout: Layout) -> Tensor:
-    """Put what the directions of a layer gave side by side, the second one reversed."""
-    return ways[0] if len(ways) == 1 else torch.cat((ways[0], layout.reverse(ways[1])), dim=-1)

@@ -12,10 +12,10 @@ from unrolled.cells.batch_layout import Layout
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.linalg.available_memory import refuse_too_long
 
-__all__ = ["run_layers"]
+__all__ = ["run_layers", "run_once", "top_outputs"]
 
-# How far a known output may be from the state that follows from the one before it.
 PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
+"""How far a known output may be from the state that follows from the one before it."""
 
 
 @torch.no_grad()
@@ -42,26 +42,43 @@ def run_layers(
     states = sum(cell.state_size for ways in cells for cell in ways)
     refuse_too_long(len(inputs), inputs.shape[1], states, inputs.dtype, inputs.device)
     for by_kernels in (False, True):
-        runs: list[list[LayerRun]] = []
-        below = inputs
-        for level, ways in enumerate(cells):
-            given = own.chunk(len(ways), dim=-1) if own is not None and level == len(cells) - 1 else None
-            layer: list[LayerRun] = []
-            outputs = []
-            for way, cell in enumerate(ways):
-                start = initial[level * len(ways) + way]
-                first = (cell.initial_state(below.shape[1]) if start is None else start).to(below)
-                reads = layout.reverse if way else _as_it_is
-                if given is not None and isinstance(cell, ClosedCell):
-                    layer.append(cell.run_from_outputs(reads(below), reads(given[way]), first))
-                else:
-                    layer.append(_run(cell, reads(below), first, by_kernels))
-                outputs.append(reads(cell.hidden(layer[-1].image)))
-            runs.append(layer)
-            below = outputs[0] if len(ways) == 1 else torch.cat(outputs, dim=-1)
-        if own is None or _follow(below, own, layout):
+        runs = run_once(cells, inputs, layout, initial, own, by_kernels)
+        if own is None or _follow(top_outputs(runs, layout), own, layout):
             return runs
-    return run_layers(cells, inputs, layout, initial)
+    return run_once(cells, inputs, layout, initial)
+
+
+def run_once(
+    cells: Sequence[Sequence[Cell]],
+    inputs: Tensor,
+    layout: Layout,
+    initial: Sequence[Tensor | None],
+    own: Tensor | None = None,
+    by_kernels: bool = False,
+) -> list[list[LayerRun]]:
+    """Run a network layer by layer; the top layer follows the network's own outputs where they are known.
+
+    The arguments are those of :func:`run_layers`; ``by_kernels`` runs the layers below by torch's kernels.
+    """
+    runs: list[list[LayerRun]] = []
+    for level, ways in enumerate(cells):
+        below = top_outputs(runs, layout) if runs else inputs
+        given = own.chunk(len(ways), dim=-1) if own is not None and level == len(cells) - 1 else None
+        layer: list[LayerRun] = []
+        for way, cell in enumerate(ways):
+            start, reads = initial[level * len(ways) + way], layout.turn(below, way)
+            first = (cell.initial_state(below.shape[1]) if start is None else start).to(below)
+            if given is None:
+                layer.append(_run(cell, reads, first, by_kernels))
+            else:
+                layer.append(cell.run_from_outputs(reads, layout.turn(given[way], way), first))
+        runs.append(layer)
+    return runs
+
+
+def top_outputs(runs: Sequence[Sequence[LayerRun]], layout: Layout) -> Tensor:
+    """Return the hidden outputs of the top layer, shape (time, batch, directions · output), in token order."""
+    return layout.in_token_order([run.cell.hidden(run.image) for run in runs[-1]])
 
 
 def _run(cell: Cell, inputs: Tensor, first: Tensor, by_kernels: bool) -> LayerRun:
@@ -74,7 +91,3 @@ def _follow(found: Tensor, own: Tensor, layout: Layout) -> bool:
     """Whether recomputed outputs are the network's own."""
     gap = layout.blank(found - own).abs().max()
     return float(gap) <= PARITY.get(own.dtype, 0.0) * max(1.0, float(own.abs().max()))
-
-
-def _as_it_is(values: Tensor) -> Tensor:
-    return values

@@ -21,6 +21,7 @@ from unrolled.cells.batch_layout import InitialState, Layout, Lengths, checked_s
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_mode, without_grad_and_autocast
+from unrolled.decomposition.layer_runs import run_once, top_outputs
 from unrolled.decomposition.recurrent_twin import quantised_kind
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
@@ -31,8 +32,8 @@ __all__ = ["Network", "OpenedNetwork", "build_cells", "cell_type", "network_outp
 Network = nn.RNNBase | Recurrent
 """The networks that can be opened; the two classes have the same interface."""
 
-# Largest allowed difference of the states, by the type the network computes in: rounding of a few hundred steps.
 PARITY = {torch.float64: 1e-9, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
+"""Largest allowed difference of the states, by the type the network computes in: rounding of a few hundred steps."""
 
 
 @dataclass(frozen=True)
@@ -190,30 +191,12 @@ def _open_layers(
         state = _state_part(state, "h_0", own_type, autocast)
     initial = [s if s is None else s.to(dtype) for s in flat_states(state, len(cells) * count)]
     weights.run_starts()
-    tops = _own_output(rnn, x, layout, state, known).to(dtype).chunk(count, dim=-1)
+    own = _own_output(rnn, x, layout, state, known).to(dtype)
     weights.run_ends()
-    layers: list[list[LayerRun]] = [[] for _ in range(count)]
-    gaps: list[Tensor] = []
-    below = x.to(dtype)
-    for level, ways in enumerate(cells):
-        outputs = []
-        for direction, cell in enumerate(ways):
-            start = initial[level * count + direction]
-            read = layout.reverse(below) if direction else below
-            if level < len(cells) - 1:
-                run = cell.run(read, start)
-            else:
-                # The top layer follows the network's own output; the layers below it are recomputed.
-                own = layout.reverse(tops[direction]) if direction else tops[direction]
-                run = cell.run_from_outputs(read, own, start)
-                gaps.append(layout.blank((cell.hidden(run.image) - own).abs()).max())
-            layers[direction].append(run)
-            hidden = cell.hidden(run.image)
-            outputs.append(layout.reverse(hidden) if direction else hidden)
-        below = outputs[0] if count == 1 else torch.cat(outputs, dim=-1)
-    parity = float(torch.stack(gaps).max())
+    runs = run_once(cells, x.to(dtype), layout, initial, own)
+    parity = float(layout.blank((top_outputs(runs, layout) - own).abs()).max())
     # The states of relu and affine cells may grow beyond 1, and their rounding with them.
-    allowed = PARITY[x.dtype] * max(1.0, *(float(layout.blank(top).abs().max()) for top in tops))
+    allowed = PARITY[x.dtype] * max(1.0, float(layout.blank(own).abs().max()))
     if not parity <= allowed:
         home = "unrolled" if isinstance(rnn, Recurrent) else "torch.nn"
         raise ParityError(
@@ -221,8 +204,8 @@ def _open_layers(
             f"{allowed:g} in {x.dtype}: is its forward the one of {home}?"
         )
     return OpenedNetwork(
-        directions=tuple(map(tuple, layers)),
-        outputs=tops,
+        directions=tuple(zip(*runs, strict=True)),
+        outputs=own.chunk(count, dim=-1),
         layout=layout,
         parity=parity,
         weights=weights,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,6 @@ from torch.overrides import handle_torch_function
 
 from unrolled.cells.base import Cell
 from unrolled.cells.batch_layout import InitialState, Layout, Lengths, checked_state, flat_states, read_batch
-from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
@@ -33,13 +32,13 @@ RECURRENT = frozenset({*FUSED, *FUSED_CELLS, "recurrent_network"})
 """Operations that are recurrent networks, or one step of one."""
 
 
-def _cells(kind: type[ClosedCell], weights: Sequence[Tensor], biases: bool, layers: int, ways: int) -> list[list[Cell]]:
+def _cells(kernel: str, weights: Sequence[Tensor], biases: bool, layers: int, ways: int) -> list[list[Cell]]:
     """Build the cells of a fused kernel around its weights."""
     names = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if biases else [])]
     if len(weights) == layers * ways * (len(names) + 1):
         names.append("weight_hr")
     given = iter(weights)
-    return [[kind.from_weights({name: next(given) for name in names}) for _ in range(ways)] for _ in range(layers)]
+    return [[_cell(kernel, {name: next(given) for name in names}) for _ in range(ways)] for _ in range(layers)]
 
 
 def _with_rows(call: Held, state: InitialState) -> InitialState:
@@ -55,7 +54,7 @@ def _with_rows(call: Held, state: InitialState) -> InitialState:
 
 def _model(call: Held) -> HeldModel:
     if not isinstance(call.mode, HeldModel):
-        raise UnsupportedOperationError(f"{call.operation.name}: only unrolled.account holds recurrent networks")
+        raise UnsupportedOperationError(f"{call.name}: only unrolled.account holds recurrent networks")
     return call.mode
 
 
@@ -68,15 +67,22 @@ def _note_computed_weights(call: Held, weights: Sequence[Tensor]) -> None:
         )
 
 
-def _kind(name: str) -> type[ClosedCell]:
-    return {"lstm": LSTM, "gru": GRU}.get(name.removesuffix("_cell"), Elman)
+def _cell(name: str, weights: Mapping[str, Tensor | None]) -> Cell:
+    """Build the cell of a fused kernel, or of one step of it, around its weights."""
+    kind = name.removesuffix("_cell")
+    if kind in ("lstm", "gru"):
+        return (LSTM if kind == "lstm" else GRU).from_weights(weights)
+    cell = Elman.from_weights(weights)
+    if kind == "rnn_relu":
+        cell.activation = RELU
+    return cell
 
 
 @rule(*FUSED)
 def fused_network(call: Held) -> tuple[Tensor, ...]:
     """Run torch's fused kernels as layers of cells."""
     packed = isinstance(call.args[1], Tensor) and call.args[1].dtype == torch.int64
-    name = call.operation.name
+    name = call.name
     if packed:
         data, sizes, state, weights, biases, layers, share, training, both = call.args
         inputs, lengths = torch._VF._pad_packed_sequence(data, sizes, False, 0.0, len(sizes))
@@ -90,10 +96,7 @@ def fused_network(call: Held) -> tuple[Tensor, ...]:
     if training and share and layers > 1:
         raise UnsupportedOperationError("dropout between the layers of the network is on; put the model in eval mode")
     _note_computed_weights(call, weights)
-    cells = _cells(_kind(name), weights, biases, layers, 2 if both else 1)
-    if name == "rnn_relu":
-        for cell in (cell for ways in cells for cell in ways):
-            cell.activation = RELU  # type: ignore[assignment]  # of an Elman cell
+    cells = _cells(name, weights, biases, layers, 2 if both else 1)
     given = tuple(state) if isinstance(state, tuple | list) else state
     initial = flat_states(_with_rows(call, given), layers * (2 if both else 1))
     size, mode, own = cells[0][0].output_size, _model(call), None
@@ -118,11 +121,9 @@ def fused_cell(call: Held) -> Any:
     """Run one step of torch's cells."""
     inputs, state, *weights = call.args
     _note_computed_weights(call, weights)
-    name = call.operation.name
+    name = call.name
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    cell = _kind(name).from_weights(dict(zip(names, [*weights, None, None], strict=False)))
-    if name == "rnn_relu_cell":
-        cell.activation = RELU  # type: ignore[assignment]  # of an Elman cell
+    cell = _cell(name, dict(zip(names, [*weights, None, None], strict=False)))
     layout = Layout(torch.ones(len(inputs), dtype=torch.int64, device="cpu"), 1, False, False, False, None)
     given = tuple(each[None] for each in state) if isinstance(state, tuple | list) else state[None]
     _, (final,) = _model(call).run_layers([[cell]], inputs[None], layout, flat_states(_with_rows(call, given), 1))

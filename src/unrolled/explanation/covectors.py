@@ -140,7 +140,7 @@ def _sweep_stack(stack: BidirectionalStack, reads: Sequence[Tensor]) -> list[tup
         For each direction covectors of g, (time, batch, state), and of the initial state, (batch, state).
     """
     sizes = [level[0].g.shape[-1] for level in stack.levels]
-    by_way = [(stack.layout.reverse(each) if way else each)[None] for way, each in enumerate(reads)]
+    by_way = [stack.layout.turn(each, way)[None] for way, each in enumerate(reads)]
     readout = [list(level) for level in zip(*(each.split(sizes, dim=-1) for each in by_way), strict=True)]
     found = {(each.level, each.way): each for each in entering_covectors(stack, readout)}
     levels = range(len(sizes))

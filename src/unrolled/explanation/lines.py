@@ -222,8 +222,8 @@ def unfit_stacks(strands: Sequence[Strand]) -> set[str]:
 def residual(strand: Strand) -> Tensor:
     """Return the largest relative error of the sum of a strand's terms against its states, shape (batch,)."""
     if strand.stack is not None:
-        turn, hidden = strand.stack.layout.reverse, strand.states.detach()[..., strand.sequence.hidden]
-        own = turn(hidden) if strand.direction else hidden
+        hidden = strand.states.detach()[..., strand.sequence.hidden]
+        own = strand.stack.layout.turn(hidden, strand.direction)
         found = relative_error(total_states(strand.stack)[strand.direction] - own, own)
         return torch.where(strand.stack.layout.inside, found, 0.0).amax(dim=0).double()
     current, workspace = strand.start.detach(), Workspace()

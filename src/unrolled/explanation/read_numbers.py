@@ -158,7 +158,7 @@ class _CapturingModel(HeldModel):
         if self.layout is None:
             raise NoNumbersError("no number that the network reads was found among the model's arguments")
         sides = [torch.cat(self.collected[way::ways], dim=-1) for way in range(ways)]
-        sides = [self.layout.reverse(each) if way else each for way, each in enumerate(sides)]
+        sides = [self.layout.turn(each, way) for way, each in enumerate(sides)]
         if packed is None or packed.unsorted_indices is None:
             return sides
         return [each[:, packed.unsorted_indices] for each in sides]

@@ -45,7 +45,7 @@ class RecordedForward:
         result = []
         for d, layers in enumerate(self.opened.directions):
             states = torch.cat([layer.image for layer in layers], dim=-1)
-            result.append(self.opened.layout.reverse(states) if d else states)
+            result.append(self.opened.layout.turn(states, d))
         return tuple(result)
 
     def replay(self, states: tuple[Tensor, ...]) -> object:

@@ -94,8 +94,7 @@ class RecordedModel(HeldModel):
         last = (layout.lengths - 1, torch.arange(inputs.shape[1], device=inputs.device))
         finals = [parts[way][level][last] for level in range(len(cells)) for way in range(ways)]
         hidden = [cell.hidden(of_way[-1]) for cell, of_way in zip(cells[-1], parts, strict=True)]
-        outputs = [layout.reverse(each) if way else each for way, each in enumerate(hidden)]
-        return torch.cat(outputs, dim=-1), finals
+        return layout.in_token_order(hidden), finals
 
     def _starts(
         self, cells: Sequence[Sequence[Cell]], inputs: Tensor, initial: Sequence[Tensor | None]
@@ -114,8 +113,7 @@ class RecordedModel(HeldModel):
         self, call: _Call, way: int, cells: Sequence[Cell], inputs: Tensor, starts: Sequence[Sequence[Tensor]]
     ) -> Strand:
         """Run, expand and record one direction of a call."""
-        lengths, turn = call.layout.lengths, call.layout.reverse
-        inputs = turn(inputs) if way else inputs
+        lengths, inputs = call.layout.lengths, call.layout.turn(inputs, way)
         start = torch.cat(list(starts[way]), dim=-1)
         before: Continuation | None = None
         below: tuple[tuple[Strand, PositionMap], ...] = ()
@@ -127,7 +125,7 @@ class RecordedModel(HeldModel):
                 before, below = (None, ()) if found is None else (before, found)
         with torch.no_grad():
             own = None if call.own is None else call.own.chunk(len(starts), dim=-1)[way]
-            own = turn(own) if own is not None and way else own
+            own = None if own is None else call.layout.turn(own, way)
             levels, parity = _run([[cell] for cell in cells], inputs, starts[way], call.layout, own)
             runs = [level for (level,) in levels]
             origin = runs[0].inputs
@@ -214,16 +212,14 @@ class RecordedModel(HeldModel):
 
     def _of_stack(self, stack: BidirectionalStack, alone: Tensor) -> list[Tensor]:
         """Make g of both directions linear in what the tokens alone are, in token order."""
-        turn = stack.layout.reverse
         parts: tuple[list[Tensor], list[Tensor]] = ([], [])
         for level in stack.levels:
             above = []
             for way, layer in enumerate(level):
                 (run,) = layer.layers
-                parts[way].append(self._of_layer(run, turn(alone) if way else alone, layer.g))
-                hidden = run.cell.hidden(parts[way][-1])
-                above.append(turn(hidden) if way else hidden)
-            alone = torch.cat(above, dim=-1)
+                parts[way].append(self._of_layer(run, stack.layout.turn(alone, way), layer.g))
+                above.append(run.cell.hidden(parts[way][-1]))
+            alone = stack.layout.in_token_order(above)
         return [torch.cat(each, dim=-1) for each in parts]
 
     def _of_layer(self, run: LayerRun, alone: Tensor, base: Tensor) -> Tensor:
@@ -257,8 +253,7 @@ def _run(
     gap = 0.0
     if own is not None:
         hidden = [cell.hidden(run.image) for cell, run in zip(cells[-1], runs[-1], strict=True)]
-        found = torch.cat([layout.reverse(each) if way else each for way, each in enumerate(hidden)], dim=-1)
-        gap = float(layout.blank((found - own).abs()).max())
+        gap = float(layout.blank((layout.in_token_order(hidden) - own).abs()).max())
     largest = max(1.0, *(float(layout.blank(run.image).abs().max()) for level in runs for run in level))
     if not gap <= PARITY[inputs.dtype] * largest:
         raise ParityError(f"our states differ from the network's own by {gap:.3g}; expected rounding at most")

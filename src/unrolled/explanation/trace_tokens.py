@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.cells.batch_layout import Layout, read_batch
+from unrolled.decomposition.nested_tensors import items_of, with_items
 from unrolled.decomposition.open_network import Network
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.explanation.vectors_read import where_read
@@ -113,12 +114,9 @@ class Tracer(ReadsVariables):
         """Return an argument as the model receives it."""
         if type(value) is PackedSequence:
             return value._replace(data=self.open(value.data))
-        if type(value) is tuple or type(value) is list:
-            return type(value)(map(self.open, value))
-        if type(value) is dict:
-            return {key: self.open(each) for key, each in value.items()}
         if not isinstance(value, Tensor):
-            return value
+            items = items_of(value)
+            return value if items is None else with_items(value, {key: self.open(each) for key, each in items.items()})
         copy = value.detach().clone()
         if copy.is_floating_point():
             if copy.dim() < 2:

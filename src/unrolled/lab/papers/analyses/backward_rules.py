@@ -124,15 +124,10 @@ def _margins(rule: _Rule, explained: Explained, vectors: Tensor) -> Tensor:
     for layer in range(encoder.num_layers):
         outputs = []
         for way in range(ways):
-            read = layout.reverse if way else _as_it_is
             weights = [weight.detach() for weight in encoder.all_weights[ways * layer + way]]
-            outputs.append(read(run(rule, read(inputs), weights)))
-        inputs = torch.cat(outputs, dim=-1)
+            outputs.append(run(rule, layout.turn(inputs, way), weights))
+        inputs = layout.in_token_order(outputs)
     return explained.target(model.head(model.pooling(layout.blank(inputs).transpose(0, 1), lengths)))
-
-
-def _as_it_is(values: Tensor) -> Tensor:
-    return values
 
 
 def relevance(explained: Explained) -> Tensor:
