@@ -15,8 +15,9 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 
 from unrolled.report.colour import SCALE, STEPS, colour, shared_limit
-from unrolled.report.figure import save_figure, triangle_figure
+from unrolled.report.figure import save_figure
 from unrolled.report.raster import raster
+from unrolled.report.triangle_figure import triangle_figure
 
 
 def texts(figure) -> list[str]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unrolled.errors import UsageError
 from unrolled.extras import require_extra
 from unrolled.report.account_view import AccountView
 from unrolled.report.colour import colour
+from unrolled.report.figure_parts import INK, SOFT, checked_limit, write_lines
 from unrolled.report.formatting import brief, clip, minus, signed, visible
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["account_figure"]
 
-_INK, _SOFT = "#1b1d21", "#63676f"
 _LABELLED = 60
 """Up to this many bars, every one has a label and a number."""
 _LINE = 0.24
@@ -40,9 +39,7 @@ def account_figure(view: AccountView, limit: float | None = None) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    if limit is not None and not limit > 0:
-        raise UsageError(f"colour limit is {limit}; expected a number above 0")
-    ends = limit if limit is not None else view.limit or 1.0
+    ends = checked_limit(limit) or view.limit or 1.0
     several = len(view.shown) > 1
     inputs = [
         (f"{group.name}: {label}" if several and k == 0 else label, value)
@@ -59,17 +56,17 @@ def account_figure(view: AccountView, limit: float | None = None) -> Figure:
     axes = figure.add_axes((1.7 / wide, foot / tall, (wide - 2.0) / wide, body / tall))
     values = [value for _, value in inputs]
     axes.barh(range(count), values, height=0.78, color=[colour(value, ends) for value in values], edgecolor="none")
-    axes.axvline(0, color=_SOFT, linewidth=0.6)
+    axes.axvline(0, color=SOFT, linewidth=0.6)
     axes.set_ylim(count - 0.2, -0.8)
     axes.spines[:].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    axes.tick_params(axis="x", length=2, labelsize=7.5, color=_SOFT, labelcolor=_SOFT)
+    axes.tick_params(axis="x", length=2, labelsize=7.5, color=SOFT, labelcolor=SOFT)
     axes.xaxis.set_major_locator(MaxNLocator(7, symmetric=True))
-    axes.set_xlabel("contribution to the output", fontsize=8, color=_SOFT)
+    axes.set_xlabel("contribution to the output", fontsize=8, color=SOFT)
     shown = range(0, count, every)
     ticks = axes.set_yticks(shown, [clip(visible(inputs[k][0]), 24) for k in shown], fontsize=8 if every == 1 else 6.5)
     for tick in ticks:
-        tick.label1.set(parse_math=False, color=_INK)
+        tick.label1.set(parse_math=False, color=INK)
     span = (max(0.0, *values, 0.0) - min(0.0, *values, 0.0)) or ends
     axes.set_xlim(min(0.0, *values, 0.0) - 0.12 * span, max(0.0, *values, 0.0) + 0.12 * span)
     for place, value in enumerate(values if every == 1 else ()):
@@ -81,14 +78,14 @@ def account_figure(view: AccountView, limit: float | None = None) -> Figure:
             ha="left" if value >= 0 else "right",
             va="center",
             fontsize=7.5,
-            color=_SOFT,
+            color=SOFT,
         )
     ledger = " + ".join(f"{name} {minus(signed(value))}" for name, value in view.entries)
-    for down, points, shade, text in (
-        (0.2, 11.0, _INK, f"{clip(visible(view.target), 60)}: {minus(signed(view.output))}"),
-        (0.42, 7.5, _SOFT, f"= {clip(visible(ledger), 130)}"),
-        (0.58, 7.5, _SOFT, f"recurrent networks by {clip(visible(view.expansion), 40)}, all else by shares"),
-        (0.74, 7.5, _SOFT, view.verdict),
-    ):
-        figure.text(0.25 / wide, 1 - down / tall, text, fontsize=points, color=shade, va="center", parse_math=False)
+    lines = (
+        (0.2, 11.0, INK, f"{clip(visible(view.target), 60)}: {minus(signed(view.output))}"),
+        (0.42, 7.5, SOFT, f"= {clip(visible(ledger), 130)}"),
+        (0.58, 7.5, SOFT, f"recurrent networks by {clip(visible(view.expansion), 40)}, all else by shares"),
+        (0.74, 7.5, SOFT, view.verdict),
+    )
+    write_lines(figure, 0.25 / wide, tall, lines)
     return figure

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from rich.console import RenderableType
-from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
 from unrolled.report.account_view import AccountView
 from unrolled.report.formatting import signed, visible
-from unrolled.report.terminal import Sentence, print_to_text, spaced, sum_table
+from unrolled.report.terminal import FAINT, Sentence, print_to_text, spaced, sum_table
 
 __all__ = ["render", "to_text"]
-
-_FAINT = Style(dim=True)
 
 
 def render(view: AccountView) -> RenderableType:
@@ -21,24 +18,24 @@ def render(view: AccountView) -> RenderableType:
     heading = Text.assemble(
         (visible(view.target), "bold"),
         f"  {signed(view.output)}  ",
-        (f"recurrent networks by {visible(view.expansion)}, all else by shares", _FAINT),
+        (f"recurrent networks by {visible(view.expansion)}, all else by shares", FAINT),
     )
     limit = view.limit
     blocks: list[RenderableType] = [heading]
     for group in view.shown:
         if len(view.shown) > 1:
-            blocks.append(Text(visible(group.name), _FAINT))
+            blocks.append(Text(visible(group.name), FAINT))
         blocks.append(Sentence(group.labels, group.values, limit))
     blocks.append(sum_table(view.entries, ("output", view.output)))
     if view.named:
         table = Table.grid(padding=(0, 2))
-        table.add_column(style=_FAINT, overflow="ellipsis", no_wrap=True)
+        table.add_column(style=FAINT, overflow="ellipsis", no_wrap=True)
         table.add_column(justify="right", no_wrap=True)
         table.add_row(Text("biases and constants"), Text())
         for name, value in view.named:
             table.add_row(Text(f"  {visible(name)}"), Text(signed(value)))
         blocks.append(table)
-    blocks.append(Text("\n".join(visible(note) for note in (view.verdict, *view.notes)), style=_FAINT))
+    blocks.append(Text("\n".join(visible(note) for note in (view.verdict, *view.notes)), style=FAINT))
     return spaced(blocks)
 
 

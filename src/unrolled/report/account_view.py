@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unrolled.decomposition.number_notes import NOISY
 from unrolled.errors import NonFiniteError
 from unrolled.report.colour import rounded_limit
+from unrolled.report.page_view import cancellation_words
 
 __all__ = ["AccountView", "Group"]
 
@@ -79,6 +79,5 @@ class AccountView:
     def verdict(self) -> str:
         """Say whether the account closes, and where its summands cancel, how far."""
         closes = "closes: the remainder is rounding" if self.closes else "does not close: see the remainder"
-        if not 2 <= self.cancellation <= NOISY:  # above, a note says it
-            return closes
-        return f"{closes}; contributions are {self.cancellation:.2g} times as large as their sum"
+        cancels = cancellation_words(self.cancellation)
+        return f"{closes}; {cancels}" if cancels else closes

@@ -1,8 +1,4 @@
-"""Draw the triangle of n-grams as a matplotlib figure.
-
-It is drawn on a ``Figure`` of its own and does not use pyplot's global state. Matplotlib belongs to the extra
-``figures`` and is imported when a figure is drawn.
-"""
+"""Draw an attribution as a matplotlib figure, and save it."""
 
 from __future__ import annotations
 
@@ -14,193 +10,34 @@ from typing import TYPE_CHECKING, Literal
 from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import UsageError
-from unrolled.extras import require_extra
-from unrolled.report.colour import colour, colour_map, shared_limit, text_colour
-from unrolled.report.formatting import brief, clip, minus, signed, visible
-from unrolled.report.page_view import ledger_parts, sum_of_ngrams
-from unrolled.report.raster import raster
 from unrolled.report.series_figure import series_figure
-from unrolled.report.spans import Quantity, rows_by_order, values_of
+from unrolled.report.spans import Quantity
+from unrolled.report.triangle_figure import triangle_figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
-__all__ = ["Drawn", "draw_figure", "save_figure", "triangle_figure", "write_heading"]
+__all__ = ["Drawn", "check_format", "draw_figure", "save_figure"]
 
 Drawn = Quantity | Literal["features"]
 """What a figure shows: a quantity of the triangle, or the numbers that the model read and their contributions."""
 
 _FORMATS = (".pdf", ".png", ".svg")
-_UNIT = {
-    "phrase": "score of the phrase (in units of the {unit})",
-    "score": "term of the n-gram (in units of the {unit})",
-    "contribution": "contribution to the {unit}",
-}
-_INK, _SOFT = "#1b1d21", "#63676f"
-# Up to this many tokens, cells show numbers, all tokens have labels, and cells are drawn one by one.
-_NUMBERED, _LABELLED, _DRAWN = 14, 90, 400
-_IMAGE = 24.0
-"""Width in inches of the triangle of a longer text."""
-_HEAD = 0.85
-"""Inches above the triangles, for the heading."""
-
-
-def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", limit: float | None = None) -> Figure:
-    """Draw the triangle of n-grams, one panel for each direction, with the ledger as a line above.
-
-    A row holds the n-grams of one length, each centred over its tokens; the whole sentence is at the top. Of more than
-    400 tokens it is an image of limited size, each of whose points shows the largest number that falls in it.
-
-    Args:
-        attribution: The n-grams and the ledger.
-        quantity: ``"phrase"`` for the scores of phrases, ``"score"`` for the n-grams' own terms, ``"contribution"`` for
-            their parts of this logit.
-        limit: Value at the ends of the colour scale; set it to compare figures. Default:
-            :func:`~unrolled.report.colour.shared_limit`.
-
-    Raises:
-        UsageError: If matplotlib is missing, the sentence is empty, the quantity is unknown or the limit is not above
-            zero.
-        NonFiniteError: If the attribution holds NaN or infinity.
-    """
-    require_extra("figures", "a figure")
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
-
-    if quantity not in _UNIT:
-        raise UsageError(f"unknown quantity {quantity!r}; expected one of: {', '.join(_UNIT)}")
-    if not len(attribution):
-        raise UsageError("the explanation has no tokens; expected at least one")
-    if limit is not None and not limit > 0:
-        raise UsageError(f"colour limit is {limit}; expected a number above 0")
-    ends = limit if limit is not None else shared_limit([attribution], quantity) or 1.0
-    count, panels = len(attribution), len(attribution.directions)
-    long = count > _DRAWN
-    rows = min(attribution.longest, attribution.triangle.score_band.shape[-1]) if long else count
-    cell = _IMAGE / count if long else min(0.8, max(0.06, 10.0 / count))
-    flat = max(len(visible(token)) for token in attribution.tokens) * 0.085 < cell
-    foot = 0.35 if flat else 0.95
-    height = max(1.0 if long else 0.0, cell * (0.5 if count <= _NUMBERED else 0.62) * rows)
-    pitch = height + foot + (0.3 if panels > 1 else 0.0)
-    width = max(4.6, cell * count)
-    left = 0.25 if flat else max(0.25, 0.06 * min(14, len(visible(attribution.tokens[0]))))  # a label at an angle
-    wide, tall = left + width + 1.35, _HEAD + max(2.0, panels * pitch)
-
-    figure = Figure(figsize=(wide, tall), facecolor="white")
-    mappable = ScalarMappable(Normalize(-ends, ends), colour_map())
-    for d, direction in enumerate(attribution.directions):
-        top = tall - _HEAD - d * pitch - (pitch - height - foot)
-        axes = figure.add_axes((left / wide, (top - height) / tall, width / wide, height / tall))
-        axes.set_xlim(0, width / cell)
-        axes.set_ylim(0, rows)
-        axes.set_axis_off()
-        if panels > 1:
-            axes.set_title(f"{'ab'[d]}   {direction}", loc="left", fontsize=9, color=_SOFT, pad=4)
-        (_draw_image if long else _draw_cells)(axes, attribution, d, quantity, ends)
-        _write_tokens(axes, attribution, cell, flat)
-    length = min(2.0, tall - _HEAD)
-    middle = (tall - _HEAD + (foot if flat else 0)) / 2
-    place = ((left + width + 0.35) / wide, (middle - length / 2) / tall, 0.13 / wide, length / tall)
-    _draw_scale(figure, place, mappable, ends, _UNIT[quantity].format(unit=attribution.unit))
-    write_heading(figure, attribution, 0.25 / wide, tall)
-    return figure
-
-
-def _draw_cells(axes: Axes, attribution: Attribution, d: int, quantity: Quantity, ends: float) -> None:
-    from matplotlib.collections import PolyCollection
-
-    count = len(attribution)
-    bands = values_of(attribution, quantity)
-    corners, values = [], []
-    for k, row in enumerate(rows_by_order(bands[d], attribution.directions[d], attribution.longest)):
-        for start, value in enumerate(row):
-            x = start + k / 2
-            corners.append([(x, k), (x + 1, k), (x + 1, k + 1), (x, k + 1)])
-            values.append(value)
-    cells = PolyCollection(corners, facecolors=[colour(value, ends) for value in values])
-    cells.set(edgecolor="white" if count <= _LABELLED else "face", linewidth=0.8 if count <= _NUMBERED else 0.3)
-    axes.add_collection(cells)
-    if count <= _NUMBERED:
-        for ((x, y), *_), value in zip(corners, values, strict=True):
-            axes.text(
-                x + 0.5,
-                y + 0.5,
-                minus(brief(value, ends)),
-                ha="center",
-                va="center",
-                fontsize=7.5,
-                color=text_colour(colour(value, ends)),
-            )
-
-
-def _draw_image(axes: Axes, attribution: Attribution, d: int, quantity: Quantity, ends: float) -> None:
-    rows, time = int(axes.get_ylim()[1]), len(attribution)
-    points = raster(values_of(attribution, quantity)[d], attribution.directions[d], rows)
-    axes.imshow(
-        points,
-        extent=(0, time, 0, rows),
-        origin="lower",
-        aspect="auto",
-        interpolation="nearest",
-        cmap=colour_map(),
-        vmin=-ends,
-        vmax=ends,
-    )
-
-
-def _write_tokens(axes: Axes, attribution: Attribution, cell: float, flat: bool) -> None:
-    """Write the sentence under its triangle: horizontally where all words fit, else at an angle."""
-    every = -(-len(attribution) // _LABELLED)
-    for k, token in enumerate(attribution.tokens):
-        if k % every == 0:
-            axes.annotate(
-                clip(visible(token), 14),
-                (k + 0.5, 0),
-                xytext=(0, -5) if flat else (3, -5),
-                textcoords="offset points",
-                ha="center" if flat else "right",
-                va="top",
-                rotation=0 if flat else 45,
-                rotation_mode="default" if flat else "anchor",
-                fontsize=9 if flat else max(4.5, min(8.0, cell * 72 * every * 0.62)),
-                color=_INK,
-                parse_math=False,
-            )
-
-
-def _draw_scale(
-    figure: Figure,
-    place: tuple[float, float, float, float],
-    mappable: ScalarMappable,
-    ends: float,
-    name: str,
-) -> None:
-    bar = figure.colorbar(mappable, cax=figure.add_axes(place))
-    marks = [-ends, -ends / 2, 0.0, ends / 2, ends]
-    bar.set_ticks(marks, labels=[minus(f"{mark:+g}") if mark else "0" for mark in marks])
-    bar.ax.tick_params(labelsize=8, length=2, color=_SOFT, labelcolor=_INK)
-    bar.ax.axhline(0, color=_INK, linewidth=0.8)
-    bar.ax.spines["outline"].set_visible(False)
-    bar.set_label(name, fontsize=8, color=_INK)
-
-
-def write_heading(figure: Figure, attribution: Attribution, left: float, tall: float) -> None:
-    """Write the target, the ledger and the expansion above a figure."""
-    ledger, unit = attribution.ledger, "" if attribution.unit == "output" else f"{attribution.unit} "
-    sum_line = " + ".join(f"{name} {minus(signed(value))}" for name, value in ledger_parts(ledger))
-    for down, points, shade, text in (
-        (0.18, 11.0, _INK, f"{clip(visible(attribution.target), 60)}: {unit}{minus(signed(ledger.logit))}"),
-        (0.40, 7.5, _SOFT, f"= {sum_line}"),
-        (0.56, 7.5, _SOFT, f"expansion {clip(visible(attribution.expansion), 60)}, {sum_of_ngrams(attribution)}"),
-    ):
-        figure.text(left, 1 - down / tall, text, fontsize=points, color=shade, va="center", parse_math=False)
 
 
 def draw_figure(attribution: Attribution, quantity: Drawn | None = None, limit: float | None = None) -> Figure:
-    """Draw numbers over time where there are features, else the triangle of phrases; or what is asked for."""
+    """Draw numbers over time where there are features, else the triangle of phrases; or what is asked for.
+
+    Args:
+        attribution: What is drawn.
+        quantity: What to draw; None for the default.
+        limit: Value at the ends of the colour scale; None for the largest one.
+
+    Raises:
+        UsageError: If matplotlib is missing, the attribution does not have what is asked for, or the limit is not above
+            zero.
+        NonFiniteError: If the attribution holds NaN or infinity.
+    """
     if quantity == "features" or (quantity is None and attribution.features is not None):
         return series_figure(attribution, limit)
     return triangle_figure(attribution, quantity or "phrase", limit)
@@ -222,7 +59,7 @@ def save_figure(
     The suffix of ``path`` sets the format: ``.png``, ``.svg`` or ``.pdf``.
 
     Raises:
-        UsageError: If the suffix is another one, or as in :func:`triangle_figure` and :func:`series_figure`.
+        UsageError: If the suffix is another one, or as in :func:`draw_figure`.
         NonFiniteError: If the attribution holds NaN or infinity.
         FileError: If the file cannot be written.
     """

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import RenderableType
-from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
 from unrolled.decomposition.attribution import Attribution, NGram
 from unrolled.report.colour import shared_limit
-from unrolled.report.formatting import clip, magnitude, signed, visible
-from unrolled.report.page_view import ledger_parts, sum_of_ngrams
+from unrolled.report.formatting import clip, signed, visible
+from unrolled.report.page_view import ledger_parts
 from unrolled.report.series_terminal import Series
-from unrolled.report.terminal import Sentence, print_to_text, spaced, sum_table
+from unrolled.report.terminal import FAINT, Sentence, heading, print_to_text, remainder_line, spaced, sum_table
 
 __all__ = ["to_text"]
 
-_FAINT = Style(dim=True)
 _TOP = 12
 """Number of n-grams to list, of all sequences together."""
 
@@ -26,31 +24,21 @@ _TOP = 12
 def to_text(whole: Attribution, sequences: Sequence[Attribution], width: int = 100, colour: bool = False) -> str:
     """Return the sequences, the ledger and the n-grams with the largest contributions as text."""
     ledger, limit = whole.ledger, shared_limit(sequences, "score")
-    heading = Text.assemble(
-        (visible(whole.target), "bold"),
-        f"  {'' if whole.unit == 'output' else f'{whole.unit} '}{signed(ledger.logit)}  ",
-        (f"by {visible(whole.expansion)}", _FAINT),
-    )
-    blocks: list[RenderableType] = [heading]
+    blocks: list[RenderableType] = [heading(whole)]
     for each in sequences:
-        title = Text.assemble(visible(each.name), (f"  n-grams {signed(each.ledger.ngrams)}", _FAINT))
+        title = Text.assemble(visible(each.name), (f"  n-grams {signed(each.ledger.ngrams)}", FAINT))
         steps = Sentence(each.tokens, each.token_scores.tolist(), limit)
         blocks += [title, steps if each.features is None else Series(each)]
     entries = [(name, value) for name, value in ledger_parts(ledger) if name != "n-grams"]
     named = [(f"n-grams of {each.name}", each.ledger.ngrams) for each in sequences]
     blocks.append(sum_table([*named, *entries], (whole.unit, ledger.logit)))
     blocks.append(_top(whole.top(_TOP)))
-    details = [
-        f"remainder {magnitude(whole.relative_remainder)} of the {whole.unit}; "
-        f"{visible(whole.expansion)} is {sum_of_ngrams(whole)}",
-        *map(visible, whole.notes),
-    ]
-    blocks.append(Text("\n".join(details), style=_FAINT))
+    blocks.append(Text("\n".join([remainder_line(whole), *map(visible, whole.notes)]), style=FAINT))
     return print_to_text(spaced(blocks), width, colour)
 
 
 def _top(ngrams: Sequence[NGram]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style=_FAINT, pad_edge=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style=FAINT, pad_edge=False)
     table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
     table.add_column("score", justify="right", no_wrap=True, min_width=8)
     table.add_column("sequence", overflow="ellipsis", no_wrap=True)
@@ -59,7 +47,7 @@ def _top(ngrams: Sequence[NGram]) -> Table:
         table.add_row(
             Text(signed(ngram.contribution)),
             Text(signed(ngram.score)),
-            Text(clip(visible(ngram.sequence), 40), _FAINT),
+            Text(clip(visible(ngram.sequence), 40), FAINT),
             Text(clip(visible(ngram.text), 200)),
         )
     return table

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unrolled.decomposition.attribution import Attribution, Ledger
+from unrolled.decomposition.number_notes import NOISY, NOTED_RESIDUAL
 from unrolled.report.formatting import magnitude, minus
 
 __all__ = [
     "LedgerBar",
+    "cancellation_words",
     "ledger_parts",
     "panel_labels",
     "sum_of_ngrams",
+    "unit_before",
     "waterfall",
     "waterfall_of_ledger",
 ]
-
-LARGE_RESIDUAL = 1e-3
-"""Above this, rounding of an exact expansion is worth a word."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,21 @@ def panel_labels(attributions: Sequence[Attribution]) -> list[str]:
     return [f"{name} ({k + 1})" if plain.count(name) > 1 else name for k, name in enumerate(plain)]
 
 
+def unit_before(attribution: Attribution) -> str:
+    """Write what the explained number is called before it; nothing for an output that has no other name."""
+    return "" if attribution.unit == "output" else f"{attribution.unit} "
+
+
+def cancellation_words(cancellation: float) -> str:
+    """Say how far contributions cancel, from 2 on; empty below, and above where a note says it."""
+    if not 2 <= cancellation <= NOISY:
+        return ""
+    return f"contributions are {magnitude(cancellation)} times as large as their sum"
+
+
 def sum_of_ngrams(attribution: Attribution) -> str:
     """Say whether the n-grams sum to the state and the account closes and, if not, by how much they miss it."""
-    if not attribution.exact and attribution.residual > LARGE_RESIDUAL:
+    if not attribution.exact and attribution.residual > NOTED_RESIDUAL:
         return f"not exact: its n-grams miss the state by {minus(magnitude(attribution.residual))} of its size"
     if not attribution.closes:
         movement = abs(attribution.movement)
@@ -84,6 +96,6 @@ def sum_of_ngrams(attribution: Attribution) -> str:
         return f"not exact here: the remainder is {minus(share)} of the movement, the {attribution.unit} less the bias"
     if not attribution.exact:
         return "not exact: see the notes"
-    if attribution.residual > LARGE_RESIDUAL:
+    if attribution.residual > NOTED_RESIDUAL:
         return f"exact, but rounding is {minus(magnitude(attribution.residual))} of the state"
     return "exact: its n-grams sum to the state"

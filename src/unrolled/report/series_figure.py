@@ -11,6 +11,7 @@ from unrolled.errors import UsageError
 from unrolled.extras import require_extra
 from unrolled.report.colour import colour_map
 from unrolled.report.feature_rows import FeatureRow, feature_rows, rows_limit
+from unrolled.report.figure_parts import INK, SOFT, checked_limit, write_heading
 from unrolled.report.formatting import clip, minus, visible
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["series_figure"]
 
-_INK, _SOFT, _LINE = "#1b1d21", "#63676f", "#c9ccd2"
+_LINE = "#c9ccd2"
 _HEAD, _FOOT, _BAND, _STRIP = 0.9, 0.55, 0.42, 0.24
 """Inches of the heading, the time axis, a feature's series and a feature's strip."""
 _LABELLED, _NAME, _LETTER = 12, 20, 0.066
@@ -41,12 +42,8 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
     require_extra("figures", "a figure")
     from matplotlib.figure import Figure
 
-    from unrolled.report.figure import write_heading
-
     if attribution.features is None:
         raise UsageError(f"no features to draw: {attribution.no_features}; choose another quantity")
-    if limit is not None and not limit > 0:
-        raise UsageError(f"colour limit is {limit}; expected a number above 0")
     rows = feature_rows(attribution.features)
     whole = FeatureRow("the whole step", torch.stack([row.scores for row in rows]).sum(dim=0))
     drawn = [row for row in rows if row.values is not None]
@@ -62,18 +59,18 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
         axes = figure.add_axes((left / wide, (bottom + 0.05) / tall, width / wide, (_BAND - 0.1) / tall))
         _draw_series(axes, row, len(attribution))
     axes = figure.add_axes((left / wide, _FOOT / tall, width / wide, strips / tall))
-    ends = limit if limit is not None else rows_limit([*rows, whole]) or 1.0
+    ends = checked_limit(limit) or rows_limit([*rows, whole]) or 1.0
     image = _draw_strips(axes, [*rows, whole], ends)
     _write_time(axes, attribution, width)
-    figure.text(0.12 / wide, 1 - (_HEAD - 0.12) / tall, "a", fontsize=9, color=_SOFT, weight="bold")
-    figure.text(0.12 / wide, (_FOOT + strips + 0.02) / tall, "b", fontsize=9, color=_SOFT, weight="bold")
+    figure.text(0.12 / wide, 1 - (_HEAD - 0.12) / tall, "a", fontsize=9, color=SOFT, weight="bold")
+    figure.text(0.12 / wide, (_FOOT + strips + 0.02) / tall, "b", fontsize=9, color=SOFT, weight="bold")
     height = min(1.8, strips + series)
     place_of_scale = ((left + width + gap) / wide, _FOOT / tall, 0.13 / wide, height / tall)
     bar = figure.colorbar(image, cax=figure.add_axes(place_of_scale))
     bar.set_ticks([-ends, 0.0, ends], labels=[minus(f"{-ends:+g}"), "0", f"{ends:+g}"])
-    bar.ax.tick_params(labelsize=8, length=2, color=_SOFT, labelcolor=_INK)
+    bar.ax.tick_params(labelsize=8, length=2, color=SOFT, labelcolor=INK)
     bar.ax.spines["outline"].set_visible(False)
-    bar.set_label("contribution", fontsize=8, color=_INK)
+    bar.set_label("contribution", fontsize=8, color=INK)
     write_heading(figure, attribution, 0.25 / wide, tall)
     return figure
 
@@ -89,18 +86,18 @@ def _draw_series(axes: Axes, row: FeatureRow, count: int) -> None:
     assert row.values is not None
     values = row.values.tolist()
     low, high = min(values), max(values)
-    axes.plot(range(count), values, color=_INK, linewidth=1.0, marker="o" if count == 1 else None, markersize=3)
+    axes.plot(range(count), values, color=INK, linewidth=1.0, marker="o" if count == 1 else None, markersize=3)
     axes.set_xlim(-0.5, count - 0.5)
     marks = [low, high] if high > low else [low]
     axes.set_yticks(marks, _marks(row))
     axes.yaxis.tick_right()
-    axes.tick_params(labelsize=6, length=0, labelcolor=_SOFT)
+    axes.tick_params(labelsize=6, length=0, labelcolor=SOFT)
     axes.set_xticks([])
     for side in ("top", "left", "right"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(_LINE)
     axes.set_ylabel(
-        clip(visible(row.name), 28), rotation=0, ha="right", va="center", fontsize=8, color=_INK, parse_math=False
+        clip(visible(row.name), 28), rotation=0, ha="right", va="center", fontsize=8, color=INK, parse_math=False
     )
 
 
@@ -118,7 +115,7 @@ def _draw_strips(axes: Axes, rows: list[FeatureRow], ends: float) -> AxesImage:
     )
     axes.set_yticks(range(len(rows)))
     axes.set_yticklabels([clip(visible(row.name), 28) for row in rows], parse_math=False)
-    axes.tick_params(axis="y", labelsize=8, length=0, labelcolor=_INK)
+    axes.tick_params(axis="y", labelsize=8, length=0, labelcolor=INK)
     for place in range(1, len(rows)):
         axes.axhline(place - 0.5, color="white", linewidth=2.5 if place == len(rows) - 1 else 1.2)
     for spine in axes.spines.values():
@@ -135,5 +132,5 @@ def _write_time(axes: Axes, attribution: Attribution, width: float) -> None:
     places = list(range(0, count, every))
     axes.set_xticks(places)
     axes.set_xticklabels([names[t] for t in places], parse_math=False)
-    axes.tick_params(axis="x", labelsize=7.5, length=2, color=_SOFT, labelcolor=_INK)
-    axes.set_xlabel("time", fontsize=8, color=_SOFT)
+    axes.tick_params(axis="x", labelsize=7.5, length=2, color=SOFT, labelcolor=INK)
+    axes.set_xlabel("time", fontsize=8, color=SOFT)

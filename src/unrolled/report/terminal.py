@@ -17,21 +17,31 @@ from rich.table import Table
 from rich.text import Text
 
 from unrolled.decomposition.attribution import Attribution
-from unrolled.decomposition.number_notes import NOISY
 from unrolled.report.colour import colour, shared_limit, text_colour
 from unrolled.report.feature_rows import steps_are_named
 from unrolled.report.formatting import brief, clip, magnitude, signed, visible
-from unrolled.report.page_view import ledger_parts, sum_of_ngrams
+from unrolled.report.page_view import cancellation_words, ledger_parts, sum_of_ngrams, unit_before
 from unrolled.report.series_terminal import Series
 from unrolled.report.spans import Phrase, largest_phrases, rows_by_order, values_of
 
-__all__ = ["Sentence", "print_to_text", "render", "spaced", "sum_table", "to_text"]
+__all__ = [
+    "FAINT",
+    "Sentence",
+    "heading",
+    "print_to_text",
+    "remainder_line",
+    "render",
+    "spaced",
+    "sum_table",
+    "to_text",
+]
 
 _TOP = 8
 """Number of n-grams to list."""
 _CELL = 8
 """Columns of a cell of the triangle."""
-_FAINT = Style(dim=True)
+FAINT = Style(dim=True)
+"""The style of what is said beside the numbers."""
 
 
 def _tint(value: float, limit: float) -> Style:
@@ -47,11 +57,12 @@ def _fit(text: str, width: int) -> str:
     return set_cell_size(" " * before + text, width)
 
 
-def _heading(attribution: Attribution) -> Text:
+def heading(attribution: Attribution) -> Text:
+    """Write the target, its value and the expansion."""
     return Text.assemble(
         (visible(attribution.target), "bold"),
-        f"  {'' if attribution.unit == 'output' else f'{attribution.unit} '}{signed(attribution.ledger.logit)}  ",
-        (f"by {visible(attribution.expansion)}", _FAINT),
+        f"  {unit_before(attribution)}{signed(attribution.ledger.logit)}  ",
+        (f"by {visible(attribution.expansion)}", FAINT),
     )
 
 
@@ -64,13 +75,13 @@ class Sentence:
     limit: float
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        names, numbers = Text(), Text(style=_FAINT)
+        names, numbers = Text(), Text(style=FAINT)
         for token, total in zip(self.tokens, self.totals, strict=True):
             name, number = visible(token), brief(total, self.limit)
             width = min(max(cell_len(name), len(number)) + 2, options.max_width - 1)
             if names.cell_len + width > options.max_width:
                 yield from (names, numbers)
-                names, numbers = Text(), Text(style=_FAINT)
+                names, numbers = Text(), Text(style=FAINT)
             names.append(_fit(name, width), _tint(total, self.limit)).append(" ")
             numbers.append(_fit(number, width)).append(" ")
         yield from (names, numbers)
@@ -89,9 +100,9 @@ class _Pyramid:
         direction = attribution.directions[self.d]
         name = "scores of the phrases" + (f", {direction}" if len(attribution.directions) > 1 else "")
         if count * _CELL > options.max_width:
-            yield Text(f"{name}: omitted, the triangle needs {count * _CELL} columns", style=_FAINT)
+            yield Text(f"{name}: omitted, the triangle needs {count * _CELL} columns", style=FAINT)
             return
-        yield Text(name, style=_FAINT)
+        yield Text(name, style=FAINT)
         scores = values_of(attribution, "phrase")[self.d]
         for k, row in reversed(list(enumerate(rows_by_order(scores, direction, attribution.longest)))):
             line = Text(" " * (k * _CELL // 2))
@@ -124,7 +135,7 @@ class _Top:
         phrases = largest_phrases(self.attribution, self.count)
         spans = [f"[{phrase.start}, {phrase.stop})" for phrase in phrases]
         span = max(map(len, ["tokens", *spans]))
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style=_FAINT, pad_edge=False)
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style=FAINT, pad_edge=False)
         table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
         table.add_column("phrase score", justify="right", no_wrap=True, min_width=12)
         table.add_column("tokens", no_wrap=True, min_width=span)
@@ -135,8 +146,8 @@ class _Top:
             table.add_row(
                 Text(signed(phrase.contribution), _tint(phrase.contribution, self.limit)),
                 Text(signed(phrase.score)),
-                Text(place, _FAINT),
-                Text.assemble(clip(_named(self.attribution, phrase), max(6, left - len(near))), (near, _FAINT)),
+                Text(place, FAINT),
+                Text.assemble(clip(_named(self.attribution, phrase), max(6, left - len(near))), (near, FAINT)),
             )
         yield table
 
@@ -148,19 +159,22 @@ def _named(attribution: Attribution, phrase: Phrase) -> str:
     return clip(visible(phrase.text), 200)
 
 
+def remainder_line(attribution: Attribution) -> str:
+    """Say how large the remainder is, and whether the expansion is exact."""
+    size = f"remainder {magnitude(attribution.relative_remainder)} of the {attribution.unit}"
+    return f"{size}; {visible(attribution.expansion)} is {sum_of_ngrams(attribution)}"
+
+
 def _details(attribution: Attribution) -> Text:
-    lines = [
-        f"remainder {magnitude(attribution.relative_remainder)} of the {attribution.unit}; "
-        f"{visible(attribution.expansion)} is {sum_of_ngrams(attribution)}",
-    ]
-    if 2 <= attribution.cancellation <= NOISY:  # above, a note says it
-        lines.append(f"contributions are {magnitude(attribution.cancellation)} times as large as their sum")
+    lines = [remainder_line(attribution)]
+    if cancels := cancellation_words(attribution.cancellation):
+        lines.append(cancels)
     if not attribution.deterministic:
         lines.append("the model draws random numbers: this explains one draw")
     if attribution.max_order is not None:
         lines.append(f"n-grams of more than {attribution.max_order} tokens contribute {signed(attribution.longer)}")
     lines.extend(visible(note) for note in attribution.notes)
-    return Text("\n".join(lines), style=_FAINT)
+    return Text("\n".join(lines), style=FAINT)
 
 
 def render(attribution: Attribution, limit: float | None = None, top: int = _TOP) -> RenderableType:
@@ -171,12 +185,12 @@ def render(attribution: Attribution, limit: float | None = None, top: int = _TOP
     ends = shared_limit([attribution]) if limit is None else limit
     totals = attribution.token_scores.tolist()
     sentence = Sentence(attribution.tokens, totals, shared_limit([attribution], "token") if limit is None else limit)
-    blocks: list[RenderableType] = [_heading(attribution)]
+    blocks: list[RenderableType] = [heading(attribution)]
     if attribution.features is not None:
         blocks.append(Series(attribution))
     if attribution.features is None or steps_are_named(attribution):
         steps = "step" if attribution.features is not None else "token"
-        blocks += [Text(f"contribution of each {steps}: the sum of all n-grams that enter there", _FAINT), sentence]
+        blocks += [Text(f"contribution of each {steps}: the sum of all n-grams that enter there", FAINT), sentence]
         blocks += [_Pyramid(attribution, d, ends) for d in range(len(attribution.directions))]
     blocks.append(sum_table(ledger_parts(attribution.ledger), (attribution.unit, attribution.ledger.logit)))
     blocks.append(_Top(attribution, shared_limit([attribution], "contribution"), top))
