@@ -179,6 +179,65 @@ def test_a_factor_or_a_number_may_stand_before_the_product_or_behind_it(name):
     assert_same(account(before), account(behind))
 
 
+OF_GATES = {
+    "first the gates": (lambda z, c: (z * z.flip(1)) * c, lambda z, c: z * (z.flip(1) * c)),
+    "from the left": (lambda z, c: z * z.flip(1) * z.roll(1, 1) * c, lambda z, c: z * (z.flip(1) * (z.roll(1, 1) * c))),
+    "from the right": (
+        lambda z, c: (z * (z.flip(1) * z.roll(1, 1))) * c,
+        lambda z, c: z * (z.flip(1) * (z.roll(1, 1) * c)),
+    ),
+    "with a factor": (lambda z, c: (0.5 * z) * (z.flip(1) * MASK) * c, lambda z, c: z * (z.flip(1) * (0.5 * MASK * c))),
+    "complements": (lambda z, c: ((1 - z) * (1 - z.flip(1))) * c, lambda z, c: (1 - z) * ((1 - z.flip(1)) * c)),
+    "the complement": (lambda z, c: (1 - z * z.flip(1)) * c, lambda z, c: c - z * (z.flip(1) * c)),
+    "re-arranged": (lambda z, c: (z[:, None] * z[:, None].flip(2))[:, 0] * c, lambda z, c: z * (z.flip(1) * c)),
+    "joined with gates": (
+        lambda z, c: torch.cat([z[:, :2], z[:, 2:] * z[:, :2]], 1) * c,
+        lambda z, c: torch.cat([z[:, :2] * c[:, :2], z[:, 2:] * (z[:, :2] * c[:, 2:])], 1),
+    ),
+    "in place": (lambda z, c: (z.clone().mul_(z.flip(1))) * c, lambda z, c: z * (z.flip(1) * c)),
+    "in a matrix product": (
+        lambda z, c: (torch.diag_embed(z * z.flip(1)) @ c[..., None])[..., 0],
+        lambda z, c: z * (z.flip(1) * c),
+    ),
+    "of logarithms": (lambda z, c: (z.log() + z.flip(1).log()).exp() * c, lambda z, c: z * (z.flip(1) * c)),
+    "a square": (lambda z, c: z.square() * c, lambda z, c: z * (z * c)),
+    "a power": (lambda z, c: z**3 * c, lambda z, c: z * (z * (z * c))),
+    "prod": (lambda z, c: z.prod(1, keepdim=True) * c, lambda z, c: in_turn(z[:, None], c[..., None])[..., 0]),
+    "prod without an axis": (
+        lambda z, c: z.view(2, 2, 2).prod(2) * c[:, :2],
+        lambda z, c: in_turn(z.view(2, 2, 2), c[:, :2, None])[..., 0],
+    ),
+}
+"""Gates that are multiplied before the content, and one after the other."""
+
+
+def in_turn(gates, content):
+    for gate in gates.split(1, -1):
+        content = gate * content
+    return content
+
+
+@pytest.mark.parametrize("name", OF_GATES)
+def test_gates_may_be_multiplied_before_the_content(name):
+    before, one_by_one = (lambda z, c, f=each: f(z, c) for each in OF_GATES[name])
+    assert_same(account(before), account(one_by_one))
+
+
+@pytest.mark.parametrize("form", [lambda z: z.cumprod(1), lambda z: z.log().cumsum(1).exp()])
+def test_a_cumulative_product_of_gates_is_held(form):
+    (found, _), (by_gates, _) = account(lambda z, c: form(z) * c), account(lambda z, c: (z * z.flip(1)) * c)
+    assert not found[:, :4].any()
+    assert bool(by_gates[:, :4].all())  # the control
+
+
+def test_a_product_of_gates_alone_is_shared_by_halves():
+    numbers = torch.sigmoid(X[:, :4])
+    halves = account(lambda z, c: 0.5 * z * numbers.flip(1) + 0.5 * numbers * z.flip(1) + 0 * c)
+    assert_same(account(lambda z, c: z * z.flip(1) + 0 * c), halves)
+    scaled = account(lambda z, c: 0.5 * z * numbers.flip(1) * c.exp() + 0.5 * numbers * z.flip(1) * c.exp())
+    assert_same(account(lambda z, c: (z * z.flip(1)) * c.exp())[:1], scaled[:1])
+
+
 NO_GATES = {
     "a tanh of the same value": lambda z, c: (0.5 + 0.5 * torch.tanh(0.5 * (z / (1 - z.detach())).log())) * c,
     "behind a content": lambda z, c: ((z + c) - c) * c,

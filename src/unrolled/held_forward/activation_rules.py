@@ -30,7 +30,7 @@ def from_zero(x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, 
 @rule(
     *"relu relu6 gelu silu tanh elu selu celu leaky_relu mish hardtanh hardswish softsign tanhshrink softshrink "
     "hardshrink erf sin asin atan sinh asinh expm1 log1p softplus logsigmoid log_sigmoid threshold "
-    "square sqrt abs special_erf sign_sqrt cbrt rrelu".split()
+    "sqrt abs special_erf sign_sqrt cbrt rrelu".split()
 )
 def activation(call: Held) -> Tensor:
     """φ(x); a value at zero becomes a row."""
@@ -66,6 +66,13 @@ def glu(call: Held) -> Tensor:
         return content * torch.sigmoid(pre)
 
 
+@rule("square")
+def square(call: Held) -> Tensor:
+    """x² = x · x, of which one is held; that of a gate is a gate."""
+    (x,) = call.args
+    return call.gates.keep_power(x * x.detach(), x, 2, call.mode.share)
+
+
 @rule("pow")
 def power(call: Held) -> Tensor:
     """xⁿ = x · xⁿ⁻¹ for a positive power; a negative one is held, as a divisor is."""
@@ -74,7 +81,7 @@ def power(call: Held) -> Tensor:
     if not carries(x) or several or float(exponent) <= 0:
         return call.mode.hold(call)
     risen, _ = from_zero(x, lambda z: torch.pow(z, detached(exponent)))
-    return risen
+    return call.gates.keep_power(risen, x, float(exponent), call.mode.share)
 
 
 @rule("norm", "linalg_vector_norm", "linalg_norm", "frobenius_norm", "norm_except_dim")

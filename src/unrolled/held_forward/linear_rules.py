@@ -36,7 +36,8 @@ def linear_in_one(call: Held) -> object:
     reads_bits = call.name == "view" and any(isinstance(each, torch.dtype) for each in rest)
     if gate is not None and call.name in OF_ONE_ENTRY and not reads_bits:
         move = _OF_PARTS.get(call.name, call.function)
-        call.gates.keep_each(result, *(move(each, *rest, **call.kwargs) for each in (gate.risen, gate.at_zero)))
+        risen, at_zero = (move(each, *rest, **call.kwargs) for each in (gate.risen, gate.at_zero))
+        call.gates.keep_each(result, risen, at_zero, gate.of_gates)
     if call.name in CASTS:
         call.mode.vectors.made_of_numbers(first, result)
     return result
@@ -54,9 +55,9 @@ def linear_in_each(call: Held) -> object:
     given = operands(call.args)
     if any(call.gates.of(each) for each in given):
         several = [result] if isinstance(result, Tensor) else result
-        for before, *parts in zip(given, several, run("risen"), run("at_zero"), strict=True):
-            if call.gates.of(before):
-                call.gates.keep_each(*parts)
+        for before, after, risen, at_zero in zip(given, several, run("risen"), run("at_zero"), strict=True):
+            if gate := call.gates.of(before):
+                call.gates.keep_each(after, risen, at_zero, gate.of_gates)
     return result
 
 

@@ -256,7 +256,7 @@ def _scaled(call: LogarithmCall, z: Tensor, size: Tensor) -> Tensor:
     rest = torch.where(nothing, size, 0.0)
     result = z * factor + _row(call, rest)
     if gate is not None:
-        call.mode.gates.keep(result, Gate(gate.risen * factor, gate.at_zero * factor + rest))
+        call.mode.gates.keep(result, Gate(gate.risen * factor, gate.at_zero * factor + rest, gate.of_gates))
     return result
 
 

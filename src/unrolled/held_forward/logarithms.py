@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,6 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import name_of, plain_form
 from unrolled.held_forward.rules_by_name import registers
@@ -93,7 +92,7 @@ class LogarithmCall(OperationCall):
         rounding, gate = value - z.detach(), self.mode.gates.of(z)
         result = z + rounding
         if gate is not None:
-            self.mode.gates.keep(result, Gate(gate.risen + rounding, gate.at_zero))
+            self.mode.gates.keep(result, replace(gate, risen=gate.risen + rounding))
         return result
 
 

@@ -3,11 +3,13 @@ r"""Products: linear in one factor, and shared between the factors where several
 A product of m factors that carry value credits each with 1/m, if it is one operation (einsum, prod); a * b * c is
 shared by binary steps. Where one factor is a gate, whose value at zero is γ₀, its product with the content c is
 γ₀ c + (γ - γ₀) c: the first part is the content's, of the second the share p is the content's and 1 - p is the gate's.
+A product of gates is shared by halves itself, and is a gate where it multiplies a content.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import torch
@@ -33,7 +35,7 @@ def shared(call: Held, factors: list[Tensor], product: Callable[..., Tensor]) ->
             return [*contents[:place], factor, *contents[place + 1 :]]
 
         of_gate = product(*beside([detached(each) for each in factors], (1 - p) * gate.risen))
-        return shared(call, beside(factors, _of_content(gate, p)), product) + of_gate
+        return shared(call, beside(factors, gate.of_content(p)), product) + of_gate
     parts = [
         product(*(each if place == kept else detached(each) for place, each in enumerate(factors))) for kept in valued
     ]
@@ -46,22 +48,20 @@ def _gates_among(call: Held, factors: list[Tensor]) -> list[tuple[int, Gate]]:
     return [(place, gate) for place, gate in found if gate is not None and not gate.is_content]
 
 
-def _of_content(gate: Gate, share: float) -> Tensor:
-    """What of a gate multiplies the content that keeps its value: γ₀ + p (γ - γ₀), held."""
-    return torch.add(gate.at_zero, gate.risen.detach(), alpha=share)
-
-
 @rule("mul")
 def mul(call: Held) -> Tensor:
     """Compute a ⊙ b, a gate times a content among them."""
     a, b = call.args[:2]
     if carries(a) and carries(b):
-        gates = _gates_among(call, [a, b])
-        if len(gates) != 1:
+        gates, p = _gates_among(call, [a, b]), call.mode.share
+        if len(gates) == 2:
+            (_, last), (_, first) = gates
+            return call.gates.keep(shared(call, [a, b], torch.mul), last.behind(first, p))
+        if not gates:
             return shared(call, [a, b], torch.mul)
-        ((place, gate),), p = gates, call.mode.share
+        ((place, gate),) = gates
         content = a if place else b
-        return torch.addcmul(_of_content(gate, p) * content, content.detach(), gate.risen, value=1 - p)
+        return torch.addcmul(gate.of_content(p) * content, content.detach(), gate.risen, value=1 - p)
     value, other = (a, b) if carries(a) else (b, a)
     return _scaled(call, value, other)
 
@@ -72,10 +72,10 @@ def _scaled(call: Held, value: Tensor, other: Any) -> Tensor:
     if gate is None:
         return result
     risen, at_zero = gate.risen * other, gate.at_zero * other
-    if isinstance(other, Tensor) and call.rows.origin(other)[0] in ("held", "computed"):
+    if not gate.of_gates and isinstance(other, Tensor) and call.rows.origin(other)[0] in ("held", "computed"):
         call.rows.mark(at_zero, *call.rows.origin(other))  # what is held shows by its name, not as a constant
         result = risen + call.rows.constant(at_zero)
-    return call.gates.keep(result, Gate(risen, at_zero))
+    return call.gates.keep(result, Gate(risen, at_zero, gate.of_gates))
 
 
 @rule("matmul", "mm", "bmm", "mv", "dot", "inner", "outer", "ger", "vdot", "kron", "linalg_matmul", "linalg_vecdot")
@@ -118,7 +118,15 @@ def prod(call: Held) -> Tensor:
     others = torch.stack(
         [held.index_fill(dim, torch.tensor([k], device=held.device), 1.0).prod(dim) for k in range(count)], dim
     )
-    return (x * others / count).sum(dim, keepdim=bool(keep))
+    result, gate = (x * others / count).sum(dim, keepdim=True), call.gates.of(x)
+    if gate is not None and not gate.is_content:
+        parts = zip(gate.risen.split(1, dim), gate.at_zero.split(1, dim), strict=True)
+        entries = [Gate(risen, at_zero) for risen, at_zero in parts]
+        call.gates.keep(result, reduce(lambda first, last: last.behind(first, call.mode.share), entries))
+    if keep:
+        return result
+    with call.mode:
+        return result.squeeze(dim)
 
 
 def _with_bias(call: Held, result: Tensor, bias: Any, shape: tuple[int, ...] | None = None) -> Tensor:
@@ -194,7 +202,9 @@ def div(call: Held) -> Tensor:
         return call.mode.hold(call)
     divisor, gate = detached(b), call.gates.of(a)
     result = torch.div(a, divisor)
-    return result if gate is None else call.gates.keep(result, Gate(gate.risen / divisor, gate.at_zero / divisor))
+    if gate is None:
+        return result
+    return call.gates.keep(result, Gate(gate.risen / divisor, gate.at_zero / divisor, gate.of_gates))
 
 
 @rule("remainder", "fmod")
