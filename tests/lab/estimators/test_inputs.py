@@ -137,3 +137,12 @@ def test_settings_that_train_nothing_or_the_opposite_are_refused(setting, messag
     with pytest.raises(UsageError, match=message):
         RecurrentClassifier(**{**SMALL, **setting}).fit(TEXTS, MOODS)
     RecurrentClassifier(**{**SMALL, "epochs": np.int64(1), "clip": 0, "lr": np.float32(0.01)}).fit(TEXTS, MOODS)
+
+
+@pytest.mark.parametrize("values", [np.random.default_rng(0).normal(size=(16, 5, 2)), np.arange(80.0).reshape(16, 5)])
+def test_arrays_that_run_backwards_are_read_as_their_copies(values):
+    for backwards in (values[:, ::-1], values[::-1], values[..., ::-1]):
+        fit = RecurrentClassifier(**SMALL).fit(backwards, MOODS)
+        same = RecurrentClassifier(**SMALL).fit(backwards.copy(), MOODS)
+        assert np.array_equal(fit.predict_proba(backwards), same.predict_proba(backwards.copy()))
+        assert fit.explain(backwards[0]).ledger == same.explain(backwards[0].copy()).ledger

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -48,22 +49,37 @@ def numeric_sequences(X: Any, kind: Literal["rows", "sequences"]) -> list[NDArra
         kind: Which of the two.
     """
     if kind == "rows":
-        return [np.asarray(row, dtype=np.float64)[:, None] for row in X]
+        return [np.ascontiguousarray(row, dtype=np.float64)[:, None] for row in X]
     _check_no_strings(X)
     sequences = []
     for number, one in enumerate(X, 1):
+        _check_numbers(one, number)
         found = check_array(one, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=f"sequence {number}")
         if found.ndim == 1:
             found = found[:, None]
         if found.ndim != 2 or 0 in found.shape:
             raise ShapeError(f"sequence {number} has shape {found.shape}; expected (time, features), neither of them 0")
-        sequences.append(found)
+        sequences.append(np.ascontiguousarray(found))  # torch takes no array that runs backwards
     if not sequences:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
     counts = {one.shape[1] for one in sequences}
     if len(counts) > 1:
         raise ShapeError(f"the sequences have {sorted(counts)} features; expected the same number in each")
     return sequences
+
+
+def _check_numbers(one: Any, number: int) -> None:
+    """Refuse a sequence with dates or names in it; numbers that are written as strings are numbers."""
+    try:
+        np.asarray(one, dtype=np.float64)
+    except (TypeError, ValueError):
+        rows = one.to_numpy() if hasattr(one, "to_numpy") else one
+        odd = next((each for each in np.ravel(np.asarray(rows, dtype=object)) if not _is_number(each)), None)
+        if isinstance(odd, str | datetime | date | np.datetime64):
+            raise UsageError(
+                f"sequence {number} holds {str(odd)[:40]!r}; expected numbers: leave dates out, and give each category "
+                "a number of 0 or 1"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -123,14 +139,15 @@ def _check_no_strings(X: Any) -> None:
     if any(not _is_number(each) for each in strings):
         raise UsageError(
             f"the first example is a row with {strings[0][:40]!r}; expected texts or numbers: pass one column of a "
-            "table, and texts as strings, which tokenizer splits"
+            "table, and texts as strings, which tokenizer splits; windows of its numbers have shape (examples, time, "
+            "features)"
         )
 
 
-def _is_number(text: str) -> bool:
+def _is_number(value: Any) -> bool:
     try:
-        float(text)
-    except ValueError:
+        float(value)
+    except (TypeError, ValueError):
         return False
     return True
 

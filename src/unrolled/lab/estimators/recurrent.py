@@ -21,6 +21,7 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.text_lists import check_strings, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.estimators.fitting import Fitting, outputs_of, train
+from unrolled.lab.estimators.frame_names import check_columns, learn_columns, shown_names
 from unrolled.lab.estimators.inputs import (
     check_some,
     checked_rows,
@@ -99,7 +100,7 @@ class _Recurrent(BaseEstimator):
             x: A text, or numbers of shape (time, features) or (time,).
             target: A class; None for the predicted one.
             **options: Other options of :func:`unrolled.explain`, such as ``features``, the names of the numbers of a
-                step, and ``tokens``, those of the steps.
+                step, and ``tokens``, those of the steps; by default the columns of the training's data frames.
         """
         from unrolled.explanation.api import explain
 
@@ -116,6 +117,9 @@ class _Recurrent(BaseEstimator):
             unknown = self.words_.unknown(words)
             found = explain(self.model_, torch.as_tensor(indices)[None], tokens=mark_unknown(words, unknown), **options)
             return replace(found, notes=(*found.notes, *note_unknown(unknown, UNKNOWN_WORD)))
+        options = shown_names(self, rows=self.rows_) | options
+        if not self.rows_:
+            check_columns(self, [x])
         features = 1 if self.rows_ else self.n_features_in_
         (sequence,) = with_features(numeric_sequences([x], "sequences"), features, type(self).__name__)
         values = torch.tensor(sequence, dtype=torch.float64)[None]  # a copy: an array may be read-only
@@ -133,6 +137,7 @@ class _Recurrent(BaseEstimator):
                 "example"
             )
         self.words_ = None
+        learn_columns(self, X if is_nested(X) else None)
         if is_text(X):
             texts = list(X)
             self.words_ = Words.learn(texts, self.tokenizer, self.min_count)
@@ -160,6 +165,7 @@ class _Recurrent(BaseEstimator):
             check_strings(X)
             return [self.words_.split(each)[1] for each in X]
         if not self.rows_:
+            check_columns(self, X)
             return with_features(numeric_sequences(X, "sequences"), self.n_features_in_, type(self).__name__)
         return list(checked_rows(self, X, fitted=True))
 
@@ -205,10 +211,10 @@ class _Recurrent(BaseEstimator):
 class RecurrentClassifier(ClassifierMixin, _Recurrent):
     """Classify texts or sequences of numbers by a recurrent network.
 
-    ``fit`` takes a list of texts; an array of shape (examples, time, features); a list of arrays (time, features) of
-    any lengths; or, for series of one feature, an array of shape (examples, time) or a list of arrays (time,) of
-    several lengths. A list may be an array of objects, or a series of pandas. Numbers are standardised by the training
-    sequences. The model is ``model_``, an ordinary module that :func:`unrolled.explain` accepts.
+    ``fit`` takes a list of texts; an array of shape (examples, time, features); a list of arrays or data frames
+    (time, features) of any lengths; or, for series of one feature, an array of shape (examples, time) or a list of
+    arrays (time,) of several lengths. A list may be an array of objects, or a series of pandas. Numbers are
+    standardised by the training sequences. ``model_`` is an ordinary module that :func:`unrolled.explain` accepts.
     ``joblib`` stores an estimator as a pickle: load only files of people you trust, or keep
     ``model_.state_dict()`` in a safetensors file.
 
