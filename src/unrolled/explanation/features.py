@@ -11,8 +11,8 @@ from unrolled.decomposition.outputs import Features
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.no_numbers import NOT_BY_STEPS, MixedNumbersError, NoNumbersError
-from unrolled.explanation.number_places import OTHER_NUMBERS, Numbers
 from unrolled.explanation.request import Request
+from unrolled.explanation.step_numbers import OTHER_NUMBERS, Numbers
 
 __all__ = ["FeaturesFound", "checked_features", "one_after_another"]
 

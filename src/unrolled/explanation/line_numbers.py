@@ -15,9 +15,11 @@ from torch import Tensor
 from unrolled.explanation.covectors import find_covectors
 from unrolled.explanation.lines import Line, find_lines
 from unrolled.explanation.no_numbers import BESIDE_TOKENS, MIXED, NOT_BY_STEPS, MixedNumbersError, NoNumbersError
-from unrolled.explanation.number_places import BY_ARGUMENT, Numbers, numbers_of_steps
+from unrolled.explanation.number_places import numbers_of_steps
+from unrolled.explanation.numbers_by_argument import BY_ARGUMENT
 from unrolled.explanation.recorded_model import RecordedModel
 from unrolled.explanation.sources import Sources
+from unrolled.explanation.step_numbers import Numbers
 from unrolled.explanation.strands import Strand
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.recorded_maps import pull_back

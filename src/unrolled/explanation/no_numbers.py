@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from unrolled.decomposition.nested_tensors import tensors_in
 from unrolled.errors import UsageError
 
 __all__ = [
     "BESIDE_TOKENS",
     "MIXED",
     "NOT_BY_STEPS",
-    "ONLY_TOKENS",
     "MixedNumbersError",
     "NoNumbersError",
     "not_followed",
+    "refuse_tokens_only",
 ]
 
 NOT_BY_STEPS = "no number of an argument reaches the network step by step"
-ONLY_TOKENS = "the model reads token ids, not numbers"
 BESIDE_TOKENS = "the model reads token ids beside numbers; unrolled.account tells what each contributes"
 MIXED = "numbers of several steps of the arguments enter one step of the network"
 
@@ -34,3 +34,13 @@ def not_followed(error: Exception) -> NoNumbersError:
         return error
     said = (str(error).splitlines() or [type(error).__name__])[0]
     return NoNumbersError(f"they cannot be followed to the network: {said}")
+
+
+def refuse_tokens_only(arguments: object) -> None:
+    """Refuse arguments that hold no tensor of numbers with an axis of time.
+
+    Raises:
+        NoNumbersError: If they do not.
+    """
+    if not any(each.is_floating_point() and each.dim() > 0 for each in tensors_in(arguments)):
+        raise NoNumbersError("the model reads token ids, not numbers")

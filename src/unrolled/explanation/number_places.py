@@ -2,62 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.explanation.no_numbers import MIXED, NOT_BY_STEPS, MixedNumbersError, NoNumbersError
+from unrolled.explanation.numbers_by_argument import numbers_by_argument
+from unrolled.explanation.step_numbers import BIASES, HELD, OTHER_NUMBERS, ArgumentNumbers, Numbers, joined_numbers
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row
 
-__all__ = ["BY_ARGUMENT", "OTHER_NUMBERS", "Numbers", "has_numbers", "numbers_of_steps"]
-
-BIASES = "biases"
-HELD = "held results and biases"
-OTHER_STEPS = "other steps and biases"
-OTHER_NUMBERS = "other numbers and biases"
-
-COMPARED = 8
-"""How many steps of a sequence are compared."""
-
-BY_ARGUMENT = (
-    "numbers of several steps enter one step of the network: features are shown by the steps of the argument, with "
-    "what they contribute by all steps, and the rest of a step holds what numbers of other steps contribute there"
-)
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers that one example reads, step by step."""
-
-    names: tuple[str, ...]
-    values: Tensor
-    """Shape (time, features)."""
-    scores: Tensor
-    """Contribution of each, shape (time, features)."""
-    rest_of: str = BIASES
-    """What else contributes at a step."""
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def mean(cls, members: Sequence[Numbers]) -> Numbers:
-        """Average what the members of an expansion say of the same numbers."""
-        return replace(members[0], scores=torch.stack([each.scores for each in members]).mean(dim=0))
-
-
-def has_numbers(value: Any) -> bool:
-    """Tell whether there is a tensor of numbers, with an axis of time, among some arguments."""
-    if isinstance(value, PackedSequence):
-        value = value.data
-    if isinstance(value, Tensor):
-        return value.is_floating_point() and value.dim() > 0
-    if isinstance(value, Mapping):
-        value = tuple(value.values())
-    return isinstance(value, tuple | list) and any(map(has_numbers, value))
+__all__ = ["numbers_of_steps"]
 
 
 def numbers_of_steps(
@@ -85,7 +42,7 @@ def numbers_of_steps(
     }
     used = [place for place, part in parts.items() if bool(part.any())]
     positions = LinearOutput(_weighed(read, inside).reshape(-1), [rows[place].leaf for place in used], keeps=True)
-    found: list[list[_Part]] = [[] for _ in order]
+    found: list[list[ArgumentNumbers]] = [[] for _ in order]
     placed, left_out = 0, False
     for number, place in enumerate(used):
         where = None if positions.gradients[number] is None else positions.examples(number)
@@ -100,24 +57,11 @@ def numbers_of_steps(
     if placed:
         known = HELD if _holds(rows, linear) else BIASES
         rest_of = known if placed == len(used) and not left_out else OTHER_NUMBERS
-        return [replace(_joined(own), rest_of=rest_of, notes=_notes(rows, used, own)) for own in found]
+        return [replace(joined_numbers(own), rest_of=rest_of, notes=_notes(rows, used, own)) for own in found]
     prefix = bool((inside[1:] <= inside[:-1]).all())
     if len(used) != 1 or not prefix:
         raise (MixedNumbersError(MIXED) if used else NoNumbersError(NOT_BY_STEPS))
-    return _by_argument(linear, rows[used[0]], parts[used[0]], used[0], read, [lengths[row] for row in order])
-
-
-@dataclass(frozen=True)
-class _Part:
-    """What is known of one argument for one example."""
-
-    name: str
-    values: Tensor
-    """Shape (time, features)."""
-    scores: Tensor
-    """The same shape."""
-    empty: int = 0
-    """The number of steps that read none of it, for which zeros stand."""
+    return numbers_by_argument(linear, rows[used[0]], parts[used[0]], used[0], read, [lengths[row] for row in order])
 
 
 def _weighed(read: Tensor, inside: Tensor) -> Tensor:
@@ -191,14 +135,14 @@ def _with_categories(linear: LinearOutput, rows: Sequence[Row], place: int) -> T
     return total
 
 
-def _part_of(row: Row, contributions: Tensor, index: Tensor) -> _Part:
+def _part_of(row: Row, contributions: Tensor, index: Tensor) -> ArgumentNumbers:
     """Take entries of an argument, and what they contribute."""
     given = (row.leaf.detach(), contributions)
     values, scores = (each.reshape(-1).cpu()[index.clamp_min(0)].masked_fill(index < 0, 0.0) for each in given)
-    return _Part(row.name, values, scores, int((index[:, 0] < 0).sum()))
+    return ArgumentNumbers(row.name, values, scores, int((index[:, 0] < 0).sum()))
 
 
-def _notes(rows: Sequence[Row], used: Sequence[int], found: Sequence[_Part]) -> tuple[str, ...]:
+def _notes(rows: Sequence[Row], used: Sequence[int], found: Sequence[ArgumentNumbers]) -> tuple[str, ...]:
     """Say which numbers are of no step, and at which steps zeros stand for numbers that the model did not read."""
     known = {each.name for each in found}
     others = [rows[place].name for place in used if rows[place].name not in known]
@@ -212,81 +156,3 @@ def _notes(rows: Sequence[Row], used: Sequence[int], found: Sequence[_Part]) -> 
         if each.empty
     ]
     return (*([of_no_step] if others else []), *empty)
-
-
-def _by_argument(
-    linear: LinearOutput, row: Row, contributions: Tensor, place: int, read: Tensor, lengths: Sequence[int]
-) -> list[Numbers]:
-    """Show the numbers of a single argument by its own steps, where those of several enter one step of the network."""
-    axes = _axes(linear, place, lengths)
-    if axes is None or not _differ_most_along(axes, row.leaf, read):
-        raise MixedNumbersError(MIXED)
-    parts = (row.leaf.detach(), contributions)
-    found = []
-    for b in range(len(lengths)):
-        values, scores = (_by_axes(each, axes, b, lengths) for each in parts)
-        found.append(replace(_joined([_Part(row.name, values, scores)]), rest_of=OTHER_STEPS, notes=(BY_ARGUMENT,)))
-    return found
-
-
-def _differ_most_along(axes: tuple[int | None, int], leaf: Tensor, read: Tensor) -> bool:
-    """Tell whether different steps read different entries along the axis of steps, more so than along any other axis.
-
-    Else the sizes fit by chance, or the argument describes the sequence and no step of it.
-    """
-    if len(read) < 2:
-        return True
-    weights = torch.rand(read.shape[1:], generator=torch.Generator().manual_seed(1), device="cpu").to(read) + 0.5
-    several = sorted({k * (len(read) - 1) // (COMPARED - 1) for k in range(COMPARED)})
-    found = [
-        torch.autograd.grad((read[t] * weights).sum(), leaf, retain_graph=True, allow_unused=True)[0] for t in several
-    ]
-    sizes = torch.stack([torch.zeros_like(leaf) if each is None else each.abs() for each in found])
-
-    def difference(axis: int) -> float:
-        along = sizes.movedim(axis + 1, 1).flatten(2).sum(dim=2)
-        shares = along / along.sum(dim=1, keepdim=True).clamp_min(torch.finfo(along.dtype).tiny)
-        return float((shares - shares.mean(dim=0)).abs().sum())
-
-    others = [difference(axis) for axis in range(leaf.dim()) if axis not in axes]
-    return difference(axes[1]) > max([1e-6, *others])
-
-
-def _axes(linear: LinearOutput, place: int, lengths: Sequence[int]) -> tuple[int | None, int] | None:
-    """Find the axis that counts examples, None for an argument of one example, and the axis that counts steps.
-
-    None unless exactly one pair of axes fits.
-    """
-    shape, batch, time = linear.leaves[place].shape, len(lengths), max(lengths)
-    steps = [axis for axis, size in enumerate(shape) if size == time]
-    if batch == 1:
-        return (None, steps[0]) if len(steps) == 1 else None
-    served = linear.examples(place)
-    if served is None:
-        return None
-    numbers = torch.arange(batch, device=served.device)
-    examples = [axis for axis, size in enumerate(shape) if size == batch]
-    counting = [a for a in examples if bool(((served.movedim(a, -1) == numbers) | (served.movedim(a, -1) < 0)).all())]
-    fits = [(a, t) for a in counting for t in steps if a != t]
-    return fits[0] if len(fits) == 1 else None
-
-
-def _by_axes(entries: Tensor, axes: tuple[int | None, int], example: int, lengths: Sequence[int]) -> Tensor:
-    """Return the entries of one example, shape (time, features)."""
-    a, t = axes
-    own = entries.movedim(t, 0) if a is None else entries.movedim((a, t), (0, 1))[example]
-    return own.reshape(len(own), -1)[: lengths[example]]
-
-
-def _joined(parts: Sequence[_Part]) -> Numbers:
-    """Put the features of several arguments side by side."""
-    if not parts:
-        raise NoNumbersError(NOT_BY_STEPS)
-    names = [
-        f"feature {k}" if len(parts) == 1 else f"{each.name}, feature {k}"
-        for each in parts
-        for k in range(each.values.shape[1])
-    ]
-    values = torch.cat([each.values.double().cpu() for each in parts], dim=1)
-    scores = torch.cat([each.scores.double().cpu() for each in parts], dim=1)
-    return Numbers(tuple(names), values, scores)

@@ -28,13 +28,13 @@ from unrolled.expansions.base import Linearisation
 from unrolled.explanation.held_calls import HeldCalls, HeldCallsOf
 from unrolled.explanation.line_numbers import call_with_sources, numbers_of_lines
 from unrolled.explanation.lines import find_lines, unfit_stacks
-from unrolled.explanation.no_numbers import ONLY_TOKENS, NoNumbersError, not_followed
-from unrolled.explanation.number_places import Numbers, has_numbers
+from unrolled.explanation.no_numbers import not_followed, refuse_tokens_only
 from unrolled.explanation.opened_lines import OpenedCalls, open_lines
 from unrolled.explanation.output_kind import sigmoid_note
 from unrolled.explanation.recorded_model import RecordedModel
 from unrolled.explanation.request import Request
 from unrolled.explanation.select_target import select_target
+from unrolled.explanation.step_numbers import Numbers
 from unrolled.held_forward.held_only import follow_if_held_only
 
 __all__ = ["open_calls"]
@@ -103,8 +103,7 @@ def open_calls(
         deterministic=not (drawn or (runs.seeded and runs.draws)),
     )
     try:
-        if not has_numbers((asked.args, asked.kwargs)):
-            raise NoNumbersError(ONLY_TOKENS)
+        refuse_tokens_only((asked.args, asked.kwargs))
         again = held.run(lambda mode: call_with_sources(mode, model, asked.args, asked.kwargs), separate, follows_from)
         return replace(opened, numbers=_numbers(model, again, opened))
     except (UnrolledError, RuntimeError) as error:

@@ -20,7 +20,7 @@ from unrolled.explanation.held_sum import check_sum
 from unrolled.explanation.lines import Line, find_lines, residual
 from unrolled.explanation.no_numbers import NoNumbersError
 from unrolled.explanation.notes import held_notes
-from unrolled.explanation.number_places import Numbers
+from unrolled.explanation.step_numbers import Numbers
 from unrolled.explanation.strands import Strand
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.held_only import HeldOnlyError

@@ -27,11 +27,19 @@ from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Expansion, Linearisation
-from unrolled.explanation.no_numbers import BESIDE_TOKENS, NOT_BY_STEPS, ONLY_TOKENS, NoNumbersError, not_followed
-from unrolled.explanation.number_places import Numbers, has_numbers, numbers_of_steps
+from unrolled.explanation.network_reached import NetworkReached, reach
+from unrolled.explanation.no_numbers import (
+    BESIDE_TOKENS,
+    NOT_BY_STEPS,
+    NoNumbersError,
+    not_followed,
+    refuse_tokens_only,
+)
+from unrolled.explanation.number_places import numbers_of_steps
 from unrolled.explanation.readout import Readout
 from unrolled.explanation.record_forward import RecordedForward
 from unrolled.explanation.sources import Sources
+from unrolled.explanation.step_numbers import Numbers
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["numbers_of_call"]
@@ -52,8 +60,7 @@ def numbers_of_call(
     Raises:
         NoNumbersError: If the model reads no numbers step by step, or an operation before the network has no rule.
     """
-    if not has_numbers((tuple(args), dict(kwargs))):
-        raise NoNumbersError(ONLY_TOKENS)
+    refuse_tokens_only((tuple(args), dict(kwargs)))
     members = [_of_member(recorded, args, kwargs, member, reads) for member in expansion.members()]
     return [
         [Numbers.mean(of_example) for of_example in zip(*of_read, strict=True)]
@@ -82,9 +89,9 @@ def _of_member(
         ):
             recorded.model(*given, **named)
             raise NoNumbersError("the model does not call its network")
-    except _Reached as reached:
-        states = mode.by_direction(2 if recorded.rnn.bidirectional else 1, reached.packed)
-        inputs, packed = mode.read, reached.packed
+    except NetworkReached as reached:
+        packed = reached.inputs if isinstance(reached.inputs, PackedSequence) else None
+        states, inputs = mode.by_direction(2 if recorded.rnn.bidirectional else 1, packed), mode.read
     except (UnrolledError, RuntimeError) as error:
         raise not_followed(error) from error
     rows = mode.rows.rows
@@ -114,14 +121,6 @@ def _of_member(
             through, where = through[columns], inputs[:, columns]
         found.append(numbers_of_steps(rows, (), through, where, layout.inside, read.order.tolist()))
     return found
-
-
-class _Reached(BaseException):
-    """The recurrent network has run; no code of the model catches this."""
-
-    def __init__(self, packed: PackedSequence | None) -> None:
-        super().__init__()
-        self.packed = packed
 
 
 class _CapturingModel(HeldModel):
@@ -171,7 +170,7 @@ def _ending(rnn: nn.Module) -> Iterator[None]:
 
     def end(*args: Any, **kwargs: Any) -> None:
         forward(*args, **kwargs)
-        raise _Reached(next((each for each in (*args, *kwargs.values()) if isinstance(each, PackedSequence)), None))
+        reach(*args, **kwargs)
 
     with replaced_methods([(rnn, "forward", end)]):
         yield

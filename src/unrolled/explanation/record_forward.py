@@ -6,10 +6,9 @@ restores it. What the network received and returned is copied at once, since the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +19,10 @@ from unrolled.decomposition.eval_mode import autocast_enabled
 from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
 from unrolled.decomposition.replaced_methods import replaced_methods
-from unrolled.errors import ParityError, ShapeError, UsageError
+from unrolled.errors import ParityError, UsageError
+from unrolled.explanation.run_model import named_failures, runner
 
-__all__ = ["NotOneCallError", "RecordedForward", "named_failures", "record_forward", "runner"]
+__all__ = ["NotOneCallError", "RecordedForward", "record_forward"]
 
 
 @dataclass(frozen=True)
@@ -92,54 +92,43 @@ class NotOneCallError(UsageError):
     """A model calls its recurrent network never, or several times."""
 
 
-def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> Callable[[], object]:
-    """Return what runs a model on copies of its arguments.
+@dataclass(frozen=True)
+class _Call:
+    """One call of the network."""
 
-    Raises:
-        UsageError: If a weight was made in inference mode.
-    """
-    for name, weight in model.named_parameters():
-        if weight.is_inference():
-            raise UsageError(f"{name} was made in inference mode; expected a model made outside torch.inference_mode")
-    own, named_own = copy_tensors(args), copy_tensors(kwargs)
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    result: Any
+    weights: list[Tensor | None]
+    coarse: bool
+    """Whether autocast was on."""
 
-    def run() -> object:
-        return model(*copy_tensors(own), **copy_tensors(named_own))
+    @property
+    def inputs(self) -> Any:
+        """What the network read."""
+        return self.kwargs["input"] if "input" in self.kwargs else self.args[0]
 
-    return run
-
-
-@contextmanager
-def named_failures(arguments: Iterable[object]) -> Iterator[None]:
-    """Name the input of a model that fails because it is empty."""
-    try:
-        yield
-    except RuntimeError as error:
-        for value in arguments:
-            if isinstance(value, Tensor) and value.numel() == 0:
-                shape = tuple(value.shape)
-                raise ShapeError(
-                    f"the model fails on an input of shape {shape}; expected at least one token"
-                ) from error
-        if "greater than 0" in str(error):  # torch's message for packing a sequence of no tokens
-            raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
-        raise
+    @property
+    def state(self) -> InitialState:
+        """The initial state."""
+        return cast("InitialState", self.kwargs.get("hx", self.args[1] if len(self.args) > 1 else None))
 
 
 def record_forward(
     model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> RecordedForward:
-    """Run a model in evaluation mode once, and open the recurrent network inside it on the inputs it received."""
-    run = runner(model, args, kwargs)
-    calls: list[tuple[tuple[object, ...], dict[str, object], object]] = []
+    """Run a model in evaluation mode once, and open the recurrent network inside it on the inputs it received.
 
-    weights: list[list[Tensor | None]] = []
-    coarse: list[bool] = []
+    Raises:
+        NotOneCallError: If the network is not called once, as torch.nn's are.
+        ParityError: If the recomputed states differ from the network's own by more than rounding.
+    """
+    run = runner(model, args, kwargs)
+    calls: list[_Call] = []
 
     def record(_: nn.Module, given: tuple[object, ...], named: dict[str, object], result: object) -> None:
-        calls.append(copy_tensors((given, named, result)))
-        weights.append(_weights(rnn))
-        coarse.append(autocast_enabled())
+        args, kwargs, copied = copy_tensors((given, named, result))
+        calls.append(_Call(args, kwargs, copied, _weights(rnn), autocast_enabled()))
 
     handle = rnn.register_forward_hook(record, with_kwargs=True)
     try:
@@ -147,46 +136,42 @@ def record_forward(
             output = run()
     finally:
         handle.remove()
+    call = _only_call(calls, rnn)
+    with torch.no_grad():
+        # a hook of the user's may have changed what the network gave; those of ours only watch
+        hooks = rnn._forward_hooks.values()
+        changed = any(not str(getattr(hook, "__module__", "")).startswith("unrolled.") for hook in hooks)
+        known = None if autocast_enabled() or changed else call.result[0]
+        try:
+            opened = open_network(rnn, call.inputs, cast("Lengths", call.kwargs.get("lengths")), call.state, known)
+        except ParityError as error:
+            if call.coarse and not autocast_enabled():
+                raise ParityError(_COARSE) from error
+            raise
+    final = call.result[1]
+    return RecordedForward(model, rnn, run, output, opened, final if isinstance(final, tuple) else (final,))
+
+
+def _only_call(calls: Sequence[_Call], rnn: Network) -> _Call:
+    """Return the call of a network that is called once, as torch.nn's are; refuse any other."""
     if len(calls) != 1:
         hint = "" if calls else ": one of the module, not of its forward"
         raise NotOneCallError(
             f"the model called its recurrent network {len(calls)} times; expected exactly one call{hint}"
         )
-    if any(one is not other for one, other in zip(weights[0], _weights(rnn), strict=False)):
+    (call,) = calls
+    if any(one is not other for one, other in zip(call.weights, _weights(rnn), strict=False)):
         raise NotOneCallError(
             "the model replaces the weights of its recurrent network for the call (torch.func.functional_call); choose "
             "readout='held'"
         )
-    given, named, result = calls[0]
-    inputs = named["input"] if "input" in named else given[0]
-    state = named.get("hx", given[1] if len(given) > 1 else None)
-    if not isinstance(inputs, Tensor | PackedSequence):
+    if not isinstance(call.inputs, Tensor | PackedSequence):
         raise NotOneCallError(
-            f"the recurrent network was given a {type(inputs).__name__}; expected a tensor or packed sequence"
+            f"the recurrent network was given a {type(call.inputs).__name__}; expected a tensor or packed sequence"
         )
-    if not isinstance(result, tuple) or len(result) != 2:
-        what = f"{len(result)} values" if isinstance(result, tuple) else f"a {type(result).__name__}"
+    if not isinstance(call.result, tuple) or len(call.result) != 2:
+        what = f"{len(call.result)} values" if isinstance(call.result, tuple) else f"a {type(call.result).__name__}"
         raise NotOneCallError(
             f"the recurrent network returned {what}; expected outputs and final states, as torch.nn's do"
         )
-    final = result[1]
-    with torch.no_grad():
-        # a hook of the user's may have changed what the network gave; those of ours only watch
-        hooks = rnn._forward_hooks.values()
-        changed = any(not str(getattr(hook, "__module__", "")).startswith("unrolled.") for hook in hooks)
-        known = None if autocast_enabled() or changed else result[0]
-        lengths = cast("Lengths", named.get("lengths"))
-        try:
-            opened = open_network(rnn, inputs, lengths, cast("InitialState", state), known)
-        except ParityError as error:
-            if coarse[0] and not autocast_enabled():
-                raise ParityError(_COARSE) from error
-            raise
-    return RecordedForward(
-        model,
-        rnn,
-        run,
-        output,
-        opened,
-        final if isinstance(final, tuple) else (final,),
-    )
+    return call

@@ -21,9 +21,9 @@ from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.recurrent_rules import RECURRENT, networks_as_operations
 from unrolled.decomposition.step_calls import StepCall, StepForm, leaves, rebuilt, steps_as_operations
-from unrolled.errors import ParityError
 from unrolled.explanation.lines import Line
 from unrolled.explanation.running_networks import RunningNetworks
+from unrolled.explanation.strands import Strand
 from unrolled.explanation.trace_tokens import (
     Source,
     Trace,
@@ -129,13 +129,28 @@ def trace_calls(
     tracer = _CallTracer(path for path, opens in networks.items() if opens)
     given, named = tracer.open(args), tracer.open(dict(kwargs))
     try:
-        with torch.enable_grad(), without_autocast(), without_gradients(model), networks_as_operations(model):
-            with steps_as_operations(model, forms), tracer.running.noted(model, networks, forms), tracer:
-                model(*given, **named)
-            read = [_read_by_line(line, tracer.reads) for line in lines]
-    except Exception:  # a model that refuses to be followed has no traces, and is explained all the same
+        with (
+            torch.enable_grad(),
+            without_autocast(),
+            without_gradients(model),
+            networks_as_operations(model),
+            steps_as_operations(model, forms),
+            tracer.running.noted(model, networks, forms),
+            tracer,
+        ):
+            model(*given, **named)
+    except Exception:  # of any model: one that refuses to be followed has no traces, and is explained all the same
         return [Traces((), tracer.looked_up)] * len(lines)
+    if not all(_reads_the_same(strand, tracer.reads) for line in lines for strand in line.levels[0]):
+        return [Traces((), tracer.looked_up)] * len(lines)
+    with torch.enable_grad():
+        read = [_read_by_line(line, tracer.reads) for line in lines]
     return [_traces(line, each, tracer) for line, each in zip(lines, read, strict=True)]
+
+
+def _reads_the_same(strand: Strand, reads: Sequence[Tensor]) -> bool:
+    """Tell whether a strand's call reads as many steps and sequences in the traced run."""
+    return strand.call < len(reads) and reads[strand.call].shape[:2] == strand.states.shape[:2]
 
 
 def _read_by_line(line: Line, reads: Sequence[Tensor]) -> Tensor:
@@ -143,8 +158,6 @@ def _read_by_line(line: Line, reads: Sequence[Tensor]) -> Tensor:
     parts = []
     for strand in line.levels[0]:
         own, rows = reads[strand.call], strand.rows
-        if own.shape[:2] != strand.states.shape[:2]:
-            raise ParityError(f"call {strand.call} reads other steps in the traced run")
         whole = own.new_zeros(len(own), line.inside.shape[1], own.shape[2])
         parts.append(whole.index_copy(1, rows.to(own.device), own))
     return torch.cat(parts)

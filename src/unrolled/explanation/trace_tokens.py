@@ -21,6 +21,7 @@ from unrolled.cells.batch_layout import Layout, read_batch
 from unrolled.decomposition.nested_tensors import items_of, with_items
 from unrolled.decomposition.open_network import Network
 from unrolled.decomposition.replaced_methods import replaced_methods
+from unrolled.explanation.network_reached import NetworkReached, reach
 from unrolled.explanation.vectors_read import where_read
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.token_positions import TokenPositions
@@ -86,14 +87,6 @@ class Source:
     vectors: int = -1
     table: int = -1
     """Names the table of a lookup."""
-
-
-class _Reached(BaseException):
-    """The recurrent network was called; no code of the model catches this."""
-
-    def __init__(self, inputs: Tensor | PackedSequence, lengths: Any) -> None:
-        super().__init__()
-        self.inputs, self.lengths = inputs, lengths
 
 
 class Tracer(ReadsVariables):
@@ -203,9 +196,9 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
     tracer = Tracer()
     given, named = tracer.open(args), tracer.open(kwargs)
     try:
-        with replaced_methods([(rnn, "forward", _reach)]), torch.enable_grad(), tracer:
+        with replaced_methods([(rnn, "forward", reach)]), torch.enable_grad(), tracer:
             model(*given, **named)
-    except _Reached as reached:
+    except NetworkReached as reached:
         inputs, lengths = reached.inputs, reached.lengths
     except Exception:  # a model that refuses to be followed has no traces, and is explained all the same
         return Traces((), tracer.looked_up)
@@ -242,10 +235,6 @@ def are_mixed(trace: Trace, found: Sequence[Trace | None]) -> bool:
 def are_of_all_steps(trace: Trace) -> bool:
     """Whether every step reads the same places, which then describe the sequence and name no step."""
     return any(len(each) > 1 and all(places == each[0] for places in each) for each in trace.places)
-
-
-def _reach(input: Any = None, *_: Any, lengths: Any = None, **__: Any) -> Any:
-    raise _Reached(input, lengths)
 
 
 def _trace(source: Source, where: Tensor | None, layout: Layout) -> Trace | None:

@@ -24,7 +24,7 @@ from unrolled.explanation.likely_targets import example_target
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.python_modules import python_modules
-from unrolled.explanation.record_forward import named_failures
+from unrolled.explanation.run_model import named_failures
 from unrolled.explanation.select_target import Target, class_outputs, select_target
 from unrolled.explanation.target_function import called_target
 from unrolled.explanation.thread_count import one_thread_if_small

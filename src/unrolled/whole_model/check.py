@@ -18,8 +18,8 @@ from unrolled.errors import UnrolledError
 from unrolled.explanation.api import explain_batch
 from unrolled.explanation.likely_targets import has_classes, likely_targets
 from unrolled.explanation.model_arguments import model_arguments
-from unrolled.explanation.own_cells import found_steps, seen_steps
-from unrolled.explanation.record_forward import named_failures
+from unrolled.explanation.run_model import named_failures
+from unrolled.explanation.seen_steps import found_steps, seen_steps
 from unrolled.explanation.select_target import Target
 from unrolled.explanation.written_networks import written_networks
 from unrolled.report.check_table import check_to_text

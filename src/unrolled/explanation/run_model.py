@@ -1,0 +1,47 @@
+"""Run a model on copies of its arguments, and name the input on which it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from torch import Tensor, nn
+
+from unrolled.decomposition.nested_tensors import copy_tensors
+from unrolled.errors import ShapeError, UsageError
+
+__all__ = ["named_failures", "runner"]
+
+
+def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> Callable[[], object]:
+    """Return what runs a model on copies of its arguments.
+
+    Raises:
+        UsageError: If a weight was made in inference mode.
+    """
+    for name, weight in model.named_parameters():
+        if weight.is_inference():
+            raise UsageError(f"{name} was made in inference mode; expected a model made outside torch.inference_mode")
+    own, named_own = copy_tensors(args), copy_tensors(kwargs)
+
+    def run() -> object:
+        return model(*copy_tensors(own), **copy_tensors(named_own))
+
+    return run
+
+
+@contextmanager
+def named_failures(arguments: Iterable[object]) -> Iterator[None]:
+    """Name the input of a model that fails because it is empty."""
+    try:
+        yield
+    except RuntimeError as error:
+        for value in arguments:
+            if isinstance(value, Tensor) and value.numel() == 0:
+                shape = tuple(value.shape)
+                raise ShapeError(
+                    f"the model fails on an input of shape {shape}; expected at least one token"
+                ) from error
+        if "greater than 0" in str(error):  # torch's message for packing a sequence of no tokens
+            raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
+        raise

@@ -1,0 +1,69 @@
+"""The numbers that an example reads step by step, with what each contributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from unrolled.explanation.no_numbers import NOT_BY_STEPS, NoNumbersError
+
+__all__ = ["BIASES", "HELD", "OTHER_NUMBERS", "OTHER_STEPS", "ArgumentNumbers", "Numbers", "joined_numbers"]
+
+BIASES = "biases"
+HELD = "held results and biases"
+OTHER_STEPS = "other steps and biases"
+OTHER_NUMBERS = "other numbers and biases"
+"""What else contributes at a step: values of :attr:`Numbers.rest_of`."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers that one example reads, step by step."""
+
+    names: tuple[str, ...]
+    values: Tensor
+    """Shape (time, features)."""
+    scores: Tensor
+    """Contribution of each, shape (time, features)."""
+    rest_of: str = BIASES
+    """What else contributes at a step."""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def mean(cls, members: Sequence[Numbers]) -> Numbers:
+        """Average what the members of an expansion say of the same numbers."""
+        return replace(members[0], scores=torch.stack([each.scores for each in members]).mean(dim=0))
+
+
+@dataclass(frozen=True)
+class ArgumentNumbers:
+    """The numbers of one argument that one example reads, step by step."""
+
+    name: str
+    values: Tensor
+    """Shape (time, features)."""
+    scores: Tensor
+    """The same shape."""
+    empty: int = 0
+    """The number of steps that read none of it, for which zeros stand."""
+
+
+def joined_numbers(parts: Sequence[ArgumentNumbers]) -> Numbers:
+    """Put the features of several arguments side by side.
+
+    Raises:
+        NoNumbersError: If there are none.
+    """
+    if not parts:
+        raise NoNumbersError(NOT_BY_STEPS)
+    names = [
+        f"feature {k}" if len(parts) == 1 else f"{each.name}, feature {k}"
+        for each in parts
+        for k in range(each.values.shape[1])
+    ]
+    values = torch.cat([each.values.double().cpu() for each in parts], dim=1)
+    scores = torch.cat([each.scores.double().cpu() for each in parts], dim=1)
+    return Numbers(tuple(names), values, scores)
