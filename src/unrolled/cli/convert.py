@@ -23,7 +23,7 @@ from unrolled.weights.foreign_file import describe_foreign
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["convert", "read_checkpoint", "tensors_in"]
+__all__ = ["convert", "find_state_dict", "read_checkpoint"]
 
 _ITSELF = "."  # the key of the outermost mapping
 SAFE = "2.10"  # the first torch whose weights_only=True lets no code run
@@ -48,7 +48,7 @@ def convert(
     if source.exists() and target.exists() and source.samefile(target):
         raise UsageError(f"{target} is the checkpoint itself; give another path, e.g. {source.stem}.safetensors")
     check_new(target, force)
-    found, left_out = tensors_in(read_checkpoint(source), key)
+    found, left_out = find_state_dict(read_checkpoint(source), key)
     from safetensors.torch import save
 
     tensors = {name: _plain(source, name, tensor) for name, tensor in found.items()}
@@ -120,7 +120,7 @@ def _refuse_program(path: Path) -> None:
             )
 
 
-def tensors_in(checkpoint: object, key: str | None = None) -> tuple[dict[str, Tensor], list[str]]:
+def find_state_dict(checkpoint: object, key: str | None = None) -> tuple[dict[str, Tensor], list[str]]:
     """Find the state dict in a checkpoint: the mapping itself, or the one mapping of tensors inside it.
 
     Returns the tensors by name, and the names of all other entries. ``key`` names the entry if there are several: its

@@ -13,7 +13,7 @@ from unrolled.errors import UnknownNameError, UsageError
 from unrolled.explanation.as_cell import CellAdapter
 from unrolled.explanation.seen_steps import SeenStep, found_steps, named_step, seen_steps
 
-__all__ = ["Named", "find_networks"]
+__all__ = ["Named", "find_networks", "has_recurrent_name"]
 
 Named = str | nn.Module | CellAdapter | Sequence[str | nn.Module | CellAdapter] | None
 """A network's path inside the model, the module itself, a step of the user's own, or several; None for all."""
@@ -21,8 +21,8 @@ Named = str | nn.Module | CellAdapter | Sequence[str | nn.Module | CellAdapter] 
 RECURRENT_MODULES = (nn.RNNBase, nn.RNNCellBase, Recurrent)
 """Modules that are recurrent networks by their class."""
 
-WRITTEN = ("LSTM", "GRU", "RNN")
-"""How the types of recurrent networks are called."""
+NAMES = ("LSTM", "GRU", "RNN", "SRU")
+"""How the types of recurrent networks are called, also of those that cannot be opened."""
 
 
 def find_networks(
@@ -115,9 +115,14 @@ def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
     )
 
 
+def has_recurrent_name(kind: str) -> bool:
+    """Tell whether the name of a type is that of a recurrent network."""
+    return any(name in kind.upper() for name in NAMES)
+
+
 def _is_written(module: nn.Module) -> bool:
     """Tell whether a module is a recurrent network by the name of its type or of its weights."""
-    return "weight_ih_l0" in module._parameters or any(name in type(module).__name__.upper() for name in WRITTEN)
+    return "weight_ih_l0" in module._parameters or has_recurrent_name(type(module).__name__)
 
 
 def _without_steps(path: str, module: nn.Module) -> str:

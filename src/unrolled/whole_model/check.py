@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.errors import UnrolledError
 from unrolled.explanation.api import explain_batch
+from unrolled.explanation.find_network import has_recurrent_name
 from unrolled.explanation.likely_targets import has_classes, likely_targets
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.run_model import named_failures
@@ -26,9 +28,6 @@ from unrolled.report.check_table import check_to_text
 from unrolled.whole_model.account import account
 
 __all__ = ["Check", "CheckedPart", "check"]
-
-RECURRENT = ("LSTM", "GRU", "RNN", "QRNN", "SRU")
-"""How the types of recurrent modules are called, also of those that cannot be opened."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ def check(
         way = f", rnn={path!r}" if len(seen) > 1 else ""
         parts.append(
             _tried(
-                lambda path=path: explain_batch(model, *args, rnn=path or None, max_order=1, **options),  # type: ignore[misc]
+                partial(explain_batch, model, *args, rnn=path or None, max_order=1, **options),
                 model,
                 path or "the model",
                 _kind(module),
@@ -191,11 +190,7 @@ def _recurrent_modules(model: nn.Module, steps: Collection[str]) -> list[str]:
     known = [path for path in known if not any(_inside(path, o) and isinstance(modules[o], Recurrent) for o in known)]
     known += [path for path in steps if not any(path == each or _inside(each, path) for each in known)]
     written = written_networks(model)
-    named = [
-        path
-        for path, each in modules.items()
-        if path in written or any(name in _type_name(each).upper() for name in RECURRENT)
-    ]
+    named = [path for path, each in modules.items() if path in written or has_recurrent_name(_type_name(each))]
     known += [
         path
         for path in named

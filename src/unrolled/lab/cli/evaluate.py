@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from unrolled.lab.cli import open_run
-from unrolled.lab.cli.next_command import next_command
+from unrolled.lab.cli.printed_metrics import format_metrics
 
 if TYPE_CHECKING:
-    from unrolled.lab.data.corpus import Corpus
     from unrolled.lab.data.reading import Reading
     from unrolled.lab.training.run_folder import Run
-    from unrolled.lab.training.task import Metric
 from pathlib import Path
 from typing import Annotated
 
@@ -27,29 +25,7 @@ from unrolled.lab.cli.prediction_file import write_predictions
 from unrolled.laboratory import check_run, check_source, is_hub_dataset
 from unrolled.report.formatting import harmless, visible
 
-__all__ = ["app", "evaluate", "format_metric", "format_metrics", "print_run"]
-
-
-def format_metric(metric: Metric, value: float) -> str:
-    """Format a metric with its name and unit, such as ``accuracy 85.17%``."""
-    shown = f"{value:.2%}" if metric.unit == "share" else f"{value:.4g} {metric.unit}".rstrip()
-    return f"{metric.name} {shown}"
-
-
-def format_metrics(metrics: Sequence[Metric], values: Mapping[str, Any], prefix: str = "") -> str:
-    """Format the metrics of one split; ``prefix`` precedes their names in ``values``, as in ``test_``."""
-    there = [(each, values[prefix + each.name]) for each in metrics if prefix + each.name in values]
-    return ", ".join(format_metric(each, value) for each, value in there)
-
-
-def print_run(run: Run, corpus: Corpus[Any]) -> None:
-    """Print the metrics of a run, its folder, and a command to try next on its data."""
-    metrics, folder = run.metrics, visible(str(run.folder))
-    typer.echo(f"test: {format_metrics(run.task.metrics, metrics, 'test_')}")
-    typer.echo(
-        f"with the weights of epoch {metrics['best_epoch']}, after {metrics['seconds']:.0f} s; saved to {folder}"
-    )
-    typer.echo(f"next:  {next_command(run, corpus)}")
+__all__ = ["app", "evaluate"]
 
 
 _SPLITS = ("test", "dev", "train")

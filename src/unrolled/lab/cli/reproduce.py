@@ -11,6 +11,7 @@ import typer
 from unrolled.cli.completed_values import paper_items
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.options import DataFolder, offer
+from unrolled.lab.cli.printed_table import print_table
 from unrolled.lab.papers.framework.experiment import SCALES
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial
     from unrolled.lab.papers.framework.result_store import ResultStore
-    from unrolled.lab.papers.framework.table import Table
 
 __all__ = ["reproduce"]
 
@@ -195,7 +195,7 @@ def _run(
     found = run_experiment(experiment, scale, store, command=command, data=data, progress=lines)
     report = experiment.report(found, scale)
     for table in report.tables:
-        _print_table(table)
+        print_table(table)
     if scale == "smoke":
         typer.echo("scale smoke: made-up data and tiny models; these numbers show that the code runs, and nothing else")
     else:
@@ -216,7 +216,7 @@ def _run_queue(
     from unrolled.lab.papers.framework.budget_queue import list_jobs, remaining, run_queue
 
     run_queue(experiments, scale, store, hours=hours, command=command, progress=lines, data=data)
-    _print_table(remaining(list_jobs(experiments, scale, store)))
+    print_table(remaining(list_jobs(experiments, scale, store)))
 
 
 def _estimate(experiments: list[Experiment], scale: Scale, data: Path | None) -> None:
@@ -224,7 +224,7 @@ def _estimate(experiments: list[Experiment], scale: Scale, data: Path | None) ->
 
     from unrolled.lab.papers.framework.measured_hours import estimate
 
-    _print_table(estimate(experiments, scale, data, _Lines(Console(stderr=True)).say))
+    print_table(estimate(experiments, scale, data, _Lines(Console(stderr=True)).say))
 
 
 def _print_verdict(experiment: Experiment, results: Sequence[Result], report: Report) -> None:
@@ -233,44 +233,6 @@ def _print_verdict(experiment: Experiment, results: Sequence[Result], report: Re
     if comparisons := compare(experiment, results, report):
         agreeing = sum(each.agrees for each in comparisons)
         typer.echo(f"verdict: {verdict(comparisons)}; {agreeing} of {len(comparisons)} comparisons agree")
-
-
-def _print_table(table: Table) -> None:
-    """Print a table; one that is too wide for the terminal is printed in parts, each with the first column."""
-    import rich.table
-    from rich.console import Console
-
-    console, rows = Console(), list(table.cells())
-    widths = [_width(name, [row[k] for row in rows]) for k, name in enumerate(table.columns)]
-    widths[0] = min(widths[0], _FIRST)
-    console.print(table.title, style="bold", markup=False, highlight=False, soft_wrap=True)
-    for columns in _parts(widths, console.width):
-        shown = rich.table.Table()
-        for k in (0, *columns):
-            shown.add_column(table.columns[k], width=widths[k], overflow="fold")
-        for row in rows:
-            shown.add_row(*(row[k] for k in (0, *columns)))
-        console.print(shown, markup=False, highlight=False)
-
-
-_FIRST, _BORDER = 40, 3
-"""Widest first column of a table, and what the lines between columns take."""
-
-
-def _width(name: str, cells: Sequence[str]) -> int:
-    """Return the width of a column, whose name may be broken between words."""
-    return max(map(len, (*name.split(), *cells)), default=1)
-
-
-def _parts(widths: Sequence[int], width: int) -> list[list[int]]:
-    """Divide the columns after the first into parts that fit beside it."""
-    parts: list[list[int]] = [[]]
-    for k in range(1, len(widths)):
-        taken = sum(widths[each] + _BORDER for each in (0, *parts[-1], k)) + 1
-        if parts[-1] and taken > width:
-            parts.append([])
-        parts[-1].append(k)
-    return parts
 
 
 def _draw(experiment: Experiment, scale: Scale, store: ResultStore, folder: Path, svg: bool) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from unrolled.lab.cli.evaluate import print_run
 from unrolled.lab.cli.options import DataFolder, print_notes, run_argument
+from unrolled.lab.cli.printed_metrics import print_run
 from unrolled.laboratory import check_run
 from unrolled.report.formatting import visible
 

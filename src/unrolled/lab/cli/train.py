@@ -225,7 +225,7 @@ def _train_and_print(
         files = choices.data.files(data_dir)
         run = train(learned, corpus, settings, folder, data=choices.data, files=files, force=force, callback=progress)
     if first:
-        from unrolled.lab.cli.evaluate import print_run
+        from unrolled.lab.cli.printed_metrics import print_run
 
         _compare_with_constant(run, corpus)
         _compare_with_ngrams(run, corpus)
