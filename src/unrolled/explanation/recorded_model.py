@@ -19,7 +19,7 @@ from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack, expand_stack
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import run_layers
-from unrolled.decomposition.own_cell import STEPS
+from unrolled.decomposition.own_step_rule import STEPS
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import RECURRENT
 from unrolled.errors import ParityError, UnsupportedOperationError

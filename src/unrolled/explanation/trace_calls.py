@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from unrolled.cells.batch_layout import read_batch
 from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.own_cell import STEPS
+from unrolled.decomposition.own_step_rule import STEPS
 from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.recurrent_rules import RECURRENT, networks_as_operations

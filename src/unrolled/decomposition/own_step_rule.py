@@ -1,0 +1,203 @@
+"""The rule of a step that a user wrote: each call is a layer of one cell with one step."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.cells.batch_layout import Layout
+from unrolled.decomposition.eval_mode import eval_copy
+from unrolled.decomposition.held_model import HeldModel
+from unrolled.decomposition.own_cell import OwnCell
+from unrolled.decomposition.step_calls import Place, StepCall, leaves, rebuilt, same_tensor
+from unrolled.errors import RandomOperationError, ShapeError
+from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.operands import carries
+
+__all__ = ["STEPS"]
+
+STEPS = frozenset({"own_step"})
+"""Operations that are steps of the user's own."""
+ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4}
+"""How far a step that is run again may be from what it gave, relative to its size; 0.1 in other types."""
+
+
+@rule("own_step")
+def held_own_step(held: Held) -> Any:
+    """Run one step as a layer of one cell."""
+    call, tensors = held.args
+    assert isinstance(held.mode, HeldModel)
+    given = dict(zip(call.places, tensors, strict=True))
+    with torch.no_grad():
+        result = call.run({place: each.detach() for place, each in given.items()})
+    step = _Step(call, given, dict(leaves(result)))
+    step.check()
+    batch, parts, read = step.batch, step.parts, step.read
+    cell = OwnCell(
+        call,
+        _with_weights_of_now(call),
+        [(place, step.features(each)) for place, each in step.inputs.items()],
+        [(places[0], step.features(each)) for each, places in parts],
+        read,
+        {place: each.detach() for place, each in step.others.items()},
+        batch,
+    )
+    columns = [each.reshape(batch, -1) for each in step.inputs.values()]
+    x = torch.cat(columns, dim=-1) if columns else step.known[0].new_zeros(batch, 1)  # a step without input reads 0
+    first = [
+        torch.zeros_like(each) if place is None else given[place] for (each, _), place in zip(parts, read, strict=True)
+    ]
+    start = torch.cat([each.reshape(batch, -1) for each in first], dim=-1)
+    own = torch.cat([each.reshape(batch, -1) for each, _ in parts], dim=-1)
+    _check_rows(call, cell, x.detach(), start.detach(), own)
+    layout = Layout(torch.ones(batch, dtype=torch.int64, device="cpu"), 1, False, False, False, None)
+    _, (final,) = held.mode.run_layers([[cell]], x[None], layout, [start], own[None])
+    new = [part.reshape(each.shape) for part, (each, _) in zip(final.split(cell.part_sizes, -1), parts, strict=True)]
+    return rebuilt(result, {place: new[number] for place, number in step.part_of.items()})
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The tensors of one call: those of its input, those of its state, and others."""
+
+    call: StepCall
+    given: Mapping[Place, Tensor]
+    """Among the arguments."""
+    found: Mapping[Place, Tensor]
+    """Among the results."""
+
+    @cached_property
+    def known(self) -> list[Tensor]:
+        """The next state, as far as the results hold it; else all results."""
+        state = [self.found[place] for place in self.call.form.state.values() if place in self.found]
+        return state or list(self.found.values())
+
+    @cached_property
+    def alone(self) -> bool:
+        """Whether no tensor has an axis of examples."""
+        return all(each.dim() == 1 for each in (*self.given.values(), *self.found.values()) if _is_value(each))
+
+    @cached_property
+    def batch(self) -> int:
+        """Number of examples."""
+        return 1 if self.alone else len(self.known[0]) if self.known[0].dim() else 0
+
+    def fits(self, each: Tensor) -> bool:
+        """Tell whether a tensor has the examples first."""
+        return _is_value(each) and each.dim() > 0 and (self.alone or len(each) == self.batch)
+
+    def features(self, each: Tensor) -> torch.Size:
+        """Return the shape of a tensor without the axis of examples."""
+        return each.shape if self.alone else each.shape[1:]
+
+    @cached_property
+    def inputs(self) -> dict[Place, Tensor]:
+        """The arguments that are the input."""
+        state = self.call.form.state
+        return {place: each for place, each in self.given.items() if place not in state and self.fits(each)}
+
+    @cached_property
+    def others(self) -> dict[Place, Tensor]:
+        """The arguments that are neither input nor state."""
+        return {p: each for p, each in self.given.items() if p not in self.call.form.state and p not in self.inputs}
+
+    @cached_property
+    def parts(self) -> list[tuple[Tensor, list[Place]]]:
+        """The parts of the state, each with its places among the results."""
+        return _distinct({place: each for place, each in self.found.items() if self.fits(each)})
+
+    @cached_property
+    def part_of(self) -> dict[Place, int]:
+        """The number of the part at each place among the results."""
+        return {place: number for number, (_, places) in enumerate(self.parts) for place in places}
+
+    @cached_property
+    def read(self) -> list[Place | None]:
+        """For each part, the place among the arguments where it is read; None if it is not."""
+        found: list[Place | None] = [None] * len(self.parts)
+        for place, then in self.call.form.state.items():
+            if place in self.given:
+                shape = self.given[place].shape
+                if then not in self.part_of or self.found[then].shape != shape:
+                    raise self.call.refusal(f"a state of shape {tuple(shape)} is no part of what it returns")
+                found[self.part_of[then]] = place
+        return found
+
+    def check(self) -> None:
+        """Refuse a call that takes or returns what no cell can.
+
+        Raises:
+            UnsupportedOperationError: If it does.
+        """
+        if not self.known or not any(map(_is_value, (*self.given.values(), *self.found.values()))):
+            raise self.call.refusal("it takes and returns no tensors of real numbers")
+        odd = [each for each in self.others.values() if carries(each)]
+        odd += [each for each in self.found.values() if each.is_floating_point() and not self.fits(each)]
+        if odd:
+            raise self.call.refusal(
+                f"a tensor of shape {tuple(odd[0].shape)} does not have the batch of {self.batch} first; expected "
+                "(batch, features)"
+            )
+
+
+def _is_value(each: Tensor) -> bool:
+    return each.is_floating_point() and not isinstance(each, nn.Parameter)
+
+
+def _distinct(found: Mapping[Place, Tensor]) -> list[tuple[Tensor, list[Place]]]:
+    """Group the places of results that are one tensor: many cells return h twice."""
+    groups: list[tuple[Tensor, list[Place]]] = []
+    for place, each in found.items():
+        for one, places in groups:
+            if same_tensor(one, each):
+                places.append(place)
+                break
+        else:
+            groups.append((each, [place]))
+    return groups
+
+
+def _with_weights_of_now(call: StepCall) -> Callable[..., Any]:
+    """Return the step of a copy of the module: a model may give it other weights before its next step."""
+    if inspect.ismethod(call.function) and call.function.__self__ is call.module:
+        copied = eval_copy(call.module)
+        copied.__dict__.pop(call.form.method, None)
+        function: Callable[..., Any] = call.function.__func__.__get__(copied)
+        return function
+    return call.function
+
+
+@torch.no_grad()
+def _check_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> None:
+    """Refuse a step that mixes the rows of a batch, or that forward mode cannot differentiate; once for each shape."""
+    shape = (x.shape, state.shape, x.dtype)
+    if shape in call.form.tested:
+        return
+    call.form.tested.add(shape)
+    before = torch.get_rng_state()
+    steps = torch.arange(state.numel(), dtype=torch.float64, device=state.device)
+    wave = 0.1 * steps.sin().to(state).reshape(state.shape)
+    try:
+        both = cell.step(torch.stack((x, x, 0.9 * x)), torch.stack((state, state + wave, state - wave)))
+        apart = torch.stack((own, cell.step(x, state + wave), cell.step(0.9 * x, state - wave)))
+        torch.func.jvp(cell.step, (x, state), (torch.ones_like(x), torch.ones_like(state)))
+    except (RuntimeError, NotImplementedError, ShapeError, IndexError, TypeError, ValueError) as error:
+        why = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
+        raise call.refusal(
+            f"on a batch of {3 * cell.batch} rows, or under torch.func.jvp, it fails ({why}); write it for "
+            "(batch, features)"
+        ) from error
+    if not torch.equal(torch.get_rng_state(), before):
+        raise RandomOperationError(
+            f"{call.path or 'the model'}.{call.form.method} of {type(call.module).__name__} draws random numbers at "
+            "each evaluation, and an explanation takes several; switch that off when self.training is false"
+        )
+    gap, size = float((both - apart).nan_to_num().abs().max()), max(1.0, float(apart.nan_to_num().abs().max()))
+    if not gap <= ROUNDING.get(x.dtype, 0.1) * size:
+        raise call.refusal(f"a row of the batch changes another one, by {gap:.2g}; explain a batch of one")
