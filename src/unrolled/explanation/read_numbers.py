@@ -77,6 +77,34 @@ def _of_member(
 ) -> list[list[Numbers]]:
     """Run the model held up to the states of its network, and differentiate what is read of these."""
     mode = _CapturingModel(Rows(recorded.model), member)
+    packed = _run(recorded, args, kwargs, mode)
+    states = mode.by_direction(2 if recorded.rnn.bidirectional else 1, packed)
+    rows, inputs = mode.rows.rows, mode.read
+    if any(row.kind == "token" for row in rows):
+        raise NoNumbersError(BESIDE_TOKENS)
+    if states[0].dtype not in CLOSE:
+        raise NoNumbersError(f"the network computes in {states[0].dtype}, which is too coarse")
+    if inputs is None or not inputs.requires_grad:
+        raise NoNumbersError(NOT_BY_STEPS)
+    columns = None if packed is None else packed.unsorted_indices
+    found = []
+    for read in reads:
+        total = _read_of(recorded, read, states)
+        (at_inputs,) = torch.autograd.grad(total.sum(), inputs, retain_graph=True, allow_unused=True)
+        if at_inputs is None:
+            raise NoNumbersError("the network reads rows of a table, not numbers")
+        # what the initial state contributes is no token's
+        through, where = (at_inputs * inputs).sum(dim=(0, 2)), inputs
+        if columns is not None:
+            through, where = through[columns], inputs[:, columns]
+        found.append(numbers_of_steps(rows, (), through, where, recorded.opened.layout.inside, read.order.tolist()))
+    return found
+
+
+def _run(
+    recorded: RecordedForward, args: Sequence[object], kwargs: Mapping[str, object], mode: _CapturingModel
+) -> PackedSequence | None:
+    """Run the model held up to its network; return what the network reads if that is a packed batch."""
     given, named = Sources(mode, opens=True).open_call(args, kwargs)
     try:
         with (
@@ -88,39 +116,27 @@ def _of_member(
             mode,
         ):
             recorded.model(*given, **named)
-            raise NoNumbersError("the model does not call its network")
     except NetworkReached as reached:
-        packed = reached.inputs if isinstance(reached.inputs, PackedSequence) else None
-        states, inputs = mode.by_direction(2 if recorded.rnn.bidirectional else 1, packed), mode.read
+        return reached.inputs if isinstance(reached.inputs, PackedSequence) else None
     except (UnrolledError, RuntimeError) as error:
         raise not_followed(error) from error
-    rows = mode.rows.rows
-    if any(row.kind == "token" for row in rows):
-        raise NoNumbersError(BESIDE_TOKENS)
-    if states[0].dtype not in CLOSE:
-        raise NoNumbersError(f"the network computes in {states[0].dtype}, which is too coarse")
-    layout, known = recorded.opened.layout, recorded.states
-    if inputs is None or not inputs.requires_grad:
-        raise NoNumbersError(NOT_BY_STEPS)
-    columns = None if packed is None else packed.unsorted_indices
-    found = []
-    for read in reads:
-        total, wanted, size = (torch.zeros_like(states[0][0, :, 0]) for _ in range(3))
-        for weight, state, own in zip(read.weights, states, known, strict=True):
-            w, own = layout.blank(weight).to(state), own.to(state)
-            total = total + (w * state).sum(dim=(0, 2))
-            wanted, size = wanted + (w * own).sum(dim=(0, 2)), size + (w * own).abs().sum(dim=(0, 2))
-        if not bool(((total.detach() - wanted).abs() <= CLOSE[total.dtype] * size + 1e-30).all()):
-            raise NoNumbersError("a held run of the model gives other states than the model itself")
-        (at_inputs,) = torch.autograd.grad(total.sum(), inputs, retain_graph=True, allow_unused=True)
-        if at_inputs is None:
-            raise NoNumbersError("the network reads rows of a table, not numbers")
-        # what the initial state contributes is no token's
-        through, where = (at_inputs * inputs).sum(dim=(0, 2)), inputs
-        if columns is not None:
-            through, where = through[columns], inputs[:, columns]
-        found.append(numbers_of_steps(rows, (), through, where, layout.inside, read.order.tolist()))
-    return found
+    raise NoNumbersError("the model does not call its network")
+
+
+def _read_of(recorded: RecordedForward, read: Readout, states: Sequence[Tensor]) -> Tensor:
+    """Return what a readout reads of held states, shape (batch,), with their graph.
+
+    Raises:
+        NoNumbersError: If they are not the recorded ones.
+    """
+    total, expected, size = (torch.zeros_like(states[0][0, :, 0]) for _ in range(3))
+    for weight, state, own in zip(read.weights, states, recorded.states, strict=True):
+        w, known = recorded.opened.layout.blank(weight).to(state), own.to(state)
+        total = total + (w * state).sum(dim=(0, 2))
+        expected, size = expected + (w * known).sum(dim=(0, 2)), size + (w * known).abs().sum(dim=(0, 2))
+    if not bool(((total.detach() - expected).abs() <= CLOSE[total.dtype] * size + 1e-30).all()):
+        raise NoNumbersError("a held run of the model gives other states than the model itself")
+    return total
 
 
 class _CapturingModel(HeldModel):
