@@ -96,8 +96,9 @@ def test_phrases_of_all_texts_are_a_table(unrolled: Command, run: Path, tmp_path
     path, table = tmp_path / "texts.txt", tmp_path / "phrases.csv"
     path.write_text("".join(f"{text}\n" for text in [*TEXTS] * 3))
     words = ("explain", run, "--file", path, "--phrases", table)
-    done = unrolled(*words, "--target", "positive", "--against", "negative")
+    done = unrolled(*words, "--target", "positive", "--against", "negative", "--html", tmp_path / "page.html")
     assert done.status == 0, done.err
+    assert "Phrases of all texts" in (tmp_path / "page.html").read_text()
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
     found = load_run(run).explain_batch(TEXTS * 3, "positive", against="negative").phrases()

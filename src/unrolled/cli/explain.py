@@ -30,6 +30,7 @@ _VOCABULARY = (
     "Its vocabulary: one word a line, or a JSON list or map. The sentence is split at spaces; a word that it lacks is "
     "read in lower case, else as --unk."
 )
+_PHRASES = "A CSV table of the phrases of all texts, by their mean score for --target; shown on the page too."
 _MANY, _NAMED = 12, 5
 """Of more than _MANY outputs, only the _NAMED highest are listed."""
 
@@ -102,7 +103,7 @@ def explain(
     ] = 200,
     phrases: Annotated[
         Path | None,
-        _many_option("A CSV table of the phrases of all texts, by their mean score for --target.", "--phrases"),
+        _many_option(_PHRASES, "--phrases"),
     ] = None,
     weights: Annotated[Path | None, _weights_option("The safetensors file.")] = None,
     vocab: Annotated[Path | None, _weights_option(_VOCABULARY)] = None,

@@ -17,8 +17,8 @@ from unrolled.report.formatting import clip, counted, signed, visible
 
 if TYPE_CHECKING:
     from unrolled.cli.prepared_input import ChosenTarget, PreparedInput
-    from unrolled.explanation.corpus_phrases import CorpusPhrases
     from unrolled.explanation.explanation import Explanation
+    from unrolled.report.corpus_phrases import CorpusPhrases
 
 __all__ = ["FileOptions", "NumberedText", "explain_texts"]
 
@@ -61,7 +61,7 @@ def explain_texts(
         UsageError: If a text cannot be explained; the message names its line.
         DataError: If there is no text with a word.
     """
-    from unrolled.explanation.corpus_phrases import LEAST, LONGEST, PhraseTotals
+    from unrolled.explanation.phrase_totals import LEAST, LONGEST, PhraseTotals
 
     kept: list[Explanation] = []
     totals = PhraseTotals(LONGEST)
@@ -87,17 +87,20 @@ def explain_texts(
         counted(count, "text")
         + (f"; {empty:,} without a word {'is' if empty == 1 else 'are'} left out" if empty else "")
     )
-    _write(kept, count, options, title)
-    if options.phrases is not None:
-        _write_phrases(options.phrases, totals.phrases(LEAST))
+    phrases = None if options.phrases is None else totals.phrases(LEAST)
+    _write(kept, count, options, title, phrases)
+    if options.phrases is not None and phrases is not None:
+        _write_phrases(options.phrases, phrases)
 
 
-def _write(kept: list[Explanation], count: int, options: FileOptions, title: str) -> None:
+def _write(
+    kept: list[Explanation], count: int, options: FileOptions, title: str, phrases: CorpusPhrases | None
+) -> None:
     more = f", the first {len(kept):,} of {count:,} texts" if len(kept) < count else ""
     if options.html is not None:
         from unrolled.report.page import save_pages
 
-        save_pages(options.html, [[each] for each in kept], title=f"Explanations of {title}")
+        save_pages(options.html, [[each] for each in kept], f"Explanations of {title}", phrases)
         typer.echo(f"page: {visible(str(options.html))}{more}")
     if options.json_file is not None:
         from unrolled.report.json_records import save_json
@@ -108,7 +111,7 @@ def _write(kept: list[Explanation], count: int, options: FileOptions, title: str
 
 def _write_phrases(path: Path, phrases: CorpusPhrases) -> None:
     """Print both ends of the table, and write all of it as comma-separated values."""
-    from unrolled.explanation.corpus_phrases import CorpusPhrase
+    from unrolled.report.corpus_phrases import CorpusPhrase
 
     typer.echo(f"\n{phrases}\n")
     file = io.StringIO()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unrolled.decomposition.attribution import Attribution
-from unrolled.explanation.frames import to_frame
+from unrolled.report.frames import to_frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,6 +81,18 @@ class Explanation(Attribution):
         from unrolled.report.page import save_page
 
         save_page(path, (self, *others))
+        return Path(path)
+
+    def save_json(self, path: str | Path) -> Path:
+        """Write the n-grams, the ledger and the notes as JSON, as ``unrolled explain --json`` does; return the path.
+
+        Raises:
+            NonFiniteError: If the explanation holds NaN or infinity.
+            FileError: If the file cannot be written.
+        """
+        from unrolled.report.json_records import save_json
+
+        save_json(path, [self])
         return Path(path)
 
     def to_frame(self) -> Any:

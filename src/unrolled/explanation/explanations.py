@@ -12,8 +12,9 @@ from torch import Tensor
 
 from unrolled.decomposition.outputs import Outputs
 from unrolled.errors import ShapeError, UsageError
-from unrolled.explanation.corpus_phrases import LEAST, LONGEST, CorpusPhrases, PhraseTotals
 from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.phrase_totals import LEAST, LONGEST, PhraseTotals
+from unrolled.report.corpus_phrases import CorpusPhrases
 
 __all__ = ["Explanations"]
 
@@ -52,7 +53,11 @@ class Explanations(Sequence[Explanation]):
         return len(self.members)
 
     def save_html(
-        self, path: str | Path, true: Sequence[int | None] | Tensor | None = None, title: str = "Explanations"
+        self,
+        path: str | Path,
+        true: Sequence[int | None] | Tensor | None = None,
+        title: str = "Explanations",
+        phrases: CorpusPhrases | None = None,
     ) -> Path:
         """Write one page with a list of all examples and filters, and return its path.
 
@@ -60,6 +65,7 @@ class Explanations(Sequence[Explanation]):
             path: The file; an existing one is replaced.
             true: Index of the right class of each example, where it is known.
             title: The page's heading.
+            phrases: What :meth:`phrases` returns, to show its two ends above the list.
 
         Raises:
             ShapeError: If there are not as many right classes as examples.
@@ -79,7 +85,19 @@ class Explanations(Sequence[Explanation]):
             else replace(one, outputs=replace(one.outputs, true=_checked(label, one.outputs)))
             for one, label in zip(self.members, right, strict=True)
         ]
-        save_pages(path, [(one,) for one in shown], title)
+        save_pages(path, [(one,) for one in shown], title, phrases)
+        return Path(path)
+
+    def save_json(self, path: str | Path) -> Path:
+        """Write the n-grams, the ledger and the notes of every example as JSON, and return the path.
+
+        Raises:
+            NonFiniteError: If an explanation holds NaN or infinity.
+            FileError: If the file cannot be written.
+        """
+        from unrolled.report.json_records import save_json
+
+        save_json(path, self.members)
         return Path(path)
 
     def phrases(self, longest: int = LONGEST, least: int = LEAST) -> CorpusPhrases:

@@ -15,6 +15,7 @@ from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.report.colour import DARK_SCALE, SCALE, STEPS, shared_limit, text_colour
+from unrolled.report.corpus_phrases import CorpusPhrases
 from unrolled.report.page_data import TOP, Example, chosen, examples_data
 from unrolled.report.page_shell import environment, policy, script, style, trusted
 from unrolled.report.page_view import panel_labels, waterfall_of_ledger
@@ -53,12 +54,15 @@ def render_page(attributions: Sequence[Attribution], title: str | None = None) -
     return _render([example], title if title is not None else f"Where “{shown.target}” comes from")
 
 
-def render_pages(examples: Sequence[Sequence[Attribution]], title: str | None = None) -> str:
+def render_pages(
+    examples: Sequence[Sequence[Attribution]], title: str | None = None, phrases: CorpusPhrases | None = None
+) -> str:
     """Return the attributions of several sequences as one page, with a list of them and filters.
 
     Args:
         examples: For each sequence its attributions by one or more expansions.
         title: The page's heading.
+        phrases: Phrases of all texts, to show above the list.
 
     Raises:
         UsageError: If there is no attribution, or a sentence is empty.
@@ -66,10 +70,10 @@ def render_pages(examples: Sequence[Sequence[Attribution]], title: str | None = 
     """
     if not examples or not all(examples):
         raise UsageError("no explanation to show; expected at least one of each example")
-    return _render([Example(tuple(each)) for each in examples], title if title is not None else "Explanations")
+    return _render([Example(tuple(each)) for each in examples], title if title is not None else "Explanations", phrases)
 
 
-def _render(examples: Sequence[Example], title: str) -> str:
+def _render(examples: Sequence[Example], title: str, phrases: CorpusPhrases | None = None) -> str:
     data = {
         "steps": STEPS,
         "light": {"scale": SCALE, "inks": [text_colour(c) for c in SCALE]},
@@ -83,6 +87,7 @@ def _render(examples: Sequence[Example], title: str) -> str:
         .get_template("page.html")
         .render(
             title=title,
+            phrases=phrases,
             examples=[{"shown": chosen(example.first, example.options[0])} for example in examples],
             panels=[
                 {
@@ -108,10 +113,13 @@ def save_page(path: str | os.PathLike[str], attributions: Sequence[Attribution],
 
 
 def save_pages(
-    path: str | os.PathLike[str], examples: Sequence[Sequence[Attribution]], title: str | None = None
+    path: str | os.PathLike[str],
+    examples: Sequence[Sequence[Attribution]],
+    title: str | None = None,
+    phrases: CorpusPhrases | None = None,
 ) -> None:
     """Write the page of :func:`render_pages` to a file, whole or not at all."""
-    atomic_write(path, render_pages(examples, title).encode())
+    atomic_write(path, render_pages(examples, title, phrases).encode())
 
 
 def render_fragment(attribution: Attribution) -> str:

@@ -1,8 +1,10 @@
-"""What the phrases of many texts speak for is the mean of their scores, for one output and one expansion."""
+"""What is made of many explanations: phrases with the mean of their scores, pages, JSON."""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from pathlib import Path
 from statistics import fmean, pstdev
 
 import pytest
@@ -11,6 +13,7 @@ from torch import Tensor, nn
 
 import unrolled
 from unrolled import Explanations, UsageError
+from unrolled.report.formatting import minus, signed
 
 TEXTS = [
     "not a bad film".split(),
@@ -130,3 +133,38 @@ def test_records_hold_every_phrase(model: Reader) -> None:
     frame = phrases.to_frame()
     assert isinstance(frame, pandas.DataFrame)
     assert frame["phrase_score"].tolist() == [each.phrase_score for each in phrases]
+
+
+def test_the_page_shows_both_ends_where_phrases_are_given(model: Reader, tmp_path: Path) -> None:
+    found = explained(model)
+    phrases = found.phrases(least=1)
+    shown = found.save_html(tmp_path / "with.html", phrases=phrases).read_text()
+    section = shown.partition("Phrases of all texts")[2].partition("</section>")[0]
+    assert phrases.scope in section
+    for each in (*phrases.highest, *phrases.lowest):
+        row = f'<bdi>{each.text}</bdi></th><td class="number">{minus(signed(each.phrase_score))}</td>'
+        assert row in section
+    assert section.count("<bdi>") == 1 + len(phrases.highest) + len(phrases.lowest)
+    assert "Phrases of all texts" not in found.save_html(tmp_path / "without.html").read_text()
+    nothing = found.phrases(least=6)
+    assert "Phrases of all texts" not in found.save_html(tmp_path / "none.html", phrases=nothing).read_text()
+
+
+def test_phrases_are_only_text_on_the_page(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    hostile = "<script>alert(1)</script>"
+    text = [hostile, "a", hostile]
+    one = unrolled.explain(Reader(), torch.tensor([[0, 1, 0]]), tokens=text, target=1)
+    found = Explanations((one, one))
+    page = found.save_html(tmp_path / "page.html", phrases=found.phrases(least=1)).read_text()
+    assert hostile not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_explanations_are_saved_as_their_numbers(model: Reader, tmp_path: Path) -> None:
+    found = explained(model)
+    saved = json.loads(found.save_json(tmp_path / "all.json").read_text())["accounts"]
+    assert [each["ngrams"] for each in saved] == [each.to_records() for each in found]
+    (one,) = json.loads(found[2].save_json(tmp_path / "one.json").read_text())["accounts"]
+    assert one == saved[2]
+    assert one["ledger"] == dict(found[2].ledger)

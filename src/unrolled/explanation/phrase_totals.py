@@ -1,102 +1,19 @@
-"""The phrases of many texts: how often each occurs, and what it speaks for wherever it does."""
+"""The phrases of many texts, added up text by text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, overload
+from dataclasses import dataclass, field
 
 from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
-from unrolled.explanation.frames import to_frame
-from unrolled.report.formatting import clip, counted, signed, visible
+from unrolled.report.corpus_phrases import CorpusPhrase, CorpusPhrases
 from unrolled.report.spans import by_span
 
-__all__ = ["LEAST", "LONGEST", "CorpusPhrase", "CorpusPhrases", "PhraseTotals"]
+__all__ = ["LEAST", "LONGEST", "PhraseTotals"]
 
 LONGEST, LEAST = 3, 5
 """Tokens of the longest phrases, and texts in which each occurs at least, unless others are asked for."""
-
-_SHOWN, _TEXT = 10, 60
-"""Phrases of each end, and characters of a phrase, that a printed table shows."""
-
-
-@dataclass(frozen=True)
-class CorpusPhrase:
-    """One phrase, over all its occurrences in a set of texts."""
-
-    text: str
-    order: int
-    """Number of tokens."""
-    texts: int
-    """Number of texts in which it occurs."""
-    count: int
-    """Number of its occurrences."""
-    phrase_score: float
-    """Mean of its phrase scores."""
-    deviation: float
-    """Standard deviation of its phrase scores over the occurrences; 0 if the phrase says the same everywhere."""
-
-
-@dataclass(frozen=True, repr=False)
-class CorpusPhrases(Sequence[CorpusPhrase]):
-    """Phrases from the highest mean score to the lowest; ``print`` shows both ends."""
-
-    members: tuple[CorpusPhrase, ...]
-    target: str
-    """The output that was explained: phrases above 0 speak for it."""
-    expansion: str
-    texts: int
-    """Number of texts."""
-    least: int
-    """Number of texts in which a phrase occurs at least."""
-
-    @overload
-    def __getitem__(self, place: int) -> CorpusPhrase: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[CorpusPhrase, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> CorpusPhrase | tuple[CorpusPhrase, ...]:
-        return self.members[place]
-
-    def __len__(self) -> int:
-        return len(self.members)
-
-    def to_records(self) -> list[dict[str, object]]:
-        """Return every phrase as a dictionary, for JSON, CSV or a data frame."""
-        return [asdict(each) for each in self]
-
-    def to_frame(self) -> Any:
-        """Return every phrase as a row of a data frame: of pandas, or of polars where pandas is not installed.
-
-        Raises:
-            UsageError: If neither is installed.
-        """
-        return to_frame(self.to_records())
-
-    def __repr__(self) -> str:
-        return f"CorpusPhrases({len(self)} of {self.texts} texts, {self.target}, {self.expansion})"
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        of = f"{counted(len(self), 'phrase')} in at least {counted(self.least, 'text')} of {self.texts:,}"
-        yield f"{visible(self.target)} by {self.expansion}: {of}"
-        if not self:
-            return
-        speak_for = [each for each in self[:_SHOWN] if each.phrase_score > 0]
-        against = [each for each in self[: -_SHOWN - 1 : -1] if each.phrase_score < 0]
-        for heading, rows in (("highest", speak_for), ("lowest", against)):
-            if rows:
-                yield f"\n{heading}  mean score  deviation   texts  phrase"
-            for each in rows:
-                yield (
-                    f"{'':{len(heading)}}  {signed(each.phrase_score):>10}  {each.deviation:9.3f}  {each.texts:6,}  "
-                    f"{clip(visible(each.text), _TEXT)}"
-                )
 
 
 @dataclass
