@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.cells.base import Cell
-from unrolled.decomposition.step_calls import Place, StepCall, leaves
+from unrolled.decomposition.step_calls import Place, StepCall, leaves, real_form
 
 __all__ = ["OwnCell"]
 
@@ -62,10 +62,11 @@ class OwnCell(Cell):
         first = 0
         for argument, (_, shape) in zip(self.read, self.parts, strict=True):
             if argument is not None:
-                tensors[argument] = s[:, first : first + shape.numel()].reshape(rows, *shape)
+                part = s[:, first : first + shape.numel()].reshape(rows, *shape)
+                tensors[argument] = part.clone()  # where it begins in memory, torch.view_as_complex asks
             first += shape.numel()
-        found = dict(leaves(self.call.run(tensors, self.function)))
-        parts = [found[place].reshape(rows, size) for (place, _), size in zip(self.parts, self.part_sizes, strict=True)]
+        found = {place: real_form(each) for place, each in leaves(self.call.run(tensors, self.function))}
+        parts = [_fresh_gradient(found[place]).reshape(rows, shape.numel()) for place, shape in self.parts]
         # an empty part of the input: the result is a function of it, also where the step reads neither
         return torch.cat([*parts, x[:, :0]], dim=-1).reshape(*lead, self.state_size)
 
@@ -74,3 +75,8 @@ class OwnCell(Cell):
         if rows == self.batch or each.dim() == 0 or each.shape[0] != self.batch or isinstance(each, nn.Parameter):
             return each
         return each.expand(rows // self.batch, *each.shape).reshape(rows, *each.shape[1:])
+
+
+def _fresh_gradient(each: Tensor) -> Tensor:
+    """Return a tensor whose gradient is none of another's memory: that of torch.view_as_real asks where it begins."""
+    return 1.0 * each if each.shape[-1:] == (2,) else each

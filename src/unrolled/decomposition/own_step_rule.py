@@ -15,7 +15,7 @@ from unrolled.cells.batch_layout import Layout
 from unrolled.decomposition.eval_mode import eval_copy
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.own_cell import OwnCell
-from unrolled.decomposition.step_calls import Place, StepCall, leaves, rebuilt, same_tensor
+from unrolled.decomposition.step_calls import Place, StepCall, leaves, real_form, rebuilt, same_tensor
 from unrolled.errors import RandomOperationError, ShapeError
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries
@@ -36,7 +36,7 @@ def held_own_step(held: Held) -> Any:
     given = dict(zip(call.places, tensors, strict=True))
     with torch.no_grad():
         result = call.run({place: each.detach() for place, each in given.items()})
-    step = _Step(call, given, dict(leaves(result)))
+    step = _Step(call, given, {place: real_form(each) for place, each in leaves(result)})
     step.check()
     batch, parts, read = step.batch, step.parts, step.read
     cell = OwnCell(
@@ -58,7 +58,8 @@ def held_own_step(held: Held) -> Any:
     _check_rows(call, cell, x.detach(), start.detach(), own)
     layout = Layout(torch.ones(batch, dtype=torch.int64, device="cpu"), 1, False, False, False, None)
     _, (final,) = held.mode.run_layers([[cell]], x[None], layout, [start], own[None])
-    new = [part.reshape(each.shape) for part, (each, _) in zip(final.split(cell.part_sizes, -1), parts, strict=True)]
+    columns_of_parts = zip(final.split(cell.part_sizes, -1), parts, strict=True)
+    new = [column.reshape(each.shape).clone() for column, (each, _) in columns_of_parts]  # as view_as_complex asks
     return rebuilt(result, {place: new[number] for place, number in step.part_of.items()})
 
 

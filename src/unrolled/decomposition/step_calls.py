@@ -16,7 +16,17 @@ from torch.overrides import handle_torch_function
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnsupportedOperationError
 
-__all__ = ["Place", "StepCall", "StepForm", "leaves", "own_step", "rebuilt", "same_tensor", "steps_as_operations"]
+__all__ = [
+    "Place",
+    "StepCall",
+    "StepForm",
+    "leaves",
+    "own_step",
+    "real_form",
+    "rebuilt",
+    "same_tensor",
+    "steps_as_operations",
+]
 
 Place = tuple[Any, ...]
 """Where a tensor stands among arguments or results: a parameter's name, and the indices that lead to the tensor."""
@@ -50,9 +60,11 @@ def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Tensor]]:
 
 
 def rebuilt(value: Any, tensors: Mapping[Place, Tensor], place: Place = ()) -> Any:
-    """Return arguments or results with other tensors at some places."""
+    """Return arguments or results with other tensors at some places, or with pairs of numbers for complex ones."""
     if isinstance(value, Tensor):
-        return tensors.get(place, value)
+        other = tensors.get(place, value)
+        is_pairs = value.is_complex() and not other.is_complex()
+        return torch.complex(*other.unbind(-1)) if is_pairs else other
     if isinstance(value, tuple | list):
         parts = [rebuilt(each, tensors, (*place, index)) for index, each in enumerate(value)]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
@@ -64,6 +76,11 @@ def rebuilt(value: Any, tensors: Mapping[Place, Tensor], place: Place = ()) -> A
             value, **{name: rebuilt(getattr(value, name), tensors, (*place, name)) for name in names}
         )
     return value
+
+
+def real_form(each: Tensor) -> Tensor:
+    """Return complex numbers as pairs of numbers, and any other tensor as it is."""
+    return torch.stack((each.real, each.imag), dim=-1) if each.is_complex() else each
 
 
 def same_tensor(one: Tensor, other: Tensor) -> bool:
@@ -86,7 +103,7 @@ class StepCall:
     function: Callable[..., Any]
     bound: inspect.BoundArguments
     places: tuple[Place, ...]
-    """The places of the tensors among the arguments."""
+    """The places of the tensors among the arguments. Complex numbers are given as pairs of numbers."""
 
     def run(self, tensors: Mapping[Place, Tensor], function: Callable[..., Any] | None = None) -> Any:
         """Run the step on other tensors."""
@@ -127,7 +144,7 @@ def _stand_in(path: str, module: nn.Module, form: StepForm) -> Callable[..., Any
         bound = signature.bind(*args, **kwargs)
         found = dict(leaves(bound.arguments))
         call = StepCall(path, module, form, function, bound, tuple(found))
-        tensors = list(found.values())
+        tensors = [real_form(each) for each in found.values()]
         return handle_torch_function(own_step, tensors, call, tensors)
 
     return stand_in

@@ -205,6 +205,10 @@ def _sequences(
     sequences = []
     for place, (line, part, (tokens, of_tokens)) in enumerate(zip(opened, parts, words, strict=True)):
         if not math.isfinite(ngrams[place] + initial[place]):
+            if any(bool(torch.isinf(strand.start[..., part.row, :]).any()) for strand in line.line.strands):
+                raise NonFiniteError(
+                    "an initial state is infinite, which no slope leads to; begin at a number as -1000"
+                )
             raise NonFiniteError("the n-grams overflow; use float64 (model.double()) or the expansion operating")
         residual, inside = float(line.residual[part.row]), line.line.inside[:, part.row]
         limited = line.longest is not None and line.longest < len(tokens)

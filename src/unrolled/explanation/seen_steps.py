@@ -90,7 +90,7 @@ class SeenStep:
         for given, results in self.calls:
             for place, each in given.items():
                 found = next((where for where, result in reversed(returned) if same_tensor(each, result)), None)
-                if found is not None and each.is_floating_point():
+                if found is not None and (each.is_floating_point() or each.is_complex()):
                     counts[place] += 1
                     then.setdefault(place, found)
             returned += results.items()

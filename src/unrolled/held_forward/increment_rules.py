@@ -23,7 +23,8 @@ _OF_ENTRIES = OF_ONE_ENTRY | {"cat", "stack", "detach"}
         "chunk split unbind select narrow getitem sum mean flip roll clone contiguous to float double cat stack neg "
         "diagonal cumsum tensor_split index_select gather split_with_sizes detach unfold tile type half triu view_as "
         "tril avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d trace "
-        "hsplit reshape_as type_as ravel positive broadcast_to"
+        "hsplit reshape_as type_as ravel positive broadcast_to view_as_real view_as_complex real imag conj "
+        "resolve_conj complex"
     ).split()
 )
 def linear_in_all(call: IncrementCall) -> Any:
@@ -32,8 +33,9 @@ def linear_in_all(call: IncrementCall) -> Any:
     def increments(value: Any) -> Any:
         if isinstance(value, tuple | list):
             return type(value)(increments(each) for each in value)
-        is_constant = isinstance(value, Tensor) and not call.moves(value) and value.is_floating_point()
-        return torch.zeros_like(value) if is_constant else value
+        if not isinstance(value, Tensor) or call.moves(value):
+            return value
+        return torch.zeros_like(value) if value.is_floating_point() or value.is_complex() else value
 
     result = call.mode.keep(call.run(*increments(call.args)), *call.at_both())
     return call.mode.keep_gate(result, call.args[:1]) if call.name in _OF_ENTRIES else result
@@ -108,6 +110,8 @@ def activation(call: IncrementCall) -> Tensor:
     if len(places) != 1:
         raise UnsupportedOperationError(f"{call.name} of two operands that the state moves has no rule for increments")
     z = call.args[places[0]]
+    if z.is_complex():
+        raise UnsupportedOperationError(f"{call.name} of complex numbers has no rule for increments")
 
     def function(x: Tensor) -> Tensor:
         return call.run(*(x if place == places[0] else each for place, each in enumerate(call.args)))
