@@ -172,7 +172,7 @@ def test_the_ngrams_are_a_data_frame_or_the_extra_is_named(monkeypatch):
     frame = found.to_frame()
     assert len(frame) == 15
     assert frame["contribution"].sum() == pytest.approx(found.ledger.ngrams)
-    monkeypatch.setattr("unrolled.explanation.explanation.find_spec", lambda _: None)
+    monkeypatch.setattr("unrolled.report.frames.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"pip install 'unrolled\[tables\]'"):
         found.to_frame()
 

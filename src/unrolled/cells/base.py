@@ -7,16 +7,16 @@ An LSTM's state is [c; h] side by side, an mmRNN's is [k; h]: no caller needs to
 from __future__ import annotations
 
 import itertools
-import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, SupportsIndex, cast
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from unrolled.cells.ray import MatrixFreeRay, Ray
 from unrolled.errors import ShapeError, UsageError
+from unrolled.whole_number import whole_number
 
 __all__ = ["Cell", "LayerRun", "checked_size"]
 
@@ -32,11 +32,8 @@ def checked_size(label: str, value: object, least: int = 1) -> int:
     Raises:
         UsageError: If the value is not a whole number, or too small.
     """
-    try:
-        size = -1 if isinstance(value, bool) else operator.index(cast("SupportsIndex", value))
-    except TypeError:
-        size = -1
-    if size < least:
+    size = None if isinstance(value, bool) else whole_number(value)
+    if size is None or size < least:
         raise UsageError(f"{label} is {value!r}; expected {'0 or ' if least == 0 else ''}a positive integer")
     return size
 

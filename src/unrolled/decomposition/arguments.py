@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from numbers import Real
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
+from unrolled.whole_number import whole_number
 
 __all__ = ["checked_direction", "checked_order", "checked_tolerance", "checked_weight", "refuse_meta"]
 
@@ -34,11 +34,8 @@ def checked_order(order: object) -> int | None:
     """Return the validated length of the longest n-gram, or None for no limit."""
     if order is None:
         return None
-    try:
-        whole = operator.index(order)  # type: ignore[arg-type]  # raises TypeError for anything that is no integer
-    except (TypeError, ValueError):
-        whole = 0
-    if whole < 1:
+    whole = whole_number(order)
+    if whole is None or whole < 1:
         raise UsageError(f"max_order is {order!r}; expected a whole number, 1 or more, or None for no limit")
     return whole
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import random
 import sys
 from collections.abc import Iterable
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 
 from unrolled.errors import UsageError
+from unrolled.whole_number import whole_number
 
 __all__ = ["RandomGenerators", "checked_seed", "is_generator"]
 
@@ -21,11 +21,8 @@ def checked_seed(seed: object) -> int | None:
     """Return the validated seed, or None for none."""
     if seed is None:
         return None
-    try:
-        number = operator.index(seed)  # type: ignore[arg-type]  # raises TypeError for anything that is no integer
-    except TypeError:
-        number = -1
-    if not 0 <= number < 2**32:
+    number = whole_number(seed)
+    if number is None or not 0 <= number < 2**32:
         raise UsageError(f"seed is {seed!r}; expected a whole number from 0 to 2**32 - 1, or None")
     return number
 

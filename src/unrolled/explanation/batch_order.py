@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 
 import torch
 from torch import Tensor
@@ -45,24 +45,32 @@ def example_of_sequence(run: Run, states: tuple[Tensor, ...], batch: int) -> Ten
     """
     if batch == 1:
         return torch.zeros(1, dtype=torch.int64, device=states[0].device)
-    numbers, bits = torch.arange(batch, device="cpu"), torch.arange((batch - 1).bit_length(), device="cpu")
+    bits = torch.arange((batch - 1).bit_length(), device="cpu")
     seen = torch.zeros(2, len(bits), batch, dtype=torch.bool, device="cpu")
     others = (tuple(map(change, states)) for change in other_states())
     for given in chain([states], others):
-        value, leaves = run(given)
-        # unequal weights, so that opposite gradients of two examples do not cancel
-        uneven = value * torch.linspace(1, 2, batch, device=value.device).to(value)
-        for bit in bits.tolist():
-            for has in (0, 1):
-                for gradient in gradients(uneven[(numbers >> bit) & 1 == has], leaves):
-                    if gradient is not None:
-                        seen[has, bit] |= gradient.ne(0).any(dim=2).any(dim=0).cpu()
+        seen |= _seen(run, given, bits)
         if bool(seen.any(dim=0).all()):
             break
     if bool((seen[0] & seen[1]).any()):
         raise ambiguous_order()
     found = torch.where(seen.any(dim=0).all(dim=0), (seen[1] << bits[:, None]).sum(dim=0), -1)
     return completed_order(found).to(states[0].device)
+
+
+def _seen(run: Run, states: tuple[Tensor, ...], bits: Tensor) -> Tensor:
+    """Tell which sequences are read by examples whose number has not, or has, each bit, shape (2, bits, batch)."""
+    value, leaves = run(states)
+    batch = len(value)
+    # unequal weights, so that opposite gradients of two examples do not cancel
+    uneven = value * torch.linspace(1, 2, batch, device=value.device).to(value)
+    seen = torch.zeros(2, len(bits), batch, dtype=torch.bool, device="cpu")
+    for bit, has in product(bits.tolist(), (0, 1)):
+        chosen = (torch.arange(batch, device="cpu") >> bit) & 1 == has
+        for gradient in gradients(uneven[chosen], leaves):
+            if gradient is not None:
+                seen[has, bit] |= gradient.ne(0).any(dim=2).any(dim=0).cpu()
+    return seen
 
 
 def completed_order(found: Tensor) -> Tensor:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from torch import Tensor
 
 from unrolled.decomposition.contrast import of_output
 from unrolled.decomposition.outputs import Outputs, OutputsKind
-from unrolled.errors import ShapeError, UnknownNameError, UsageError
+from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.output_classes import class_index, class_names
 from unrolled.explanation.output_kind import OutputKind, output_kind
 from unrolled.explanation.select_target import Target, checked_floating, class_outputs
 
-__all__ = ["Choice", "Class", "Wanted", "class_index", "class_names"]
+__all__ = ["Choice", "Class", "Wanted"]
 
 Class = int | str
 """A class of a model: the index of its output, or its name."""
@@ -143,38 +142,6 @@ def _readout(outputs: Sequence[Outputs]) -> Target:
         return value if first.against is None else value - found[:, first.against]
 
     return selected
-
-
-def class_names(classes: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    """Return the names of the outputs as the user gave them; empty if there are none.
-
-    Raises:
-        ShapeError: If there are more or fewer.
-    """
-    if classes is None:
-        return ()
-    if isinstance(classes, str) or len(classes) != count:
-        found = f"the string {classes[:40]!r}" if isinstance(classes, str) else f"{len(classes)} names"
-        raise ShapeError(f"classes are {found}; expected {count}, one name for each output")
-    return tuple(map(str, classes))
-
-
-def class_index(role: str, given: object, names: Sequence[str], count: int) -> int:
-    """Return the index of an output by its index or its name."""
-    if isinstance(given, str) and names:
-        if given not in names:
-            raise UnknownNameError("class", given, names)
-        return names.index(given)
-    if isinstance(given, bool) or getattr(given, "dtype", None) == torch.bool:
-        raise UsageError(f"the {role} is a truth value; expected an index of the output, such as 1")
-    try:
-        index = operator.index(given)  # type: ignore[arg-type]  # a user may pass any type
-    except TypeError as error:
-        hint = ", or its name, with classes=" if isinstance(given, str) else ", or a callable"
-        raise UsageError(f"the {role} is a {type(given).__name__}; expected an index of the output{hint}") from error
-    if not -count <= index < count:
-        raise UsageError(f"{role} is {index}; expected 0 to {count - 1}, an index of the output")
-    return index % count
 
 
 def _name_of_function(target: object) -> str:

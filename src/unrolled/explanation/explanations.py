@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.phrase_totals import LEAST, LONGEST, PhraseTotals
 from unrolled.report.corpus_phrases import CorpusPhrases
+from unrolled.whole_number import whole_number
 
 __all__ = ["Explanations"]
 
@@ -143,11 +143,9 @@ def _checked(label: object, outputs: Outputs) -> int | None:
     if label is None:
         return None
     count = len(outputs.values)
-    try:
-        index = operator.index(label)  # type: ignore[arg-type]  # a user may pass any type
-    except TypeError:
-        kind = type(label).__name__
-        raise UsageError(f"a right class is a {kind}; expected an index of the output, or None") from None
+    index = whole_number(label)
+    if index is None:
+        raise UsageError(f"a right class is a {type(label).__name__}; expected an index of the output, or None")
     if not 0 <= index < count:
         raise UsageError(f"a right class is {index}; expected 0 to {count - 1}, or None where it is not known")
     return index

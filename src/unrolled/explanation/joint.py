@@ -66,12 +66,14 @@ class JointExplanation(Explanation):
 
     def ngrams(self) -> Iterator[NGram]:
         """Iterate over the n-grams of every sequence, by direction, start and length."""
-        for d in range(len(self.directions)):
+        for d, direction in enumerate(self.directions):
             for first, each in zip(self._firsts, self.members, strict=True):
-                if self.directions[d] in each.directions:
-                    for start in range(first, first + len(each)):
-                        for stop in range(start + 1, min(start + each.longest, first + len(each)) + 1):
-                            yield self._ngram(d, start, stop)
+                if direction not in each.directions:
+                    continue
+                end = first + len(each)
+                for start in range(first, end):
+                    longest = min(each.longest, end - start)
+                    yield from (self._ngram(d, start, start + k) for k in range(1, longest + 1))
 
     def save_html(self, path: str | Path, *others: Attribution) -> Path:
         """Write one self-contained HTML page with a tab for each sequence, and return its path."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 
 from torch import Tensor
 
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.likely_targets import example_target
+from unrolled.explanation.output_classes import class_index
 from unrolled.explanation.target_function import called_target
 
 __all__ = ["Target", "checked_floating", "class_outputs", "select_target"]
@@ -39,15 +39,8 @@ def _selected(output: object, target: Target, batch: int) -> Tensor:
             found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise ShapeError(f"the target gave {found}; expected a tensor of {batch} numbers, one for each example")
         return value.reshape(batch)
-    try:
-        index = operator.index(target)
-    except TypeError as error:
-        kind = type(target).__name__
-        raise UsageError(f"the target is a {kind}; expected an index of the output, or a callable") from error
-    classes = class_outputs(output, index, batch)
-    if not -classes.shape[1] <= index < classes.shape[1]:
-        raise UsageError(f"target is {index}; expected 0 to {classes.shape[1] - 1}, an index of the output")
-    return classes[:, index]
+    classes = class_outputs(output, target if isinstance(target, int) else 0, batch)
+    return classes[:, class_index("target", target, (), classes.shape[1])]
 
 
 def class_outputs(output: object, index: int, batch: int) -> Tensor:

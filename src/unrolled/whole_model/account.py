@@ -18,11 +18,11 @@ from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.errors import NonFiniteError, ShapeError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
-from unrolled.explanation.choice import class_index, class_names
 from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.likely_targets import example_target
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.notes import refuse_notes
+from unrolled.explanation.output_classes import class_index, class_names
 from unrolled.explanation.python_modules import python_modules
 from unrolled.explanation.run_model import named_failures
 from unrolled.explanation.select_target import Target, class_outputs, select_target
@@ -254,7 +254,8 @@ def _mean(found: Sequence[Contributions]) -> Contributions:
 
     def mean(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
         names = dict.fromkeys(name for each in parts for name in each)
-        return {name: sum(each[name] for each in parts if name in each) / len(found) for name in names}  # type: ignore[misc]
+        known = {name: [each[name] for each in parts if name in each] for name in names}
+        return {name: torch.stack(each).sum(dim=0) / len(found) for name, each in known.items()}
 
     return replace(
         found[0],
