@@ -10,6 +10,7 @@ import typer
 
 from unrolled.cli.completed_values import expansion_names, run_folders
 from unrolled.cli.explain_file import FileOptions, NumberedText, explain_texts
+from unrolled.cli.left_output import outlast_reader
 from unrolled.cli.output_file import check_new
 from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
 from unrolled.errors import DataError, FileError, UsageError
@@ -131,18 +132,26 @@ def explain(
         options = FileOptions(target, against, expansion, html, json_file, phrases, page_texts, len(set(files)) > 1)
         opener = _opener(run, weights, vocab, hints, at)
         title = ", ".join(path.name for path in files)
-        explain_texts(_texts(files, text_column, not no_header, split or "test", run), opener, options, title)
+        with outlast_reader((html, json_file, phrases)):
+            explain_texts(_texts(files, text_column, not no_header, split or "test", run), opener, options, title)
         return
     if text_column is not None or no_header or split is not None or phrases is not None:
         raise UsageError(
             "--text-column, --no-header, --split and --phrases are for --file; give --file as well, or leave them out"
         )
     chosen = _opener(run, weights, vocab, hints, at)(sentence).choose_target(target, against)
+    explanation = chosen.explain(expansion)
+    with outlast_reader((html, png, json_file)):
+        _print(chosen, explanation, top)
+        _write(chosen, explanation, html, png, json_file)
+
+
+def _write(
+    chosen: ChosenTarget, explanation: Explanation, html: Path | None, png: Path | None, json_file: Path | None
+) -> None:
     from unrolled.report.figure import save_figure
     from unrolled.report.json_records import save_json
 
-    explanation = chosen.explain(expansion)
-    _print(chosen, explanation, top)
     if html is not None:
         others, left_out = chosen.explain_by_others(explanation.expansion)
         explanation.save_html(html, *others)

@@ -21,6 +21,7 @@ from unrolled import __version__
 from unrolled.cli import completion
 from unrolled.cli.commands import Commands
 from unrolled.cli.interruption import CommandInterrupted, advice, ignore, received, working
+from unrolled.cli.left_output import ReaderLeft, watched_output
 from unrolled.cli.process_setup import prepare_process
 from unrolled.errors import DataError, FileError, StoppedError, UnrolledError, UsageError
 from unrolled.report.formatting import visible
@@ -85,11 +86,10 @@ def run(words: Sequence[str]) -> int:
     # Threads that wait actively slow down small products on a busy machine; torch reads this when it is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        status = app(args=plain, prog_name="unrolled", standalone_mode=False)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader (`| head`) has ended; without this, Python reports it again when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with watched_output():
+            status = app(args=plain, prog_name="unrolled", standalone_mode=False)
+            sys.stdout.flush()
+    except ReaderLeft:
         return 0
     except CommandInterrupted as stop:
         return _report(stop.text or advice(plain), _signal_code(), debug=False)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 from pathlib import Path
 from typing import Annotated
 
+from unrolled.cli.left_output import outlast_reader
 from unrolled.cli.output_file import check_new
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.judged import is_text_classification, judge, judge_ratings, print_classes, write_error_page
@@ -115,21 +116,22 @@ def evaluate(
         _warn(file_warnings(loaded.folder, examples, [Path(name) for name in data], loaded.data))
     cpu = torch.device("cpu")
     found = compute_metrics(loaded.task, loaded.model, encoded, cpu)
-    typer.echo(f"{harmless(title)} ({len(encoded):,}): {format_metrics(loaded.task.metrics, found)}")
-    for metric in loaded.task.metrics:
-        typer.echo(f"  {metric.name}: {metric.description}")
-    for line in details(loaded.task, loaded.model, encoded, cpu):
-        typer.echo(harmless(line))
-    if is_text_classification(loaded):
-        judged = judge(loaded, examples)
-        print_classes(judged, errors, _CLASSES)
-        if html is not None:
-            typer.echo(write_error_page(html, loaded, judged, page_errors))
-    elif predictions is not None:
-        judged = judge_ratings(loaded, examples)
-    if predictions is not None:
-        write_predictions(predictions, loaded.task.classes, judged.rows, force)
-        typer.echo(f"predictions: {visible(str(predictions))}")
+    with outlast_reader((predictions, html)):
+        typer.echo(f"{harmless(title)} ({len(encoded):,}): {format_metrics(loaded.task.metrics, found)}")
+        for metric in loaded.task.metrics:
+            typer.echo(f"  {metric.name}: {metric.description}")
+        for line in details(loaded.task, loaded.model, encoded, cpu):
+            typer.echo(harmless(line))
+        if is_text_classification(loaded):
+            judged = judge(loaded, examples)
+            print_classes(judged, errors, _CLASSES)
+            if html is not None:
+                typer.echo(write_error_page(html, loaded, judged, page_errors))
+        elif predictions is not None:
+            judged = judge_ratings(loaded, examples)
+        if predictions is not None:
+            write_predictions(predictions, loaded.task.classes, judged.rows, force)
+            typer.echo(f"predictions: {visible(str(predictions))}")
 
 
 app = typer.Typer(add_completion=False)

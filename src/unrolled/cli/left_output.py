@@ -1,0 +1,72 @@
+"""Standard output whose reader may leave (`| head`): the command ends there, unless files are still to be written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+__all__ = ["ReaderLeft", "outlast_reader", "watched_output"]
+
+
+class ReaderLeft(Exception):  # noqa: N818  # no error: whoever read the output has seen enough
+    """The reader of standard output has left."""
+
+
+class _Watched:
+    """A stream that sends the rest of the output to nowhere once its reader has left."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.lasting = False
+        """Whether the command goes on without a reader."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return self.stream.write(text)
+        except BrokenPipeError:
+            self._drop()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self.stream.flush()
+        except BrokenPipeError:
+            self._drop()
+
+    def _drop(self) -> None:
+        # without this, Python reports the closed pipe again when it flushes the stream at its exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+        if not self.lasting:
+            raise ReaderLeft
+
+
+@contextmanager
+def watched_output() -> Iterator[None]:
+    """Raise ReaderLeft where something is printed that nobody reads; typer would end the process with an error."""
+    plain = sys.stdout
+    sys.stdout = cast("TextIO", _Watched(plain))
+    try:
+        yield
+    finally:
+        sys.stdout = plain
+
+
+@contextmanager
+def outlast_reader(files: Iterable[Path | None]) -> Iterator[None]:
+    """Go on when the reader of standard output leaves, if any file is to be written."""
+    output = sys.stdout
+    if not any(files) or not isinstance(output, _Watched):
+        yield
+        return
+    output.lasting = True
+    try:
+        yield
+    finally:
+        output.lasting = False
