@@ -89,6 +89,23 @@ def in_complex_logarithms(a, v):
     return (whole + torch.logcumsumexp(logs - whole, 1)).exp().real
 
 
+def by_torch(a, v):
+    from torch._higher_order_ops.associative_scan import associative_scan
+
+    def then(first, last):
+        return last[0] * first[0], last[0] * first[1] + last[1]
+
+    return associative_scan(then, (a, v), 1, combine_mode="generic")[1]
+
+
+def of_each_example(a, v):
+    return torch.vmap(lambda *one: loop(*(each[None] for each in one))[0])(a, v)
+
+
+def of_each_channel(a, v):
+    return torch.vmap(lambda *one: loop(*one), in_dims=-1, out_dims=-1)(a, v)
+
+
 def earlier_first(a, v):
     apart = 1
     while apart < v.shape[1]:
@@ -118,7 +135,10 @@ def account(scan):
     return found
 
 
-@pytest.mark.parametrize("scan", [doubling, joining, rolling, of_pairs, in_chunks, in_complex_logarithms])
+SCANS = [doubling, joining, rolling, of_pairs, by_torch, in_chunks, in_complex_logarithms]
+
+
+@pytest.mark.parametrize("scan", [*SCANS, of_each_example, of_each_channel])
 def test_a_scan_has_the_account_of_the_loop(scan):
     found, expected = account(scan), account(loop)
     for name, part in expected.texts.items():

@@ -38,6 +38,15 @@ def matrices(model, h):
     return 2.0 * torch.eye(D, dtype=h.dtype) + torch.diag_embed(h) @ model.middle.weight
 
 
+def mapped(_, h):
+    def one(given, row, same):
+        first, _ = given
+        return {"product": first * row, "others": [first + first.sum(), same]}
+
+    found = torch.vmap(one, ((0, None), None, None), {"product": 0, "others": [1, None]})((h, 3), h[0], h.flip(1))
+    return torch.cat((found["product"], found["others"][0].T, found["others"][1]), 1)
+
+
 def filled(_, h):
     z = 2.0 * h
     z[:, 0].fill_(2.0)
@@ -61,6 +70,18 @@ def unknown_chosen(_, h):
 
 
 EQUAL = {
+    "a map": (
+        lambda _, h: torch.vmap(lambda one: torch.tanh(one) * one.sum())(h),
+        lambda _, h: torch.tanh(h) * h.sum(1, keepdim=True),
+    ),
+    "a map of several axes, with results of its own form": (
+        mapped,
+        lambda _, h: torch.cat((h * h[:1], (h.sum(1, keepdim=True) + h), h.flip(1)), 1),
+    ),
+    "a map inside a map": (
+        lambda _, h: torch.vmap(torch.vmap(lambda a, b: a * torch.sigmoid(b), (0, None)), (None, 0), 1)(h, h[0]),
+        lambda _, h: h[:, None] * torch.sigmoid(h[0])[None, :, None],
+    ),
     "a constant of a finer type": (
         lambda _, h: (h.float() + torch.linspace(0, 1, D, dtype=h.dtype)) @ A,
         lambda _, h: (h.float().to(h.dtype) + torch.linspace(0, 1, D, dtype=h.dtype)) @ A,
@@ -289,6 +310,23 @@ def test_checkpoints_of_another_thread_keep_nothing():
 
     unrolled.account(Read(read), ids(1, 3), target=1)
     assert set(by_training) == {4}
+
+
+def test_maps_of_another_thread_stay_maps():
+    calls = {}
+
+    def counted(name):
+        return lambda x: (calls.update({name: calls.get(name, 0) + 1}), x.tanh())[1]
+
+    def read(_, h):
+        calls.clear()
+        thread = threading.Thread(target=lambda: torch.vmap(counted("other"))(torch.ones(3, 2)))
+        thread.start()
+        thread.join()
+        return torch.vmap(counted("own"))(h)
+
+    unrolled.account(Read(read), ids(3, 3), target=1)
+    assert calls == {"other": 1, "own": 3}
 
 
 def test_a_checkpoint_whose_function_fails_tells_its_own_error():

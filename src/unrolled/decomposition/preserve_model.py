@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from torch import nn
 
 from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
+from unrolled.decomposition.maps_as_loops import maps_as_loops
 from unrolled.decomposition.model_state import ModelState
 from unrolled.decomposition.random_generators import RandomGenerators, checked_seed
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
@@ -36,7 +37,7 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
         ChangedWeightsError: If something else changed the model's weights meanwhile.
     """
     number = checked_seed(seed)
-    with ONE_THREAD, eval_mode(model), without_checkpoints(), scripts_as_operations():
+    with ONE_THREAD, eval_mode(model), without_checkpoints(), scripts_as_operations(), maps_as_loops():
         weights, state = UnchangedWeights(model), ModelState(model)
         generators = RandomGenerators(state.generators)
         depth = 0  # a recursive model calls itself

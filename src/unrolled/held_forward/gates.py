@@ -31,7 +31,7 @@ OF_ONE_ENTRY = frozenset(
         "diag_embed tril triu clone contiguous to float double half bfloat16 type type_as cpu cuda real "
         "masked_select neg getitem select_copy pixel_shuffle pixel_unshuffle positive _pack_padded_sequence "
         "upsample_nearest1d upsample_nearest2d channel_shuffle resolve_conj resolve_neg "
-        "take linalg_diagonal hsplit vsplit dsplit unsafe_chunk unsafe_split"
+        "take linalg_diagonal slice hsplit vsplit dsplit unsafe_chunk unsafe_split"
     ).split()
 )
 """Operations on one tensor that move, copy or cast entries: a gate stays a gate under them."""

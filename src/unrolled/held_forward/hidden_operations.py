@@ -14,8 +14,8 @@ def refuse_transforms(operation: Operation) -> None:
     """Refuse an operation inside a transform of torch.func."""
     if torch._C._functorch.peek_interpreter_stack() is not None:
         raise UnsupportedOperationError(
-            f"the model computes {operation.name} inside torch.vmap or another transform of torch.func (such as "
-            "associative_scan uses), which hides what it is made of; write that part without it, as a loop"
+            f"the model computes {operation.name} inside a transform of torch.func (such as torch.func.grad, or a "
+            "torch.vmap that draws random numbers), which hides what it is made of; write that part without it"
         )
 
 

@@ -24,7 +24,7 @@ _OF_ENTRIES = OF_ONE_ENTRY | {"cat", "stack", "detach"}
         "diagonal cumsum tensor_split index_select gather split_with_sizes detach unfold tile type half triu view_as "
         "tril avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d trace "
         "hsplit reshape_as type_as ravel positive broadcast_to view_as_real view_as_complex real imag conj "
-        "resolve_conj complex"
+        "resolve_conj complex slice"
     ).split()
 )
 def linear_in_all(call: IncrementCall) -> Any:

@@ -1,0 +1,68 @@
+"""Run a model whose ``torch.vmap`` is a loop over the mapped axis.
+
+Inside a map the operations see tensors without that axis, and no mode sees what the tensors are made of. A loop gives
+the same result, operation by operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._functorch import apis
+from torch._functorch.vmap import _process_batched_inputs
+from torch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+
+__all__ = ["maps_as_loops"]
+
+_MAP = "vmap_impl"
+"""What a mapped function looks up in torch's module."""
+
+
+@contextmanager
+def maps_as_loops() -> Iterator[None]:
+    """Let ``torch.vmap`` loop where a mode meets operations, until the end of the block.
+
+    The stand-in is there for all threads; a thread without a mode maps as before. Two threads in such blocks would
+    restore each other's stand-ins, so the caller holds ``decomposition.eval_mode.ONE_THREAD``.
+    """
+    before = getattr(apis, _MAP)
+
+    def mapped(
+        function: Callable[..., Any],
+        in_dims: Any,
+        out_dims: Any,
+        randomness: str,
+        chunk_size: int | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        if not torch._C._len_torch_function_stack() or randomness != "error":  # a loop would draw other numbers
+            return before(function, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)
+        return _loop(function, in_dims, out_dims, args, kwargs)
+
+    setattr(apis, _MAP, mapped)
+    try:
+        yield
+    finally:
+        setattr(apis, _MAP, before)
+
+
+def _loop(
+    function: Callable[..., Any], in_dims: Any, out_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a function for each index of the mapped axes, and stack the results along others."""
+    count, axes, given, form = _process_batched_inputs(in_dims, args, function)
+    results = []
+    for place in range(count):
+        own = [each if axis is None else each.select(axis, place) for each, axis in zip(given, axes, strict=True)]
+        results.append(tree_flatten(function(*tree_unflatten(own, form), **kwargs)))
+    parts, (form, *_) = zip(*(found for found, _ in results), strict=True), [form for _, form in results]
+    if form.is_leaf() and isinstance(out_dims, tuple):
+        (out_dims,) = out_dims
+    ends = _broadcast_to_and_flatten(out_dims, form)
+    assert ends is not None  # the plain run has refused any other
+    stacked = [each[0] if axis is None else torch.stack(each, axis) for each, axis in zip(parts, ends, strict=True)]
+    return tree_unflatten(stacked, form)
