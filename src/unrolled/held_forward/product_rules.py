@@ -100,9 +100,9 @@ def multi_dot(call: Held) -> Tensor:
     return shared(call, factors, lambda *each: torch.linalg.multi_dot(each))
 
 
-@rule("tensordot", "_sparse_mm")
-def tensordot(call: Held) -> Tensor:
-    """A product summed over several axes."""
+@rule("tensordot", "_sparse_mm", "cross", "linalg_cross")
+def with_axes(call: Held) -> Tensor:
+    """A product of two, along axes that further arguments name."""
     return shared(call, list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
 
 
@@ -246,12 +246,6 @@ def attention(call: Held) -> Tensor:
     else:
         kwargs["value"] = value
     return call.function(*args, **kwargs)
-
-
-@rule("cross", "linalg_cross")
-def cross(call: Held) -> Tensor:
-    """A bilinear product of two vectors."""
-    return shared(call, list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
 
 
 @rule("cosine_similarity")
