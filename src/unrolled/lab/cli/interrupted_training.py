@@ -26,7 +26,7 @@ def naming_the_way_on(folder: Path) -> Iterator[None]:
         # else a signal, or what it has become on its way, as an import that failed
         if stop.args or _identity(folder) in (None, before):  # nothing of this training is there
             raise
-        from unrolled.lab.training.run_folder import is_finished
+        from unrolled.lab.training.run_names import is_finished
 
         run = shlex.quote(str(folder))
         if is_finished(folder):

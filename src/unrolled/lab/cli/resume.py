@@ -30,7 +30,8 @@ def resume(
 
     from unrolled.lab.training.engine import resume as resume_training
     from unrolled.lab.training.progress import TrainingProgress
-    from unrolled.lab.training.run_folder import is_finished, load_config
+    from unrolled.lab.training.run_folder import load_config
+    from unrolled.lab.training.run_names import is_finished
 
     stopped, ended = load_config(run), is_finished(run)
     corpus = stopped.data.reload_corpus(stopped.task.kind, data_dir, stopped.settings.seed)

@@ -23,8 +23,9 @@ from unrolled.lab.training.distributed import ProcessGroup, process_group
 from unrolled.lab.training.environment import Environment, threads
 from unrolled.lab.training.initial_vectors import set_initial_vectors
 from unrolled.lab.training.run_creation import check_destination, put_back_replaced, record_resumption
-from unrolled.lab.training.run_folder import Run, RunConfig, is_finished, load_config, load_run
+from unrolled.lab.training.run_folder import Run, RunConfig, load_config, load_run
 from unrolled.lab.training.run_lock import RunLock
+from unrolled.lab.training.run_names import is_finished
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Split, Task
 from unrolled.lab.training.trainer import Trainer

@@ -18,19 +18,18 @@ from unrolled.atomic_write import atomic_write, sync_folder
 from unrolled.errors import FileError, UsageError
 from unrolled.lab.training.environment import Environment
 from unrolled.lab.training.run_files import read_json, to_json, weights_content
-from unrolled.lab.training.run_folder import (
+from unrolled.lab.training.run_folder import RunConfig, is_run
+from unrolled.lab.training.run_lock import LOCK, RunLock
+from unrolled.lab.training.run_names import (
     CARD,
     CHECKPOINTS,
     CONFIG,
     METRICS,
     TASK,
     WEIGHTS,
-    RunConfig,
-    is_run,
     replaced_name,
     was_replaced,
 )
-from unrolled.lab.training.run_lock import LOCK, RunLock
 
 __all__ = ["check_destination", "create_run_folder", "finish_run_folder", "put_back_replaced", "record_resumption"]
 

@@ -15,7 +15,6 @@ ended, while they read.
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from collections.abc import Mapping
@@ -40,44 +39,24 @@ from unrolled.lab.training.run_files import (
     read_weights,
     required_file,
 )
+from unrolled.lab.training.run_names import CHECKPOINTS, CONFIG, METRICS, TASK, WEIGHTS, is_finished, was_replaced
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.trained_model import TrainedModel
 from unrolled.lab.training.training_state import TrainingState, seeded
 from unrolled.registry import Registry
 
-__all__ = [
-    "CARD",
-    "CHECKPOINTS",
-    "CONFIG",
-    "METRICS",
-    "TASK",
-    "WEIGHTS",
-    "Run",
-    "RunConfig",
-    "is_finished",
-    "is_run",
-    "load_config",
-    "load_run",
-    "replaced_name",
-    "was_replaced",
-]
+__all__ = ["Run", "RunConfig", "is_run", "load_config", "load_run"]
 
-CHECKPOINTS = "checkpoints"
 _FORMAT = "unrolled-run"
 _VERSION = 3
 _UNCHECKED = 2
 """The earlier version, whose files have no checksums."""
-CONFIG = "config.json"
-TASK = "task.json"
-WEIGHTS = "weights.safetensors"
-METRICS = "metrics.json"
-CARD = "README.md"
 _TASKS: Registry[Task[Any, Any]] = Registry("unrolled.lab.tasks", Task, "task")  # type: ignore[type-abstract]  # members are concrete
 C = TypeVar("C", bound=Settings)
 
-_MOST_READS = 100  # of a folder that changes while it is read
-_PAUSE = 0.02  # seconds
+_MOST_READS, _PAUSE = 100, 0.02
+"""How often a folder that changes is read, and the seconds in between."""
 
 
 @dataclass(frozen=True)
@@ -154,11 +133,6 @@ class Run(TrainedModel):
             f"the training of {self.folder} has not ended ({self.unfinished}): these are the weights of epoch {best}, "
             f"the best so far; if it is not running, go on with: unrolled resume {shlex.quote(str(self.folder))}"
         )
-
-
-def is_finished(folder: Path) -> bool:
-    """Tell whether the training of a run has ended: whether its metrics are written."""
-    return (folder / METRICS).is_file()
 
 
 def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) -> RunConfig:
@@ -276,16 +250,6 @@ def _best_so_far(folder: Path) -> tuple[TrainingState, Path, dict[str, Tensor]]:
     if state.best is None:
         raise DataError(f"{folder}: no epoch has ended yet (step {state.step}); resume the training first")
     return state, checkpoints.folder / state.best, checkpoints.load_best(state.best)
-
-
-def replaced_name(folder: Path) -> Path:
-    """Return where an earlier run is for the moment in which it is replaced."""
-    return folder.with_name(f".{folder.name}.replaced")
-
-
-def was_replaced(folder: Path) -> bool:
-    """Tell whether an earlier run is there: it is being replaced, or the training that replaced it was killed."""
-    return os.path.isdir(replaced_name(folder.resolve()))  # noqa: PTH112  # False for a name that is too long
 
 
 def is_run(folder: Path) -> bool:

@@ -22,8 +22,9 @@ from unrolled.lab.training.logs import Logs
 from unrolled.lab.training.model_card import model_card
 from unrolled.lab.training.optimisation import learning_rate
 from unrolled.lab.training.run_creation import create_run_folder, finish_run_folder
-from unrolled.lab.training.run_folder import CHECKPOINTS, Run, RunConfig
+from unrolled.lab.training.run_folder import Run, RunConfig
 from unrolled.lab.training.run_lock import RunLock
+from unrolled.lab.training.run_names import CHECKPOINTS
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 from unrolled.lab.training.stepper import Stepper, StepResult, check_finite
 from unrolled.lab.training.task import HiddenState, Split
@@ -31,7 +32,7 @@ from unrolled.lab.training.training_state import RunningMeans, TrainingState, ge
 
 __all__ = ["Trainer"]
 
-_BATCHES_AHEAD = 16  # batches built at once: few enough to need little memory
+_BATCHES_AHEAD = 16  # built at once: few enough to need little memory
 
 
 class Trainer:
@@ -208,12 +209,11 @@ class Trainer:
         values = [0.0] * (len(metrics) + 1)
         if self.group.is_main:
             try:
-                device = self.group.device
                 found = evaluate(
                     self.config.task,
                     model,
                     self.splits[split],
-                    device,
+                    self.group.device,
                     lambda: bool(self.interruption.received),
                     self.settings.max_tokens,
                 )
@@ -292,8 +292,8 @@ class Trainer:
             finish_run_folder(self.folder, best, model_card(config, metrics, len(state.history)), metrics)
             self.checkpoints.keep_last()
         self.group.barrier()
-        history = tuple(state.history)
-        return Run(config.task, model.to("cpu"), config.settings, config.data, metrics, history, self.folder)
+        task, model, history = config.task, model.to("cpu"), tuple(state.history)
+        return Run(task, model, config.settings, config.data, metrics, history, self.folder)
 
     def _metrics(self, best: Epoch, test: dict[str, float]) -> dict[str, float]:
         state = self.state
