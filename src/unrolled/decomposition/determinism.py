@@ -61,7 +61,7 @@ class TwoRuns:
 
     @contextmanager
     def first(self) -> Iterator[None]:
-        """Watch the first run; states that cannot be recomputed may have been drawn at random."""
+        """Observe the first run; states that cannot be recomputed may have been drawn at random."""
         try:
             with _observed(self.modules) as self._first:
                 yield

@@ -5,7 +5,7 @@ r"""Shares: every non-linearity's line begins at zero.
 The quotients are held. Of a gate γ times a content c, with γ₀ the gate's value at zero, the content is credited with
 γ₀ c and with the share p of the rest, the gate with 1 - p. Exact, and it needs no notion of "the input alone", so the
 same rule goes through any architecture (:mod:`unrolled.held_forward`). In a classical cell its terms can grow with the
-length of the text: watch the cancellation.
+length of the text: look at the cancellation.
 
 Source:
     Ours.

@@ -138,7 +138,7 @@ def record_forward(
         handle.remove()
     call = _only_call(calls, rnn)
     with torch.no_grad():
-        # a hook of the user's may have changed what the network gave; those of ours only watch
+        # a hook of the user's may have changed what the network gave; those of ours change nothing
         hooks = rnn._forward_hooks.values()
         changed = any(not str(getattr(hook, "__module__", "")).startswith("unrolled.") for hook in hooks)
         known = None if autocast_enabled() or changed else call.result[0]

@@ -20,9 +20,11 @@ from typing import Annotated
 from unrolled.cli.left_output import outlast_reader
 from unrolled.cli.output_file import check_new
 from unrolled.errors import UnknownNameError, UsageError
-from unrolled.lab.cli.judged import is_text_classification, judge, judge_ratings, print_classes, write_error_page
+from unrolled.lab.cli.error_page import write_error_page
+from unrolled.lab.cli.labelled_predictions import is_text_classification, predict_classes, predict_ratings
 from unrolled.lab.cli.options import DataFolder, MultiValueCommand, offer, print_notes, run_argument
 from unrolled.lab.cli.prediction_file import write_predictions
+from unrolled.lab.cli.printed_classes import print_classes
 from unrolled.laboratory import check_run, check_source, is_hub_dataset
 from unrolled.report.formatting import harmless, visible
 
@@ -123,14 +125,15 @@ def evaluate(
         for line in details(loaded.task, loaded.model, encoded, cpu):
             typer.echo(harmless(line))
         if is_text_classification(loaded):
-            judged = judge(loaded, examples)
-            print_classes(judged, errors, _CLASSES)
+            predicted = predict_classes(loaded, examples)
+            print_classes(predicted, errors, _CLASSES)
             if html is not None:
-                typer.echo(write_error_page(html, loaded, judged, page_errors))
+                typer.echo(write_error_page(html, loaded, predicted, page_errors))
+            rows = predicted.rows
         elif predictions is not None:
-            judged = judge_ratings(loaded, examples)
+            rows = predict_ratings(loaded, examples)
         if predictions is not None:
-            write_predictions(predictions, loaded.task.classes, judged.rows, force)
+            write_predictions(predictions, loaded.task.classes, rows, force)
             typer.echo(f"predictions: {visible(str(predictions))}")
 
 

@@ -63,7 +63,7 @@ KINDS: dict[str, Mapping[str, Any]] = {**_NETWORKS, **OVER_TRAINED, **SMOKE_NETW
 """All of them: their data, architecture and training."""
 
 _JUDGED = 1000
-"""Training texts that an over-trained network is judged on."""
+"""Training texts that an over-trained network is evaluated on."""
 _TRAINING = ("epochs", "patience", "lr", "batch")
 _MODEL = ("encoder", "layers", "bidirectional", "pooling", "hidden", "embedding")
 

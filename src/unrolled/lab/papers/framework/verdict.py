@@ -47,7 +47,7 @@ def compare(experiment: Experiment, results: Sequence[Result], report: Report) -
 
 
 def verdict(comparisons: Sequence[Comparison]) -> str:
-    """Judge by the share of comparisons that agree."""
+    """Return the verdict by the share of comparisons that agree."""
     if not comparisons:
         return "nothing to compare"
     agreeing = sum(each.agrees for each in comparisons)

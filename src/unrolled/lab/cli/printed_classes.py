@@ -1,0 +1,54 @@
+"""Print how well each class is predicted: scores, the confusion matrix and the worst errors."""
+
+from __future__ import annotations
+
+import typer
+
+from unrolled.lab.cli.labelled_predictions import LabelledPredictions
+from unrolled.report.formatting import clip, visible
+
+__all__ = ["print_classes"]
+
+_SHOWN = 100
+"""Characters of a text."""
+_NAME = 24
+"""Characters of the name of a class."""
+
+
+def print_classes(found: LabelledPredictions, errors: int, most: int) -> None:
+    """Print the scores of the classes, the confusion matrix and the worst errors."""
+    confusion, names = found.confusion, [clip(visible(name), _NAME) for name in found.classes]
+    if len(names) <= most:
+        width = max(len("class"), *map(len, names))
+        typer.echo(f"\n{'class':{width}}  precision  recall      F1  examples")
+        for name, score in zip(names, confusion.scores, strict=True):
+            numbers = f"{score.precision:9.1%}  {score.recall:6.1%}  {score.f1:6.1%}  {score.examples:8,}"
+            typer.echo(f"{name:{width}}  {numbers}")
+        typer.echo(f"{'macro':{width}}  {'':9}  {'':6}  {confusion.macro_f1:6.1%}")
+        columns = [
+            max(len(name), len(f"{max(column):,}"))
+            for name, column in zip(names, zip(*confusion.counts, strict=True), strict=True)
+        ]
+        title = "right class, by row; predicted, by column"
+        typer.echo(
+            f"\n{title}\n{'':{width}}  "
+            + "  ".join(f"{name:>{size}}" for name, size in zip(names, columns, strict=True))
+        )
+        for name, row in zip(names, confusion.counts, strict=True):
+            typer.echo(
+                f"{name:{width}}  " + "  ".join(f"{count:>{size},}" for count, size in zip(row, columns, strict=True))
+            )
+    else:
+        typer.echo(f"\nmacro F1 {confusion.macro_f1:.1%} over {len(names):,} classes")
+    if confusion.only_answer is not None:
+        typer.echo(
+            f"\nevery text is predicted to be {visible(confusion.only_answer)}, so accuracy is the share of that class"
+        )
+    worst = found.worst
+    if worst and errors:
+        typer.echo("\nthe error" if len(worst) == 1 else f"\nthe worst of {len(worst):,} errors")
+    for place in worst[:errors]:
+        wrong = found.rows[place]
+        right = f"{visible(wrong.label or '')} ({wrong.probabilities[found.labels[place]]:.0%})"
+        text = clip(visible(" ".join(wrong.text.split())), _SHOWN)
+        typer.echo(f"  {visible(wrong.predicted)} ({max(wrong.probabilities):.0%}), right: {right}: {text}")
