@@ -13,9 +13,17 @@ from unrolled.decomposition.model_state import ModelState
 from unrolled.decomposition.random_generators import RandomGenerators, checked_seed
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.decomposition.without_checkpoints import without_checkpoints
+from unrolled.held_forward.custom_functions import custom_functions_followed
 from unrolled.held_forward.scripted_rules import scripts_as_operations
 
 __all__ = ["preserved", "without_gradients"]
+
+
+@contextmanager
+def _met_by_operations() -> Iterator[None]:
+    """Let a mode meet the operations of what torch runs otherwise: checkpoints, maps, custom and scripted functions."""
+    with without_checkpoints(), scripts_as_operations(), maps_as_loops(), custom_functions_followed():
+        yield
 
 
 @contextmanager
@@ -37,7 +45,7 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
         ChangedWeightsError: If something else changed the model's weights meanwhile.
     """
     number = checked_seed(seed)
-    with ONE_THREAD, eval_mode(model), without_checkpoints(), scripts_as_operations(), maps_as_loops():
+    with ONE_THREAD, eval_mode(model), _met_by_operations():
         weights, state = UnchangedWeights(model), ModelState(model)
         generators = RandomGenerators(state.generators)
         depth = 0  # a recursive model calls itself

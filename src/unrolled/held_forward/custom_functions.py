@@ -1,0 +1,64 @@
+"""Custom functions of autograd: a held run computes their forward, whose operations it follows one by one.
+
+What such a function says of its gradient is of no use to a held run, which keeps the factors of the operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, _is_setup_context_defined, _SingleLevelFunction
+from torch.overrides import _get_current_function_mode
+
+from unrolled.held_forward.graph import without_rule
+from unrolled.held_forward.mode import HeldForward
+from unrolled.held_forward.operands import carries, for_each_tensor, operands
+
+__all__ = ["custom_functions_followed"]
+
+
+@contextmanager
+def custom_functions_followed() -> Iterator[None]:
+    """Let custom functions compute their forward where a held run meets operations, until the end of the block.
+
+    The stand-in is there for all threads; without a held run a function is applied as before. Two threads in such
+    blocks would take away each other's stand-ins, so the caller holds ``decomposition.eval_mode.ONE_THREAD``.
+    """
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        mode = _get_current_function_mode()
+        if not isinstance(mode, HeldForward) or cls.__module__.startswith("unrolled."):
+            return super(_SingleLevelFunction, cls).apply(*args, **kwargs)
+        return _forward(mode, cls, args, kwargs)
+
+    base: Any = _SingleLevelFunction
+    base.apply = classmethod(apply)  # what Function.apply calls, also where a model keeps that
+    try:
+        yield
+    finally:
+        del base.apply
+
+
+def _forward(mode: HeldForward, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Compute the forward; an output that is made of a result whose value went elsewhere is refused."""
+    context: Any = FunctionCtx()
+    context.needs_input_grad = tuple(map(carries, args))
+    first = () if _is_setup_context_defined(function.setup_context) else (context,)
+    result = function.forward(*first, *args, **kwargs)
+    if not any(map(carries, operands(args))):
+        return result
+    message = (
+        f"the model uses the custom autograd function {function.__name__}, whose value cannot be followed; compute it "
+        "with torch operations while it is explained, or explain a part of the model"
+    )
+
+    def followed(each: Tensor) -> Tensor:
+        lost = not carries(each) and mode.rows.origin(each)[0] == "constant"  # as where a kernel writes it
+        return without_rule(each, message) if lost else each
+
+    with torch._C.DisableTorchFunction():
+        return for_each_tensor(result, followed)
