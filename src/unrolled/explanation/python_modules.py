@@ -6,9 +6,9 @@ The rules of a held forward meet operations that Python calls. What was compiled
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 import torch
@@ -64,46 +64,86 @@ def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
         ParityError: If the twins give another output.
     """
     with ONE_THREAD, _compiled_as_python():
-        top, twins, paths = _replacement(WHOLE, model), {}, dict(model.named_modules())
-        if top is not model:
-            twins[model] = top
-        places = []
-        for prefix, parent in list(top.named_modules()):
-            if any(parent is part for twinned in twins for part in twinned.modules() if twinned is not model):
-                continue  # a part of what has a twin
-            for name, child in list(parent._modules.items()):
-                if child is not None and (found := _replacement(f"{prefix}.{name}".strip("."), child)) is not child:
-                    places.append((parent, name, child))
-                    twins[child] = found
-        written = {each for each in written_networks(top).values() if each not in twins.values()}
-        compiled = [part for part in top.modules() if getattr(part, "_compiled_call_impl", None) is not None]
-        if not places and not compiled and not written:
-            yield PythonModel(top, twins, paths)
+        twins, paths = _Twins.of_model(model), dict(model.named_modules())
+        written = {each for each in written_networks(twins.top).values() if each not in twins.of.values()}
+        compiled = [part for part in twins.top.modules() if getattr(part, "_compiled_call_impl", None) is not None]
+        if not twins.places and not compiled and not written:
+            yield PythonModel(twins.top, twins.of, paths)
             return
-        replaced = [child for _, _, child in places if twins[child] is not _inner(child)]
+        replaced = [child for _, _, child in twins.places if twins.of[child] is not _inner(child)]
         with recorded_calls(list(written)) as calls:
             expected = _output(model, args, kwargs) if replaced or written else []
-        for parent in list(top.modules()):
-            for name, child in list(parent._modules.items()):
-                if child in written and (made := _written_twin(child, calls[child])) is not None:
-                    places.append((parent, name, child))
-                    twins[child] = made
-                    replaced.append(child)
-        if top in written and (made := _written_twin(top, calls[top])) is not None:
-            twins[model] = twins[top] = top = made
-        kept = [part._compiled_call_impl for part in compiled]
+        replaced += twins.add_written(model, calls)
+        with twins.in_place(), _not_compiled(compiled):
+            notes = _compared(expected, _output(twins.top, args, kwargs), replaced) if replaced else ()
+            yield PythonModel(twins.top, twins.of, paths, notes)
+
+
+@dataclass
+class _Twins:
+    """The modules that take the places of others."""
+
+    top: nn.Module
+    """The whole model, or its twin."""
+    of: dict[nn.Module, nn.Module]
+    """By the module whose twin it is."""
+    places: list[tuple[nn.Module, str, nn.Module]] = field(default_factory=list)
+    """The modules that have twins: the parent of each, and its name there."""
+
+    @classmethod
+    def of_model(cls, model: nn.Module) -> _Twins:
+        """Find the modules inside wrappers, and the twins of those that are not Python."""
+        top = _replacement(WHOLE, model)
+        twins = cls(top, {} if top is model else {model: top})
+        for prefix, parent in list(top.named_modules()):
+            if any(parent is part for twinned in twins.of for part in twinned.modules() if twinned is not model):
+                continue  # a part of what has a twin
+            for name, child in _children(parent):
+                if (found := _replacement(f"{prefix}.{name}".strip("."), child)) is not child:
+                    twins.places.append((parent, name, child))
+                    twins.of[child] = found
+        return twins
+
+    def add_written(self, model: nn.Module, calls: Mapping[nn.Module, list[RecordedCall]]) -> list[nn.Module]:
+        """Add the twins of networks that a user wrote; return those that have one, except the whole model."""
+        found = []
+        for parent in list(self.top.modules()):
+            for name, child in _children(parent):
+                if child in calls and (made := _written_twin(child, calls[child])) is not None:
+                    self.places.append((parent, name, child))
+                    self.of[child] = made
+                    found.append(child)
+        if self.top in calls and (made := _written_twin(self.top, calls[self.top])) is not None:
+            self.of[model] = self.of[self.top] = self.top = made
+        return found
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Put the twins in their places until the end of the block."""
         try:
-            for parent, name, child in places:
-                parent._modules[name] = twins[child]
-            for part in compiled:
-                part._compiled_call_impl = None
-            notes = _compared(expected, _output(top, args, kwargs), replaced) if replaced else ()
-            yield PythonModel(top, twins, paths, notes)
+            for parent, name, child in self.places:
+                parent._modules[name] = self.of[child]
+            yield
         finally:
-            for parent, name, child in places:
+            for parent, name, child in self.places:
                 parent._modules[name] = child
-            for part, call in zip(compiled, kept, strict=True):
-                part._compiled_call_impl = call
+
+
+def _children(parent: nn.Module) -> list[tuple[str, nn.Module]]:
+    return [(name, child) for name, child in parent._modules.items() if child is not None]
+
+
+@contextmanager
+def _not_compiled(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Let modules that ``module.compile()`` compiled run as Python until the end of the block."""
+    kept = [part._compiled_call_impl for part in modules]
+    try:
+        for part in modules:
+            part._compiled_call_impl = None
+        yield
+    finally:
+        for part, call in zip(modules, kept, strict=True):
+            part._compiled_call_impl = call
 
 
 def _compiled_as_python() -> AbstractContextManager[object]:
