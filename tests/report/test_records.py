@@ -49,3 +49,18 @@ def test_what_is_no_number_is_refused_and_nothing_is_written(build, tmp_path):
 def test_an_unwritable_path_is_refused(build, tmp_path):
     with pytest.raises(FileError, match="folder"):
         save_json(tmp_path, [build()])
+
+
+def test_long_ngrams_have_the_ends_of_their_text(build):
+    tokens = [f"w{k}" for k in range(40)]
+    attribution = build(tokens)
+    for record, ngram in zip(attribution.to_records(), attribution.ngrams(), strict=True):
+        words = tokens[record["start"] : record["stop"]]
+        assert ngram.text == " ".join(words)
+        whole = len(words) <= 24
+        assert record["text"] == (ngram.text if whole else " ".join([*words[:10], "…", *words[-10:]]))
+
+
+def test_the_file_of_a_long_text_grows_with_the_number_of_its_ngrams(build):
+    sizes = [len(to_json([build(["a long word"] * time)])) / (time * (time + 1) / 2) for time in (60, 240)]
+    assert sizes[1] < 1.3 * sizes[0]  # whole texts made it four times as large

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unrolled.errors import UnknownNameError, UsageError
+from unrolled.errors import NonFiniteError, UnknownNameError, UsageError
 from unrolled.report.unknown_words import mark_unknown, note_unknown
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ __all__ = ["ChosenTarget", "PreparedInput", "WeightsOptions", "open_weights"]
 
 
 _NAMED = 100  # outputs of which a page lists the names
+_IN_DOUBLE = "computed in float64: in float32, rounding hides what the n-grams sum to"
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,18 @@ class PreparedInput:
     def class_name(self, target: int) -> str:
         """Return the label of a class, or ``"class 1"`` if it has none."""
         return self.labels[target] if self.labels else f"class {target}"
+
+    @property
+    def is_double(self) -> bool:
+        """Whether the model computes in float64 alone."""
+        import torch
+
+        return all(each.dtype == torch.float64 for each in self.model.parameters() if each.is_floating_point())
+
+    def in_double(self) -> PreparedInput:
+        """Return the same sentence for a copy of the model in float64."""
+        inputs = tuple(each.double() if each.is_floating_point() else each for each in self.inputs)
+        return replace(self, model=copy.deepcopy(self.model).double(), inputs=inputs)
 
     def choose_target(self, target: str | None = None, against: str | None = None) -> ChosenTarget:
         """Choose a class by label or index, minus the class ``against``.
@@ -98,23 +112,37 @@ class ChosenTarget:
         return Outputs(names, self.logits, self.target, self.against) if 1 < len(names) <= _NAMED else None
 
     def explain(self, expansion: str) -> Explanation:
-        """Explain it by one expansion."""
-        from unrolled.explanation.api import explain
+        """Explain it by one expansion, in float64 where rounding in float32 hides what the n-grams say."""
+        from unrolled.expansions import resolve
 
-        found = explain(
-            self.prepared.model,
-            *self.prepared.inputs,
-            target=self.target,
-            against=self.against,
-            classes=self.prepared.labels or [self.prepared.class_name(k) for k in range(len(self.logits))],
-            tokens=self.prepared.tokens,
-            expansion=expansion,
-            rnn=self.prepared.rnn,
-        )
+        try:
+            found = self._explain(self.prepared, expansion)
+            rounded = resolve(expansion).exact and not found.exact
+        except NonFiniteError:
+            if self.prepared.is_double:
+                raise
+            rounded = True
+        if rounded and not self.prepared.is_double:
+            found = self._explain(self.prepared.in_double(), expansion)
+            found = replace(found, notes=(*found.notes, _IN_DOUBLE))
         outputs = found.outputs
         if outputs is not None and self.against is None:  # of two classes, it was asked for by name
             outputs = replace(outputs, alone=True)
         return replace(found, outputs=outputs, notes=(*found.notes, *self.prepared.notes))
+
+    def _explain(self, prepared: PreparedInput, expansion: str) -> Explanation:
+        from unrolled.explanation.api import explain
+
+        return explain(
+            prepared.model,
+            *prepared.inputs,
+            target=self.target,
+            against=self.against,
+            classes=prepared.labels or [prepared.class_name(k) for k in range(len(self.logits))],
+            tokens=prepared.tokens,
+            expansion=expansion,
+            rnn=prepared.rnn,
+        )
 
     def explain_by_others(self, shown: str) -> tuple[list[Explanation], list[str]]:
         """Explain it by every expansion except ``shown``; also say which expansions do not suit the network."""
@@ -126,7 +154,7 @@ class ChosenTarget:
                 continue
             try:
                 found.append(self.explain(name))
-            except UsageError as error:
+            except (UsageError, NonFiniteError) as error:
                 left_out.append(f"{name}: {error}")
         return found, left_out
 

@@ -35,6 +35,7 @@ from unrolled.errors import UsageError
 
 __all__ = ["Attribution", "Ledger", "NGram"]
 
+_WHOLE, _ENDS = 24, 10  # tokens of the longest n-gram whose text a record has whole, and of each end of a longer one's
 CLOSES = 1e-3
 """The largest remainder of an account that closes, relative to the movement."""
 
@@ -241,8 +242,11 @@ class Attribution:
         return found
 
     def to_records(self) -> list[dict[str, object]]:
-        """Return every n-gram as a dictionary, for JSON, CSV or a data frame."""
-        return [{"start": n.start, "stop": n.stop, "order": n.order, **asdict(n)} for n in self.ngrams()]
+        """Return every n-gram as a dictionary, for JSON, CSV or a data frame.
+
+        Of more than 24 tokens the text is the first and the last ten; ``tokens[start:stop]`` has all.
+        """
+        return [self._record(ngram) for ngram in self.ngrams()]
 
     @property
     def movement(self) -> float:
@@ -270,6 +274,11 @@ class Attribution:
         """The remainder relative to the logit, |remainder| / |logit|; infinite if the logit is 0."""
         logit = abs(self.ledger.logit)
         return abs(self.ledger.remainder) / logit if logit > 0 else math.inf
+
+    def _record(self, n: NGram) -> dict[str, object]:
+        tokens = self.tokens[n.start : n.stop]  # whole, all texts would grow with the third power of the length
+        text = n.text if len(tokens) <= _WHOLE else " ".join((*tokens[:_ENDS], "…", *tokens[-_ENDS:]))
+        return {"start": n.start, "stop": n.stop, "order": n.order, **asdict(n), "text": text}
 
     def _check_span(self, start: int, stop: int) -> None:
         if not 0 <= start < stop <= len(self):

@@ -14,7 +14,8 @@
         "token_scores": [a number a token],     they sum to ledger.ngrams
         "features": null, or {"names", "values", "scores", "rest", "rest_of": what makes the rest};
                                                 a step's scores and rest sum to its token_scores
-        "ngrams": [{"start", "stop", "order", "text", "direction", "score", "contribution"}, ...]
+        "ngrams": [{"start", "stop", "order", "text", "direction", "score", "contribution"}, ...],
+                                                the text of more than 24 tokens is the first and last ten of them
     }, ...]}
 
 Spans are half-open; numbers are in units of the logit and keep all their digits.
