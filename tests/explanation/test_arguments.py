@@ -115,6 +115,13 @@ def whole(dtype):
         (lambda: whole(torch.complex64), (TOKENS,), {"target": 1}, "the target is torch.complex64; expected floating"),
         (Reader, (TOKENS[:0],), {"target": 1}, "expected at least one"),
         (lambda: None, (TOKENS,), {}, "the model is a NoneType; expected a torch.nn.Module"),
+        (
+            lambda: nn.GRU(2, 3).state_dict(),
+            (TOKENS,),
+            {},
+            "expected a torch.nn.Module; build the module of a state dict",
+        ),
+        (lambda: "model.pt", (TOKENS,), {}, "expected a torch.nn.Module; build the module and load the file's weights"),
         (Reader, (TOKENS,), {"target": -4}, "target is -4; expected 0 to 2"),
         (Reader, (TOKENS,), {"target": 3}, "target is 3; expected 0 to 2"),
         (Reader, (TOKENS,), {"target": 1.0}, "the target is a float; expected an index"),

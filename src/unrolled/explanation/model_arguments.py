@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any
 
 from torch import Tensor, nn
@@ -40,10 +41,7 @@ def model_arguments(
         UsageError: If an argument is missing, unknown or given twice, or was taken by unrolled.
     """
     if not isinstance(model, nn.Module):
-        raise UsageError(
-            f"the model is a {type(model).__name__}; expected a torch.nn.Module"
-            + ("; pass the module that was exported" if type(model).__name__ == "ExportedProgram" else "")
-        )
+        raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module" + _module_of(model))
     if model_kwargs is not None and not isinstance(model_kwargs, Mapping):
         raise UsageError(f"model_kwargs is a {type(model_kwargs).__name__}; expected a dictionary of names and values")
     twice = sorted({*kwargs} & {*(model_kwargs or {})})
@@ -79,3 +77,14 @@ def model_arguments(
         shown = str(signature) if len(str(signature)) < 90 else "(…)"
         raise UsageError(f"the model's forward{shown} does not take these arguments: {error}{hint}") from None
     return given
+
+
+def _module_of(given: object) -> str:
+    """Say how a module is made of what was given in its place."""
+    if type(given).__name__ == "ExportedProgram":
+        return "; pass the module that was exported"
+    if isinstance(given, Mapping):
+        return "; build the module of a state dict and call module.load_state_dict"
+    if isinstance(given, str | PathLike):
+        return "; build the module and load the file's weights into it, by module.load_state_dict"
+    return ""

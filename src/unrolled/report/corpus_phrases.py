@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, overload
 
-from unrolled.report.formatting import clip, counted, signed, visible
+from unrolled.report.formatting import clip, counted, magnitude, signed, visible
 from unrolled.report.frames import to_frame
 
 __all__ = ["CorpusPhrase", "CorpusPhrases"]
@@ -96,7 +96,5 @@ class CorpusPhrases(Sequence[CorpusPhrase]):
             if rows:
                 yield f"\n{heading}  mean score  deviation   texts  phrase"
             for each in rows:
-                yield (
-                    f"{'':{len(heading)}}  {signed(each.phrase_score):>10}  {each.deviation:9.3f}  {each.texts:6,}  "
-                    f"{clip(visible(each.text), _TEXT)}"
-                )
+                numbers = f"{signed(each.phrase_score):>10}  {magnitude(each.deviation):>9}  {each.texts:6,}"
+                yield f"{'':{len(heading)}}  {numbers}  {clip(visible(each.text), _TEXT)}"

@@ -176,6 +176,17 @@ def test_a_byte_order_mark_on_standard_input_is_no_word(unrolled, tmp_path, monk
     assert unrolled("predict", "runs/reviews").out == expected
 
 
+def test_a_text_of_which_the_model_knows_no_word_is_noted(unrolled, tmp_path):
+    (tmp_path / "a.txt").write_text("a dull film\nzorgle wumpus\nzorgle zorgle\nzorgle film\n")
+    note = "2 texts have no word that the model knows, so the prediction says little (a.txt: lines 2-3)"
+    done = unrolled("predict", "runs/reviews", "a.txt", "--out", "p.csv")
+    assert done.out == f"4 predictions: p.csv; {note}\n"
+    assert unrolled("predict", "runs/reviews", "a.txt").err == f"{note}\n"
+    assert [row["predicted"] in ("good", "bad") for row in table((tmp_path / "p.csv").read_text())] == [True] * 4
+    (tmp_path / "b.txt").write_text("a dull film\nzorgle film\n")  # the control
+    assert unrolled("predict", "runs/reviews", "b.txt").err == ""
+
+
 def test_a_text_without_a_word_keeps_its_row_and_has_no_prediction(unrolled, tmp_path):
     (tmp_path / "a.txt").write_text("a dull film\n\n   \na great film\n")
     done = unrolled("predict", "runs/reviews", "a.txt", "--out", "p.csv")

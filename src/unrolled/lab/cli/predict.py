@@ -92,25 +92,39 @@ def predict(
     )
     found = _predictions(loaded, texts)
     if out is None:
-        empty = _print(loaded.task.classes, found, len(set(paths)) > 1)
-        if empty:
-            typer.echo(harmless(_without_a_word(empty)), err=True)
+        for line in _notes(_print(loaded.task.classes, found, len(set(paths)) > 1)):
+            typer.echo(harmless(line), err=True)
         return
     rows = list(found)
     write_predictions(out, loaded.task.classes, rows, force)
-    empty = [row.origin for row in rows if not row.predicted and row.origin]
-    said = f"; {_without_a_word(empty)}" if empty else ""
-    typer.echo(f"{counted(len(rows), 'prediction')}: {visible(str(out))}{harmless(said)}")
+    said = harmless("".join(f"; {line}" for line in _notes(rows)))
+    typer.echo(f"{counted(len(rows), 'prediction')}: {visible(str(out))}{said}")
 
 
-def _without_a_word(origins: Sequence[tuple[str, int]]) -> str:
-    """Say which texts have no word, and so no prediction, by file and line."""
+def _notes(rows: Iterable[Prediction]) -> Iterator[str]:
+    """Say which texts have no word, and so no prediction, and which no word that the model knows, by file and line."""
+    empty, strange = [], []
+    for row in rows:
+        if row.origin and not row.predicted:
+            empty.append(row.origin)
+        elif row.origin and row.unknown:
+            strange.append(row.origin)
+    if empty:
+        yield f"{counted(len(empty), 'text')} without a word {_have(empty)} no prediction ({_places(empty)})"
+    if strange:
+        known = f"{_have(strange)} no word that the model knows, so the prediction says little"
+        yield f"{counted(len(strange), 'text')} {known} ({_places(strange)})"
+
+
+def _have(origins: Sequence[tuple[str, int]]) -> str:
+    return "has" if len(origins) == 1 else "have"
+
+
+def _places(origins: Sequence[tuple[str, int]]) -> str:
     lines: dict[str, list[int]] = {}
     for file, line in origins:
         lines.setdefault(file, []).append(line)
-    where = "; ".join(f"{file}: {line_list(each)}" for file, each in lines.items())
-    have = "has" if len(origins) == 1 else "have"
-    return f"{counted(len(origins), 'text')} without a word {have} no prediction ({where})"
+    return "; ".join(f"{file}: {line_list(each)}" for file, each in lines.items())
 
 
 def _predictions(run: Run, texts: Iterable[_Text]) -> Iterator[Prediction]:
@@ -131,7 +145,8 @@ def _predict_some(run: Run, texts: Sequence[_Text]) -> list[Prediction]:
     if words:
         rows = predicted_rows(run, list(words.values()))
         for place, (predicted, probabilities) in zip(words, rows, strict=True):
-            found[place] = replace(found[place], predicted=predicted, probabilities=probabilities)
+            unknown = len(task.vocabulary.unknown(words[place])) == len({*words[place]})
+            found[place] = replace(found[place], predicted=predicted, probabilities=probabilities, unknown=unknown)
     return found
 
 
@@ -144,11 +159,11 @@ def _tokenise(task: TextTask[Any], text: _Text) -> tuple[str, ...]:
         raise DataError(f"{file}:{line}: {fault}") from None
 
 
-def _print(classes: Sequence[str], found: Iterable[Prediction], files: bool) -> list[tuple[str, int]]:
-    """Print the table; return where the texts without a prediction stand."""
+def _print(classes: Sequence[str], found: Iterable[Prediction], files: bool) -> list[Prediction]:
+    """Print the table; return the rows to note."""
     csv.writer(sys.stdout, lineterminator="\n").writerow(header(classes, labelled=False, files=files))
-    empty: list[tuple[str, int]] = []
+    noted: list[Prediction] = []
     for part in _parts(found):
         write_rows(sys.stdout, part, files=files)
-        empty += (row.origin for row in part if not row.predicted and row.origin)
-    return empty
+        noted += (row for row in part if row.unknown or not row.predicted)
+    return noted

@@ -30,6 +30,8 @@ class Prediction:
     """The right answer; None if it is not known."""
     origin: tuple[str, int] | None = None
     """The file of the text, and the line at which it begins; None for a text of no file."""
+    unknown: bool = False
+    """Whether the model knows no word of the text."""
 
 
 def predicted_rows(run: Run, words: Sequence[Sequence[str]]) -> list[tuple[str, tuple[float, ...]]]:
