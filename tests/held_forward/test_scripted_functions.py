@@ -1,4 +1,4 @@
-"""``account`` refuses scripted functions in a forward pass by name; ``explain`` opens a step that calls one."""
+"""A scripted or traced function has the account of its Python function; one that differs from it is refused by name."""
 
 from __future__ import annotations
 
@@ -50,9 +50,57 @@ def scripts():
     return {"script": torch.jit.script(gated), "trace": torch.jit.trace(gated, (torch.ones(2), torch.ones(2)))}
 
 
-@pytest.mark.parametrize("kind", ["script", "trace"])
-def test_a_scripted_function_is_refused_by_name(kind):
-    scripted = scripts()[kind]
+def loop_in_a_script(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    h, states = torch.zeros_like(x[:, 0]), []
+    for t in range(x.size(1)):
+        h = torch.sigmoid(x[:, t]) * h + y[:, t]
+        states.append(h)
+    return torch.stack(states, dim=1)
+
+
+def doubled_in_a_script(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return gated(x, y) * 2
+
+
+def changed_in_a_script(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    z = 2 * x
+    z.mul_(1.5)
+    x.add_(1.0)  # the operand, once
+    return z + x + y
+
+
+def traced(function):
+    return torch.jit.trace(function, (torch.ones(2, 3), torch.ones(2, 3)), check_trace=False)
+
+
+@pytest.mark.parametrize("make", [torch.jit.script, traced])
+@pytest.mark.parametrize("function", [gated, changed_in_a_script])
+def test_a_traced_function_has_the_account_of_the_python_function(function, make):
+    assert_equal_accounts(make(function), function)
+
+
+@pytest.mark.parametrize("function", [loop_in_a_script, doubled_in_a_script])
+def test_a_scripted_function_has_the_account_of_the_python_function(function):
+    assert_equal_accounts(torch.jit.script(function), function)
+
+
+def assert_equal_accounts(scripted, function):
+    found, expected = (
+        unrolled.account(Looped(gated, lambda h, f=each: f(h * 1.0, h.flip(1))), TOKENS, target=1)
+        for each in (scripted, function)
+    )
+    assert found.closes
+    torch.testing.assert_close(found.tokens, expected.tokens, rtol=0, atol=1e-14)
+    assert found.tokens.abs().max() > 1e-4
+
+
+def with_a_branch(x, y):
+    return gated(x, y) if len(x) == 2 else x * y
+
+
+def test_a_trace_of_another_branch_is_refused_by_name():
+    with pytest.warns(torch.jit.TracerWarning):
+        scripted = torch.jit.trace(with_a_branch, (torch.ones(2), torch.ones(2)))
     with pytest.raises(
         UnsupportedOperationError, match=r"the model calls .*, which torch.jit.*call the Python function"
     ):
@@ -67,7 +115,8 @@ def test_a_scripted_module_that_is_not_a_submodule_is_refused_by_name():
 
 
 def test_it_stops_only_an_output_that_is_made_of_it():
-    scripted = scripts()["script"]
+    with pytest.warns(torch.jit.TracerWarning):
+        scripted = torch.jit.trace(with_a_branch, (torch.ones(2), torch.ones(2)))
 
     def read(h):
         scripted(h, h)

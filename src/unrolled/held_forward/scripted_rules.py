@@ -1,4 +1,4 @@
-"""Scripted functions: a mode meets a call of one as one operation, which no rule can follow.
+"""Scripted functions: a mode meets a call of one as one operation, and runs the Python function that was scripted.
 
 ``torch.jit`` runs a scripted function outside Python. Its operations ask no mode, so autograd would record them as they
 are, and the run would not be linear.
@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.overrides import handle_torch_function
 
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import Held, rule
-from unrolled.held_forward.operands import for_each_tensor
+from unrolled.held_forward.operands import detached, for_each_tensor, operands
 
 __all__ = ["scripts_as_operations"]
 
@@ -56,9 +57,31 @@ def _stand_in(call: Callable[..., Any]) -> Callable[..., Any]:
 
 @rule("scripted_function")
 def scripted(call: Held) -> Any:
-    """Run a scripted function; an output that is made of its result is refused."""
+    """Run the Python function that was scripted; where none gives the same, an output made of the result is refused."""
+    script, *args = call.args
+    with torch.no_grad():
+        expected = call.function(script, *_copied(args), **_copied(call.kwargs))
+    original = getattr(script, "_torchdynamo_inline", None)  # which torch keeps for torch.compile
+    if original is not None:
+        with call.mode:
+            result = original(*args, **call.kwargs)
+        if _are_equal(operands([result]), operands([expected])):
+            return result
     message = (
-        f"the model calls {call.args[0].name}, which torch.jit.script or torch.jit.trace made, and no rule can meet "
-        "its operations; let the model call the Python function that it was made of"
+        f"the model calls {script.name}, which torch.jit.script or torch.jit.trace made, and no rule can meet its "
+        "operations; let the model call the Python function that it was made of"
     )
-    return for_each_tensor(call.held(), lambda each: without_rule(each, message))
+    return for_each_tensor(expected, lambda each: without_rule(each, message))
+
+
+def _copied(value: Any) -> Any:
+    return for_each_tensor(detached(value), Tensor.clone)
+
+
+def _are_equal(one: list[Tensor], other: list[Tensor]) -> bool:
+    """Tell whether results are equal up to rounding: a trace keeps the branch that it was made of."""
+    shapes = [[each.shape for each in every] for every in (one, other)]
+    return shapes[0] == shapes[1] and all(
+        torch.allclose(a.detach(), b.to(a.dtype), rtol=1e-4, atol=1e-6, equal_nan=True)
+        for a, b in zip(one, other, strict=True)
+    )
