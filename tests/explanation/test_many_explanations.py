@@ -99,6 +99,20 @@ def test_a_word_says_the_same_in_every_text_by_secant_and_not_by_operating() -> 
     assert max(other.values()) > 1e-4
 
 
+def test_the_score_of_a_word_is_what_the_network_says_of_the_word_alone() -> None:
+    torch.manual_seed(0)
+    model = Reader().double()
+    found = explained(model).phrases(longest=1, least=1)
+    for each in found:
+        with torch.no_grad():
+            alone = model(torch.tensor([[WORDS.index(each.text)]]))[0, 1] - model.head.bias[1]
+        assert each.phrase_score == pytest.approx(float(alone), abs=1e-12)
+    longer = next(each for each in explained(model).phrases(longest=2, least=1) if each.text == "not bad")
+    with torch.no_grad():  # the control: it occurs behind other words, and its score is not that of the pair alone
+        pair = model(torch.tensor([[WORDS.index("not"), WORDS.index("bad")]]))[0, 1] - model.head.bias[1]
+    assert abs(longer.phrase_score - float(pair)) > 1e-4
+
+
 def test_texts_of_several_outputs_or_expansions_are_not_added_up(model: Reader) -> None:
     found, other = explained(model), explained(model, target=2)
     with pytest.raises(UsageError, match=r"'output 1' and 'output 2'.*one target"):
