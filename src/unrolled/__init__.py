@@ -67,9 +67,9 @@ if _typing.TYPE_CHECKING:
         UsageError,
     )
     from unrolled.explanation.api import explain, explain_batch
-    from unrolled.explanation.as_cell import as_cell
     from unrolled.explanation.explanation import Explanation
     from unrolled.explanation.explanations import Explanations
+    from unrolled.explanation.networks.as_cell import as_cell
     from unrolled.laboratory import load
     from unrolled.whole_model.account import account
     from unrolled.whole_model.check import Check, check
@@ -84,7 +84,7 @@ else:
         "Explanations": "unrolled.explanation.explanations",
         "Ledger": "unrolled.decomposition.attribution",
         "account": "unrolled.whole_model.account",
-        "as_cell": "unrolled.explanation.as_cell",
+        "as_cell": "unrolled.explanation.networks.as_cell",
         "check": "unrolled.whole_model.check",
         "decompose": "unrolled.decomposition.decomposition",
         "explain": "unrolled.explanation.api",

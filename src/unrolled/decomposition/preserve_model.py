@@ -14,7 +14,7 @@ from unrolled.decomposition.random_generators import RandomGenerators, checked_s
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.decomposition.without_checkpoints import without_checkpoints
 from unrolled.held_forward.custom_functions import custom_functions_followed
-from unrolled.held_forward.scripted_rules import scripts_as_operations
+from unrolled.held_forward.rules.scripted import scripts_as_operations
 
 __all__ = ["preserved", "without_gradients"]
 

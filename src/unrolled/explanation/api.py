@@ -21,18 +21,18 @@ from unrolled.explanation.by_calls import explain_calls
 from unrolled.explanation.choice import Class, Wanted
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
-from unrolled.explanation.find_network import Named, find_networks
 from unrolled.explanation.model_arguments import model_arguments
+from unrolled.explanation.networks.find_network import Named, find_networks
+from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.one_call import explain_one_call
-from unrolled.explanation.output_kind import kind_note
-from unrolled.explanation.python_modules import python_modules
-from unrolled.explanation.record_forward import NotOneCallError
+from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
-from unrolled.explanation.select_target import Target
-from unrolled.explanation.sequence_names import Words
+from unrolled.explanation.targets.output_kind import kind_note
+from unrolled.explanation.targets.select_target import Target
 from unrolled.explanation.thread_count import one_thread_if_small
-from unrolled.explanation.token_names import checked_words
+from unrolled.explanation.tokens.sequence_names import Words
+from unrolled.explanation.tokens.token_names import checked_words
 from unrolled.linalg.freed_memory import keep_freed_memory
 
 __all__ = ["explain", "explain_batch"]

@@ -23,15 +23,15 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound, one_after_another
 from unrolled.explanation.joint import JointExplanation, side_by_side
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
+from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.open_calls import open_calls
 from unrolled.explanation.opened_lines import OpenedCalls, OpenedLine
+from unrolled.explanation.readout.run_model import named_failures, runner
 from unrolled.explanation.request import Request
-from unrolled.explanation.run_model import named_failures, runner
-from unrolled.explanation.sequence_names import Words, line_titles, words_of
-from unrolled.explanation.step_numbers import Numbers
-from unrolled.explanation.token_names import word_rows
-from unrolled.explanation.trace_calls import trace_calls
-from unrolled.explanation.trace_tokens import Traces
+from unrolled.explanation.tokens.sequence_names import Words, line_titles, words_of
+from unrolled.explanation.tokens.token_names import word_rows
+from unrolled.explanation.tokens.trace_calls import trace_calls
+from unrolled.explanation.tokens.trace_tokens import Traces
 
 __all__ = ["explain_calls"]
 

@@ -11,9 +11,9 @@ from unrolled.decomposition.contrast import of_output
 from unrolled.decomposition.outputs import Outputs, OutputsKind
 from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
-from unrolled.explanation.output_classes import class_index, class_names
-from unrolled.explanation.output_kind import OutputKind, output_kind
-from unrolled.explanation.select_target import Target, checked_floating, class_outputs
+from unrolled.explanation.targets.output_classes import class_index, class_names
+from unrolled.explanation.targets.output_kind import OutputKind, output_kind
+from unrolled.explanation.targets.select_target import Target, checked_floating, class_outputs
 
 __all__ = ["Choice", "Class", "Wanted"]
 

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from unrolled.decomposition.nested_tensors import tensors_in
 from unrolled.errors import ShapeError
-from unrolled.explanation.batch_order import ambiguous_order, completed_order
-from unrolled.explanation.covectors import Covectors
-from unrolled.explanation.lines import Line
-from unrolled.explanation.select_target import Target
-from unrolled.explanation.target_function import called_target
+from unrolled.explanation.readout.batch_order import ambiguous_order, completed_order
+from unrolled.explanation.strands.covectors import Covectors
+from unrolled.explanation.strands.lines import Line
+from unrolled.explanation.targets.select_target import Target
+from unrolled.explanation.targets.target_function import called_target
 
 __all__ = ["complete_owners", "count_examples", "find_owners", "refuse_no_examples"]
 

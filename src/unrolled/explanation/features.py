@@ -10,9 +10,9 @@ import torch
 from unrolled.decomposition.outputs import Features
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.explanation import Explanation
-from unrolled.explanation.no_numbers import NOT_BY_STEPS, MixedNumbersError, NoNumbersError
+from unrolled.explanation.numbers.no_numbers import NOT_BY_STEPS, MixedNumbersError, NoNumbersError
+from unrolled.explanation.numbers.step_numbers import OTHER_NUMBERS, Numbers
 from unrolled.explanation.request import Request
-from unrolled.explanation.step_numbers import OTHER_NUMBERS, Numbers
 
 __all__ = ["FeaturesFound", "checked_features", "one_after_another"]
 

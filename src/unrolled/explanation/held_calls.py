@@ -16,13 +16,13 @@ from unrolled.decomposition.step_calls import StepForm, steps_as_operations
 from unrolled.errors import UsageError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.choice import Wanted
-from unrolled.explanation.covectors import find_covectors
 from unrolled.explanation.examples import count_examples, find_owners
-from unrolled.explanation.lines import find_lines
-from unrolled.explanation.output_kind import is_sigmoid
-from unrolled.explanation.recorded_model import RecordedModel
-from unrolled.explanation.select_target import Target, select_target
-from unrolled.explanation.strands import Strand
+from unrolled.explanation.strands.covectors import find_covectors
+from unrolled.explanation.strands.lines import find_lines
+from unrolled.explanation.strands.recorded_model import RecordedModel
+from unrolled.explanation.strands.strand import Strand
+from unrolled.explanation.targets.output_kind import is_sigmoid
+from unrolled.explanation.targets.select_target import Target, select_target
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 

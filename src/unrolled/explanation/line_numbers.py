@@ -12,15 +12,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.explanation.covectors import find_covectors
-from unrolled.explanation.lines import Line, find_lines
-from unrolled.explanation.no_numbers import BESIDE_TOKENS, MIXED, NOT_BY_STEPS, MixedNumbersError, NoNumbersError
-from unrolled.explanation.number_places import numbers_of_steps
-from unrolled.explanation.numbers_by_argument import BY_ARGUMENT
-from unrolled.explanation.recorded_model import RecordedModel
+from unrolled.explanation.numbers.no_numbers import (
+    BESIDE_TOKENS,
+    MIXED,
+    NOT_BY_STEPS,
+    MixedNumbersError,
+    NoNumbersError,
+)
+from unrolled.explanation.numbers.number_places import numbers_of_steps
+from unrolled.explanation.numbers.numbers_by_argument import BY_ARGUMENT
+from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.sources import Sources
-from unrolled.explanation.step_numbers import Numbers
-from unrolled.explanation.strands import Strand
+from unrolled.explanation.strands.covectors import find_covectors
+from unrolled.explanation.strands.lines import Line, find_lines
+from unrolled.explanation.strands.recorded_model import RecordedModel
+from unrolled.explanation.strands.strand import Strand
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.recorded_maps import pull_back
 

@@ -33,17 +33,17 @@ from unrolled.explanation.choice import Choice
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
-from unrolled.explanation.held_readout import HeldReadouts
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
-from unrolled.explanation.ray_readout import ray_readout
-from unrolled.explanation.read_numbers import numbers_of_call
-from unrolled.explanation.readout import Readout
-from unrolled.explanation.record_forward import NotOneCallError, RecordedForward, record_forward
+from unrolled.explanation.readout.held_readout import HeldReadouts
+from unrolled.explanation.readout.ray_readout import ray_readout
+from unrolled.explanation.readout.read_numbers import numbers_of_call
+from unrolled.explanation.readout.readout import Readout
+from unrolled.explanation.readout.record_forward import NotOneCallError, RecordedForward, record_forward
 from unrolled.explanation.request import Request
-from unrolled.explanation.select_target import Target, select_target
-from unrolled.explanation.sequence_names import of_one
-from unrolled.explanation.token_names import token_names
-from unrolled.explanation.trace_tokens import trace_tokens
+from unrolled.explanation.targets.select_target import Target, select_target
+from unrolled.explanation.tokens.sequence_names import of_one
+from unrolled.explanation.tokens.token_names import token_names
+from unrolled.explanation.tokens.trace_tokens import trace_tokens
 
 __all__ = ["explain_one_call"]
 

@@ -27,14 +27,14 @@ from unrolled.errors import ParityError, UnrolledError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.held_calls import HeldCalls, HeldCallsOf
 from unrolled.explanation.line_numbers import call_with_sources, numbers_of_lines
-from unrolled.explanation.lines import find_lines, unfit_stacks
-from unrolled.explanation.no_numbers import not_followed, refuse_tokens_only
+from unrolled.explanation.numbers.no_numbers import not_followed, refuse_tokens_only
+from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.opened_lines import OpenedCalls, open_lines
-from unrolled.explanation.output_kind import sigmoid_note
-from unrolled.explanation.recorded_model import RecordedModel
 from unrolled.explanation.request import Request
-from unrolled.explanation.select_target import select_target
-from unrolled.explanation.step_numbers import Numbers
+from unrolled.explanation.strands.lines import find_lines, unfit_stacks
+from unrolled.explanation.strands.recorded_model import RecordedModel
+from unrolled.explanation.targets.output_kind import sigmoid_note
+from unrolled.explanation.targets.select_target import select_target
 from unrolled.held_forward.held_only import follow_if_held_only
 
 __all__ = ["open_calls"]

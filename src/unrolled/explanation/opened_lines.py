@@ -12,16 +12,16 @@ from unrolled.decomposition.bands import by_entered, default_longest
 from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.score_spans import DEEP_ORDER
 from unrolled.errors import ConvergenceError
-from unrolled.explanation.batch_order import other_states
-from unrolled.explanation.covectors import Covectors, find_covectors, own_start
 from unrolled.explanation.examples import complete_owners
 from unrolled.explanation.held_calls import HeldCalls
 from unrolled.explanation.held_sum import check_sum
-from unrolled.explanation.lines import Line, find_lines, residual
-from unrolled.explanation.no_numbers import NoNumbersError
 from unrolled.explanation.notes import held_notes
-from unrolled.explanation.step_numbers import Numbers
-from unrolled.explanation.strands import Strand
+from unrolled.explanation.numbers.no_numbers import NoNumbersError
+from unrolled.explanation.numbers.step_numbers import Numbers
+from unrolled.explanation.readout.batch_order import other_states
+from unrolled.explanation.strands.covectors import Covectors, find_covectors, own_start
+from unrolled.explanation.strands.lines import Line, find_lines, residual
+from unrolled.explanation.strands.strand import Strand
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.linear_output import LinearOutput

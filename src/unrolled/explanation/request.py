@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.choice import Wanted
-from unrolled.explanation.sequence_names import Words
+from unrolled.explanation.tokens.sequence_names import Words
 
 __all__ = ["Request"]
 

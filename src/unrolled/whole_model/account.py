@@ -19,16 +19,16 @@ from unrolled.errors import NonFiniteError, ShapeError, UnsupportedOperationErro
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.examples import refuse_no_examples
-from unrolled.explanation.likely_targets import example_target
 from unrolled.explanation.model_arguments import model_arguments
+from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.notes import refuse_notes
-from unrolled.explanation.output_classes import class_index, class_names
-from unrolled.explanation.python_modules import python_modules
-from unrolled.explanation.run_model import named_failures
-from unrolled.explanation.select_target import Target, class_outputs, select_target
-from unrolled.explanation.target_function import called_target
+from unrolled.explanation.readout.run_model import named_failures
+from unrolled.explanation.targets.likely_targets import example_target
+from unrolled.explanation.targets.output_classes import class_index, class_names
+from unrolled.explanation.targets.select_target import Target, class_outputs, select_target
+from unrolled.explanation.targets.target_function import called_target
 from unrolled.explanation.thread_count import one_thread_if_small
-from unrolled.explanation.token_names import Tokens, checked_words
+from unrolled.explanation.tokens.token_names import Tokens, checked_words
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.contributions import Contributions, collect

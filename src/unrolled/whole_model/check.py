@@ -17,13 +17,13 @@ from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.errors import UnrolledError
 from unrolled.explanation.api import explain_batch
-from unrolled.explanation.find_network import has_recurrent_name
-from unrolled.explanation.likely_targets import has_classes, likely_targets
 from unrolled.explanation.model_arguments import model_arguments
-from unrolled.explanation.run_model import named_failures
-from unrolled.explanation.seen_steps import found_steps, seen_steps
-from unrolled.explanation.select_target import Target
-from unrolled.explanation.written_networks import written_networks
+from unrolled.explanation.networks.find_network import has_recurrent_name
+from unrolled.explanation.networks.seen_steps import found_steps, seen_steps
+from unrolled.explanation.networks.written_networks import written_networks
+from unrolled.explanation.readout.run_model import named_failures
+from unrolled.explanation.targets.likely_targets import has_classes, likely_targets
+from unrolled.explanation.targets.select_target import Target
 from unrolled.report.check_table import check_to_text
 from unrolled.whole_model.account import account
 

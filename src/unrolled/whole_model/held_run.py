@@ -16,8 +16,8 @@ from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import ParityError
 from unrolled.expansions.base import Linearisation
-from unrolled.explanation.output_kind import is_sigmoid, sigmoid_note
 from unrolled.explanation.sources import Sources, source_module
+from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.rows import Rows
 

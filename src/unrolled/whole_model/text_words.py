@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from unrolled.errors import ShapeError
-from unrolled.explanation.token_names import PADDING, Tokens, padded_words, word_rows
+from unrolled.explanation.tokens.token_names import PADDING, Tokens, padded_words, word_rows
 from unrolled.whole_model.contributions import Contributions
 
 __all__ = ["words_of_texts"]

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from unrolled.errors import UnsupportedOperationError, UsageError
-from unrolled.explanation.function_of_states import Run, gradients
+from unrolled.explanation.readout.function_of_states import Run, gradients
 from unrolled.held_forward.operation_names import name_of
 
 __all__ = ["jumps", "refuse_severed"]

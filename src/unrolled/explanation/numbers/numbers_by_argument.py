@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from unrolled.explanation.no_numbers import MIXED, MixedNumbersError
-from unrolled.explanation.step_numbers import OTHER_STEPS, ArgumentNumbers, Numbers, joined_numbers
+from unrolled.explanation.numbers.no_numbers import MIXED, MixedNumbersError
+from unrolled.explanation.numbers.step_numbers import OTHER_STEPS, ArgumentNumbers, Numbers, joined_numbers
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row
 

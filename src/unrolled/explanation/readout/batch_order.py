@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UsageError
-from unrolled.explanation.function_of_states import Run, gradients
+from unrolled.explanation.readout.function_of_states import Run, gradients
 
 __all__ = ["ambiguous_order", "completed_order", "example_of_sequence", "other_states"]
 

@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import NonFiniteError
-from unrolled.explanation.batch_order import example_of_sequence
-from unrolled.explanation.function_of_states import Run, function_of_states, gradients
-from unrolled.explanation.missing_gradients import jumps, refuse_severed
-from unrolled.explanation.readout import Readout
-from unrolled.explanation.record_forward import RecordedForward
-from unrolled.explanation.select_target import Target, select_target
+from unrolled.explanation.readout.batch_order import example_of_sequence
+from unrolled.explanation.readout.function_of_states import Run, function_of_states, gradients
+from unrolled.explanation.readout.missing_gradients import jumps, refuse_severed
+from unrolled.explanation.readout.readout import Readout
+from unrolled.explanation.readout.record_forward import RecordedForward
+from unrolled.explanation.targets.select_target import Target, select_target
 from unrolled.linalg.adaptive_quadrature import Jump, partition
 
 __all__ = ["ray_readout"]

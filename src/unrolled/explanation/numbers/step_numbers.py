@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unrolled.explanation.no_numbers import NOT_BY_STEPS, NoNumbersError
+from unrolled.explanation.numbers.no_numbers import NOT_BY_STEPS, NoNumbersError
 
 __all__ = ["BIASES", "HELD", "OTHER_NUMBERS", "OTHER_STEPS", "ArgumentNumbers", "Numbers", "joined_numbers"]
 

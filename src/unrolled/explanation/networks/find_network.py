@@ -10,8 +10,8 @@ from torch import nn
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError, UsageError
-from unrolled.explanation.as_cell import CellAdapter
-from unrolled.explanation.seen_steps import SeenStep, found_steps, named_step, seen_steps
+from unrolled.explanation.networks.as_cell import CellAdapter
+from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, named_step, seen_steps
 
 __all__ = ["Named", "find_networks", "has_recurrent_name"]
 

@@ -25,9 +25,9 @@ from unrolled.decomposition.recurrent_rules import RECURRENT
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.expansions.base import TOLERANCE, Linearisation
 from unrolled.expansions.secant import Secant
-from unrolled.explanation.continuations import Continuation, find_continuation
-from unrolled.explanation.running_networks import RunningNetworks
-from unrolled.explanation.strands import Strand, find_levels_below, reads
+from unrolled.explanation.strands.continuations import Continuation, find_continuation
+from unrolled.explanation.strands.running_networks import RunningNetworks
+from unrolled.explanation.strands.strand import Strand, find_levels_below, reads
 from unrolled.held_forward.recorded_maps import PositionMap, image
 from unrolled.held_forward.rows import Rows
 

@@ -20,7 +20,7 @@ from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
 from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
 from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
 from unrolled.errors import ParityError, UnsupportedOperationError
-from unrolled.explanation.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
+from unrolled.explanation.networks.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
 
 __all__ = ["PythonModel", "python_modules"]
 

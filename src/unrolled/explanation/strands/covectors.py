@@ -16,7 +16,7 @@ from torch import Tensor
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack, entering_covectors
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
-from unrolled.explanation.strands import Strand
+from unrolled.explanation.strands.strand import Strand
 from unrolled.held_forward.recorded_maps import image, pull_back
 
 __all__ = ["Covectors", "find_covectors", "own_start"]

@@ -20,9 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.activation_rules import from_zero
 from unrolled.held_forward.mode import Held, followed
 from unrolled.held_forward.operands import carries
+from unrolled.held_forward.rules.activation import from_zero
 from unrolled.linalg.quadrature import legendre_nodes
 
 __all__: list[str] = []

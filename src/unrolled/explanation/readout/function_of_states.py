@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from unrolled.explanation.record_forward import RecordedForward
-from unrolled.explanation.select_target import Target, select_target
+from unrolled.explanation.readout.record_forward import RecordedForward
+from unrolled.explanation.targets.select_target import Target, select_target
 
 __all__ = ["Run", "function_of_states", "gradients"]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from torch import Tensor
 
 from unrolled.errors import ShapeError, UsageError
-from unrolled.explanation.likely_targets import example_target
-from unrolled.explanation.output_classes import class_index
-from unrolled.explanation.target_function import called_target
+from unrolled.explanation.targets.likely_targets import example_target
+from unrolled.explanation.targets.output_classes import class_index
+from unrolled.explanation.targets.target_function import called_target
 
 __all__ = ["Target", "checked_floating", "class_outputs", "select_target"]
 

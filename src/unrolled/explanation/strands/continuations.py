@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.explanation.strands import Strand, reads
+from unrolled.explanation.strands.strand import Strand, reads
 from unrolled.held_forward.recorded_maps import PositionMap, SelectionMap, image, position_map, readers
 
 __all__ = ["Continuation", "find_continuation"]

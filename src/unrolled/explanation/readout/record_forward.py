@@ -20,7 +20,7 @@ from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import ParityError, UsageError
-from unrolled.explanation.run_model import named_failures, runner
+from unrolled.explanation.readout.run_model import named_failures, runner
 
 __all__ = ["NotOneCallError", "RecordedForward", "record_forward"]
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.decomposition.step_calls import Place, StepForm, leaves, same_tensor
-from unrolled.explanation.as_cell import CellAdapter
+from unrolled.explanation.networks.as_cell import CellAdapter
 
 __all__ = ["SeenStep", "found_steps", "named_step", "seen_steps"]
 

@@ -21,8 +21,8 @@ from unrolled.cells.batch_layout import Layout, read_batch
 from unrolled.decomposition.nested_tensors import items_of, with_items
 from unrolled.decomposition.open_network import Network
 from unrolled.decomposition.replaced_methods import replaced_methods
-from unrolled.explanation.network_reached import NetworkReached, reach
-from unrolled.explanation.vectors_read import where_read
+from unrolled.explanation.tokens.network_reached import NetworkReached, reach
+from unrolled.explanation.tokens.vectors_read import where_read
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.variables import ReadsVariables

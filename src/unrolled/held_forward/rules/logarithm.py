@@ -26,9 +26,9 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.gates import Gate
-from unrolled.held_forward.logarithm_moves import stand_in
 from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside, of_nothing
 from unrolled.held_forward.operands import carries, operands
+from unrolled.held_forward.rules.logarithm_moves import stand_in
 
 __all__: list[str] = []
 

@@ -24,14 +24,14 @@ from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, UnsupportedOperationError
 from unrolled.expansions.secant import Secant
-from unrolled.explanation.batch_order import ambiguous_order, example_of_sequence
-from unrolled.explanation.function_of_states import function_of_states
 from unrolled.explanation.held_sum import sum_gap
 from unrolled.explanation.notes import held_notes
-from unrolled.explanation.output_kind import is_sigmoid, sigmoid_note
-from unrolled.explanation.readout import Readout
-from unrolled.explanation.record_forward import RecordedForward
-from unrolled.explanation.select_target import Target, select_target
+from unrolled.explanation.readout.batch_order import ambiguous_order, example_of_sequence
+from unrolled.explanation.readout.function_of_states import function_of_states
+from unrolled.explanation.readout.readout import Readout
+from unrolled.explanation.readout.record_forward import RecordedForward
+from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
+from unrolled.explanation.targets.select_target import Target, select_target
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows

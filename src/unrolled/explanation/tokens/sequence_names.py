@@ -8,9 +8,9 @@ from itertools import pairwise
 import torch
 
 from unrolled.errors import ShapeError, UsageError
-from unrolled.explanation.lines import Line
-from unrolled.explanation.token_names import UNKNOWN, Tokens, padded_words
-from unrolled.explanation.trace_tokens import Trace, Traces
+from unrolled.explanation.strands.lines import Line
+from unrolled.explanation.tokens.token_names import UNKNOWN, Tokens, padded_words
+from unrolled.explanation.tokens.trace_tokens import Trace, Traces
 
 __all__ = ["Words", "line_titles", "of_one", "words_of"]
 

@@ -27,19 +27,19 @@ from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Expansion, Linearisation
-from unrolled.explanation.network_reached import NetworkReached, reach
-from unrolled.explanation.no_numbers import (
+from unrolled.explanation.numbers.no_numbers import (
     BESIDE_TOKENS,
     NOT_BY_STEPS,
     NoNumbersError,
     not_followed,
     refuse_tokens_only,
 )
-from unrolled.explanation.number_places import numbers_of_steps
-from unrolled.explanation.readout import Readout
-from unrolled.explanation.record_forward import RecordedForward
+from unrolled.explanation.numbers.number_places import numbers_of_steps
+from unrolled.explanation.numbers.step_numbers import Numbers
+from unrolled.explanation.readout.readout import Readout
+from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.sources import Sources
-from unrolled.explanation.step_numbers import Numbers
+from unrolled.explanation.tokens.network_reached import NetworkReached, reach
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["numbers_of_call"]

@@ -1,9 +1,10 @@
 """Which token of which argument every line of a model's recurrent calls reads at each step.
 
 The model runs once more. What each call reads keeps its gradient, and what each call returns has none, so that a line
-is traced to what it reads itself. From there on it is as for one call: see :mod:`unrolled.explanation.trace_tokens`.
-Ids that the model makes in a way that cannot be followed, as those of words that it has generated, are known all the
-same where they are looked up; which tokens of an argument they are is not known.
+is traced to what it reads itself. From there on it is as for one call: see
+:mod:`unrolled.explanation.tokens.trace_tokens`. Ids that the model makes in a way that cannot be followed, as those of
+words that it has generated, are known all the same where they are looked up; which tokens of an argument they are is
+not known.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.recurrent_rules import RECURRENT, networks_as_operations
 from unrolled.decomposition.step_calls import StepCall, StepForm, leaves, rebuilt, steps_as_operations
-from unrolled.explanation.lines import Line
-from unrolled.explanation.running_networks import RunningNetworks
-from unrolled.explanation.strands import Strand
-from unrolled.explanation.trace_tokens import (
+from unrolled.explanation.strands.lines import Line
+from unrolled.explanation.strands.running_networks import RunningNetworks
+from unrolled.explanation.strands.strand import Strand
+from unrolled.explanation.tokens.trace_tokens import (
     Source,
     Trace,
     Tracer,
@@ -33,7 +34,7 @@ from unrolled.explanation.trace_tokens import (
     are_of_all_steps,
     order_of_likelihood,
 )
-from unrolled.explanation.vectors_read import where_read
+from unrolled.explanation.tokens.vectors_read import where_read
 from unrolled.held_forward.operation_names import name_of
 
 __all__ = ["trace_calls"]

@@ -8,9 +8,16 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from unrolled.explanation.no_numbers import MIXED, NOT_BY_STEPS, MixedNumbersError, NoNumbersError
-from unrolled.explanation.numbers_by_argument import numbers_by_argument
-from unrolled.explanation.step_numbers import BIASES, HELD, OTHER_NUMBERS, ArgumentNumbers, Numbers, joined_numbers
+from unrolled.explanation.numbers.no_numbers import MIXED, NOT_BY_STEPS, MixedNumbersError, NoNumbersError
+from unrolled.explanation.numbers.numbers_by_argument import numbers_by_argument
+from unrolled.explanation.numbers.step_numbers import (
+    BIASES,
+    HELD,
+    OTHER_NUMBERS,
+    ArgumentNumbers,
+    Numbers,
+    joined_numbers,
+)
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row
 

@@ -21,7 +21,7 @@ from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.score_spans import span_bands
 from unrolled.decomposition.score_weight import score_weight
 from unrolled.decomposition.sweeps import forward_sweep
-from unrolled.explanation.strands import Strand
+from unrolled.explanation.strands.strand import Strand
 from unrolled.linalg.operators import Workspace
 from unrolled.linalg.quadrature import relative_error
 

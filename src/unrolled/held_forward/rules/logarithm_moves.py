@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.additive_rules import where_operands
 from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside, of_nothing
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands
+from unrolled.held_forward.rules.additive import where_operands
 
 __all__ = ["stand_in"]
 

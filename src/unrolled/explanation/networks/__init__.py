@@ -1,0 +1,1 @@
+"""Networks: the recurrent modules of a model, and the steps that users wrote themselves."""

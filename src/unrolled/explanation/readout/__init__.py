@@ -1,0 +1,1 @@
+"""Readouts: how an output reads the states of one recurrent network."""

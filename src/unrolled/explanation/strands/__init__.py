@@ -1,0 +1,1 @@
+"""Strands: the recurrent calls of one run, and how they hang together."""

@@ -1,0 +1,1 @@
+"""Tokens: which token each position of a network reads, and its name."""
