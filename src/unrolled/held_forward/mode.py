@@ -224,8 +224,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         valued = [each for each in given if each.requires_grad]
         result = super().__torch_function__(func, types, args, options)
         self.memory.remember(args[0] if result is None and args else result)
-        if carries(result) and torch.finfo(result.dtype).eps > torch.finfo(self.coarsest).eps:
-            self.coarsest = result.dtype.to_real()
+        if carries(result) and result.dtype != self.coarsest:
+            self.coarsest = max(self.coarsest, result.dtype.to_real(), key=lambda each: torch.finfo(each).eps)
         if valued:
             numbers.follow(name_of(func), given, valued, result)
             if all(each in numbers for each in valued):
