@@ -16,7 +16,7 @@ LONGEST, LEAST = 3, 5
 """Tokens of the longest phrases, and texts in which each occurs at least, unless others are asked for."""
 
 
-@dataclass
+@dataclass(slots=True)  # there are millions in a large corpus
 class _Sums:
     """Occurrences of a phrase so far; ``squares`` is the sum of squared distances from the mean."""
 
