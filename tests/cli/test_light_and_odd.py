@@ -64,7 +64,9 @@ def test_a_missing_file_is_found_before_torch_is_loaded(words):
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", *(pytest.param(each, marks=pytest.mark.slow) for each in ("latin-1", "utf-8"))]
+)
 def test_a_stdout_of_another_encoding_is_no_error(encoding):
     done = subprocess.run(
         [sys.executable, "-m", "unrolled", "parameters", "lstm", "--match", "é…", "--input", "3"],

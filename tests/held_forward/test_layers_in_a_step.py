@@ -147,6 +147,7 @@ def test_a_gate_that_is_computed_in_place_keeps_its_value_at_zero():
     torch.testing.assert_close(found.features["0"], expected.features["0"], atol=1e-14, rtol=0)
 
 
+@pytest.mark.slow
 def test_a_step_that_nothing_follows_says_so_and_not_to_use_what_was_used():
     def jumps(z):
         return z + 100 * (1 / (1 + (-300 * z).exp())) * torch.sort(z, dim=-1)[0]

@@ -120,6 +120,7 @@ def write_text(path: Path, lines: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Words, Characters])
 def test_memory_does_not_grow_with_the_text(tmp_path, kind):
     """Read, split, counted and indexed: ten times the text needs no more memory; a list of its lines does."""
@@ -137,6 +138,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path, kind):
     assert peak(lambda: [list(line) for line in read_files(kind, [large]).train]) > bound
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_different_words():
     def lines(count):
         return ([f"{number:09}" for number in range(begin, begin + 10)] for begin in range(0, count, 10))

@@ -85,6 +85,7 @@ def test_line_ends_may_be_cr_lf_and_a_byte_order_mark_is_no_text(tmp_path, conte
     assert list(iter_lines(tmp_path / "a.txt")) == lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_a_file_is_read_in_the_memory_of_a_line(tmp_path, suffix):
     size = 8_000_000

@@ -274,6 +274,7 @@ def test_a_folder_that_goes_while_it_is_listed_is_read_again(tmp_path, monkeypat
     assert len(listed) > 0
 
 
+@pytest.mark.slow
 def test_readers_see_one_state_while_a_run_is_trained_and_replaced_again_and_again(tmp_path):
     """A child trains run after run into one folder; every reading is of one whole training."""
     run = tmp_path / "run"
