@@ -12,7 +12,7 @@ from typing import Any, TextIO, cast
 __all__ = ["ReaderLeft", "outlast_reader", "watched_output"]
 
 
-class ReaderLeft(Exception):  # noqa: N818  # no error: whoever read the output has seen enough
+class ReaderLeft(Exception):  # noqa: N818  # it is not an error, so its name does not end in Error
     """The reader of standard output has left."""
 
 

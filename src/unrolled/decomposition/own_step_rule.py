@@ -126,7 +126,7 @@ class _Step:
             if place in self.given:
                 shape = self.given[place].shape
                 if then not in self.part_of or self.found[then].shape != shape:
-                    raise self.call.refusal(f"a state of shape {tuple(shape)} is no part of what it returns")
+                    raise self.call.refusal(f"it reads a state of shape {tuple(shape)} and returns no such state")
                 found[self.part_of[then]] = place
         return found
 

@@ -35,7 +35,7 @@ def _kind(path: Path) -> str | None:
         with path.open("rb") as file:
             start = file.read(8)
     except OSError:
-        return None  # whoever reads it says why it cannot be read
+        return None  # the caller reads the file as well, and reports the error
     return _STARTS.get(start) or _inside(path) or _SUFFIXES.get(path.suffix.lower())
 
 

@@ -1,13 +1,9 @@
-"""Files as people have them: any header, any separator, rows that are no examples, CoNLL with tabs, CoNLL-U."""
+"""Files as people have them: any header, any separator, rows that are no examples."""
 
 from __future__ import annotations
 
 import csv
-import io
 import json
-import random
-import shutil
-import subprocess
 import time
 
 import pytest
@@ -16,37 +12,11 @@ from unrolled.errors import DataError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Brackets, Classification, Regression, Tagging, Translation
 from unrolled.lab.data.formats import read_files, read_split
 from unrolled.lab.data.reading import Reading
-
-WORDS = "the film was not a bad one but its plot is thin and we left early".split()
-
-
-def review(number):
-    drawn = random.Random(number)
-    return f"{' '.join(drawn.choices(WORDS, k=9))}, number {number}"
-
-
-def table(header, row, count=40, delimiter=",", **options):
-    """Write a table; ``row`` makes the fields of a number."""
-    file = io.StringIO()
-    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n", **options)
-    if header:
-        writer.writerow(header)
-    writer.writerows(row(number) for number in range(count))
-    return file.getvalue()
-
-
-def save(folder, name, content):
-    path = folder / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
+from written_tables import WORDS, review, save, table, texts
 
 
 def sentiment(number):
     return ("positive", "negative")[number % 2]
-
-
-def texts(corpus):
-    return {example.text for split in (corpus.train, corpus.dev, corpus.test) for example in split}
 
 
 REVIEWS = {review(number) for number in range(40)}
@@ -293,102 +263,3 @@ def test_blank_lines_at_the_end_byte_order_marks_and_windows_line_ends_are_no_er
         for name, content in contents.items()
     ]
     assert read_files(kind, odd) == plain
-
-
-def test_tab_separated_conll_may_have_spaces_inside_a_token(tmp_path):
-    rows = "New York\tNNP\tB-LOC\nis\tVBZ\tO\n\nin Los Angeles\tNNP\tB-LOC\n\n" * 10
-    corpus = read_files(Tagging, [save(tmp_path, "a.conll", rows)])
-    assert {token for sentence in corpus.train for token in sentence.tokens} == {"New York", "is", "in Los Angeles"}
-    middle = read_files(Tagging, [tmp_path / "a.conll"], reading=Reading(label_column="2"))
-    assert {tag for sentence in middle.train for tag in sentence.tags} == {"NNP", "VBZ"}
-    with pytest.raises(UsageError, match=r"column 7 is asked for, but .* has 3 columns"):
-        read_files(Tagging, [tmp_path / "a.conll"], reading=Reading(label_column="7"))
-
-
-CONLLU = """\
-# sent_id = 1
-# text = Vámonos al mar.
-1-2\tVámonos\t_\t_\t_\t_\t_\t_\t_\t_
-1\tVamos\tir\tVERB\tV\tMood=Imp\t0\troot\t_\t_
-2\tnos\tnosotros\tPRON\tP\t_\t1\tobj\t_\t_
-2.1\tirse\t_\tVERB\t_\t_\t_\t_\t_\t_
-3\tal mar\tmar\tNOUN\tN\t_\t1\tobl\t_\tSpaceAfter=No
-
-"""
-
-
-def test_conllu_columns_have_names_and_comments_ranges_and_empty_nodes_are_no_tokens(tmp_path):
-    path = save(tmp_path, "a.conllu", CONLLU * 12)
-    corpus = read_files(Tagging, [path])
-    assert corpus.train[0].tokens == ("Vamos", "nos", "al mar")
-    assert corpus.train[0].tags == ("VERB", "PRON", "NOUN")
-    other = read_files(Tagging, [path], reading=Reading(text_column="lemma", label_column="DEPREL"))
-    assert (other.train[0].tokens[0], other.train[0].tags) == ("ir", ("root", "obj", "obl"))
-    with pytest.raises(UnknownNameError, match="did you mean 'upos'"):
-        read_files(Tagging, [path], reading=Reading(label_column="upso"))
-    with pytest.raises(DataError, match=r"12 rows without a tag on every line"):
-        read_files(Tagging, [path], reading=Reading(label_column="feats"))
-
-
-def test_conllu_plus_names_its_own_columns(tmp_path):
-    content = "# global.columns = FORM NER\n" + "Ann\tB-PER\nsings\tO\n\n" * 12
-    corpus = read_files(
-        Tagging, [save(tmp_path, "a.conllu", content)], reading=Reading(label_column="ner", text_column="form")
-    )
-    assert corpus.spans
-    assert corpus.train[0].tags == ("S-PER", "O")
-
-
-SENSORS = [f"{1 + n % 28:02d}.01.2024 {n % 24:02d}:00;A{n % 2};{n % 37},{n % 10};{20 + n % 31},5" for n in range(60)]
-
-
-@pytest.mark.parametrize("kind", [Regression, Classification])
-def test_a_table_of_sensors_is_told_what_learns_series(tmp_path, kind):
-    path = save(tmp_path, "sensors.csv", "Datum;Anlage;Temperatur [K];Last [kW]\n" + "\n".join(SENSORS) + "\n")
-    with pytest.raises(DataError) as caught:
-        read_files(kind, [path])
-    for words in ("Temperatur [K] (numbers)", "Last [kW] (numbers)", "RecurrentRegressor"):
-        assert words in str(caught.value)
-    # the controls: a table of texts without plain columns, and one without numbers
-    others = table(("pros", "cons", "stars"), lambda n: (review(n), review(n + 100), n % 5))
-    for content in (others, "a,b\n" + "x1,y1\nx2,y2\n" * 20):
-        with pytest.raises(DataError) as caught:
-            read_files(Classification, [save(tmp_path, "texts.csv", content)])
-        assert "RecurrentRegressor" not in str(caught.value)
-
-
-def test_a_decimal_comma_is_told_and_the_advice_works(tmp_path):
-    content = "Text;Note\n" + "".join(f"{review(n)};{n % 5},5\n" for n in range(40))
-    with pytest.raises(DataError, match=r"expected a number, found '0,5'; write it with a point, 0\.5"):
-        read_files(Regression, [save(tmp_path, "a.csv", content)])
-    corpus = read_files(Regression, [save(tmp_path, "b.csv", content.replace(",5\n", ".5\n"))])
-    assert {each.rating for each in corpus.train} == {0.5, 1.5, 2.5, 3.5, 4.5}
-    assert len(read_files(Classification, [tmp_path / "a.csv"]).labels) == 5  # a name may have a comma
-    with pytest.raises(DataError, match="train classify"):
-        read_files(Regression, [save(tmp_path, "c.csv", content.replace(",5\n", " stars\n"))], reading=BOTH)
-
-
-BOTH = Reading(text_column="Text", label_column="Note")
-
-
-@pytest.mark.skipif(shutil.which("iconv") is None, reason="no iconv on the path")
-@pytest.mark.parametrize("name", ["latin.csv", "it's latin.csv"])
-def test_a_file_in_latin_1_is_read_after_the_command_that_the_error_names(tmp_path, name):
-    rows = "".join(f"{'schön' if n % 2 else 'öde'} {review(n)};{n % 2}\n" for n in range(40))
-    path = tmp_path / name
-    path.write_bytes(("Text;Größe\n" + rows).encode("latin-1"))
-    with pytest.raises(DataError) as caught:
-        read_files(Classification, [path], reading=Reading(text_column="Text", label_column="2"))
-    command = str(caught.value).partition("convert it: ")[2]
-    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
-    found = read_files(Classification, [tmp_path / f"utf8-{name}"], reading=Reading(text_column="Text"))
-    assert texts(found) == {f"{'schön' if n % 2 else 'öde'} {review(n)}" for n in range(40)}
-
-
-def test_bytes_of_another_encoding_are_shown_as_such_in_the_names_of_columns(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes("Maß;Größe\n".encode("latin-1") + b"a b;c\n" * 20)
-    with pytest.raises(DataError) as caught:
-        read_files(Classification, [path])
-    str(caught.value).encode()
-    assert "'Ma\ufffd', 'Gr\ufffd\ufffde'" in str(caught.value)

@@ -1,0 +1,68 @@
+"""Tables that a task cannot read are refused in words that say what mends them, and the advice works."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from unrolled.errors import DataError
+from unrolled.lab.data.corpus import Classification, Regression
+from unrolled.lab.data.formats import read_files
+from unrolled.lab.data.reading import Reading
+from written_tables import review, save, table, texts
+
+SENSORS = [f"{1 + n % 28:02d}.01.2024 {n % 24:02d}:00;A{n % 2};{n % 37},{n % 10};{20 + n % 31},5" for n in range(60)]
+
+
+@pytest.mark.parametrize("kind", [Regression, Classification])
+def test_a_table_of_sensors_is_told_what_learns_series(tmp_path, kind):
+    path = save(tmp_path, "sensors.csv", "Datum;Anlage;Temperatur [K];Last [kW]\n" + "\n".join(SENSORS) + "\n")
+    with pytest.raises(DataError) as caught:
+        read_files(kind, [path])
+    for words in ("Temperatur [K] (numbers)", "Last [kW] (numbers)", "RecurrentRegressor"):
+        assert words in str(caught.value)
+    # the controls: a table of texts without plain columns, and one without numbers
+    others = table(("pros", "cons", "stars"), lambda n: (review(n), review(n + 100), n % 5))
+    for content in (others, "a,b\n" + "x1,y1\nx2,y2\n" * 20):
+        with pytest.raises(DataError) as caught:
+            read_files(Classification, [save(tmp_path, "texts.csv", content)])
+        assert "RecurrentRegressor" not in str(caught.value)
+
+
+def test_a_decimal_comma_is_told_and_the_advice_works(tmp_path):
+    content = "Text;Note\n" + "".join(f"{review(n)};{n % 5},5\n" for n in range(40))
+    with pytest.raises(DataError, match=r"expected a number, found '0,5'; write it with a point, 0\.5"):
+        read_files(Regression, [save(tmp_path, "a.csv", content)])
+    corpus = read_files(Regression, [save(tmp_path, "b.csv", content.replace(",5\n", ".5\n"))])
+    assert {each.rating for each in corpus.train} == {0.5, 1.5, 2.5, 3.5, 4.5}
+    assert len(read_files(Classification, [tmp_path / "a.csv"]).labels) == 5  # a name may have a comma
+    with pytest.raises(DataError, match="train classify"):
+        read_files(Regression, [save(tmp_path, "c.csv", content.replace(",5\n", " stars\n"))], reading=BOTH)
+
+
+BOTH = Reading(text_column="Text", label_column="Note")
+
+
+@pytest.mark.skipif(shutil.which("iconv") is None, reason="no iconv on the path")
+@pytest.mark.parametrize("name", ["latin.csv", "it's latin.csv"])
+def test_a_file_in_latin_1_is_read_after_the_command_that_the_error_names(tmp_path, name):
+    rows = "".join(f"{'schön' if n % 2 else 'öde'} {review(n)};{n % 2}\n" for n in range(40))
+    path = tmp_path / name
+    path.write_bytes(("Text;Größe\n" + rows).encode("latin-1"))
+    with pytest.raises(DataError) as caught:
+        read_files(Classification, [path], reading=Reading(text_column="Text", label_column="2"))
+    command = str(caught.value).partition("convert it: ")[2]
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    found = read_files(Classification, [tmp_path / f"utf8-{name}"], reading=Reading(text_column="Text"))
+    assert texts(found) == {f"{'schön' if n % 2 else 'öde'} {review(n)}" for n in range(40)}
+
+
+def test_bytes_of_another_encoding_are_shown_as_such_in_the_names_of_columns(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("Maß;Größe\n".encode("latin-1") + b"a b;c\n" * 20)
+    with pytest.raises(DataError) as caught:
+        read_files(Classification, [path])
+    str(caught.value).encode()
+    assert "'Ma\ufffd', 'Gr\ufffd\ufffde'" in str(caught.value)
