@@ -1,4 +1,4 @@
-"""The README does what it says: its Python runs, in order, and its command lines exist."""
+"""The README and the page of the laboratory do what they say: their Python runs, in order, and their commands exist."""
 
 from __future__ import annotations
 
@@ -13,46 +13,51 @@ import pytest
 
 from unrolled.cli.main import run
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README, LABORATORY = ROOT / "README.md", ROOT / "docs" / "laboratory.md"
+PAGES = pytest.mark.parametrize("page", [README, LABORATORY], ids=lambda page: page.stem)
 FENCE = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(kind: str) -> list[str]:
-    return [match["text"] for match in FENCE.finditer(README.read_text()) if match["kind"] == kind]
+def blocks(page: Path, kind: str) -> list[str]:
+    found = [match["text"] for match in FENCE.finditer(page.read_text()) if match["kind"] == kind]
+    assert found, f"{page} has no block of {kind}"
+    return found
 
 
 def command_lines() -> list[list[str]]:
     """What stands behind ``$ unrolled`` in console blocks, up to the first option, comment or pipe."""
-    lines = [line for block in blocks("console") for line in block.splitlines()]
-    return [shlex.split(line[2:], comments=True)[1:] for line in lines if line.startswith("$ unrolled ")]
+    lines = [line for page in (README, LABORATORY) for block in blocks(page, "console") for line in block.splitlines()]
+    found = [line for line in lines if line.startswith("$ unrolled ")]
+    return [shlex.split(line[2:], comments=True)[1:] for line in dict.fromkeys(found)]
 
 
-def test_the_python_blocks_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = blocks("python")
-    assert found
+@PAGES
+def test_the_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "readme"}
-    for number, text in enumerate(found, start=1):
-        exec(compile(text, f"README.md, Python block {number}", "exec"), names)
+    for number, text in enumerate(blocks(page, "python"), start=1):
+        exec(compile(text, f"{page.name}, Python block {number}", "exec"), names)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_classifier_of_the_example_learns_what_the_comment_says(
     seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (text,) = (block for block in blocks("python") if "RecurrentClassifier" in block)
+    (text,) = (block for block in blocks(LABORATORY, "python") if "RecurrentClassifier" in block)
     (said,) = re.findall(r"# (\[.*?\])", text)
-    exec(compile(text.replace("random_state=0", f"random_state={seed}"), "README.md", "exec"), {})
+    exec(compile(text.replace("random_state=0", f"random_state={seed}"), "laboratory.md", "exec"), {})
     assert capsys.readouterr().out.startswith(said)
 
 
 @pytest.mark.slow
-def test_the_python_blocks_pass_mypy_strict(tmp_path: Path) -> None:
+@PAGES
+def test_the_python_blocks_pass_mypy_strict(page: Path, tmp_path: Path) -> None:
     """Without this project's own settings, as one who installs it would run it."""
     pytest.importorskip("mypy")
     path = tmp_path / "quick_start.py"
-    path.write_text("\n".join(blocks("python")))
-    sources = str(README.parent / "src")
+    path.write_text("\n".join(blocks(page, "python")))
+    sources = str(ROOT / "src")
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", path.name],
         cwd=tmp_path,
@@ -62,10 +67,6 @@ def test_the_python_blocks_pass_mypy_strict(tmp_path: Path) -> None:
         timeout=900,
     )
     assert done.returncode == 0, done.stdout
-
-
-def test_the_command_lines_exist() -> None:
-    assert command_lines()
 
 
 @pytest.mark.parametrize("words", command_lines(), ids=" ".join)
@@ -79,6 +80,7 @@ def test_a_command_line_parses(words: list[str], capsys: pytest.CaptureFixture[s
         assert option in captured.out, f"{option} is no option of this command"
 
 
-def test_every_picture_and_page_it_links_to_is_there() -> None:
-    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", README.read_text()):
-        assert (README.parent / target).exists(), target
+@PAGES
+def test_every_picture_and_page_it_links_to_is_there(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target

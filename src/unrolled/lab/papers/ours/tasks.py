@@ -1,4 +1,4 @@
-"""Every task on its real data, by the command in the README: the metric reached and the time it takes.
+"""Every task on its real data, by the command in docs/laboratory.md: the metric reached and the time it takes.
 
 This is no table of a paper: the goals are this library's own, for sizes that train on two cores in the stated minutes.
 """
