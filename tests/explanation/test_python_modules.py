@@ -160,7 +160,7 @@ def test_dynamically_quantised_models_are_explained_by_their_weights_in_float32(
     quantised = torch.ao.quantization.quantize_dynamic(plain, {kind, nn.Linear}, dtype=torch.qint8)
     before = quantised.rnn
     found = unrolled.explain(quantised, IDS, target=0)
-    assert "the model computes in 8 bits; explained are the same weights in float32" in found.notes[0]
+    assert "the model is quantised; explained are the same weights in float32" in found.notes[0]
     assert abs(found.ledger.remainder) < 1e-5
     assert found.ledger.logit == pytest.approx(float(quantised(IDS)[0, 0]), abs=0.02)
     expected = unrolled.explain(plain, IDS, target=0)
@@ -168,7 +168,7 @@ def test_dynamically_quantised_models_are_explained_by_their_weights_in_float32(
     assert not torch.equal(found.token_scores, expected.token_scores)  # 8-bit weights are others
     account = unrolled.account(quantised, IDS, target=0)
     assert account.closes
-    assert any("8 bits" in note for note in account.notes)
+    assert any("the model is quantised" in note for note in account.notes)
     assert quantised.rnn is before
 
 
@@ -204,6 +204,15 @@ def test_compiled_parts_are_run_as_python():
     call = plain.rnn._compiled_call_impl
     assert unrolled.explain(plain, IDS, target=1).ledger == expected.ledger
     assert plain.rnn._compiled_call_impl is call
+
+
+def test_a_model_that_is_compiled_in_place_can_be_checked():
+    """Its hooks would be compiled with it."""
+    model = Model(kind=nn.GRU).eval()
+    model.compile()
+    call = model._compiled_call_impl
+    assert [part.opens for part in unrolled.check(model, IDS).parts] == [True, True]
+    assert model._compiled_call_impl is call
 
 
 def test_an_exported_program_is_refused_with_the_way_round():

@@ -42,6 +42,18 @@ def packed(z):
     return torch.stack(given.data.unflatten(0, (4, 2)).unbind(0), 1)[..., 0]
 
 
+def packed_and_padded(z):
+    given = nn.utils.rnn.pack_sequence(list(z))
+    return nn.utils.rnn.pad_packed_sequence(given, batch_first=True, padding_value=0.3)[0]
+
+
+def written_in_place(z):
+    result = torch.zeros_like(z)
+    for place in range(4):
+        result[:, place] = z[:, place]
+    return result
+
+
 IDENTITIES = {
     "clone": lambda z: z.clone(),
     "detach": lambda z: z.detach(),
@@ -79,6 +91,19 @@ IDENTITIES = {
     "upsample": lambda z: F.interpolate(z[:, None], scale_factor=2)[:, 0, ::2],
     "broadcast": lambda z: torch.broadcast_tensors(X[0, :4], z)[1],
     "packed": packed,
+    "packed and padded": packed_and_padded,
+    "pad_sequence": lambda z: nn.utils.rnn.pad_sequence([z[0], z[1], z[1].new_zeros(5)], True, 0.3)[:2, :4],
+    "written": written_in_place,
+    "index_put": lambda z: torch.zeros_like(z).index_put((torch.arange(2)[:, None], torch.arange(4)), z),
+    "index_copy": lambda z: torch.ones_like(z).index_copy(1, torch.arange(4), z),
+    "scatter": lambda z: torch.zeros_like(z).scatter(1, torch.arange(4).expand(2, 4), z),
+    "scatter a number": lambda z: F.pad(z, (0, 1)).scatter(1, torch.full((2, 1), 4), 0.3)[:, :4],
+    "masked_scatter": lambda z: torch.zeros_like(z).masked_scatter(torch.ones(2, 4) > 0, z),
+    "select_scatter": lambda z: torch.zeros(2, 1, 4, dtype=z.dtype).select_scatter(z, 1, 0)[:, 0],
+    "sort": lambda z: z.sort(1).values.gather(1, z.argsort(1).argsort(1)),
+    "topk": lambda z: z.topk(4, 1)[0].gather(1, z.argsort(1, descending=True).argsort(1)),
+    "max": lambda z: torch.stack([z, 0 * z], 1).max(1).values,
+    "amax": lambda z: z[:, None].amax(1),
     "dropout": lambda z: F.dropout(z, 0.5, False),
     "positive": lambda z: +z,
     "minus twice": lambda z: z.neg().neg(),
@@ -242,6 +267,7 @@ NO_GATES = {
     "a tanh of the same value": lambda z, c: (0.5 + 0.5 * torch.tanh(0.5 * (z / (1 - z.detach())).log())) * c,
     "behind a content": lambda z, c: ((z + c) - c) * c,
     "the root of the square": lambda z, c: z.square().sqrt() * c,
+    "added to nothing": lambda z, c: torch.zeros_like(z).index_add(1, torch.arange(4), z) * c,
     "a sum with nothing": lambda z, c: torch.stack([z, 0 * z]).sum(0) * c,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 
 import pytest
 import torch
@@ -52,6 +53,11 @@ def through_numpy(h):
     return torch.from_numpy(h.detach().numpy() * 2.0)
 
 
+def in_a_nested_tensor(h):
+    with warnings.catch_warnings(action="ignore"):  # torch calls them a prototype
+        return torch.nested.as_nested_tensor([h, h]).to_padded_tensor(0.0)[0]
+
+
 def through_dlpack(h):
     return torch.from_dlpack(h.detach()) * 2.0
 
@@ -65,11 +71,12 @@ def through_dlpack(h):
         (lambda h: h * float(h.detach().sum()), r"takes numbers out of torch"),
         (Copied.apply, r"custom autograd function Copied.*compute it with torch operations"),
         (lambda h: torch.fft.fft(h).angle(), r"angle has no rule"),
+        (in_a_nested_tensor, r"nested_tensor\w* has no rule"),
         (lambda h: F.dropout(h, 0.5, training=True), r"dropout of 0.5 draws random numbers"),
         (lambda h: torch.zeros_like(h), r"does not depend on the model's arguments.*check the target"),
         (lambda h: (h > 0).to(h.dtype), r"does not depend on the model's arguments"),
     ],
-    ids=["unknown", "numpy", "dlpack", "item", "custom", "complex", "dropout", "constant", "questions"],
+    ids=["unknown", "numpy", "dlpack", "item", "custom", "complex", "nested", "dropout", "constant", "questions"],
 )
 def test_operations_are_refused_by_name(read, message):
     torch.manual_seed(0)

@@ -17,7 +17,7 @@ MODES = {"aten::lstm": "LSTM", "aten::gru": "GRU", "aten::rnn_tanh": "RNN_TANH",
 
 
 def quantised_kind(module: nn.Module) -> str | None:
-    """Return ``"dynamic"`` or ``"static"`` for a module of 8-bit weights, None for any other."""
+    """Return ``"dynamic"`` or ``"static"`` for a module of quantised weights, None for any other."""
     home = type(module).__module__
     if "quantized" not in home or not home.startswith(("torch.ao.nn.", "torch.nn.")):
         return None
@@ -105,7 +105,7 @@ def _is_padded(node: Any) -> bool:
 
 
 def _of_quantised(module: Any) -> nn.RNNBase:
-    """Build a network from 8-bit weights and their scales."""
+    """Build a network from quantised weights."""
     weights: dict[str, Tensor] = {}
     for name, value in {**module.get_weight(), **module.get_bias()}.items():
         weights[name] = value.dequantize() if value.is_quantized else value.float()

@@ -259,7 +259,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         )
         with torch.no_grad():
             result = None if operation.in_place else func(*detached(args), **detached(options))
-        if not isinstance(result, Tensor) and type(result) not in (tuple, list):
+        nested = isinstance(result, Tensor) and result.is_nested  # which no graph holds
+        if nested or not isinstance(result, Tensor | tuple | list):
             raise UnsupportedOperationError(message)
         return for_each_tensor(result, lambda tensor: without_rule(tensor, message))
 

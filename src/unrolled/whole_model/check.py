@@ -18,6 +18,7 @@ from unrolled.decomposition.preserve_model import preserved
 from unrolled.errors import UnrolledError
 from unrolled.explanation.api import explain_batch
 from unrolled.explanation.model_arguments import model_arguments
+from unrolled.explanation.networks.compiled_as_python import compiled_as_python
 from unrolled.explanation.networks.find_network import has_recurrent_name
 from unrolled.explanation.networks.seen_steps import found_steps, seen_steps
 from unrolled.explanation.networks.written_networks import written_networks
@@ -225,7 +226,7 @@ def _calls(model: nn.Module, args: Any, kwargs: Any, seed: int | None) -> tuple[
     outputs: list[object] = []
 
     def run() -> None:
-        with preserved(model, seed), torch.no_grad():
+        with preserved(model, seed), compiled_as_python(model), torch.no_grad():
             hooks = [
                 module.register_forward_pre_hook(
                     lambda _, given, named, path=path: received[path].append((given, named)), with_kwargs=True

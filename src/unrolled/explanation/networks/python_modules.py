@@ -5,9 +5,8 @@ The rules of a held forward meet operations that Python calls. What was compiled
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -20,6 +19,7 @@ from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
 from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
 from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
 from unrolled.errors import ParityError, UnsupportedOperationError
+from unrolled.explanation.networks.compiled_as_python import compiled_as_python
 from unrolled.explanation.networks.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
 
 __all__ = ["PythonModel", "python_modules"]
@@ -28,7 +28,7 @@ WHOLE = "the model"
 SAME = {torch.float64: 1e-9, torch.float32: 1e-3}
 """How far the output of a twin may be from the model's, relative to its size; 0.1 in other types."""
 COARSE = 0.1
-"""The same for a twin of 8-bit weights: one that is further off explains another model."""
+"""The same for a twin of quantised weights: one that is further off explains another model."""
 
 
 T = TypeVar("T")
@@ -63,18 +63,17 @@ def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
         UnsupportedOperationError: If it was scripted, traced or quantised in a way that cannot be followed.
         ParityError: If the twins give another output.
     """
-    with ONE_THREAD, _compiled_as_python():
+    with ONE_THREAD, compiled_as_python(model):
         twins, paths = _Twins.of_model(model), dict(model.named_modules())
         written = {each for each in written_networks(twins.top).values() if each not in twins.of.values()}
-        compiled = [part for part in twins.top.modules() if getattr(part, "_compiled_call_impl", None) is not None]
-        if not twins.places and not compiled and not written:
+        if not twins.places and not written:
             yield PythonModel(twins.top, twins.of, paths)
             return
         replaced = [child for _, _, child in twins.places if twins.of[child] is not _inner(child)]
         with recorded_calls(list(written)) as calls:
             expected = _output(model, args, kwargs) if replaced or written else []
         replaced += twins.add_written(model, calls)
-        with twins.in_place(), _not_compiled(compiled):
+        with twins.in_place():
             notes = _compared(expected, _output(twins.top, args, kwargs), replaced) if replaced else ()
             yield PythonModel(twins.top, twins.of, paths, notes)
 
@@ -131,27 +130,6 @@ class _Twins:
 
 def _children(parent: nn.Module) -> list[tuple[str, nn.Module]]:
     return [(name, child) for name, child in parent._modules.items() if child is not None]
-
-
-@contextmanager
-def _not_compiled(modules: Sequence[nn.Module]) -> Iterator[None]:
-    """Let modules that ``module.compile()`` compiled run as Python until the end of the block."""
-    kept = [part._compiled_call_impl for part in modules]
-    try:
-        for part in modules:
-            part._compiled_call_impl = None
-        yield
-    finally:
-        for part, call in zip(modules, kept, strict=True):
-            part._compiled_call_impl = call
-
-
-def _compiled_as_python() -> AbstractContextManager[object]:
-    """Run what torch.compile compiled (functions and methods among it) as the Python that it was made of."""
-    if "torch._dynamo" not in sys.modules or not hasattr(torch.compiler, "set_stance"):  # the second is of torch 2.6
-        return nullcontext()
-    stance: AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
-    return stance
 
 
 def _written_twin(module: nn.Module, calls: list[RecordedCall]) -> nn.Module | None:
@@ -216,19 +194,18 @@ def _output(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
 
 def _compared(expected: list[Tensor], found: list[Tensor], replaced: list[nn.Module]) -> tuple[str, ...]:
-    """Compare a model's output with that of its twins; note the gap of 8-bit weights."""
+    """Compare a model's output with that of its twins; note the gap of quantised weights."""
     real = [(a, b) for a, b in zip(expected, found, strict=False) if a.is_floating_point() and a.shape == b.shape]
     gap = max((float((a - b).abs().max()) for a, b in real if a.numel()), default=0.0)
     size = max((float(a.abs().max()) for a, _ in real if a.numel()), default=0.0)
     if any(quantised_kind(each) is not None for each in replaced):
         if gap > COARSE * size:
             raise ParityError(
-                f"with its 8-bit weights in float32 the model's output differs by {gap:.2g} of {size:.2g}; expected at "
-                "most a tenth: explain the model before it was quantised"
+                f"with its quantised weights in float32 the model's output differs by {gap:.2g} of {size:.2g}; "
+                "expected at most a tenth: explain the model before it was quantised"
             )
         return (
-            "the model computes in 8 bits; explained are the same weights in float32, whose output differs by "
-            f"{gap:.2g}",
+            f"the model is quantised; explained are the same weights in float32, whose output differs by {gap:.2g}",
         )
     allowed = max((SAME.get(a.dtype, 1e-1) for a, _ in real), default=0.0) * max(1.0, size)
     if gap > allowed:

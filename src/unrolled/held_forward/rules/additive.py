@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -97,12 +97,16 @@ def pad_sequence(call: Held) -> Tensor:
     """Pad several sequences to one length; a padding value other than zero is a constant."""
     sequences, batch_first, padding, side = call.bind("sequences", "batch_first", "padding_value", "padding_side")
     like = next(each for each in sequences if carries(each))
-    layout = (bool(batch_first), 0.0, *(() if side is None else (side,)))  # torch 2.4 takes no side
-    result = call.function(with_rows(call, list(sequences), like), *layout)
-    if not padding:
+    end = () if side is None else (side,)  # torch 2.4 takes no side
+
+    def padded(parts: Sequence[Tensor], number: float) -> Tensor:
+        result: Tensor = call.function(list(parts), bool(batch_first), number, *end)
         return result
-    inside = call.function([torch.ones_like(each.detach()) for each in sequences], *layout)
-    return result + call.rows.constant((1 - inside) * float(padding))
+
+    result = padded(with_rows(call, list(sequences), like), 0.0)
+    if padding:
+        result = result + call.rows.constant(padded([torch.zeros_like(each.detach()) for each in sequences], padding))
+    return call.gates.keep_chosen(result, (*sequences, padding or 0.0), lambda parts: padded(parts[:-1], parts[-1]))
 
 
 def where_operands(function: Callable[..., Any], bind: Callable[..., list[Any]]) -> list[Any]:
@@ -158,8 +162,12 @@ def nan_to_num(call: Held) -> Tensor:
 def setitem(call: Held) -> None:
     """Write into a tensor: what it held, and what is written, carry value or become rows."""
     x, index, value = call.args
-    gate = call.gates.of(x)
-    before = None if gate is None else call.gates.keep(x.clone(), gate)
+    gate, before = call.gates.of(x), None
+    if gate is not None or call.gates.of(value) is not None:
+        before = x.clone()
+        call.rows.mark(before, *call.rows.origin(x))
+        if gate is not None:
+            call.gates.keep(before, gate)
     if not carries(x) and bool(x.count_nonzero()):
         x.copy_(call.rows.constant(x))
     with parts_refused("setitem"):
@@ -187,10 +195,10 @@ def copy(call: Held) -> Tensor:
         return source.to(x.dtype).expand_as(x)
 
 
-_WRITES = "index_put scatter_add index_add index_copy masked_scatter slice_scatter select_scatter"
+_WRITES = frozenset({"index_put", "index_copy", "masked_scatter", "slice_scatter", "select_scatter", "scatter"})
 
 
-@rule(*_WRITES.split())
+@rule(*_WRITES - {"scatter"}, "scatter_add", "index_add")
 def write(call: Held) -> Tensor:
     """Write or add at some places; the places are held."""
     like = next(each for each in operands(call.args) if carries(each))
@@ -198,7 +206,16 @@ def write(call: Held) -> Tensor:
         with_rows(call, each, like) if isinstance(each, Tensor) and each.is_floating_point() else each
         for each in call.args
     ]
-    return call.run(*floating)
+    result = call.run(*floating)
+    if call.name not in _WRITES or any(each is True for each in (*call.args, *call.kwargs.values())):  # accumulate
+        return result
+    places = [place for place, each in enumerate(call.args) if isinstance(each, Tensor) and each.is_floating_point()]
+
+    def chosen(parts: list[Any]) -> Tensor:
+        given = dict(zip(places, parts, strict=True))
+        return call.run(*(given.get(place, each) for place, each in enumerate(call.args)))
+
+    return call.gates.keep_chosen(result, [call.args[place] for place in places], chosen)
 
 
 @rule("index_fill", "scatter")
@@ -212,7 +229,8 @@ def write_number(call: Held) -> Tensor:
     if not isinstance(number, int | float):
         return write(call)
     written = call.function(torch.zeros_like(x.detach()), dim, index, number)
-    return call.function(x, dim, index, 0.0) + call.rows.constant(written)
+    result = call.function(x, dim, index, 0.0) + call.rows.constant(written)
+    return call.gates.keep_chosen(result, (x, number), lambda parts: call.function(parts[0], dim, index, parts[1]))
 
 
 @rule("scatter_reduce", "index_reduce")

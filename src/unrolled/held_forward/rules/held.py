@@ -107,7 +107,7 @@ def extreme(call: Held) -> Any:
     """Choose the largest or smallest; the choice is held. Equal entries of two tensors count by halves."""
     x, second = call.bind("input", "other")
     if not isinstance(second, Tensor):
-        return call.run(*call.args)  # autograd holds the index
+        return selection(call)
     first_held, second_held = detached(x), detached(second)
     chosen = first_held > second_held if "max" in call.name else first_held < second_held
     equal = first_held == second_held
@@ -122,8 +122,13 @@ def extreme_over_axes(call: Held) -> Tensor:
     x, dim, keep = call.bind("input", "dim", "keepdim")
     dim = tuple(range(x.dim())) if dim is None else dim
     best = call.function(x.detach(), dim, keepdim=True)
-    weight = (x.detach() == best).to(x.dtype)
-    return (x * (weight / weight.sum(dim, keepdim=True))).sum(dim, keepdim=bool(keep))
+    chosen = x.detach() == best
+    weight = chosen / chosen.sum(dim, keepdim=True)
+
+    def extreme_of(part: Tensor) -> Tensor:
+        return (part.masked_fill(~chosen, 0.0) * weight).sum(dim, keepdim=bool(keep))  # what is masked may be infinite
+
+    return call.gates.keep_chosen(extreme_of(x), (x,), lambda parts: extreme_of(parts[0]))
 
 
 @rule(
@@ -132,8 +137,21 @@ def extreme_over_axes(call: Held) -> Tensor:
     "adaptive_max_pool3d aminmax".split()
 )
 def selection(call: Held) -> Any:
-    """Pick entries: which ones is held, and autograd holds it."""
-    return call.run(*call.args)
+    """Pick entries: which ones is held, and autograd holds it. Those of a gate are gates."""
+    result, gate = call.run(*call.args), call.gates.of(call.args[0])
+    if gate is not None and isinstance(result, tuple) and call.name in _ALONG_AN_AXIS:
+        picked, index = result
+        axis = call.named("input", *_ALONG_AN_AXIS[call.name]).get("dim", -1)
+        index = index if index.dim() == gate.risen.dim() else index.unsqueeze(axis)
+        risen, at_zero = (part.gather(axis, index).view_as(picked) for part in (gate.risen, gate.at_zero))
+        call.gates.keep_each(picked, risen, at_zero, gate.of_gates)
+    return result
+
+
+_ALONG_AN_AXIS = dict.fromkeys("max min median nanmedian mode cummax cummin sort".split(), ("dim",)) | dict.fromkeys(
+    ("topk", "kthvalue"), ("k", "dim")
+)
+"""Operations that give picked entries and their places along an axis, with the names of their arguments."""
 
 
 @rule("clamp", "clamp_min", "clamp_max")

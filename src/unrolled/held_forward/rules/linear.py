@@ -123,11 +123,13 @@ def pad_packed(call: Held) -> object:
     data, sizes, batch_first, padding, total = call.args
     result, lengths = call.run(data, sizes, batch_first, 0.0, total)
     if padding:
-        time = torch.arange(result.shape[1 if batch_first else 0], device=result.device)
-        beyond = time[None] >= lengths.to(result.device)[:, None] if batch_first else time[:, None] >= lengths[None]
-        constant = (beyond * float(padding)).reshape(*beyond.shape, *[1] * (result.dim() - 2)).expand_as(result)
-        result = result + call.rows.constant(constant.to(result.dtype).contiguous())
-    return result, lengths
+        outside = call.run(torch.zeros_like(data.detach()), sizes, batch_first, padding, total)[0]
+        result = result + call.rows.constant(outside)
+
+    def unpacked(parts: list[Any]) -> Tensor:
+        return call.run(parts[0], sizes, batch_first, parts[1], total)[0]
+
+    return call.gates.keep_chosen(result, (data, padding), unpacked), lengths
 
 
 @rule("pad")
