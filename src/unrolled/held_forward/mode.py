@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -147,9 +147,10 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
                 return body(*args, **options)
         if found is None:
             return self._without_rule(func, operation, args, options)
+        call = Held(plain_form(func, operation), operation, args, options, self)
         if operation.in_place:
-            return self._in_place(found, func, operation, args, options, valued)
-        result = self._by_rule(found, func, operation, args, options, valued)
+            return self._in_place(found, call, valued)
+        result = self._by_rule(found, call, valued)
         if operation.name == "detach":
             self.memory.keep(result)
         return result
@@ -173,38 +174,24 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             given = operands((*args, *options.values()))
         return args, options, given
 
-    def _by_rule(
-        self,
-        found: Rule,
-        func: Function,
-        operation: Operation,
-        args: tuple[Any, ...],
-        options: dict[str, Any],
-        valued: list[Tensor],
-    ) -> Any:
+    def _by_rule(self, found: Rule, call: Held, valued: list[Tensor]) -> Any:
         """Compute the plain form of an operation by its rule."""
-        numbers = self.vectors.numbers
-        args = numbers.held_factors(operation, args, valued) if numbers else args
-        ordered = (args[1], args[0], *args[2:]) if operation.reflected else args
-        return found(Held(plain_form(func, operation), operation, ordered, options, self))
+        numbers, args = self.vectors.numbers, call.args
+        if numbers:
+            args = numbers.held_factors(call.operation, args, valued)
+        if call.operation.reflected:
+            args = (args[1], args[0], *args[2:])
+        return found(call if args is call.args else replace(call, args=args))
 
-    def _in_place(
-        self,
-        found: Rule,
-        func: Function,
-        operation: Operation,
-        args: tuple[Any, ...],
-        options: dict[str, Any],
-        valued: list[Tensor],
-    ) -> Tensor:
+    def _in_place(self, found: Rule, call: Held, valued: list[Tensor]) -> Tensor:
         """Let the first operand become the result of an operation."""
-        changed: Tensor = args[0]
+        changed: Tensor = call.args[0]
         before, gate = changed.clone(), self.gates.of(changed)  # autograd keeps factors, which must not change
         self.rows.inherit(before, [changed])
         if gate is not None:
             self.gates.keep(before, gate)
-        result = self._by_rule(found, func, operation, (before, *args[1:]), options, valued)
-        with parts_refused(operation.name):
+        result = self._by_rule(found, replace(call, args=(before, *call.args[1:])), valued)
+        with parts_refused(call.name):
             changed.copy_(result)
         gate = self.gates.of(result)
         if gate is not None and (result.shape, result.dtype) == (changed.shape, changed.dtype):
