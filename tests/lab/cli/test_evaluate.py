@@ -59,7 +59,8 @@ def test_a_finished_run_is_resumed_at_once_and_stays_as_it_was(
     folder = shutil.copytree(trained, tmp_path / "x")
     before = (folder / "weights.safetensors").read_bytes()
     done = unrolled("resume", folder)
-    assert (done.status, done.err) == (0, f"{folder} is already finished; nothing was trained\n")
+    assert done.status == 0
+    assert done.err == f"{folder} is already finished; nothing was trained. For other settings, train a new run\n"
     assert f"{load_run(trained).metrics['test_accuracy']:.2%}" in done.out
     assert (folder / "weights.safetensors").read_bytes() == before
     unrolled("resume", tmp_path / "none").assert_refused(74, "no run folder")

@@ -223,6 +223,19 @@ def test_bad_input_is_one_line_with_the_way_out(unrolled, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "status", "reason"),
+    [("tags.conll", 2, "the format conll, whose lines are not texts"), ("latin.txt", 65, "expected UTF-8 text")],
+)
+def test_of_a_file_that_is_refused_no_header_is_printed(unrolled, tmp_path, name, status, reason):
+    (tmp_path / name).write_bytes(b"caf\xe9 O\n")
+    done = unrolled("predict", "runs/reviews", name)
+    done.assert_refused(status, reason)
+    assert done.out == ""
+    (tmp_path / "good.txt").write_text("coffee O\n")
+    assert unrolled("predict", "runs/reviews", "good.txt").out.startswith("line,text,predicted,")
+
+
 def test_a_prediction_of_no_texts_is_a_table_without_rows(unrolled, tmp_path):
     (tmp_path / "none.txt").write_text("")
     assert unrolled("predict", "runs/reviews", "none.txt").out == "line,text,predicted,p(bad),p(good)\n"

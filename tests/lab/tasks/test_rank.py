@@ -218,6 +218,7 @@ RIGHT = Candidate(("ann",), True)
         ([], "none of 0 questions has a right candidate"),
         ([Question(("who",), (Candidate(("it",), False),))], "none of 1 questions has a right candidate"),
         ([Question(("who",), (RIGHT,)), Question((), (RIGHT,))], "question 2 of 2 is empty"),
+        ([Question(("who",), (RIGHT,))] * 3, "none of the 3 questions with a right candidate has a wrong one too"),
         ([Question(("who",), (RIGHT, Candidate((), False)))], "question 1 of 1 has an empty candidate"),
     ],
 )
@@ -238,7 +239,7 @@ def test_the_score_of_a_pair_opens(corpus, overlap):
     question, sentence = ("who", "then"), ("It", "was", "ann", "nowhere")
     reading = task.prepare(model, "who then ||| It was ann nowhere")
     assert (reading.tokens, reading.unknown, reading.outputs) == (sentence, ("nowhere",), ("score",))
-    split = task.encode([Question(question, (Candidate(sentence, True),))])
+    split = task.encode([Question(question, (Candidate(sentence, True), Candidate(("it",), False)))])
     expected = task._scores(model, split.select(torch.tensor([0])))[0, 0].item()
     found = unrolled.explain(reading.model, *reading.inputs, tokens=reading.tokens, rnn=reading.rnn)
     assert found.ledger.logit == pytest.approx(expected, abs=1e-5)

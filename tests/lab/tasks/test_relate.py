@@ -56,6 +56,13 @@ def test_it_learns_the_relation_and_its_direction(learn, judge):
     assert blind["f1"] < 0.8
 
 
+def test_a_split_without_a_relation_is_refused_before_the_training():
+    task, others = made(), [each for each in CORPUS.dev if each.label == LABELS.index("Other")]
+    with pytest.raises(DataError, match=f"none of {len(others)} texts has a relation other than Other"):
+        task.encode(others)
+    assert len(task.encode([*others, Example(CORPUS.dev[0].tokens, 0)])) == len(others) + 1
+
+
 def test_its_first_measure_is_the_official_score_of_what_it_says(learn, judge):
     task = made()
     model = learn(task, CORPUS.train, steps=6)

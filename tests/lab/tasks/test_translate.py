@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -50,6 +51,16 @@ def translator(corpus):
     """One that has learned the language."""
     task = task_of(corpus)
     return task, learned(task, corpus, 12)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_language_without_a_frequent_word_is_refused(side):
+    same = SentencePair(("same",), ("gleich",))
+    pairs = tuple(replace(same, **{side: (f"word{number}",)}) for number in range(20))
+    corpus = Translation(name="told", train=pairs, dev=pairs, test=pairs)
+    with pytest.raises(DataError, match=f"no {side} word occurs 2 times in the training sentences"):
+        Translate.from_corpus(corpus, Translate.Architecture())
+    assert len(Translate.from_corpus(corpus, Translate.Architecture(min_count=1)).target) > END
 
 
 # Learning

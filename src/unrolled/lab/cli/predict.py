@@ -6,7 +6,7 @@ import csv
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
@@ -161,9 +161,11 @@ def _tokenise(task: TextTask[Any], text: _Text) -> tuple[str, ...]:
 
 def _print(classes: Sequence[str], found: Iterable[Prediction], files: bool) -> list[Prediction]:
     """Print the table; return the rows to note."""
+    parts = _parts(found)
+    first = next(parts, [])  # before the header: of a file that is refused nothing is printed
     csv.writer(sys.stdout, lineterminator="\n").writerow(header(classes, labelled=False, files=files))
     noted: list[Prediction] = []
-    for part in _parts(found):
+    for part in chain([first], parts):
         write_rows(sys.stdout, part, files=files)
         noted += (row for row in part if row.unknown or not row.predicted)
     return noted

@@ -46,6 +46,9 @@ def resume(
             accept_changed_data=accept_changed_data,
         )
     if first and ended:
-        typer.echo(f"{visible(str(run))} is already finished; nothing was trained", err=True)
+        typer.echo(
+            f"{visible(str(run))} is already finished; nothing was trained. For other settings, train a new run",
+            err=True,
+        )
     if first:
         print_run(finished, corpus)

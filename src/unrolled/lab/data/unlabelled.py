@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.errors import DataError, UsageError
+from unrolled.lab.data.formats import FORMATS
 from unrolled.lab.data.hub import hub_rows
 from unrolled.lab.data.json_lines import read_json_objects
 from unrolled.lab.data.reading import InvalidRow, Reading, line_list, only_valid
@@ -39,6 +40,7 @@ def read_texts(
 
     Raises:
         FileError: If the file cannot be read.
+        UsageError: If the suffix is that of a format of other examples, such as CoNLL.
         DataError: If it cannot be told which column holds the texts, or a text is not UTF-8.
     """
     suffix = without_compression(path).suffix.lower()
@@ -51,6 +53,11 @@ def read_texts(
         found = _json_texts(path, partial(read_json_objects, path), reading, say)
     elif reading.columns:
         raise UsageError(f"{reading.columns[0]} is given, but every line of {path} is a text; leave it out")
+    elif other := next((name for name, member in FORMATS.members.items() if suffix in member.suffixes), None):
+        raise UsageError(
+            f"{path}: the suffix {suffix!r} is that of the format {other}, whose lines are not texts; give .csv, .tsv, "
+            ".jsonl, or a text a line"
+        )
     else:
         found = numbered_lines(path)
     for number, text in found:

@@ -37,7 +37,7 @@ class RankSettings(PooledSettings):
     bidirectional: bool = True
     """Bidirectional encoder."""
     pooling: str = "mean"
-    """Pooling of the states: last, mean, max or attention."""
+    """Pooling of the states: last, ends, mean, max or attention."""
     dropout: float = Field(0.3, ge=0.0, lt=1.0)
     """Dropout: share of features set to 0 in training."""
     overlap: bool = True
@@ -119,6 +119,11 @@ class Rank(Task[Selection, "QuestionBatch"]):
         rows = tuple(self._encode(question) for question in examples if question.answered)
         if not rows:
             raise DataError(f"none of {len(examples)} questions has a right candidate; at least one must")
+        if all(bool(row.right.all()) for row in rows):
+            raise DataError(
+                f"none of the {len(rows)} questions with a right candidate has a wrong one too; at least one must, or "
+                "there is nothing to rank"
+            )
         return EncodedQuestions(rows)
 
     def _encode(self, question: Question) -> QuestionBatch:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from unrolled.lab.data.corpus import Relations
+from unrolled.errors import DataError
+from unrolled.lab.data.corpus import Example, Relations
 from unrolled.lab.data.tokenise import tokenise_marked
 from unrolled.lab.metrics.f1_scores import OTHER, relation_f1
 from unrolled.lab.models.settings import PooledSettings
@@ -17,7 +18,7 @@ from unrolled.lab.training.text_tasks import TextClassification
 if TYPE_CHECKING:
     from torch import nn
 
-    from unrolled.lab.data.batches.base import TextBatch
+    from unrolled.lab.data.batches.base import EncodedTexts, TextBatch
 
 __all__ = ["Relate", "RelateSettings"]
 
@@ -32,7 +33,7 @@ class RelateSettings(PooledSettings):
     bidirectional: bool = True
     """Bidirectional encoder."""
     pooling: str = "max"
-    """Pooling of the states: last, mean, max or attention."""
+    """Pooling of the states: last, ends, mean, max or attention."""
 
 
 class Relate(TextClassification[Relations]):
@@ -60,6 +61,13 @@ class Relate(TextClassification[Relations]):
     def tokenise(self, text: str) -> tuple[str, ...]:
         """Split a text with ``<e1>…</e1>`` and ``<e2>…</e2>`` into tokens; each marker is one token."""
         return tokenise_marked(text)
+
+    def encode(self, examples: Sequence[Example]) -> EncodedTexts:
+        """Encode the words; at least one text must have a relation, because the F1 does not count the others."""
+        encoded = super().encode(examples)
+        if all(self.labels[example.label] == OTHER for example in examples):
+            raise DataError(f"none of {len(examples)} texts has a relation other than {OTHER}; at least one must")
+        return encoded
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
         from torch.nn import functional as F

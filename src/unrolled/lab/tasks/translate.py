@@ -110,11 +110,17 @@ class Translate(Task[Translation, "TranslationBatch"]):
 
     @classmethod
     def from_corpus(cls, corpus: Translation, architecture: TranslateSettings) -> Self:
-        """Collect the words of the training sentences that are frequent enough."""
+        """Collect the words of the training sentences that are frequent enough; DataError if a language has none."""
         count = architecture.min_count
         source = Vocabulary.from_texts((pair.source for pair in corpus.train), min_count=count, lowercase=True)
         plain = Vocabulary.from_texts((pair.target for pair in corpus.train), min_count=count)
         words = tuple(word for word in plain.words[END:] if word != _END)
+        if not words or len(source) == UNKNOWN + 1:
+            side = "source" if words else "target"
+            raise DataError(
+                f"no {side} word occurs {count} times in the training sentences; give more sentences, or a smaller "
+                "--min-count"
+            )
         return cls(architecture, source, Vocabulary((*plain.words[:END], _END, *words)))
 
     def to_record(self) -> Mapping[str, Any]:

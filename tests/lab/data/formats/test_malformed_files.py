@@ -10,7 +10,7 @@ import pytest
 
 from one_line import check_answer
 from unrolled.errors import DataError
-from unrolled.lab.data.corpus import Classification, Regression, Relations
+from unrolled.lab.data.corpus import Classification, Regression, Relations, Tagging
 from unrolled.lab.data.formats import read_files
 from unrolled.lab.data.text_files import LONGEST_LINE
 
@@ -276,3 +276,15 @@ def test_one_class_is_nothing_to_tell_apart(tmp_path):
     (tmp_path / "a.tsv").write_bytes(b"some words\tx\n" * 20)
     with pytest.raises(DataError, match=r"a\.tsv: expected at least two labels, found 'x' on every example"):
         read_files(Classification, [tmp_path / "a.tsv"])
+
+
+@pytest.mark.parametrize("tag", ["O", "NN"])
+def test_one_tag_is_nothing_to_tell_apart(tmp_path, tag):
+    (tmp_path / "a.conll").write_bytes(f"some {tag}\nwords {tag}\n\n".encode() * 20)
+    with pytest.raises(DataError, match=rf"a\.conll: expected at least two tags, found '{tag}' on every token"):
+        read_files(Tagging, [tmp_path / "a.conll"])
+    (tmp_path / "b.conll").write_bytes(f"some {tag}\nwords X\n\n".encode() * 20)
+    assert {each for sentence in read_files(Tagging, [tmp_path / "b.conll"]).train for each in sentence.tags} == {
+        tag,
+        "X",
+    }

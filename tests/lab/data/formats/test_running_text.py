@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unrolled.errors import DataError
-from unrolled.lab.data.corpus import END_OF_LINE
+from unrolled.lab.data.corpus import END_OF_LINE, Characters, Words
+from unrolled.lab.data.formats import read_files, read_split
 from unrolled.lab.data.formats.text import character_lines, cut_by_position, word_lines
 from unrolled.lab.data.tokenise import line_tokeniser, split_at_spaces, tokenise
 
@@ -69,3 +70,19 @@ def test_a_text_too_short_to_be_cut_is_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(DataError, match=r"text\.txt: expected at least 3 lines, and none much longer than the others"):
         cut_by_position(path, (8, 1, 1), partial(word_lines, cut=str.split))
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "kind", "noted"),
+    [
+        ("ptb.txt", "the <unk> man", Words, True),
+        ("ptb.tok.txt", "the <unk> man", Words, False),
+        ("ptb.txt", "the old man", Words, False),
+        ("ptb.txt", "the <unk> man", Characters, False),
+    ],
+)
+def test_a_text_that_seems_tokenised_but_is_split_as_plain_text_is_noted(tmp_path, name, line, kind, noted):
+    path = tmp_path / name
+    path.write_text(f"{line}\n" * 30)
+    for notes in (read_files(kind, [path]).notes, read_split(kind, [path], ()).notes):
+        assert [note.startswith(f"{path}: contains <unk>") for note in notes] == [True] * noted

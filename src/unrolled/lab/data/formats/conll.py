@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from unrolled.errors import UnknownNameError, UsageError
+from unrolled.errors import DataError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Corpus, TaggedSentence, Tagging
 from unrolled.lab.data.formats.base import Row, RowFormat
 from unrolled.lab.data.reading import InvalidRow
@@ -164,9 +164,14 @@ class _Columns(RowFormat[TaggedSentence]):
         dev: Sequence[TaggedSentence],
         test: Sequence[TaggedSentence],
     ) -> Tagging:
-        """Build the corpus; the training sentences tell whether the tags spell spans."""
-        spans = are_span_tags(tag for sentence in train for tag in sentence.tags)
-        return Tagging(name=name, train=tuple(train), dev=tuple(dev), test=tuple(test), spans=spans)
+        """Build the corpus; the training sentences tell whether the tags spell spans. DataError if all tags are one."""
+        tags = {tag for sentence in train for tag in sentence.tags}
+        if len(tags) < 2:
+            raise DataError(
+                f"expected at least two tags, found {min(tags)!r} on every token; give the column of the tags with "
+                "--label-column"
+            )
+        return Tagging(name=name, train=tuple(train), dev=tuple(dev), test=tuple(test), spans=are_span_tags(tags))
 
 
 class Conll(_Columns):

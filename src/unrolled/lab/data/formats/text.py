@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ from unrolled.errors import DataError
 from unrolled.lab.data.corpus import END_OF_LINE, Characters, Corpus, Stream, Words
 from unrolled.lab.data.formats.base import Files, Format
 from unrolled.lab.data.text_files import iter_lines, malformed, without_compression
-from unrolled.lab.data.tokenise import line_tokeniser
+from unrolled.lab.data.tokenise import line_tokeniser, split_at_spaces
+from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 
 __all__ = ["Text", "character_lines", "cut_by_position", "word_lines"]
 
 _SHARES = {2: (9, 1), 3: (8, 1, 1)}
+_SAMPLE = 1000  # lines that tell whether a text is tokenised
 
 LineTokens = Callable[[Iterable[str]], Iterator[Sequence[str]]]
 
@@ -81,7 +83,7 @@ class Text(Format):
         *whole, last = files.train
         given = {"dev": files.dev, "test": files.test}
         for path in (*files.train, *files.dev, *files.test):
-            _check_not_empty(path)
+            self._check(path, kind)
         missing = [split for split, paths in given.items() if not paths]
         parts = [_stream([last], kind)]
         if missing:
@@ -90,25 +92,31 @@ class Text(Format):
         for split, paths in given.items():
             splits[split] = _stream(paths, kind) if paths else parts.pop(0)
         assert issubclass(kind, Words | Characters)
-        return kind(name=files.name, **splits)
+        return kind(name=files.name, **splits, notes=tuple(self.notes))
 
     def split(self, paths: Sequence[Path], kind: type[Corpus[Any]], known: Sequence[str]) -> Stream:
         """Read the files one after the other as one text."""
         for path in paths:
-            _check_not_empty(path)
+            self._check(path, kind)
         return _stream(paths, kind)
+
+    def _check(self, path: Path, kind: type[Corpus[Any]]) -> None:
+        """Refuse a file without text before the other files are read; note one that seems to be tokenised already."""
+        if not any(line.strip() for line in iter_lines(path)):
+            raise malformed(path, 1, "text", "none in the whole file", "name a file that contains text")
+        if issubclass(kind, Characters) or line_tokeniser(without_compression(path)) is split_at_spaces:
+            return
+        if any(UNKNOWN_WORD in line for line in islice(iter_lines(path), _SAMPLE)):
+            self.notes.append(
+                f"{path}: contains {UNKNOWN_WORD}, as tokenised text does, but is split as plain text; to split it at "
+                "spaces only, put tok into its name: text.tok.txt"
+            )
 
 
 def _tokens(path: Path, kind: type[Corpus[Any]]) -> LineTokens:
     if issubclass(kind, Characters):
         return character_lines
     return partial(word_lines, split=line_tokeniser(without_compression(path)))
-
-
-def _check_not_empty(path: Path) -> None:
-    """Raise an error for a file without text, before the other files are read."""
-    if not any(line.strip() for line in iter_lines(path)):
-        raise malformed(path, 1, "text", "none in the whole file", "name a file that contains text")
 
 
 def _stream(paths: Sequence[Path], kind: type[Corpus[Any]]) -> Stream:
