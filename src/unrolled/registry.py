@@ -125,10 +125,9 @@ class Registry(Generic[M]):
         Raises:
             UnknownNameError: If there is none; the message suggests the nearest name.
         """
-        try:
-            return self.members[name]
-        except KeyError:
-            raise UnknownNameError(self.kind, name, self.members) from None
+        if not isinstance(name, str) or name not in self.members:
+            raise UnknownNameError(self.kind, name, self.members)
+        return self.members[name]
 
     def get_alone(self, name: str) -> type[M]:
         """Return the member of that name, and import no other; its ``name`` stands in its source as text.

@@ -13,6 +13,8 @@ from reference import ngrams
 from reference_affine import AFFINE
 from unrolled.cells import CELLS, recurrent
 from unrolled.cells.affine import AffineCell
+from unrolled.cells.base import Cell
+from unrolled.cells.mvma import MVMAE
 from unrolled.cells.sequence_level import PolynomialCell
 from unrolled.errors import ShapeError, UsageError
 from unrolled.expansions import EXPANSIONS
@@ -208,6 +210,38 @@ def test_the_fast_recurrence_equals_the_plain_one(clamp):
         assert (found[0][0][1:].abs() == clamp).any()
 
 
+class Mapped(MVMAE):
+    """MVMA-E whose tokens pass a layer of the cell's own before g and A are made of them."""
+
+    name = "mapped"
+
+    def __init__(self, input_size, hidden_size):
+        super().__init__(input_size, hidden_size)
+        self.layer = nn.Linear(hidden_size, hidden_size)
+
+    def affine_map(self, from_input):
+        return super().affine_map(self.layer(from_input))
+
+
+def with_a_computed_bias():
+    cell = MVMAE(E, D)
+    nn.utils.parametrize.register_parametrization(cell, "bias_hh", nn.Tanh())
+    return cell
+
+
+@pytest.mark.parametrize("make", [lambda: Mapped(E, D), with_a_computed_bias])
+def test_what_g_and_the_diagonals_are_made_of_learns_as_in_the_plain_loop(make):
+    torch.manual_seed(0)
+    cell, x = make().double(), inputs()
+    leaves = list(cell.parameters())
+    fast = torch.autograd.grad(cell.unroll(x).square().sum(), leaves, allow_unused=True)
+    plain = torch.autograd.grad(Cell.unroll(cell, x).square().sum(), leaves)
+    for one, other in zip(fast, plain, strict=True):
+        assert one is not None
+        torch.testing.assert_close(one, other)
+        assert other.any()
+
+
 def test_what_is_held_fixed_gets_no_gradient():
     kernel, (by_input, state, recurrent_, gain, unread) = random_recurrence()
     given = (by_input.detach(), state.detach(), recurrent_, gain, unread.detach())
@@ -224,6 +258,7 @@ def test_what_is_held_fixed_gets_no_gradient():
     [
         (lambda: made("approx_gru", clamp=0.0), UsageError, "clamp is 0.0; expected a positive bound"),
         (lambda: made("approx_gru", clamp=float("nan")), UsageError, "clamp is nan; expected a positive bound"),
+        (lambda: made("approx_gru", clamp="1.5"), UsageError, "clamp is '1.5'; expected a positive bound"),
         (lambda: made("mvma_l", proj_size=2), UsageError, "proj_size is 2; expected 0"),
         (lambda: made("approx_gru").unroll(torch.zeros(T, B, E + 1)), ShapeError, "expected \\(time, batch, 3\\)"),
         (lambda: made("approx_gru").unroll(inputs(), torch.zeros(B, 2)), ShapeError, "expected \\(2, 5\\)"),

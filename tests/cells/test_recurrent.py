@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
-import unrolled.cells
+import unrolled
 from unrolled.cells import CELLS, recurrent
 from unrolled.cells.recurrent import Recurrent
 from unrolled.cells.second_order import MLSTM
@@ -208,6 +210,19 @@ def test_device_and_dtype_are_those_of_torch(name):
     assert all(p.is_meta and p.dtype == torch.float64 for p in elsewhere.parameters())
     plain = recurrent(name, E, D).parameters()  # the control: torch's defaults, where nothing is said
     assert {(p.dtype, p.device.type) for p in plain} == {(torch.float64, "cpu")}
+
+
+@pytest.mark.parametrize("name", CELLS.names())
+def test_a_pickled_or_copied_network_is_the_same_network(name):
+    network, x = recurrent(name, E, D), torch.randn(T, B, E)
+    for other in (pickle.loads(pickle.dumps(network)), copy.deepcopy(network)):
+        same(other(x), network(x))
+        for expansion in ("secant", "shares"):
+            found, expected = (unrolled.decompose(each, x, expansion=expansion).context() for each in (other, network))
+            torch.testing.assert_close(found, expected)
+        with torch.no_grad():  # the control: it has weights of its own
+            next(other.parameters()).mul_(2)
+        assert not torch.equal(other(x)[0], network(x)[0])
 
 
 def test_a_factory_of_any_option_judges_it_itself():

@@ -10,6 +10,7 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from unrolled.cells import recurrent
+from unrolled.cells.gru import GRU
 from unrolled.errors import ShapeError, UnknownNameError, UnrolledError, UsageError
 
 E, D, B, T = 2, 4, 3, 6
@@ -75,10 +76,30 @@ BAD = [
     (
         lambda: recurrent("gru", E, D, 2, dropout=1.0),
         UsageError,
-        "dropout is 1.0; expected 0 or more, and less than 1",
+        "dropout is 1.0; expected a number from 0 to below 1",
     ),
     (lambda: recurrent("gru", E, D, 2, dropout=-0.1), UsageError, "dropout is -0.1; expected"),
     (lambda: recurrent("gru", E, D, 2, dropout=float("nan")), UsageError, "dropout is nan; expected"),
+    (lambda: recurrent("gru", E, D, 2, dropout="0.5"), UsageError, "dropout is '0.5'; expected"),
+    (lambda: recurrent("gru", E, D, 2, dropout=True), UsageError, "dropout is True; expected"),
+    (lambda: recurrent(GRU, E, D), UnknownNameError, "unknown cell <class 'unrolled.cells.gru.GRU'>; expected one of"),
+    (lambda: recurrent(["gru"], E, D), UnknownNameError, r"unknown cell \['gru'\]; expected one of"),
+    (
+        lambda: recurrent("elman", E, D, nonlinearity=torch.tanh),
+        UnknownNameError,
+        "unknown non-linearity <built-in method tanh",
+    ),
+    (
+        lambda: GRU.from_weights({"weight_ih": X[0, :, :1].expand(3, 4)}),
+        ShapeError,
+        r"weight_hh of a gru cell has shape None; expected \(3, 1\)",
+    ),
+    (lambda: GRU.from_weights({"weight_hh": X}), ShapeError, "weight_ih of a gru cell has shape None; expected"),
+    (
+        lambda: GRU.from_weights({name: value for name, value in GRU(E, D).named_parameters() if name != "bias_ih"}),
+        ShapeError,
+        r"bias_ih of a gru cell has shape None; expected \(12,\)",
+    ),
     (
         lambda: recurrent("gru", E, D)(X[..., :1]),
         ShapeError,

@@ -144,6 +144,35 @@ def test_every_activation_of_an_elman_network_has_its_kernel(nonlinearity):
     check_cell(lambda: Elman(E, D, nonlinearity=nonlinearity))
 
 
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.torch.jit.trace:DeprecationWarning")
+@pytest.mark.parametrize("name", CELLS.names())
+def test_a_trace_gives_what_the_network_gives(name):
+    torch.manual_seed(0)
+    network, x = recurrent(name, E, 2 * E, bidirectional=True), torch.randn(T, B, E)
+    traced = torch.jit.trace(network, (x,), check_trace=False)
+    torch.testing.assert_close(traced(2 * x), network(2 * x))
+    assert not torch.allclose(traced(2 * x)[0], network(x)[0])  # the control: it reads its argument
+
+
+@pytest.mark.parametrize("name", ["gru", "lstm", "mi_lstm", "mmrnn", "approx_gru"])
+def test_an_exported_network_gives_what_the_network_gives(name):
+    torch.manual_seed(0)
+    network, x = recurrent(name, E, D), torch.randn(T, B, E)
+    exported = torch.export.export(network, (x,), strict=False).module()
+    torch.testing.assert_close(exported(2 * x), network(2 * x))
+
+
+@pytest.mark.parametrize("name", CELLS.names())
+def test_inputs_that_were_made_in_inference_mode_are_read_without_gradients(name):
+    torch.manual_seed(0)
+    network = recurrent(name, E, 2 * E)
+    with torch.inference_mode():
+        x = torch.randn(T, B, E)
+        expected = network(x)
+    with torch.no_grad():
+        torch.testing.assert_close(network(x), expected)
+
+
 def test_networks_of_kernels_copy_and_run_without_gradient():
     for name in KERNELS:
         cell, x, s = made(name)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unrolled.errors import UsageError
-from unrolled.linalg.activations import RELU, SIGMOID, TANH, mean_slope
+from unrolled.linalg.activations import RELU, SIGMOID, TANH, mean_slope, slope_from_zero
 from unrolled.linalg.adaptive_quadrature import partition
 from unrolled.linalg.quadrature import gauss_legendre, taylor_sum
 
@@ -60,6 +60,17 @@ def test_mean_slope_has_no_jump_between_series_and_quotient(activation, dtype):
     assert float((slope.double() - expected).abs().max()) < allowed
     naive = (activation(stop) - activation(start)) / (stop - start)  # the control: a quotient loses its digits
     assert activation is RELU or not bool(((naive.double() - expected).abs() < allowed).all())
+
+
+@pytest.mark.parametrize("activation", [TANH, SIGMOID], ids=lambda a: a.name)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_slope_from_zero_is_finite_for_the_smallest_numbers(activation, dtype):
+    least = torch.finfo(dtype).tiny
+    small = torch.tensor([least, 0.25 * least, 2 * least, 0.0], dtype=dtype)
+    z = torch.cat((small, -small))
+    slope = slope_from_zero(activation, z, activation(z))
+    torch.testing.assert_close(slope, torch.full_like(z, activation.at_zero[1]))
+    assert slope_from_zero(activation, z * torch.nan, activation(z * torch.nan)).isnan().all()  # the control
 
 
 def test_first_order():

@@ -1,9 +1,9 @@
 r"""Cells that are affine in their state: s_t = g(x_t) + A(x_t) s_{t-1}.
 
 The state of such a cell is the exact sum of its n-grams A(x_t) … A(x_{i+1}) g(x_i), and each n-gram depends on its own
-tokens only; the expansions zero, operating, path and gates coincide. A cell of this family defines g and the diagonals
-of A as functions of z^x = W x + b. Its parameters have the layout of torch.nn, so that trained weights fit, even where
-A leaves out some of the products.
+tokens only. All expansions coincide; only ``activation`` differs, because it linearises g(x) and A(x) as well. A cell
+of this family defines g and the diagonals of A as functions of z^x = W x + b. Its parameters have the layout of
+torch.nn, so that trained weights fit, even where A leaves out some of the products.
 """
 
 from __future__ import annotations
@@ -138,11 +138,12 @@ class AffineCell(ClosedCell, GatedCell):
             affine_map: The cell's own method, or a function that returns another g.
         """
         shared = ("weight_ih", "weight_hh", "bias_ih")
-        read = {name: p for name, p in self.named_parameters(recurse=False) if name not in shared}
-
+        read = {name: parameter for name, parameter in self.named_parameters() if name not in shared}
         module = _MapModule(self, affine_map)
 
         def with_read(from_input: Tensor, *values: Tensor) -> AffineMap:
+            if all(value is own for value, own in zip(values, read.values(), strict=True)):
+                return affine_map(from_input)
             # the kernel passes its own copies of the parameters: autograd then tells it their gradients
             named = {f"cell.{name}": value for name, value in zip(read, values, strict=True)}
             return functional_call(module, named, (from_input,))

@@ -7,9 +7,10 @@ An LSTM's state is [c; h] side by side, an mmRNN's is [k; h]: no caller needs to
 from __future__ import annotations
 
 import itertools
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsFloat
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from unrolled.cells.ray import MatrixFreeRay, Ray
 from unrolled.errors import ShapeError, UsageError
 from unrolled.whole_number import whole_number
 
-__all__ = ["Cell", "LayerRun", "checked_size"]
+__all__ = ["Cell", "LayerRun", "checked_dropout", "checked_size"]
 
 
 def checked_size(label: str, value: object, least: int = 1) -> int:
@@ -36,6 +37,18 @@ def checked_size(label: str, value: object, least: int = 1) -> int:
     if size is None or size < least:
         raise UsageError(f"{label} is {value!r}; expected {'0 or ' if least == 0 else ''}a positive integer")
     return size
+
+
+def checked_dropout(value: object) -> float:
+    """Return a share of numbers to drop as a float.
+
+    Raises:
+        UsageError: If the value is no number, or outside [0, 1).
+    """
+    share = float(value) if isinstance(value, SupportsFloat) and not isinstance(value, bool) else math.nan
+    if not 0 <= share < 1:
+        raise UsageError(f"dropout is {value!r}; expected a number from 0 to below 1")
+    return share
 
 
 class Cell(nn.Module, ABC):

@@ -87,18 +87,19 @@ class ClosedCell(Cell):
         Raises:
             ShapeError: If the weights are not those of one cell of this kind.
         """
-        weight_ih, weight_hh, projection = (weights.get(name) for name in ("weight_ih", "weight_hh", "weight_hr"))
-        if weight_ih is None or weight_hh is None:
-            raise ShapeError(f"no weight_ih or weight_hh; expected both for a {cls.name} cell")
+        weight_ih, projection = weights.get("weight_ih"), weights.get("weight_hr")
+        if weight_ih is None or weight_ih.dim() != 2:
+            found = None if weight_ih is None else tuple(weight_ih.shape)
+            raise ShapeError(f"weight_ih of a {cls.name} cell has shape {found}; expected (rows, input)")
         with torch.device("meta"):
             cell = cls(
                 weight_ih.shape[1],
                 weight_ih.shape[0] // cls.products[0],
-                bias=weights.get("bias_ih") is not None,
+                bias=any(weights.get(name) is not None for name in ("bias_ih", "bias_hh")),
                 proj_size=0 if projection is None else projection.shape[0],
             )
         for name, empty in list(cell.named_parameters()):
-            given = weights[name]
+            given = weights.get(name)
             if given is None or given.shape != empty.shape:
                 found = None if given is None else tuple(given.shape)
                 raise ShapeError(f"{name} of a {cls.name} cell has shape {found}; expected {tuple(empty.shape)}")

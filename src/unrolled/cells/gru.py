@@ -161,7 +161,7 @@ class GRU(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell)
 
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
         """Run the cell over a sequence with a kernel."""
-        if self.gate is not SIGMOID or self.candidate is not TANH:  # linearised
+        if (self.gate, self.candidate) != (SIGMOID, TANH):  # linearised
             return super().unroll(inputs, state)
         first, bias, of_candidate = self.checked_initial_state(inputs, state), None, None
         if self.bias_ih is not None and self.bias_hh is not None:

@@ -117,7 +117,7 @@ class MIRNN(IntegratedCell):
 
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
         """Run the cell over a sequence with a kernel."""
-        if self.activation is not TANH:  # linearised
+        if self.activation != TANH:  # linearised
             return super().unroll(inputs, state)
         return self.run_gates(ActivationUpdate(), inputs, state)
 
@@ -184,7 +184,7 @@ class MIGRU(IntegratedCell):
 
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
         """Run the cell over a sequence with a kernel."""
-        if self.gate is not SIGMOID or self.candidate is not TANH:  # linearised
+        if (self.gate, self.candidate) != (SIGMOID, TANH):  # linearised
             return super().unroll(inputs, state)
         return self.run_gates(GRUUpdate(), inputs, state, None)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.cells.base import Cell, checked_size
+from unrolled.cells.base import Cell, checked_dropout, checked_size
 from unrolled.cells.batch_layout import InitialState, Lengths, checked_state, flat_states, read_batch
 from unrolled.errors import UnknownNameError, UsageError
 
@@ -69,8 +69,7 @@ class Recurrent(nn.Module):
         if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
             raise UsageError(f"dtype is {dtype!r}; expected a floating type, such as torch.float32")
         _check_options(cell, options)
-        if not 0 <= dropout < 1:
-            raise UsageError(f"dropout is {dropout}; expected 0 or more, and less than 1")
+        dropout = checked_dropout(dropout)
         if dropout and num_layers == 1:
             warnings.warn(
                 f"dropout is {dropout} between layers, but there is only one layer: it has no effect", stacklevel=2

@@ -10,6 +10,8 @@ Source:
 
 from __future__ import annotations
 
+from typing import SupportsFloat
+
 import torch
 from torch import Tensor
 
@@ -53,8 +55,8 @@ class PolynomialCell(AffineCell, FirstOrderCell, MeanSlopesCell):
         proj_size: int = 0,
         clamp: float | None = None,
     ) -> None:
-        if clamp is not None and not clamp > 0:
-            raise UsageError(f"clamp is {clamp}; expected a positive bound, such as 1.5, or None")
+        if clamp is not None and not (isinstance(clamp, SupportsFloat) and clamp > 0):
+            raise UsageError(f"clamp is {clamp!r}; expected a positive bound, such as 1.5, or None")
         super().__init__(input_size, hidden_size, bias, proj_size)
         self.pattern = Pattern(self.parts, self.carry, self.recurrent_terms, self.hidden_size, clamp)
 

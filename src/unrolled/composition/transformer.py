@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from unrolled.cells.base import checked_size
+from unrolled.cells.base import checked_dropout, checked_size
 from unrolled.cells.batch_layout import Layout
 from unrolled.composition.base import Encoder
 from unrolled.errors import UsageError
@@ -42,7 +42,7 @@ class TransformerEncoder(Encoder):
 
     Raises:
         UsageError: A size is not a positive integer, ``hidden_size`` is not a multiple of ``heads``, or ``dropout`` is
-            not a number from 0 to below 1.
+            no number from 0 to below 1.
     """
 
     name = "transformer"
@@ -64,11 +64,9 @@ class TransformerEncoder(Encoder):
         feedforward = checked_size("feedforward_size", feedforward)
         if hidden_size % heads:
             raise UsageError(f"hidden_size is {hidden_size}; expected a multiple of the {heads} heads")
-        if not isinstance(dropout, float | int) or not 0 <= dropout < 1:
-            raise UsageError(f"dropout is {dropout!r}; expected a number from 0 to below 1")
         self.causal = causal
         self.project = nn.Linear(input_size, hidden_size)
-        layer = nn.TransformerEncoderLayer(hidden_size, heads, feedforward, dropout)
+        layer = nn.TransformerEncoderLayer(hidden_size, heads, feedforward, checked_dropout(dropout))
         self.layers = nn.TransformerEncoder(layer, num_layers, enable_nested_tensor=False)
 
     def positions(self, time: int, like: Tensor) -> Tensor:

@@ -75,11 +75,16 @@ def run_fused(
     """
     if needs_reference(tensors):
         return reference(*tensors)
+    if not torch.is_grad_enabled():
+        return fused(*tensors)
     return _FusedFunction.apply(fused, reference, *tensors)
 
 
 def needs_reference(tensors: Sequence[Tensor | None]) -> bool:
-    """Return whether autocast, forward-mode differentiation or another transform of torch.func is active."""
+    """Return whether autocast, tracing, forward-mode differentiation or another transform of torch.func is active."""
+    is_exporting = getattr(torch.compiler, "is_exporting", bool)  # later than torch 2.4
+    if torch.jit.is_tracing() or is_exporting():  # type: ignore[attr-defined]  # it is documented, and not listed
+        return True
     given = [tensor for tensor in tensors if tensor is not None]
     device = given[0].device.type
     if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):

@@ -70,11 +70,22 @@ def _short_tanh(step: Tensor, rise: Tensor, first: Tensor, last: Tensor) -> Tens
     return torch.addcmul(first.new_ones(()), first, last, value=-1).addcmul_(step, rise, value=-1 / 3)
 
 
-SIGMOID = Activation(
-    "sigmoid", torch.sigmoid, lambda _, y: torch.addcmul(y, y, y, value=-1), (0.5, 0.25), _short_sigmoid
-)
-TANH = Activation("tanh", torch.tanh, lambda _, y: 1 - y * y, (0.0, 1.0), _short_tanh)
-RELU = Activation("relu", torch.relu, lambda x, _: (x > 0).to(x.dtype), None)
+def _slope_of_sigmoid(_: Tensor, value: Tensor) -> Tensor:
+    return torch.addcmul(value, value, value, value=-1)
+
+
+def _slope_of_tanh(_: Tensor, value: Tensor) -> Tensor:
+    return 1 - value * value
+
+
+def _slope_of_relu(x: Tensor, _: Tensor) -> Tensor:
+    return (x > 0).to(x.dtype)
+
+
+# named functions, not lambdas: a cell that holds an activation can then be pickled
+SIGMOID = Activation("sigmoid", torch.sigmoid, _slope_of_sigmoid, (0.5, 0.25), _short_sigmoid)
+TANH = Activation("tanh", torch.tanh, _slope_of_tanh, (0.0, 1.0), _short_tanh)
+RELU = Activation("relu", torch.relu, _slope_of_relu, None)
 
 
 def mean_slope(
@@ -117,10 +128,10 @@ def _near(step: Tensor) -> Tensor:
 
 def slope_from_zero(activation: Activation, stop: Tensor, at_stop: Tensor) -> Tensor:
     """Compute (φ(z) - φ(0)) / z from z and φ(z), element-wise."""
-    if activation is TANH:  # tanh keeps its digits near zero; at zero itself the quotient is 1
-        least = torch.finfo(stop.dtype).tiny
-        return (at_stop + least).div_(stop + least)
-    if activation is SIGMOID:
+    if activation == TANH:  # tanh keeps its digits near zero; at zero itself the quotient is 1
+        least = torch.copysign(stop.new_full((), torch.finfo(stop.dtype).tiny), stop)
+        return (at_stop + least).div_(least.add_(stop))
+    if activation == SIGMOID:
         near, rise = _near(stop), at_stop - 0.5
         short = torch.addcmul(rise.new_full((), 0.25), rise, rise, value=-1 / 3)  # finite, however large z is
         return rise.div_(stop + near).lerp_(short, near)
