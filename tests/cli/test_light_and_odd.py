@@ -142,3 +142,14 @@ def test_json_nested_without_end_is_one_line(unrolled, tmp_path):
     unrolled("evaluate", tmp_path / "run").assert_refused(65, "config.json")
     (tmp_path / "run" / "config.json").write_text(json.dumps({"format": "unrolled-run", "version": 2}))
     assert "internal" not in unrolled("evaluate", tmp_path / "run").err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_arguments_once_and_breaks_no_sentence(unrolled, monkeypatch, command):
+    """Brackets of a name would stand inside those that the parser adds; a docstring's line ends are no paragraphs."""
+    monkeypatch.setenv("COLUMNS", "300")
+    lines = [line.strip() for line in unrolled(command, "--help").out.splitlines()]
+    (usage,) = [line for line in lines if line.startswith("Usage:")]
+    assert not {"[[", "...]", "......"} & {usage[k : k + size] for k in range(len(usage)) for size in (2, 4, 6)}
+    said = [line for line in lines[lines.index(usage) + 1 :] if line and line[0] not in "╭│╰"]
+    assert [line for line in said if not line.endswith((".", ":", "?")) and not line.startswith("unrolled ")] == []

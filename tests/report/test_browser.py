@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from unrolled.decomposition.attribution import Ledger
 from unrolled.decomposition.contrast import of_output
 from unrolled.decomposition.outputs import Features, Outputs
 from unrolled.report.colour import DARK_SCALE, SCALE, scale_index, shared_limit
@@ -298,6 +299,13 @@ def test_without_an_address_phrases_of_the_first_expansion_are_shown_and_nothing
     assert [b["aria-pressed"] for b in page.having(**{"data-value": "phrase"})] == ["true"]
     assert page.text("detail").startswith("Point at a cell")
     assert not page.having(id="static")
+
+
+def test_small_numbers_are_written_as_in_the_terminal(build, browse):
+    ledger = Ledger(1.0, 0.0, 0.25, 3.1e-9, 1.25)
+    page = browse(render_page([build(ledger=ledger)]))
+    assert f"remainder {minus(signed(ledger.remainder))}" in page.text("ledger")
+    assert minus(signed(ledger.remainder)) == "+3.1e−09"
 
 
 def test_the_note_of_unknown_words_stands_below_the_sentence_and_only_there(build, browse):

@@ -51,7 +51,7 @@ def test_tokens_ledger_and_numbers_are_written(build):
     assert any("remainder −0.002" in line for line in written)
     assert "expansion path, exact: its n-grams sum to the state" in written
     inexact = texts(triangle_figure(build(expansion="zero", exact=False)))
-    assert "expansion zero, not exact: its n-grams miss the state by 1.8 of its size" in inexact
+    assert "expansion zero, not exact: its n-grams miss the state by 1.8 times its size" in inexact
     assert "−1.50" in written
 
 
@@ -134,6 +134,14 @@ def test_without_matplotlib_the_extra_is_named(build, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match=r"a figure needs matplotlib: pip install 'unrolled\[figures\]'"):
         triangle_figure(build())
+
+
+def test_no_room_is_kept_for_ngrams_that_are_not_told_apart(build):
+    whole = build(["w"] * 12)
+    triangle = Triangle(whole.triangle.score_band[..., :3], whole.triangle.contribution_band[..., :3])
+    short = build(["w"] * 12, triangle=triangle, max_order=3)
+    assert triangle_figure(short).axes[0].get_ylim() == (0, 3)
+    assert triangle_figure(whole).axes[0].get_ylim() == (0, 12)
 
 
 @pytest.mark.parametrize("max_order", [None, 5])

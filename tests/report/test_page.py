@@ -19,6 +19,7 @@ from unrolled.errors import FileError, NonFiniteError, UsageError
 from unrolled.report import page_data
 from unrolled.report.formatting import magnitude, minus, signed, visible
 from unrolled.report.page import render_fragment, render_page, render_pages, save_page, save_pages
+from unrolled.report.spans import by_span, values_of
 
 
 class Reader(HTMLParser):
@@ -131,7 +132,7 @@ def test_expansions_stand_side_by_side_with_what_they_miss(build):
     ]
     text = "".join(Reader(page).text)
     assert "exact: its n-grams sum to the state" in text
-    assert "not exact: its n-grams miss the state by 1.8 of its size" in text
+    assert "not exact: its n-grams miss the state by 1.8 times its size" in text
 
 
 def test_notes_and_parity_are_told(build):
@@ -154,7 +155,7 @@ def test_a_long_sequence_leaves_out_its_longest_ngrams(build, monkeypatch):
 def test_a_logit_of_zero_is_shown(build):
     ledger = Ledger(0.0, 0.0, 0.0, 0.0, 0.0)
     attribution = build(scale=0.0, ledger=ledger)
-    assert f"of the {attribution.unit}" in render_page([attribution])
+    assert "The remainder is 0." in render_page([attribution])
 
 
 def test_what_cannot_be_drawn_is_refused(build):
@@ -255,6 +256,16 @@ def test_a_colour_scale_for_each_expansion_and_one_side_by_side(build):
     for quantity in ("phrase", "score", "contribution", "token"):
         assert limits[1][quantity] > 20 * limits[0][quantity]
     assert item["shared"] == [limits[1]["token"]]
+
+
+@pytest.mark.parametrize("quantity", ["phrase", "score", "contribution"])
+def test_the_scale_of_a_triangle_holds_the_sum_of_both_directions(build, quantity):
+    attribution = build(bidirectional=True, mean=True)
+    (item,) = items(render_page([attribution]))
+    limit = item["panels"][0]["options"][0]["limits"][quantity]
+    together = float(by_span(attribution, quantity).abs().max())
+    assert together > float(values_of(attribution, quantity).abs().max())  # one direction alone would cut it
+    assert together <= limit < 3 * together
 
 
 def test_several_examples_are_one_page_with_a_list(build, tmp_path):

@@ -45,7 +45,7 @@ def test_the_ledger_is_a_sum_and_the_errors_are_told(build):
         assert re.search(rf"{word} +{re.escape(signed(value))}\n", text)
     assert "residual" not in text
     assert "parity" not in text
-    assert "path is not exact: its n-grams miss the state by 1.8 of its size" in text
+    assert "path is not exact: its n-grams miss the state by 1.8 times its size" in text
     assert "exact, but rounding is 0.5 of the state" in to_text(build(residual=0.5))
     assert "path is exact: its n-grams sum to the state" in to_text(build())
     assert re.search(r"remainder \S+ of the logit", text)

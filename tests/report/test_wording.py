@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from unrolled.report.formatting import brief, clip, magnitude, minus, signed, visible
+from unrolled.report.formatting import brief, clip, magnitude, minus, share_of, signed, visible
 
 
 def test_nothing_hostile_survives_and_nothing_is_dropped(hostile):
@@ -82,3 +82,17 @@ def test_sizes_minus_and_clip():
     assert (magnitude(0.0), magnitude(3.14e-9), magnitude(0.01234)) == ("0", "3.1e-09", "0.012")
     assert minus("-3.1e-09") == "−3.1e−09"
     assert (clip("abc", 3), clip("abcd", 3)) == ("abc", "ab…")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0"),
+        (0.012, "0.012 of it"),
+        (1.0, "1 times it"),
+        (1.84, "1.8 times it"),
+        (float("inf"), "infinitely many times it"),
+    ],
+)
+def test_a_part_is_compared_with_its_whole(share, text):
+    assert share_of(share, "it") == text

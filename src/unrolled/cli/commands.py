@@ -7,6 +7,7 @@ the laboratory needs may be missing.
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import Any, NamedTuple
 
 import typer
@@ -124,6 +125,13 @@ class _Deferred(typer.core.TyperCommand):
         if hasattr(module, "app"):
             app: typer.Typer = module.app
             return app
+        function = getattr(module, name)
         app = typer.Typer(add_completion=False)
-        app.command(name)(getattr(module, name))
+        app.command(name, help=_unwrapped(inspect.getdoc(function) or ""))(function)
         return app
+
+
+def _unwrapped(text: str) -> str:
+    """Join the lines of each paragraph, which Typer would keep apart; indented lines are examples and stay."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(each if each.startswith(" ") else each.replace("\n", " ") for each in paragraphs)

@@ -58,7 +58,7 @@ def explain(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN] [SENTENCE]",
+            metavar="RUN SENTENCE",
             help="A run folder and a sentence; with --weights, a sentence; with --file, no sentence.",
             autocompletion=_first_word,
         ),
@@ -66,7 +66,8 @@ def explain(
     target: Annotated[
         str | None,
         typer.Option(
-            help="The class to explain: label or number.", show_default="the predicted one; of two, minus the other"
+            help="The class to explain: label or number.",
+            show_default="the predicted one; of two classes, the difference of their logits",
         ),
     ] = None,
     against: Annotated[
@@ -76,7 +77,7 @@ def explain(
         int | None,
         typer.Option(
             help="Position, from 0, of the word whose tag, next word or translation is explained.",
-            show_default="the last; of a translation, unless its beginning is given, the first",
+            show_default="the last word; of a translation without a beginning, the first",
         ),
     ] = None,
     expansion: Annotated[
@@ -88,7 +89,7 @@ def explain(
     ] = "secant",
     top: Annotated[int, typer.Option(min=0, help="Number of n-grams to list.")] = 10,
     html: Annotated[Path | None, _file_option("An HTML page with all expansions side by side.")] = None,
-    png: Annotated[Path | None, _file_option("The triangle of n-grams: .png, .svg or .pdf.")] = None,
+    png: Annotated[Path | None, _file_option("The triangle of phrase scores: .png, .svg or .pdf.")] = None,
     json_file: Annotated[Path | None, _file_option("All n-grams and the ledger.", "--json")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.", rich_help_panel=_WHERE)] = False,
     files: Annotated[
@@ -116,7 +117,7 @@ def explain(
 ) -> None:
     """Explain which n-grams made a network produce its output; the parts add up to the logit.
 
-    A run of rank takes "question ||| sentence"; one of translate takes a sentence or "sentence ||| beginning":
+    A run of the task rank takes "question ||| sentence"; of translate, a sentence or "sentence ||| beginning":
 
         unrolled explain runs/sst2-gru 'it is not a bad film'
         unrolled explain runs/wikiqa-gru 'where is lincoln ? ||| lincoln lies in nebraska .'
@@ -238,10 +239,13 @@ def _opener(
         raise UsageError(f"{given[0]} describes a file of weights; give --weights FILE as well")
     assert run is not None
     if run.is_file():
+        if foreign := describe_foreign(run):
+            raise DataError(foreign)
+        tensors = run.with_suffix(".safetensors")
+        first = "" if tensors == run else f"unrolled convert {run} {tensors}, then "
         raise DataError(
-            describe_foreign(run)
-            or f"{run} is a file, not a run folder; of a file of weights: unrolled explain --weights {run} --vocab "
-            "WORDS.txt SENTENCE"
+            f"{run} is a file, not a run folder; if it holds weights: {first}unrolled explain --weights {tensors} "
+            "--vocab WORDS.txt SENTENCE"
         )
     return open_run(run, at)
 

@@ -271,9 +271,9 @@ class Attribution:
 
     @property
     def relative_remainder(self) -> float:
-        """The remainder relative to the logit, |remainder| / |logit|; infinite if the logit is 0."""
-        logit = abs(self.ledger.logit)
-        return abs(self.ledger.remainder) / logit if logit > 0 else math.inf
+        """The remainder relative to the logit, |remainder| / |logit|; infinite if the logit alone is 0."""
+        remainder, logit = abs(self.ledger.remainder), abs(self.ledger.logit)
+        return remainder / logit if logit else math.inf if remainder else 0.0
 
     def _record(self, n: NGram) -> dict[str, object]:
         tokens = self.tokens[n.start : n.stop]  # whole, all texts would grow with the third power of the length

@@ -40,8 +40,10 @@ def number_notes(found: Attribution) -> tuple[str, ...]:
     notes = []
     if not found.closes:
         movement = abs(found.movement)
-        share = f"{abs(found.ledger.remainder) / movement:.2g} of" if movement else "beside"
-        note = f"the remainder {found.ledger.remainder:+.2g} is {share} the movement {found.movement:+.2g}"
+        share = abs(found.ledger.remainder) / movement if movement else math.inf
+        size = "beside" if not movement else f"{share:.2g} {'of' if share < 1 else 'times'}"
+        whole = f"the {found.unit} less the bias, {found.movement:+.2g}"
+        note = f"the remainder {found.ledger.remainder:+.2g} is {size} {whole}"
         if _is_inexact(found.expansion):
             note += f": the expansion {found.expansion} is not exact; use secant"
         elif found.exact and found.residual <= NOTED_RESIDUAL:

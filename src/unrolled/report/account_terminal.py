@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -23,9 +23,7 @@ def render(view: AccountView) -> RenderableType:
     limit = view.limit
     blocks: list[RenderableType] = [heading]
     for group in view.shown:
-        if len(view.shown) > 1:
-            blocks.append(Text(visible(group.name), FAINT))
-        blocks.append(Sentence(group.labels, group.values, limit))
+        blocks.append(Group(Text(visible(group.name), FAINT), Sentence(group.labels, group.values, limit)))
     blocks.append(sum_table(view.entries, ("output", view.output)))
     if view.named:
         table = Table.grid(padding=(0, 2))

@@ -31,6 +31,11 @@ class CorpusPhrase:
     deviation: float
     """Standard deviation of its phrase scores over the occurrences; 0 if the phrase says the same everywhere."""
 
+    @property
+    def shown_deviation(self) -> str:
+        """The deviation with the decimals of the mean: what is less is rounding."""
+        return f"{self.deviation:.3f}" if 0.0005 <= abs(self.phrase_score) < 1e5 else magnitude(self.deviation)
+
 
 @dataclass(frozen=True, repr=False)
 class CorpusPhrases(Sequence[CorpusPhrase]):
@@ -96,5 +101,5 @@ class CorpusPhrases(Sequence[CorpusPhrase]):
             if rows:
                 yield f"\n{heading}  mean score  deviation   texts  phrase"
             for each in rows:
-                numbers = f"{signed(each.phrase_score):>10}  {magnitude(each.deviation):>9}  {each.texts:6,}"
+                numbers = f"{signed(each.phrase_score):>10}  {each.shown_deviation:>9}  {each.texts:6,}"
                 yield f"{'':{len(heading)}}  {numbers}  {clip(visible(each.text), _TEXT)}"

@@ -53,8 +53,9 @@ def feature_rows(features: Features, by: Features | None = None) -> list[Feature
 
 
 def rows_limit(rows: list[FeatureRow]) -> float:
-    """Return the end of the rows' colour scale."""
-    return limit_of(torch.stack([row.scores for row in rows]))
+    """Return the end of the colour scale of the rows and of their sum."""
+    scores = torch.stack([row.scores for row in rows])
+    return max(limit_of(scores), limit_of(scores.sum(dim=0)))
 
 
 def steps_are_named(attribution: Attribution) -> bool:

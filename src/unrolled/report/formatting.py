@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import unicodedata
 
-__all__ = ["brief", "clip", "counted", "harmless", "magnitude", "minus", "signed", "visible"]
+__all__ = ["brief", "clip", "counted", "harmless", "magnitude", "minus", "share_of", "signed", "visible"]
 
 # These two join emoji and Persian letters; they are shown only where they join nothing.
 _JOINERS = {"\u200c", "\u200d"}
@@ -91,3 +91,11 @@ def minus(number: str) -> str:
 def magnitude(value: float) -> str:
     """Format a number of 0 or more with two digits: ``"0.012"``, ``"3.1e-09"``, ``"0"``."""
     return "0" if value == 0 else f"{value:.2g}"
+
+
+def share_of(share: float, whole: str) -> str:
+    """Compare a part with a whole: ``"0.012 of the logit"``, ``"1.8 times the logit"``, ``"0"``."""
+    if share == 0:
+        return "0"
+    size = magnitude(share) if math.isfinite(share) else "infinitely many"
+    return f"{size} {'of' if share < 1 else 'times'} {whole}"

@@ -228,7 +228,7 @@ function drawLedger(panel, told) {
       element("td", { class: "number" }, signed(bar.value)));
   });
   view.ledger.replaceChildren(element("table", { class: "ledger" }, element("tbody", {}, ...rows)),
-    element("p", { class: "quiet" }, `The remainder is ${told.share} of the ${told.ledger.at(-1).name}.`),
+    element("p", { class: "quiet" }, `The remainder is ${told.share}.`),
     ...told.notes.filter((note) => !marks(told).includes(note)).map((note) => element("p", { class: "quiet" }, note)),
     element("details", { class: "numerics quiet" }, element("summary", {}, "Numerical details"),
       element("p", {}, `Cancellation ${told.cancellation}: how many times as large the contributions of all n-grams are as their sum.`),
@@ -237,7 +237,7 @@ function drawLedger(panel, told) {
 }
 
 function drawTop(told) {
-  const head = ["n-gram", "tokens", "contribution", "phrase score"].map((name, k) => element("th", { scope: "col", class: k > 1 ? "number" : null }, name));
+  const head = ["n-gram", current().series ? "steps" : "tokens", "contribution", "phrase score"].map((name, k) => element("th", { scope: "col", class: k > 1 ? "number" : null }, name));
   const rows = told.top.map((row) => {
     const near = row.copies ? element("span", { class: "quiet" }, ` with ${row.copies} near-cop${row.copies > 1 ? "ies" : "y"}`) : null;
     const button = element("button", { type: "button", class: "link" }, wordy(row));

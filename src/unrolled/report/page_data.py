@@ -15,11 +15,11 @@ import torch
 from unrolled.decomposition.attribution import Attribution
 from unrolled.decomposition.contrast import of_output
 from unrolled.errors import NonFiniteError, UsageError
-from unrolled.report.colour import shared_limit
+from unrolled.report.colour import limit_of, shared_limit
 from unrolled.report.feature_rows import feature_rows, rows_limit, steps_are_named
-from unrolled.report.formatting import clip, magnitude, minus, signed, visible
+from unrolled.report.formatting import clip, magnitude, minus, share_of, signed, visible
 from unrolled.report.page_view import panel_labels, sum_of_ngrams, waterfall_of_ledger
-from unrolled.report.spans import largest_phrases, rows_by_order
+from unrolled.report.spans import Quantity, by_span, largest_phrases, rows_by_order
 
 __all__ = ["Example", "Option", "chosen", "examples_data", "longest_shown", "options_of"]
 
@@ -194,13 +194,15 @@ def _arrays(attribution: Attribution, longest: int) -> dict[str, object]:
     return found
 
 
+def _limit(attribution: Attribution, quantity: Quantity) -> float:
+    """Return the end of a triangle's scale: it shows each direction, and their sum."""
+    return max(shared_limit([attribution], quantity), limit_of(by_span(attribution, quantity)))
+
+
 def _of_option(attribution: Attribution, first: Attribution) -> dict[str, object]:
-    limits = {
-        "phrase": shared_limit([attribution], "phrase"),
-        "score": shared_limit([attribution], "score"),
-        "contribution": shared_limit([attribution], "contribution"),
-        "token": shared_limit([attribution], "token"),
-    }
+    quantities: tuple[Quantity, ...] = ("phrase", "score", "contribution")
+    limits = {str(quantity): _limit(attribution, quantity) for quantity in quantities}
+    limits["token"] = shared_limit([attribution], "token")
     return {
         "limits": limits,
         "ledger": [
@@ -221,7 +223,7 @@ def _of_option(attribution: Attribution, first: Attribution) -> dict[str, object
         "features": _feature_scores(attribution, first),
         "longer": attribution.longer,
         "remainder": minus(signed(attribution.ledger.remainder)),
-        "share": minus(magnitude(attribution.relative_remainder)),
+        "share": minus(share_of(attribution.relative_remainder, f"the {attribution.unit}")),
         "cancellation": minus(magnitude(attribution.cancellation)),
         "notes": [visible(note) for note in attribution.notes],
     }

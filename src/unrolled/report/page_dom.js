@@ -18,10 +18,15 @@ function sign(value, digits) {
   return digits ? (value < 0 ? "\u2212" : "+") + digits.replace("-", "\u2212") : "0";
 }
 
+// As Python writes it: an exponent has two digits at least.
+function scientific(size, decimals) {
+  return size.toExponential(decimals).replace(/(?<=[+-])(\d)$/, "0$1");
+}
+
 function signed(value) {
   const size = Math.abs(value);
   if (size >= 1e5 && size < 1e10) return sign(value, size.toFixed(0));
-  return sign(value, size === 0 ? "" : size >= 0.0005 && size < 1e5 ? size.toFixed(3) : size.toExponential(1));
+  return sign(value, size === 0 ? "" : size >= 0.0005 && size < 1e5 ? size.toFixed(3) : scientific(size, 1));
 }
 
 // For a cell: the smaller the limit of the colour scale, the more decimals.
@@ -29,7 +34,7 @@ function brief(value, limit) {
   const size = Math.abs(value);
   const decimals = limit > 0 ? Math.max(2, 1 - Math.floor(Math.log10(limit))) : 2;
   if (size < 0.5 * 10 ** -decimals) return sign(value, "");
-  return sign(value, decimals > 4 || size >= 999999.5 ? size.toExponential(0) : size.toFixed(size < 100 ? decimals : 0));
+  return sign(value, decimals > 4 || size >= 999999.5 ? scientific(size, 0) : size.toFixed(size < 100 ? decimals : 0));
 }
 
 function percent(share) {

@@ -28,7 +28,7 @@ function startList() {
     const button = element("button", { type: "button", class: "link" }, element("bdi", {}, short(texts[k], 140)));
     button.addEventListener("click", () => go(k));
     return element("tr", { "data-item": k }, element("th", { scope: "row" }, button),
-      labelled ? element("td", {}, element("bdi", {}, (item.outputs && trueOf(item.outputs)) || "")) : null,
+      labelled ? element("td", { "data-name": "right answer" }, element("bdi", {}, (item.outputs && trueOf(item.outputs)) || "")) : null,
       element("td", {}, element("bdi", {}, item.outputs ? predictedOf(item.outputs) : item.options[0].name), wrong(item) ? element("span", { class: "tag wrong" }, "wrong") : null),
       element("td", { class: "number" }, !item.outputs ? "" : item.outputs.probability_name ? percent(highest(item)) : signed(highest(item))));
   });

@@ -30,7 +30,6 @@ class Series {
   show(names, values, rows, limit, steps) {
     const total = rows[0].map((_, t) => rows.reduce((sum, row) => sum + row[t], 0));
     Object.assign(this, { names: [...names, "the whole step"], values, rows: [...rows, total], limit, steps, count: total.length });
-    this.total = Math.max(...total.map(Math.abs), limit);
     this.layout();
   }
 
@@ -89,9 +88,8 @@ class Series {
     this.values.forEach((row, f) => this.line(c, row, f * this.band, x0, first, last));
     this.rows.forEach((row, f) => {
       const y = this.top + f * this.strip;
-      const limit = f === this.rows.length - 1 ? this.total : this.limit;
       for (let t = first; t <= last; t++) {
-        c.fillStyle = scale[step(row[t], limit)];
+        c.fillStyle = scale[step(row[t], this.limit)];
         c.fillRect(x0 + t * this.width, y, this.width - (this.width >= 8 ? 1 : 0), this.strip - 2);
       }
     });

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from unrolled.report.colour import DARK_SCALE, SCALE, STEPS, scale_index, text_colour
-from unrolled.report.formatting import clip, magnitude, minus, signed, visible
+from unrolled.report.formatting import clip, magnitude, minus, share_of, signed, visible
 from unrolled.report.page_view import sum_of_ngrams
 from unrolled.report.spans import Phrase
 
@@ -46,6 +46,7 @@ def environment() -> Environment:
         phrase=_phrase,
         signed=lambda value: minus(signed(value)),
         magnitude=lambda value: minus(magnitude(value)),
+        share_of=lambda share, whole: minus(share_of(share, whole)),
         end=lambda limit: minus(f"{limit:+g}") if limit else "0",
         scale_index=scale_index,
         sum_of_ngrams=sum_of_ngrams,

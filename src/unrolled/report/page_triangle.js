@@ -189,7 +189,7 @@ class Triangle {
     c.fillStyle = ink("--paper");
     c.fillRect(0, ground, wide, this.foot);
     if (this.foot < 12) return;
-    const every = Math.max(1, Math.ceil(11 / width));
+    const every = Math.max(1, Math.ceil(14 / width)); // slanted lines of 12 px, a blank apart
     this.tokens.forEach((token, index) => {
       const x = left + (index + 0.5) * width - this.scroll.scrollLeft;
       const inside = lit && index >= lit.start && index < lit.stop;

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unrolled.decomposition.attribution import Attribution, Ledger
 from unrolled.decomposition.number_notes import NOISY, NOTED_RESIDUAL
-from unrolled.report.formatting import magnitude, minus
+from unrolled.report.formatting import magnitude, minus, share_of
 
 __all__ = [
     "LedgerBar",
@@ -89,11 +89,12 @@ def cancellation_words(cancellation: float) -> str:
 def sum_of_ngrams(attribution: Attribution) -> str:
     """Say whether the n-grams sum to the state and the account closes and, if not, by how much they miss it."""
     if not attribution.exact and attribution.residual > NOTED_RESIDUAL:
-        return f"not exact: its n-grams miss the state by {minus(magnitude(attribution.residual))} of its size"
+        return f"not exact: its n-grams miss the state by {minus(share_of(attribution.residual, 'its size'))}"
     if not attribution.closes:
         movement = abs(attribution.movement)
-        share = magnitude(abs(attribution.ledger.remainder) / movement) if movement else "infinitely many times"
-        return f"not exact here: the remainder is {minus(share)} of the movement, the {attribution.unit} less the bias"
+        share = abs(attribution.ledger.remainder) / movement if movement else float("inf")
+        size = minus(share_of(share, f"the {attribution.unit} less the bias"))
+        return f"not exact here: the remainder is {size}"
     if not attribution.exact:
         return "not exact: see the notes"
     if attribution.residual > NOTED_RESIDUAL:

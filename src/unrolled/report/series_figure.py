@@ -59,7 +59,7 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
         axes = figure.add_axes((left / wide, (bottom + 0.05) / tall, width / wide, (_BAND - 0.1) / tall))
         _draw_series(axes, row, len(attribution))
     axes = figure.add_axes((left / wide, _FOOT / tall, width / wide, strips / tall))
-    ends = checked_limit(limit) or rows_limit([*rows, whole]) or 1.0
+    ends = checked_limit(limit) or rows_limit(rows) or 1.0
     image = _draw_strips(axes, [*rows, whole], ends)
     _write_time(axes, attribution, width)
     figure.text(0.12 / wide, 1 - (_HEAD - 0.12) / tall, "a", fontsize=9, color=SOFT, weight="bold")

@@ -38,16 +38,16 @@ class Series:
         name = min(_NAME, max(cell_len(each) for each in (_WHOLE, *(visible(row.name) for row in rows))))
         each = -(-len(attribution) // max(1, options.max_width - name - _NUMBER - 2))
         strips = torch.stack([_sums(row.scores, each) for row in rows])
-        limit = limit_of(strips)
+        whole = strips.sum(dim=0)
+        limit = max(limit_of(strips), limit_of(whole))
         shared = f", {each} steps a cell" if each > 1 else ""
-        yield Text(f"contributions of numbers over time{shared}: colours end at ±{limit:g}", style=_FAINT)
-        yield Text("▲ ▼ above half of that, + - above a tenth, · below; bars are what was read", style=_FAINT)
+        yield Text(f"contributions of numbers over time{shared}; bars show the numbers that were read", style=_FAINT)
+        yield Text(f"▲ ▼ above {limit / 2:g}, + - above {limit / 10:g}, · below", style=_FAINT)
         for row, strip in zip(rows, strips, strict=True):
             if row.values is not None:
                 yield Text(" " * (name + _NUMBER + 2)).append(_bars(row.values, each))
             yield _strip(row.name, strip, limit, name)
-        whole = strips.sum(dim=0)
-        yield _strip(_WHOLE, whole, limit_of(whole), name)
+        yield _strip(_WHOLE, whole, limit, name)
         yield Text(" " * (name + _NUMBER + 2) + self._axis(strips.shape[1]), style=_FAINT)
         yield self._largest(rows)
 

@@ -19,7 +19,7 @@ from rich.text import Text
 from unrolled.decomposition.attribution import Attribution
 from unrolled.report.colour import colour, shared_limit, text_colour
 from unrolled.report.feature_rows import steps_are_named
-from unrolled.report.formatting import brief, clip, magnitude, signed, visible
+from unrolled.report.formatting import brief, clip, share_of, signed, visible
 from unrolled.report.page_view import cancellation_words, ledger_parts, sum_of_ngrams, unit_before
 from unrolled.report.series_terminal import Series
 from unrolled.report.spans import Phrase, largest_phrases, rows_by_order, values_of
@@ -134,11 +134,12 @@ class _Top:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         phrases = largest_phrases(self.attribution, self.count)
         spans = [f"[{phrase.start}, {phrase.stop})" for phrase in phrases]
-        span = max(map(len, ["tokens", *spans]))
+        places = "tokens" if self.attribution.features is None else "steps"
+        span = max(map(len, [places, *spans]))
         table = Table(box=None, padding=(0, 2, 0, 0), header_style=FAINT, pad_edge=False)
         table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
         table.add_column("phrase score", justify="right", no_wrap=True, min_width=12)
-        table.add_column("tokens", no_wrap=True, min_width=span)
+        table.add_column(places, no_wrap=True, min_width=span)
         left = max(6, options.max_width - 12 - 12 - span - 6)
         table.add_column("n-gram", overflow="ellipsis", no_wrap=True, max_width=left)
         for phrase, place in zip(phrases, spans, strict=True):
@@ -161,7 +162,7 @@ def _named(attribution: Attribution, phrase: Phrase) -> str:
 
 def remainder_line(attribution: Attribution) -> str:
     """Say how large the remainder is, and whether the expansion is exact."""
-    size = f"remainder {magnitude(attribution.relative_remainder)} of the {attribution.unit}"
+    size = f"remainder {share_of(attribution.relative_remainder, f'the {attribution.unit}')}"
     return f"{size}; {visible(attribution.expansion)} is {sum_of_ngrams(attribution)}"
 
 
@@ -190,7 +191,8 @@ def render(attribution: Attribution, limit: float | None = None, top: int = _TOP
         blocks.append(Series(attribution))
     if attribution.features is None or steps_are_named(attribution):
         steps = "step" if attribution.features is not None else "token"
-        blocks += [Text(f"contribution of each {steps}: the sum of all n-grams that enter there", FAINT), sentence]
+        what = f"contribution of each {steps}: the sum of all n-grams that enter there"
+        blocks.append(Group(Text(what, FAINT), sentence))
         blocks += [_Pyramid(attribution, d, ends) for d in range(len(attribution.directions))]
     blocks.append(sum_table(ledger_parts(attribution.ledger), (attribution.unit, attribution.ledger.logit)))
     blocks.append(_Top(attribution, shared_limit([attribution], "contribution"), top))

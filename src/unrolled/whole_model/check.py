@@ -254,7 +254,9 @@ def _shape(given: Any) -> str:
     values = [*given[0], *given[1].values()]
     for value in values:
         if isinstance(value, PackedSequence):
-            return f"packed, {len(value.batch_sizes)} steps of {tuple(value.data.shape)}"
+            return (
+                f"packed, {len(value.batch_sizes)} steps, {len(value.data)} vectors of {value.data.shape[-1]} numbers"
+            )
         if isinstance(value, Tensor):
             return str(tuple(value.shape))
     return "no tensor"

@@ -42,12 +42,16 @@ def test_without_a_folder_the_list_says_so(unrolled):
     assert "negation\tclassification" in shown.out
 
 
-def test_on_a_terminal_it_is_a_table(unrolled, monkeypatch):
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_in_a_terminal_no_word_is_cut(unrolled, monkeypatch, width):
+    plain = unrolled("data", "list").out.splitlines()
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "200")
-    shown = unrolled("data", "list")
-    assert "available" in shown.out
-    assert "┃" in shown.out
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = unrolled("data", "list").out
+    assert all(len(line) <= width for line in shown.splitlines())
+    words = " ".join(shown.split())
+    for name, kind, description, licence, available in (line.split("\t") for line in plain):
+        assert f"{name}: {kind}, available: {available} {description} licence: {licence}" in words
 
 
 def test_a_description_has_sizes_terms_and_an_example(unrolled, tmp_path):

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from unrolled.lab.cli.printed_table import print_table
+from unrolled.lab.papers.framework.table import Table
+
 Command = Callable[..., Any]
 
 
@@ -142,3 +145,26 @@ def test_no_name_of_an_item_is_cut(unrolled: Command, monkeypatch: pytest.Monkey
     done = unrolled("reproduce", "sequence-level-features", "--scale", "day", "--hours", 0, "--results", tmp_path)
     first = "".join(line.split("│")[1].strip() for line in done.out.splitlines() if line.startswith("│"))
     assert "sequence-level-features/table2sequence-level-features/table3" in first
+
+
+def test_each_part_of_a_wide_table_tells_its_rows_apart(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = ("cell", "clipped", "distance", "gradient")
+    rows = [(cell, clipped, "12345678", "87654321") for cell in ("tanh", "relu") for clipped in ("at 1", "no")]
+    monkeypatch.setenv("COLUMNS", "34")
+    print_table(Table("a title", columns, rows))
+    parts = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    assert len(parts) == len(rows) * 2
+    assert len(set(parts)) == len(parts)
+
+
+def test_findings_are_set_for_a_terminal_and_brackets_are_explained(
+    unrolled: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    results = Path(__file__).parents[3] / "results"
+    done = unrolled("reproduce", "implicit-ngrams/negation", "--results", results)
+    assert "\nin brackets: published numbers\n" in done.out
+    assert "see ours/negation-rates." in done.out
+    assert all(len(line) <= 80 for line in done.out.splitlines())

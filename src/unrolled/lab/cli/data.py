@@ -27,10 +27,13 @@ def _names(incomplete: str) -> list[str]:
 
 @app.command("list")
 def list_datasets(data_dir: DataFolder = None) -> None:
-    """List all datasets: what they contain, their licences, and which are available."""
+    """List all datasets: what they contain, their licences, and which are available.
+
+    In a terminal each takes several lines; elsewhere it is a line of columns between tabs.
+    """
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.padding import Padding
+    from rich.text import Text
 
     from unrolled.lab.data.datasets import DATASETS
 
@@ -39,14 +42,14 @@ def list_datasets(data_dir: DataFolder = None) -> None:
         for name, source in DATASETS.members.items()
     ]
     console = Console()
-    if console.is_terminal:
-        table = Table("name", "kind", "description", "licence", "available")
-        for row in rows:
-            table.add_row(*map(escape, row))
-        console.print(table)
-    else:
-        for row in rows:
+    for row in rows:
+        if not console.is_terminal:
             typer.echo("\t".join(row))
+            continue
+        name, kind, description, licence, available = row
+        typer.echo(f"{name}: {kind}, available: {available}")
+        for line in (description, f"licence: {licence}"):
+            console.print(Padding(Text(line), (0, 0, 0, 4)), highlight=False)
     if _folder(data_dir) is None:
         typer.echo("no data folder; pass --data-dir, or set the variable UNROLLED_DATA", err=True)
 

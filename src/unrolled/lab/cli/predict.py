@@ -47,7 +47,7 @@ def predict(
     run: Annotated[Path, run_argument("The run folder of classify, relate or regress.")],
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Tables, JSON lines, a text a line, or hf:NAME; else standard input."),
+        typer.Argument(metavar="FILE", help="Tables, JSON lines, a text a line, or hf:NAME; else standard input."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The CSV file to write.", show_default="standard output")] = None,
     text_column: Annotated[
@@ -59,8 +59,8 @@ def predict(
 ) -> None:
     """Predict the class or the rating of every text of a file, as CSV with the probabilities of all classes.
 
-    The first column is the line of the file at which the text begins, a header counted; before it stands the file, if
-    the texts are of several.
+    The first column is the number of the line at which the text begins; a header counts as a line. If there are several
+    files, the column before it names the file.
 
     unrolled predict runs/reviews new.csv --out predictions.csv
     """

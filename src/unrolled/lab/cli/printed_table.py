@@ -15,7 +15,7 @@ _FIRST, _BORDER = 40, 3
 
 
 def print_table(table: Table) -> None:
-    """Print a table; each part of one that is too wide for the terminal begins with the first column."""
+    """Print a table; each part of one that is too wide for the terminal begins with the columns that name the rows."""
     import rich.table
     from rich.console import Console
 
@@ -23,12 +23,15 @@ def print_table(table: Table) -> None:
     widths = [_width(name, [row[k] for row in rows]) for k, name in enumerate(table.columns)]
     widths[0] = min(widths[0], _FIRST)
     console.print(table.title, style="bold", markup=False, highlight=False, soft_wrap=True)
-    for columns in _parts(widths, console.width):
+    naming = table.naming
+    if sum(widths[:naming]) > console.width // 2:
+        naming = 1
+    for columns in _parts(widths, naming, console.width):
         shown = rich.table.Table()
-        for k in (0, *columns):
+        for k in (*range(naming), *columns):
             shown.add_column(table.columns[k], width=widths[k], overflow="fold")
         for row in rows:
-            shown.add_row(*(row[k] for k in (0, *columns)))
+            shown.add_row(*(row[k] for k in (*range(naming), *columns)))
         console.print(shown, markup=False, highlight=False)
 
 
@@ -37,11 +40,11 @@ def _width(name: str, cells: Sequence[str]) -> int:
     return max(map(len, (*name.split(), *cells)), default=1)
 
 
-def _parts(widths: Sequence[int], width: int) -> list[list[int]]:
-    """Divide the columns after the first into parts that fit beside it."""
+def _parts(widths: Sequence[int], naming: int, width: int) -> list[list[int]]:
+    """Divide the columns after the first ones, which name the rows, into parts that fit beside these."""
     parts: list[list[int]] = [[]]
-    for k in range(1, len(widths)):
-        taken = sum(widths[each] + _BORDER for each in (0, *parts[-1], k)) + 1
+    for k in range(naming, len(widths)):
+        taken = sum(widths[each] + _BORDER for each in (*range(naming), *parts[-1], k)) + 1
         if parts[-1] and taken > width:
             parts.append([])
         parts[-1].append(k)

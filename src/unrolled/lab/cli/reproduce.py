@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from unrolled.lab.papers.framework.result_store import ResultStore
 
 __all__ = ["reproduce"]
+
+_LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
+"""A link of Markdown; a terminal shows its text."""
 
 
 class _Lines:
@@ -48,7 +52,7 @@ def reproduce(
     items: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PAPER/ITEM]...",
+            metavar="PAPER/ITEM",
             help="Items to run; a paper's name selects all its items.",
             autocompletion=paper_items,
         ),
@@ -188,6 +192,8 @@ def _list(members: list[Experiment], scale: Scale, store: ResultStore) -> None:
 def _run(
     experiment: Experiment, scale: Scale, store: ResultStore, lines: _Lines, command: str, data: Path | None
 ) -> None:
+    from rich.console import Console
+
     from unrolled.lab.papers.framework.findings import current_findings
     from unrolled.lab.papers.framework.runner import run_experiment
 
@@ -196,12 +202,15 @@ def _run(
     report = experiment.report(found, scale)
     for table in report.tables:
         print_table(table)
+    if any(number.theirs is not None for table in report.tables for _, _, number in table.numbers()):
+        what = "published numbers" if experiment.published else "an earlier measurement of ours"
+        typer.echo(f"in brackets: {what}")
     if scale == "smoke":
         typer.echo("scale smoke: made-up data and tiny models; these numbers show that the code runs, and nothing else")
     else:
         _print_verdict(experiment, found, report)
     if findings := current_findings(store.folder, experiment, scale, found):
-        typer.echo(findings)
+        Console().print(_LINK.sub(r"\1", findings), markup=False, highlight=False)
 
 
 def _run_queue(

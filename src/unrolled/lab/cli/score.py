@@ -18,7 +18,7 @@ __all__ = ["score"]
 
 def score(
     run: Annotated[Path, run_argument("The run folder of a task lm or chars.")],
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="One text, or several to rank.")],
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT", help="One text, or several to rank.")],
     tokens: Annotated[bool, typer.Option("--tokens", help="Show the surprisal of every token.")] = False,
 ) -> None:
     """Score texts by a trained language model, and rank them: the likeliest first.

@@ -29,7 +29,7 @@ def translate(
     run: Annotated[Path, run_argument("The run folder of a task translate.")],
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SENTENCE]", help="A sentence; without one, or with -, the lines of standard input."),
+        typer.Argument(metavar="SENTENCE", help="A sentence; without one, or with -, the lines of standard input."),
     ] = None,
     beam: Annotated[int, typer.Option(min=1, help="Beam width; 1 takes the most likely word at each step.")] = 5,
 ) -> None:

@@ -97,15 +97,21 @@ class Table:
             if len(row) != len(self.columns):
                 raise UsageError(f"a row of {self.title!r} has {len(row)} cells; expected {len(self.columns)}")
 
-    def numbers(self) -> Iterator[tuple[str, str, Number]]:
-        """Give every number with the name of its row, the first cells that tell the rows apart, and its column."""
+    @property
+    def naming(self) -> int:
+        """How many of the first columns tell the rows apart."""
         width = 1
         while width < len(self.columns) and len({tuple(map(str, row[:width])) for row in self.rows}) < len(self.rows):
             width += 1
+        return width
+
+    def numbers(self) -> Iterator[tuple[str, str, Number]]:
+        """Give every number with the name of its row, the first cells that tell the rows apart, and its column."""
+        naming = self.naming
         for row in self.rows:
             for column, number in zip(self.columns, row, strict=True):
                 if isinstance(number, Number):
-                    yield ", ".join(map(str, row[:width])), column, number
+                    yield ", ".join(map(str, row[:naming])), column, number
 
     def cells(self) -> list[list[str]]:
         """Write every cell as text."""
