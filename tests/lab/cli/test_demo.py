@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from unrolled.lab.cli.polarity_table import flips, phrase_scores
+from unrolled.lab.cli.polarity_table import flips, ngram_terms
 from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, NegationReviews
 from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.papers.analyses.polarity import open_phrases
@@ -50,7 +50,7 @@ def test_negation_flips_the_sign_and_double_negation_flips_it_back(outcome: tupl
     for name in ("gru", "lstm"):
         run = load_run(outcome[0] / name)
         for expansion in ("activation", "zero", "secant"):
-            counts = [flips(phrase_scores(run, words, expansion)) for words in (POSITIVE, NEGATIVE)]
+            counts = [flips(ngram_terms(run, words, expansion)) for words in (POSITIVE, NEGATIVE)]
             once, twice = (sum(pair) for pair in zip(*counts, strict=True))
             assert min(once, twice) >= 18, (name, expansion, once, twice)
 
@@ -58,7 +58,7 @@ def test_negation_flips_the_sign_and_double_negation_flips_it_back(outcome: tupl
 def test_the_table_shows_what_was_measured(outcome: tuple[Path, str]) -> None:
     out, printed = outcome
     for name in ("gru", "lstm"):
-        scores = phrase_scores(load_run(out / name), POSITIVE, "secant")
+        scores = ngram_terms(load_run(out / name), POSITIVE, "secant")
         assert f"{scores[:, 2].mean():.2f} ± {scores[:, 2].std():.2f}" in printed
 
 
@@ -92,9 +92,9 @@ def untrained(tmp_path: Path) -> Run:
     return train(task, corpus, settings, tmp_path / "run", data=DataSettings(data=("negation",)))
 
 
-def test_a_phrase_score_is_the_score_of_the_whole_phrase(untrained: Run) -> None:
+def test_a_term_is_that_of_the_n_gram_which_is_the_whole_phrase(untrained: Run) -> None:
     run = untrained
-    found = phrase_scores(run, POSITIVE, "zero")
+    found = ngram_terms(run, POSITIVE, "zero")
     weight = run.model.head.weight.detach()
     for before in (0, 1, 2):
         opened = open_phrases(run, ["not " * before + word for word in POSITIVE], "zero")
@@ -109,7 +109,7 @@ def test_flips_are_counted_from_the_signs() -> None:
 
 def test_a_network_that_learned_nothing_does_not_flip(untrained: Run) -> None:
     run = untrained
-    counts = [flips(phrase_scores(run, words, "path")) for words in (POSITIVE, NEGATIVE)]
+    counts = [flips(ngram_terms(run, words, "path")) for words in (POSITIVE, NEGATIVE)]
     assert sum(twice for _, twice in counts) < 18
 
 

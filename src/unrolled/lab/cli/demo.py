@@ -22,12 +22,13 @@ SENTENCE = "in the end the film was not not charming"
 NETWORKS: tuple[Literal["gru", "lstm"], ...] = ("gru", "lstm")
 EXPANSIONS = ("activation", "zero", "secant")
 ABOUT = """\
-Each figure is a mean over the adjectives ± their standard deviation. The paper
-does not say what its ± is; its figures are of its own networks, opened by the
-activation expansion. Scores are shares of the difference of the two logits:
-above 0 a phrase speaks for "positive", below 0 for "negative". The error of the
-sum is how far all n-grams of a double negation together are from the network's
-state, relative to it: only an exact expansion accounts for all that was said."""
+Each number is a mean over the adjectives ± their standard deviation. As in the
+paper it is the n-gram's own term: its part of the difference of the two logits,
+without the shorter n-grams that the score of a phrase includes. Above 0
+it speaks for "positive", below 0 for "negative". The paper does not say what
+its ± is; its numbers are of its own networks, opened by the activation
+expansion. The error of the sum is the distance between the sum of all n-grams
+of a double negation and the network's state, divided by the norm of the state."""
 
 
 def demo(
@@ -44,7 +45,7 @@ def demo(
     runs = {name: _train(name, out / name, seed, console) for name in NETWORKS}
     adjectives = {"positive": POSITIVE, "negative": NEGATIVE}
     for name, run in runs.items():
-        title = f"{name.upper()}: scores of adjectives alone, after not, after not not"
+        title = f"{name.upper()}: terms of adjectives alone, after not, after not not"
         console.print()
         console.print(table(title, run, adjectives, EXPANSIONS))
     console.print(ABOUT)

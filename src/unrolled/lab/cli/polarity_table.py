@@ -1,7 +1,7 @@
-"""A table of the polarity scores of adjectives, their negations and their double negations.
+"""A table of the terms of adjectives, their negations and their double negations; the paper calls them polarity scores.
 
-The score of a phrase is wᵀ v of the n-gram that is the whole phrase, where w are the weights of "positive" minus
-those of "negative". So it is a part of the difference of the two logits.
+The term is wᵀ v of the n-gram that is the whole phrase, where w are the weights of "positive" minus those of
+"negative". So it is a part of the difference of the two logits.
 
 Source:
     Sequence-level features: how GRU and LSTM cells capture n-grams (2020), section 5.1 and table 1.
@@ -25,30 +25,29 @@ if TYPE_CHECKING:
 
     from unrolled.lab.training.run_folder import Run
 
-__all__ = ["flips", "phrase_scores", "table"]
+__all__ = ["flips", "ngram_terms", "table"]
 
 NEGATIONS = ("", "not ", "not not ")
 """Words before the adjective; the paper calls the phrases tokens, negations and double negations."""
 
 
-def phrase_scores(run: Run, adjectives: Sequence[str], expansion: str) -> Tensor:
+def ngram_terms(run: Run, adjectives: Sequence[str], expansion: str) -> Tensor:
     """Score each adjective alone, after one "not" and after two; shape (adjectives, 3)."""
     phrases = ([before + word for word in adjectives] for before in NEGATIONS)
     return torch.stack([ngram_scores(run, each, expansion) for each in phrases], dim=1)
 
 
 def flips(scores: Tensor) -> tuple[int, int]:
-    """Count the adjectives whose score changes sign after "not", and of these the ones that change back after two."""
+    """Count the adjectives whose term changes sign after "not", and of these the ones that change back after two."""
     alone, once, twice = scores.unbind(dim=1)
     flipped = alone * once < 0
     return int(flipped.sum()), int((flipped & (once * twice < 0)).sum())
 
 
 def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansions: Sequence[str]) -> Table:
-    """Make a table of scores beside the published ones, with a row for each polarity and number of negations."""
+    """Make a table of terms beside the published ones, with a row for each polarity and number of negations."""
     scores = {
-        name: {polarity: phrase_scores(run, words, name) for polarity, words in adjectives.items()}
-        for name in expansions
+        name: {polarity: ngram_terms(run, words, name) for polarity, words in adjectives.items()} for name in expansions
     }
     drawn = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 0))
     drawn.add_column(no_wrap=True)
@@ -62,7 +61,7 @@ def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansi
         drawn.add_section()
     total = sum(map(len, adjectives.values()))
     counts = [[sum(pair) for pair in zip(*map(flips, scores[name].values()), strict=True)] for name in expansions]
-    for k, label in enumerate(("flip with not", "and flip back")):
+    for k, label in enumerate(("reversed by not", "and restored")):
         drawn.add_row(label, "", *(f"{count[k]} of {total}" for count in counts))
     drawn.add_section()
     doubled = [NEGATIONS[-1] + word for words in adjectives.values() for word in words]
