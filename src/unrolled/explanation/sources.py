@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.decomposition.nested_tensors import items_of, with_items
+from unrolled.decomposition.nested_tensors import items_of, tensors_in, with_items
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.held_forward.mode import HeldForward
 
@@ -34,9 +34,15 @@ class Sources:
         self.unread: list[str] = []
         """Arguments that are not searched for tensors, each with its type."""
         self._count = 0
+        self._has_masks = False
 
     def open_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the arguments of a call as the model receives them; positional ones are named by their places."""
+        """Return the arguments of a call as the model receives them; positional ones are named by their places.
+
+        Floating-point numbers that are all zero or one, beside any other argument, are a mask: where they multiply
+        other value they are held, as integers are.
+        """
+        self._has_masks = not all(map(_is_mask, tensors_in((args, kwargs))))
         given = [self.open(str(place), value) for place, value in enumerate(args)]
         return given, {name: self.open(name, value) for name, value in kwargs.items()}
 
@@ -59,7 +65,10 @@ class Sources:
         if value.is_sparse:
             raise UsageError(f"argument {name} is sparse; pass a dense tensor: {name}.to_dense()")
         if value.is_floating_point():
-            return self.mode.open(name, value, self._number(name, value)) if self.opens else value.detach().clone()
+            if not self.opens:
+                return value.detach().clone()
+            opened = self.mode.open(name, value, self._number(name, value))
+            return self.mode.vectors.numbers.add(opened) if self._has_masks and _is_mask(value) else opened
         copy = value.detach().clone()
         if self.opens and value.dtype in INTEGERS:
             numbers = torch.arange(copy.numel(), device=copy.device) + self._number(name, copy)
@@ -72,6 +81,10 @@ class Sources:
         first, self._count = self._count, self._count + value.numel()
         self.entries[name] = (first, value.shape)
         return first
+
+
+def _is_mask(value: Tensor) -> bool:
+    return not value.is_complex() and value.layout == torch.strided and bool(((value == 0) | (value == 1)).all())
 
 
 @contextmanager
