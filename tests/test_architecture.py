@@ -12,6 +12,7 @@ import re
 import rlcompleter
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -52,6 +53,17 @@ def test_every_package_is_in_a_layer() -> None:
 def test_a_file_is_short_and_named_after_its_subject(path: Path) -> None:
     assert path.stem not in NAMES_WITHOUT_A_SUBJECT
     assert len(path.read_text().splitlines()) <= LONGEST
+
+
+def test_no_two_classes_share_a_name() -> None:
+    classes = [
+        node.name
+        for path in SOURCES
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert len(classes) > 400
+    assert not {name for name, count in Counter(classes).items() if count > 1}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -21,6 +22,20 @@ def test_the_instrument_works_without_the_packages_of_any_extra(tmp_path: Path) 
     words = [sys.executable, ROOT / "tests" / "without_extras.py", tmp_path]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["OK"]), done.stdout + done.stderr
+
+
+def test_that_program_hides_every_package_of_the_extras() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for_users = {name: packages for name, packages in extras.items() if name not in ("dev", "docs", "release")}
+    listed = {re.match(r"[\w-]+", each)[0] for packages in for_users.values() for each in packages}
+    modules = {"pyyaml": "yaml", "scikit-learn": "sklearn", "pytorch-crf": "torchcrf"}
+    program = ast.parse((ROOT / "tests" / "without_extras.py").read_text())
+    (hidden,) = (
+        ast.literal_eval(node.value)
+        for node in program.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Set)
+    )
+    assert {modules.get(name, name) for name in listed} - hidden == {"pydantic"}  # typer needs it
 
 
 def test_only_one_file_of_the_instrument_names_the_laboratory() -> None:

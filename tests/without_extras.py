@@ -12,14 +12,18 @@ from pathlib import Path
 # pydantic is not here: typer needs it.
 MISSING = {
     "captum",
+    "datasets",
     "matplotlib",
     "nltk",
+    "pandas",
     "pooch",
+    "requests",
     "sacrebleu",
     "scipy",
     "seqeval",
     "sklearn",
     "textblob",
+    "tokenizers",
     "torchcrf",
     "yaml",
 }

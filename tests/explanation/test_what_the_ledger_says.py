@@ -15,7 +15,7 @@ from unrolled.errors import ConvergenceError, NonFiniteError
 from unrolled.report.account_terminal import to_text as account_text
 from unrolled.report.json_records import to_json
 from unrolled.report.page import render_page
-from unrolled.report.page_data import Example, examples_data
+from unrolled.report.page_data import PageExample, examples_data
 from unrolled.report.terminal import to_text
 from whole_model_zoo import Classifier, ids
 
@@ -121,7 +121,7 @@ def test_each_number_has_the_note_of_its_own_cancellation():
             each.cancellation > 10
         )
     assert not of_cancellation(found)
-    (item,) = examples_data([Example((found,))])
+    (item,) = examples_data([PageExample((found,))])
     (panel,) = item["panels"]
     noted = 0
     for option, told in zip(item["options"], panel["options"], strict=True):

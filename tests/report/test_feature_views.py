@@ -14,7 +14,7 @@ from unrolled.errors import NonFiniteError, UsageError
 from unrolled.report.feature_rows import DRAWN, feature_rows
 from unrolled.report.figure import draw_figure, save_figure
 from unrolled.report.json_records import to_json
-from unrolled.report.page_data import Example, examples_data
+from unrolled.report.page_data import PageExample, examples_data
 from unrolled.report.terminal import to_text
 
 STEPS = [f"x{k}" for k in range(6)]
@@ -131,7 +131,7 @@ def test_numbers_that_are_none_are_refused(build):
 
 def test_classes_show_the_same_rows(build):
     wide = build(STEPS, features=features_of(3 * DRAWN))
-    (item,) = examples_data([Example((wide,))])
+    (item,) = examples_data([PageExample((wide,))])
     (option,) = item["panels"][0]["options"]
     assert len(option["features"]["rows"]) == len(item["series"]["names"]) == DRAWN + 2
     assert len(item["series"]["values"]) == DRAWN

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from unrolled.report.formatting import signed, visible
-from unrolled.report.page_data import Example, examples_data
+from unrolled.report.page_data import PageExample, examples_data
 from unrolled.report.spans import largest_phrases
 from unrolled.report.terminal import render, to_text
 
@@ -106,7 +106,7 @@ def test_ngrams_that_were_not_told_apart_are_left_out_and_summed_up(build):
         band[:, :, 2:] = 0
     text = to_text(part)
     assert f"n-grams of more than 2 tokens contribute {signed(rest)}" in text
-    (data,) = examples_data([Example((part,))])
+    (data,) = examples_data([PageExample((part,))])
     assert len(data["panels"][0]["classes"][0]["score"][0]) == 2
     assert data["panels"][0]["options"][0]["longer"] == pytest.approx(rest)
     assert "n-grams of more than" not in to_text(whole)

@@ -6,7 +6,7 @@ import torch
 from banded import banded
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import UsageError
-from unrolled.report.page_data import Example, examples_data, longest_shown
+from unrolled.report.page_data import PageExample, examples_data, longest_shown
 from unrolled.report.page_view import panel_labels, waterfall_of_ledger
 from unrolled.report.spans import by_span, largest_phrases, rows_by_order, values_of
 
@@ -62,13 +62,13 @@ def test_a_long_sentence_keeps_its_shorter_ngrams(time, longest):
 
 
 def test_the_payload_shows_tokens_and_cuts_endless_ones(build):
-    (data,) = examples_data([Example((build(["\x1b", "x" * 5000]),))])
+    (data,) = examples_data([PageExample((build(["\x1b", "x" * 5000]),))])
     assert data["tokens"] == ["␛", "x" * 79 + "…"]
 
 
 def test_an_empty_sentence_is_refused(build):
     with pytest.raises(UsageError, match="no tokens"):
-        examples_data([Example((build([]),))])
+        examples_data([PageExample((build([]),))])
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])

@@ -32,7 +32,7 @@ class Received:
     """The receiver's place of each column."""
 
 
-class Columns(ABC):
+class SweepColumns(ABC):
     """The columns of one sweep. Those of the lowest layer are the first of those of the layers above."""
 
     @abstractmethod
@@ -60,7 +60,7 @@ class Columns(ABC):
         """Return the same for a receiver that reads in the other direction."""
 
 
-class TokenColumns(Columns):
+class TokenColumns(SweepColumns):
     """One column for each token, in the order in which a direction reads: all paths that enter there."""
 
     def __init__(self, time: int) -> None:
@@ -92,7 +92,7 @@ class TokenColumns(Columns):
         return Received(_reverse(by_step.transpose(0, 1), layout).transpose(0, 1), received.places)
 
 
-class SpanColumns(Columns):
+class SpanColumns(SweepColumns):
     """One column for each span: the paths that have seen its tokens, from the leftmost to the rightmost, and no other.
 
     A span is named by the tokens behind and ahead of the current one, as the direction reads. Spans of more than
@@ -153,7 +153,7 @@ def _reverse(values: Tensor, layout: Layout) -> Tensor:
     return values.gather(0, index[:, None, :, None].expand(values.shape))
 
 
-def receivers(stack: BidirectionalStack, columns: Columns) -> Iterator[tuple[tuple[Received, ...], ...]]:
+def receivers(stack: BidirectionalStack, columns: SweepColumns) -> Iterator[tuple[tuple[Received, ...], ...]]:
     """Yield for each layer, lowest first, what its two directions receive from both directions of the layer below."""
     received: tuple[tuple[Received, ...], ...] = ((), ())
     for level, ways in enumerate(stack.levels):
@@ -168,7 +168,7 @@ def receivers(stack: BidirectionalStack, columns: Columns) -> Iterator[tuple[tup
             )
 
 
-def _hand_up(layer: AffineSequence, columns: Columns, received: tuple[Received, ...], lowest: bool) -> Received:
+def _hand_up(layer: AffineSequence, columns: SweepColumns, received: tuple[Received, ...], lowest: bool) -> Received:
     """Sweep over one direction of a layer for what it hands up, in the order in which it reads."""
     places, (time, batch, _) = columns.handed_up(lowest), layer.g.shape
     up = Received(layer.g.new_empty(time, len(places), batch, layer.layers[0].cell.output_size), places)
@@ -179,7 +179,7 @@ def _hand_up(layer: AffineSequence, columns: Columns, received: tuple[Received, 
 
 def layer_sweep(
     layer: AffineSequence,
-    columns: Columns,
+    columns: SweepColumns,
     received: tuple[Received, ...],
     lowest: bool,
     up: Received | None = None,
@@ -213,7 +213,7 @@ def layer_sweep(
 
 
 def _entering(
-    layer: AffineSequence, columns: Columns, received: tuple[Received, ...], time: int, workspace: Workspace
+    layer: AffineSequence, columns: SweepColumns, received: tuple[Received, ...], time: int, workspace: Workspace
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield what enters a layer at one step from each direction below: the columns' places, and C_t times them."""
     operator, first = layer.operators[0].at(time), 0

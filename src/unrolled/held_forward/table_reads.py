@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Positions", "index_of_read", "positions_read"]
+__all__ = ["TokensOfIds", "index_of_read", "positions_read"]
 
 
-class Positions(Protocol):
+class TokensOfIds(Protocol):
     """Knows which token each id is."""
 
     def get(self, ids: object) -> Tensor | None:
@@ -32,7 +32,7 @@ def index_of_read(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> 
 
 
 def positions_read(
-    positions: Positions, name: str, args: tuple[Any, ...], options: dict[str, Any], result: Any
+    positions: TokensOfIds, name: str, args: tuple[Any, ...], options: dict[str, Any], result: Any
 ) -> Tensor | None:
     """Return the positions of the entries that ids pick from a table, in the shape of the result."""
     index = index_of_read(name, args, options)
@@ -49,7 +49,7 @@ def positions_read(
     return places.view(-1, *[1] * (result.dim() - 1 - dim % result.dim())).expand(result.shape)
 
 
-def _by_index(positions: Positions, index: Any, shape: torch.Size) -> Tensor | None:
+def _by_index(positions: TokensOfIds, index: Any, shape: torch.Size) -> Tensor | None:
     """Return the positions of ``table[index]``, of whose parts those that are tensors stand side by side."""
     parts = index if isinstance(index, tuple) else (index,)
     tensors = [place for place, each in enumerate(parts) if isinstance(each, Tensor)]

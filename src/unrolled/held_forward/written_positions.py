@@ -28,7 +28,7 @@ ZEROS = frozenset({"tril", "triu", "diag", "diag_embed", "_pad_packed_sequence"}
 """Operations that move the first operand and put zeros beside it."""
 
 
-class Positions(Protocol):
+class WrittenIds(Protocol):
     """Knows which token each id is."""
 
     @property
@@ -43,7 +43,7 @@ class Positions(Protocol):
 
 
 def positions_written(
-    known: Positions, func: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
+    known: WrittenIds, func: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
 ) -> Tensor | None:
     """Return the positions of the result of an operation that writes ids; None for any other.
 
@@ -71,7 +71,7 @@ def _adds(operation: Operation, args: tuple[Any, ...], options: dict[str, Any]) 
     return bool(last) or any(options.get(name) for name in ("accumulate", "reduce"))
 
 
-def _from_one(known: Positions, value: Any) -> Any:
+def _from_one(known: WrittenIds, value: Any) -> Any:
     """Number the tokens of an operand from one; zero is none."""
     found = known.get(value)
     if found is not None:

@@ -16,7 +16,7 @@ from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.report.colour import DARK_SCALE, SCALE, STEPS, shared_limit, text_colour
 from unrolled.report.corpus_phrases import CorpusPhrases
-from unrolled.report.page_data import TOP, Example, chosen, examples_data
+from unrolled.report.page_data import TOP, PageExample, chosen, examples_data
 from unrolled.report.page_shell import environment, policy, script, style, trusted
 from unrolled.report.page_view import panel_labels, waterfall_of_ledger
 from unrolled.report.spans import largest_phrases
@@ -49,7 +49,7 @@ def render_page(attributions: Sequence[Attribution], title: str | None = None) -
     """
     if not attributions:
         raise UsageError("no explanation to show; expected at least one")
-    example = Example(tuple(attributions))
+    example = PageExample(tuple(attributions))
     shown = chosen(example.first, example.options[0])
     return _render([example], title if title is not None else f"Where “{shown.target}” comes from")
 
@@ -70,10 +70,12 @@ def render_pages(
     """
     if not examples or not all(examples):
         raise UsageError("no explanation to show; expected at least one of each example")
-    return _render([Example(tuple(each)) for each in examples], title if title is not None else "Explanations", phrases)
+    return _render(
+        [PageExample(tuple(each)) for each in examples], title if title is not None else "Explanations", phrases
+    )
 
 
-def _render(examples: Sequence[Example], title: str, phrases: CorpusPhrases | None = None) -> str:
+def _render(examples: Sequence[PageExample], title: str, phrases: CorpusPhrases | None = None) -> str:
     data = {
         "steps": STEPS,
         "light": {"scale": SCALE, "inks": [text_colour(c) for c in SCALE]},

@@ -21,7 +21,7 @@ from unrolled.report.formatting import clip, magnitude, minus, share_of, signed,
 from unrolled.report.page_view import panel_labels, sum_of_ngrams, waterfall_of_ledger
 from unrolled.report.spans import Quantity, by_span, largest_phrases, rows_by_order
 
-__all__ = ["Example", "Option", "chosen", "examples_data", "longest_shown", "options_of"]
+__all__ = ["Option", "PageExample", "chosen", "examples_data", "longest_shown", "options_of"]
 
 NUMBERS = 1_500_000
 """Largest number of numbers on a page. Longer n-grams are left out of the triangles beyond it."""
@@ -42,7 +42,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Example:
+class PageExample:
     """One sequence on a page, explained by one or more expansions."""
 
     attributions: tuple[Attribution, ...]
@@ -96,13 +96,13 @@ def longest_shown(attribution: Attribution, panels: int = 1, budget: int = NUMBE
     return min(attribution.longest, max(1, share // time))
 
 
-def examples_data(examples: Sequence[Example]) -> list[dict[str, object]]:
+def examples_data(examples: Sequence[PageExample]) -> list[dict[str, object]]:
     """Collect the data of all examples; together they hold at most :data:`NUMBERS` numbers."""
     panels = max(len(example.attributions) for example in examples)
     return [_example(example, panels, NUMBERS // len(examples)) for example in examples]
 
 
-def _example(example: Example, panels: int, budget: int) -> dict[str, object]:
+def _example(example: PageExample, panels: int, budget: int) -> dict[str, object]:
     first, options = example.first, example.options
     if not len(first):
         raise UsageError("the explanation has no tokens; expected at least one")

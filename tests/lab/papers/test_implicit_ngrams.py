@@ -25,7 +25,12 @@ from unrolled.lab.papers.ours.negation_rates import NegationRates
 from unrolled.lab.papers.ours.phrases import PhraseAgreement
 from unrolled.lab.training.settings import TrainingSettings
 
-EXPERIMENTS = [table3.Sentiment, table4.RelationsAndNames, table5.Perplexities, approximation.Approximation]
+EXPERIMENTS = [
+    table3.SentimentAndTopics,
+    table4.RelationsAndNames,
+    table5.PerplexityByEncoder,
+    approximation.Approximation,
+]
 
 
 def pretend(experiment, scale, values):
@@ -84,7 +89,7 @@ def test_every_model_is_listed_in_the_first_seed_before_a_second_begins(kind):
 
 
 def test_table_3_shows_published_figures_and_failed_trainings():
-    experiment = table3.Sentiment()
+    experiment = table3.SentimentAndTopics()
     values = as_printed(table3.PUBLISHED, table3.CORPORA, "accuracy", 100)
     report = experiment.report(pretend(experiment, "cpu", values), "cpu")
     rows = {row[0]: row for row in report.tables[0].cells()}
@@ -93,14 +98,14 @@ def test_table_3_shows_published_figures_and_failed_trainings():
 
 
 def test_reviews_that_are_too_long_are_left_out_and_the_sizes_kept(tmp_path):
-    (first, *_) = table3.Sentiment().trials("smoke")
+    (first, *_) = table3.SentimentAndTopics().trials("smoke")
     whole, short = (
         table3.read_corpus("made-up negation", None, None, tmp_path),
         table3.without_long(table3.read_corpus("made-up negation", None, None, tmp_path), 6),
     )
     assert {len(example.tokens) for example in whole.train} > {len(example.tokens) for example in short.train}
     assert max(len(example.tokens) for split in (short.train, short.dev, short.test) for example in split) <= 6
-    found = table3.Sentiment().run(first, TrialSetup(tmp_path, None, tmp_path / "networks"))
+    found = table3.SentimentAndTopics().run(first, TrialSetup(tmp_path, None, tmp_path / "networks"))
     assert found["examples"] == [len(whole.train), len(whole.dev), len(whole.test)]
     assert found["largest"] >= 0.5
 
@@ -138,7 +143,7 @@ def test_table_4_gives_every_model_a_number_before_it_tries_other_rates():
 
 
 def test_table_5_lays_perplexities_beside_the_published_ones():
-    experiment = table5.Perplexities()
+    experiment = table5.PerplexityByEncoder()
     values = as_printed(table5.PUBLISHED, tuple(table5.CORPORA), "perplexity", 0.5)  # twice the published ones
     paper = experiment.report(pretend(experiment, "paper", values), "paper")
     assert paper.tables[0].cells()[0][-2:] == ["226.6 ± 0.0 (–)", "226.6 ± 0.0 (113.3)"]
@@ -211,7 +216,7 @@ def test_at_scale_day_figures_open_the_networks_of_table_3(tmp_path, monkeypatch
         monkeypatch.setattr(module, "load_cached", lambda name, *_: replace(negation_corpus((8, 4, 4)), name=name))
     monkeypatch.setattr(negation, "sst2_adjectives", lambda _: None)
     figures = (negation.Negation(), triangle.TriangleOfScores(), tsne.MapOfContexts())
-    for current, experiment in (("table 3", table3.Sentiment()), *(("figures", each) for each in figures)):
+    for current, experiment in (("table 3", table3.SentimentAndTopics()), *(("figures", each) for each in figures)):
         asked.setdefault(current, [])
         for trial in experiment.trials("day"):
             if trial.settings.get("column") != "IMDB":

@@ -46,7 +46,7 @@ def test_a_language_model_that_diverges_is_a_result_and_no_failure(tmp_path, mon
         raise DivergedError("the loss is nan")
 
     monkeypatch.setattr(trial_training, "train_task", diverge)
-    experiment = table3.Perplexities()
+    experiment = table3.PerplexityByCell()
     trial = experiment.trials("smoke")[0]
     values = experiment.run(trial, a_setup(tmp_path))
     report = experiment.report([made(trial, **values)], "smoke")
@@ -56,7 +56,7 @@ def test_a_language_model_that_diverges_is_a_result_and_no_failure(tmp_path, mon
 def test_all_cells_of_a_corpus_learn_alike():
     for scale in ("smoke", "cpu", "paper"):
         alike = {}
-        for trial in table3.Perplexities().trials(scale):
+        for trial in table3.PerplexityByCell().trials(scale):
             settings = dict(trial.settings)
             del settings["encoder"]
             options = settings.pop("options")
@@ -139,7 +139,7 @@ def test_the_published_accuracies_are_those_of_table_2():
     assert [sum(pair[split] for pair in table2.PUBLISHED.values()) for split in (0, 1)] == pytest.approx(
         [5.1088, 5.2069]
     )
-    settings = [dict(trial.settings) for trial in table2.Sentiment().trials("cpu") if trial.settings["seed"] == 0]
+    settings = [dict(trial.settings) for trial in table2.SentimentByCell().trials("cpu") if trial.settings["seed"] == 0]
     assert [each.pop("encoder") for each in settings] == list(table2.PUBLISHED)
     assert settings.count(settings[0]) == len(settings)  # equal training for all
 

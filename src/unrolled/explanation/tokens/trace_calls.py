@@ -26,7 +26,7 @@ from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.strands.running_networks import RunningNetworks
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.tokens.trace_tokens import (
-    Source,
+    TokenSource,
     Trace,
     Tracer,
     Traces,
@@ -168,7 +168,7 @@ def _traces(line: Line, read: Tensor, tracer: _CallTracer) -> Traces:
     """Find the tokens of every argument that the steps of one line read."""
     sources = _reached(read, tracer.sources)
     looked_up = any(source.ids is not None for source in sources)
-    grouped: dict[tuple[object, int], list[tuple[Source, Tensor | None]]] = {}
+    grouped: dict[tuple[object, int], list[tuple[TokenSource, Tensor | None]]] = {}
     for source, where in zip(sources, where_read([each.leaf for each in sources], read, line.inside), strict=True):
         if read.requires_grad or where is not None:
             grouped.setdefault(_key(source), []).append((source, where))
@@ -185,7 +185,7 @@ def _traces(line: Line, read: Tensor, tracer: _CallTracer) -> Traces:
     return Traces(tuple(traces), looked_up, mixed=bool(sources) and not traces)
 
 
-def _reached(read: Tensor, sources: Sequence[Source]) -> list[Source]:
+def _reached(read: Tensor, sources: Sequence[TokenSource]) -> list[TokenSource]:
     """Leave out the sources that a line does not read; without a gradient all may be read."""
     if not sources or not read.requires_grad:
         return list(sources)
@@ -193,7 +193,7 @@ def _reached(read: Tensor, sources: Sequence[Source]) -> list[Source]:
     return [source for source, gradient in zip(sources, found, strict=True) if gradient is not None]
 
 
-def _key(source: Source) -> tuple[object, int]:
+def _key(source: TokenSource) -> tuple[object, int]:
     """Tell the sources that one line reads step by step: those of one argument, by one table."""
     if source.ids is None:
         return ("vectors", source.vectors), -1
@@ -201,7 +201,7 @@ def _key(source: Source) -> tuple[object, int]:
 
 
 def _trace(
-    line: Line, members: Sequence[tuple[Source, Tensor | None]], made: Sequence[tuple[Source, Tensor | None]]
+    line: Line, members: Sequence[tuple[TokenSource, Tensor | None]], made: Sequence[tuple[TokenSource, Tensor | None]]
 ) -> Trace | None:
     """Join the sources of one argument; steps that read none of it read ids that the model made, or no token.
 
@@ -224,7 +224,7 @@ def _trace(
     return Trace(ids, places, first.argument, first.padding, first.vectors)
 
 
-def _steps(line: Line, members: Sequence[tuple[Source, Tensor | None]]) -> tuple[tuple[Step, ...], ...] | None:
+def _steps(line: Line, members: Sequence[tuple[TokenSource, Tensor | None]]) -> tuple[tuple[Step, ...], ...] | None:
     """List what the steps of each sequence read of some sources; None if a step reads a mixture."""
     time, batch = line.inside.shape
     found: list[list[list[tuple[int, int]]]] = [[[] for _ in range(time)] for _ in range(batch)]

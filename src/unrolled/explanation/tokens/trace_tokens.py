@@ -29,7 +29,7 @@ from unrolled.held_forward.variables import ReadsVariables
 
 __all__ = [
     "Lists",
-    "Source",
+    "TokenSource",
     "Trace",
     "Tracer",
     "Traces",
@@ -75,7 +75,7 @@ class Traces:
 
 
 @dataclass(frozen=True)
-class Source:
+class TokenSource:
     """Vectors that were looked up, or an argument of vectors."""
 
     leaf: Tensor
@@ -97,7 +97,7 @@ class Tracer(ReadsVariables):
         self.positions = TokenPositions()
         self.arguments: list[tuple[int, Tensor]] = []
         """The number of the first token of each argument of ids."""
-        self.sources: list[Source] = []
+        self.sources: list[TokenSource] = []
         self.looked_up = False
         """Whether ids were looked up, be it that they could be followed or not."""
         self._one_hot: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
@@ -117,7 +117,7 @@ class Tracer(ReadsVariables):
             leaf = copy.requires_grad_()
             used = (leaf.detach() != 0).any(dim=-1).long()
             places, number = torch.arange(used.numel(), device="cpu").view(used.shape), self._vectors
-            self.sources.append(Source(leaf, None, places, used, vectors=number))
+            self.sources.append(TokenSource(leaf, None, places, used, vectors=number))
             self._vectors += 1
             return leaf.clone()
         if copy.dtype != torch.bool and not copy.is_complex():
@@ -181,7 +181,7 @@ class Tracer(ReadsVariables):
     def opened(self, result: Tensor, ids: Tensor, places: Tensor, argument: Tensor, padding: int, table: int) -> Tensor:
         """Make vectors a source."""
         leaf = result.detach().requires_grad_()
-        self.sources.append(Source(leaf, ids.detach().clone(), places, argument, padding, table=table))
+        self.sources.append(TokenSource(leaf, ids.detach().clone(), places, argument, padding, table=table))
         with torch.enable_grad():
             return leaf.clone()
 
@@ -237,7 +237,7 @@ def are_of_all_steps(trace: Trace) -> bool:
     return any(len(each) > 1 and all(places == each[0] for places in each) for each in trace.places)
 
 
-def _trace(source: Source, where: Tensor | None, layout: Layout) -> Trace | None:
+def _trace(source: TokenSource, where: Tensor | None, layout: Layout) -> Trace | None:
     """Turn the positions of vectors into the vectors of positions; None if a position has none."""
     if where is None:
         return None

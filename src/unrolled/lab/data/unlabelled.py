@@ -14,7 +14,7 @@ from unrolled.lab.data.json_lines import read_json_objects
 from unrolled.lab.data.reading import InvalidRow, Reading, line_list, only_valid
 from unrolled.lab.data.tables.columns import choose_text
 from unrolled.lab.data.tables.dialect import COMMAS, TABS
-from unrolled.lab.data.tables.table import Table, open_texts, spread
+from unrolled.lab.data.tables.table import TextTable, open_texts, spread
 from unrolled.lab.data.text_files import find_escaped, malformed, numbered_lines, utf8_hint, without_compression
 from unrolled.laboratory import is_hub_dataset
 
@@ -66,7 +66,7 @@ def read_texts(
         yield number, text
 
 
-def _table_texts(table: Table, reading: Reading, say: Callable[[str], None]) -> Iterator[tuple[int, str]]:
+def _table_texts(table: TextTable, reading: Reading, say: Callable[[str], None]) -> Iterator[tuple[int, str]]:
     column, others = table.columns.text, []
     _say_column(table.path, table.header, column, reading, say)
     for number, cells in table.rows():

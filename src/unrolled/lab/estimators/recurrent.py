@@ -32,7 +32,7 @@ from unrolled.lab.estimators.inputs import (
 )
 from unrolled.lab.estimators.model import Scale, SequenceModel
 from unrolled.lab.estimators.shown_numbers import with_values
-from unrolled.lab.estimators.words import Words
+from unrolled.lab.estimators.words import LearnedWords
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.training.training_state import seeded
 from unrolled.report.unknown_words import mark_unknown, note_unknown
@@ -140,7 +140,7 @@ class _Recurrent(BaseEstimator):
         learn_columns(self, X if is_nested(X) else None)
         if is_text(X):
             texts = list(X)
-            self.words_ = Words.learn(texts, self.tokenizer, self.min_count)
+            self.words_ = LearnedWords.learn(texts, self.tokenizer, self.min_count)
             sequences: list[NDArray[Any]] = [self.words_.split(text)[1] for text in texts]
             self.n_features_in_ = 1
         elif is_nested(X):

@@ -16,11 +16,11 @@ from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.weights.tokenizer import Tokenizer
 
-__all__ = ["Words"]
+__all__ = ["LearnedWords"]
 
 
 @dataclass(frozen=True)
-class Words:
+class LearnedWords:
     """A way to split texts, with the words that the training texts hold or that the tokenizer knows."""
 
     splitter: Callable[[str], Sequence[str]] | Tokenizer
@@ -28,7 +28,7 @@ class Words:
     """None if the tokenizer numbers its words itself; index 0 of the model is then padding, and k + 1 its word k."""
 
     @classmethod
-    def learn(cls, texts: Sequence[str], tokenizer: Any, min_count: int) -> Words:
+    def learn(cls, texts: Sequence[str], tokenizer: Any, min_count: int) -> LearnedWords:
         """Collect the words of training texts, or take those of a tokenizer."""
         if isinstance(tokenizer, str | os.PathLike) or hasattr(tokenizer, "encode"):
             return cls(Tokenizer.of(tokenizer), None)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from unrolled.lab.data.corpus import Candidate, Corpus, Question, Selection
-from unrolled.lab.data.formats.base import Row, RowFormat
+from unrolled.lab.data.formats.base import RowFormat, ValidRow
 from unrolled.lab.data.text_files import malformed, numbered_lines
 from unrolled.lab.data.tokenise import tokenise
 
@@ -63,11 +63,11 @@ class Answers(RowFormat[Question]):
     description = "question<TAB>sentence<TAB>1 for an answer, else 0; consecutive lines for each question"
     kinds = (Selection,)
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[Question]]:
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[ValidRow[Question]]:
         """Read each question with its candidates."""
         for path in paths:
             for line, question in gather_questions(path, _candidate_lines(path)):
-                yield Row(path, line, question)
+                yield ValidRow(path, line, question)
 
 
 def _candidate_lines(path: Path) -> Iterator[CandidateLine]:

@@ -18,7 +18,7 @@ from unrolled.lab.data.corpus import Corpus, hold_out
 from unrolled.lab.data.reading import PLAIN, InvalidRow, Reading, all_invalid, left_out
 from unrolled.lab.data.text_files import malformed, without_compression
 
-__all__ = ["Files", "Format", "Row", "RowFormat"]
+__all__ = ["Files", "Format", "RowFormat", "ValidRow"]
 
 R = TypeVar("R")
 
@@ -77,7 +77,7 @@ class Format(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Generic[R]):
+class ValidRow(Generic[R]):
     """An example as a file contains it, and the line at which it begins, counted from 1."""
 
     path: Path
@@ -93,7 +93,7 @@ class RowFormat(Format, Generic[R]):
     """
 
     @abstractmethod
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[object]]) -> Iterator[Row[R] | InvalidRow]:
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[object]]) -> Iterator[ValidRow[R] | InvalidRow]:
         """Read the examples of one split, in the order of the files; rows that are none in their places."""
 
     def labels(self, value: R, kind: type[Corpus[object]]) -> Iterable[Hashable]:
@@ -160,7 +160,7 @@ class RowFormat(Format, Generic[R]):
         numbers = {label: number for number, label in enumerate(known)}
         return tuple(self.example(row.value, kind, numbers) for row in rows)
 
-    def _valid(self, paths: Sequence[Path], kind: type[Corpus[object]], invalid: list[InvalidRow]) -> list[Row[R]]:
+    def _valid(self, paths: Sequence[Path], kind: type[Corpus[object]], invalid: list[InvalidRow]) -> list[ValidRow[R]]:
         """Read the examples of some files, and put the other rows aside."""
         valid = []
         for row in self.rows(paths, kind) if paths else ():
@@ -171,8 +171,12 @@ class RowFormat(Format, Generic[R]):
         return valid
 
     def _with_known_labels(
-        self, known: Collection[Hashable], rows: Sequence[Row[R]], kind: type[Corpus[object]], invalid: list[InvalidRow]
-    ) -> list[Row[R]]:
+        self,
+        known: Collection[Hashable],
+        rows: Sequence[ValidRow[R]],
+        kind: type[Corpus[object]],
+        invalid: list[InvalidRow],
+    ) -> list[ValidRow[R]]:
         """Put the rows aside that have a label that no training example has."""
         valid = []
         for row in rows:
@@ -191,7 +195,7 @@ class RowFormat(Format, Generic[R]):
             raise all_invalid(invalid)
         self.notes += left_out(invalid)
 
-    def _note_rare_labels(self, train: Sequence[Row[R]], kind: type[Corpus[object]]) -> None:
+    def _note_rare_labels(self, train: Sequence[ValidRow[R]], kind: type[Corpus[object]]) -> None:
         counts = Counter(label for row in train for label in set(self.labels(row.value, kind)))
         once = sorted(str(label) for label, count in counts.items() if count == 1)
         if once:
@@ -201,7 +205,7 @@ class RowFormat(Format, Generic[R]):
             )
             self.notes.append(f"{train[0].path}: {what}, too few to be learned: {shown}")
 
-    def _note_similar_labels(self, train: Sequence[Row[R]], kind: type[Corpus[object]]) -> None:
+    def _note_similar_labels(self, train: Sequence[ValidRow[R]], kind: type[Corpus[object]]) -> None:
         same: dict[str, set[str]] = {}
         for label in {str(label) for row in train for label in self.labels(row.value, kind)}:
             same.setdefault(label.casefold(), set()).add(label)

@@ -9,7 +9,7 @@ from typing import Any
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Brackets, Corpus
-from unrolled.lab.data.formats.base import Row, RowFormat
+from unrolled.lab.data.formats.base import RowFormat, ValidRow
 from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.text_files import malformed, numbered_lines
 
@@ -36,12 +36,12 @@ class BracketLines(RowFormat[str]):
     description = "well-nested brackets, ([]){}<>, one string a line"
     kinds = (Brackets,)
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[str] | InvalidRow]:
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[ValidRow[str] | InvalidRow]:
         """Read each string."""
         for path in paths:
             for number, line in numbered_lines(path):
                 error = _check_nesting(path, number, line)
-                yield InvalidRow(path, number, "not well nested", error) if error else Row(path, number, line)
+                yield InvalidRow(path, number, "not well nested", error) if error else ValidRow(path, number, line)
 
     def labels(self, value: str, kind: type[Corpus[Any]]) -> Iterable[str]:
         """Return the kinds of brackets in a string."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from unrolled.errors import DataError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Corpus, TaggedSentence, Tagging
-from unrolled.lab.data.formats.base import Row, RowFormat
+from unrolled.lab.data.formats.base import RowFormat, ValidRow
 from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.spans import Scheme, are_span_tags, convert_tags, detect_scheme, find_invalid_tag
 from unrolled.lab.data.text_files import iter_lines, malformed
@@ -110,7 +110,7 @@ def _sentence(
 
 def to_iobes(
     sentences: Sequence[ColumnSentence | InvalidRow], scheme: Scheme | None = None
-) -> list[Row[TaggedSentence] | InvalidRow]:
+) -> list[ValidRow[TaggedSentence] | InvalidRow]:
     """Convert tags that spell spans to IOBES; other tags stay.
 
     All sentences are in one scheme, which is detected if None. A sentence with a tag that is invalid in its place is an
@@ -119,7 +119,7 @@ def to_iobes(
     tags_of = [sentence.tags for sentence in sentences if isinstance(sentence, ColumnSentence)]
     if scheme is None and are_span_tags(tag for tags in tags_of for tag in tags):
         scheme = detect_scheme(tags_of)
-    found: list[Row[TaggedSentence] | InvalidRow] = []
+    found: list[ValidRow[TaggedSentence] | InvalidRow] = []
     for sentence in sentences:
         if isinstance(sentence, InvalidRow):
             found.append(sentence)
@@ -132,7 +132,7 @@ def to_iobes(
                 found.append(InvalidRow(sentence.path, sentence.line, "with a tag that is invalid in its place", error))
                 continue
             tags = convert_tags(tags, scheme, "IOBES")
-        found.append(Row(sentence.path, sentence.line, TaggedSentence(sentence.tokens, tags)))
+        found.append(ValidRow(sentence.path, sentence.line, TaggedSentence(sentence.tokens, tags)))
     return found
 
 
@@ -142,7 +142,7 @@ class _Columns(RowFormat[TaggedSentence]):
     kinds = (Tagging,)
     has_columns = True
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[TaggedSentence] | InvalidRow]:
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[ValidRow[TaggedSentence] | InvalidRow]:
         """Read each sentence."""
         yield from to_iobes([sentence for path in paths for sentence in self.sentences(path)])
 

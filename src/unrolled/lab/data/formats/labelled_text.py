@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Corpus, Example, RatedText, Regression, Relations
-from unrolled.lab.data.formats.base import Row, RowFormat
+from unrolled.lab.data.formats.base import RowFormat, ValidRow
 from unrolled.lab.data.json_lines import find_surrogate, read_json_objects
 from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.tables.columns import choose_columns
@@ -52,7 +52,7 @@ class LabelledFormat(RowFormat[Labelled]):
     def fields(self, path: Path, kind: type[Corpus[Any]]) -> Iterator[tuple[int, str, str] | InvalidRow]:
         """Yield the line at which each example of a file begins, its text and its label, as they are written."""
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[Labelled] | InvalidRow]:
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[ValidRow[Labelled] | InvalidRow]:
         """Read each text as tokens, with its label."""
         for path in paths:
             for found in self.fields(path, kind):
@@ -96,7 +96,7 @@ class LabelledFormat(RowFormat[Labelled]):
         )
 
 
-def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) -> Row[Labelled] | InvalidRow:
+def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) -> ValidRow[Labelled] | InvalidRow:
     """Check a text and its label."""
     label = label.strip()
     for field in (text, label):
@@ -122,7 +122,7 @@ def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) 
         except DataError as fault:
             error = DataError(f"{path}:{line}: {fault}; mark the two entities of the relation")
             return InvalidRow(path, line, "without two marked entities", error)
-    return Row(path, line, Labelled(text, tokens, label, (str(path), line)))
+    return ValidRow(path, line, Labelled(text, tokens, label, (str(path), line)))
 
 
 def _shown(field: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Corpus, SentencePair, Translation
-from unrolled.lab.data.formats.base import Row, RowFormat
+from unrolled.lab.data.formats.base import RowFormat, ValidRow
 from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.text_files import malformed, numbered_lines
 from unrolled.lab.data.tokenise import line_tokeniser
@@ -60,7 +60,7 @@ class Parallel(RowFormat[SentencePair]):
     description = "two files, a.de a.en: a sentence a line; split at spaces only if the name contains tok or bpe"
     kinds = (Translation,)
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[Row[SentencePair] | InvalidRow]:
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[ValidRow[SentencePair] | InvalidRow]:
         """Read each pair; UsageError if there are not two files."""
         if len(paths) != 2:
             named = ", ".join(map(str, paths))
@@ -70,4 +70,4 @@ class Parallel(RowFormat[SentencePair]):
             )
         source, target = paths
         for found in read_parallel(source, target, line_tokeniser(source), line_tokeniser(target)):
-            yield found if isinstance(found, InvalidRow) else Row(source, *found)
+            yield found if isinstance(found, InvalidRow) else ValidRow(source, *found)

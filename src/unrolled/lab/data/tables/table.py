@@ -13,14 +13,14 @@ from unrolled.lab.data.reading import Reading
 from unrolled.lab.data.tables.columns import Columns, choose_columns, choose_text, has_header
 from unrolled.lab.data.tables.dialect import Dialect, read_records, sniff
 
-__all__ = ["Table", "open_table", "open_texts", "spread"]
+__all__ = ["TextTable", "open_table", "open_texts", "spread"]
 
 _SAMPLE = 4000  # rows from which the columns are chosen
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A file, how its fields are written, and where its texts and labels stand."""
 
     path: Path
@@ -60,21 +60,21 @@ class Table:
         return (f"{self.path}: {', '.join(parts)}",) if parts else ()
 
 
-def open_table(path: Path, dialects: Sequence[Dialect], reading: Reading, kind: type[Corpus[object]]) -> Table:
+def open_table(path: Path, dialects: Sequence[Dialect], reading: Reading, kind: type[Corpus[object]]) -> TextTable:
     """Find out how a file writes its fields, whether it has a header, and which columns hold texts and labels."""
     dialect, header, rows = _begin(path, dialects, reading)
     joined = not dialect.quotes and not header and reading.text_column is None and reading.label_column is None
     if joined:  # a text in a file without quotes may contain tabs
         rows = list(map(_join, rows))
     columns = choose_columns(path, header, rows, reading, kind) if header or rows else Columns(0, 1)
-    return Table(path, dialect, header, _width(header, rows, 2), columns, joined)
+    return TextTable(path, dialect, header, _width(header, rows, 2), columns, joined)
 
 
-def open_texts(path: Path, dialects: Sequence[Dialect], reading: Reading) -> Table:
+def open_texts(path: Path, dialects: Sequence[Dialect], reading: Reading) -> TextTable:
     """Do what :func:`open_table` does for a file whose labels, if it has any, are not read."""
     dialect, header, rows = _begin(path, dialects, reading)
     text = choose_text(path, header, rows, reading) if header or rows else 0
-    return Table(path, dialect, header, _width(header, rows, 1), Columns(text, text))
+    return TextTable(path, dialect, header, _width(header, rows, 1), Columns(text, text))
 
 
 def _join(cells: list[str]) -> list[str]:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from unrolled.lab.papers.analyses.deletion import Deletion, delete
 from unrolled.lab.papers.analyses.explained_texts import Explained
-from unrolled.lab.papers.analyses.token_attributions import Attribution, Attributor, attributor
+from unrolled.lab.papers.analyses.token_attributions import Attributor, TokenAttribution, attributor
 
 __all__ = ["measure_method", "time_gradient"]
 
@@ -27,7 +27,7 @@ _MEASURES = ("comprehensiveness", "sufficiency", "blank_score", "insertion")
 _MISSED_LEAST = 0.2
 
 
-def _timed(method: Attributor, texts: Explained) -> tuple[Attribution, float]:
+def _timed(method: Attributor, texts: Explained) -> tuple[TokenAttribution, float]:
     began = time.process_time()
     found = method(texts)
     return found, time.process_time() - began

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _BATCH = 64
-Attribution = Callable[[Callable[[Tensor, Tensor], Tensor], Tensor, Tensor], Tensor]
+AttributionMethod = Callable[[Callable[[Tensor, Tensor], Tensor], Tensor, Tensor], Tensor]
 """Attributes a function of token vectors and lengths to the tokens, shape (batch, time)."""
 
 
@@ -117,7 +117,7 @@ def isolated_scores(reader: PolarityModel, phrases: LabelledPhrases) -> Tensor:
 
 
 def attribution_scores(
-    reader: PolarityModel, phrases: LabelledPhrases, attribute: Attribution, *, to_the_end: bool, size: int
+    reader: PolarityModel, phrases: LabelledPhrases, attribute: AttributionMethod, *, to_the_end: bool, size: int
 ) -> Tensor:
     """Score each phrase by the sum of its tokens' attributions, shape (phrases,).
 
@@ -140,7 +140,7 @@ def gradient_times_input(polarity: Callable[[Tensor, Tensor], Tensor], vectors: 
     return (gradient * vectors).sum(dim=-1)
 
 
-def integrated_gradients(steps: int) -> Attribution:
+def integrated_gradients(steps: int) -> AttributionMethod:
     """Make captum's integrated gradients from a baseline of zero vectors, averaged over ``steps`` points.
 
     Source:

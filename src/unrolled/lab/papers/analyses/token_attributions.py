@@ -23,7 +23,7 @@ from unrolled.lab.papers.analyses.phrase_scores import gradient_times_input, int
 from unrolled.lab.papers.analyses.sampled_attributions import kernel_shap, lime, shapley_sampling
 from unrolled.whole_model.account import account
 
-__all__ = ["METHODS_WITH_A_NUMBER", "Attribution", "attribute", "attributor"]
+__all__ = ["METHODS_WITH_A_NUMBER", "TokenAttribution", "attribute", "attributor"]
 
 _AT_ONCE = 512
 """Interpolated texts in a batch of integrated gradients."""
@@ -31,7 +31,7 @@ _COPIES_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
-class Attribution:
+class TokenAttribution:
     """What a method says of a batch."""
 
     values: Tensor
@@ -41,10 +41,10 @@ class Attribution:
     complete. None where a method states no sum."""
 
 
-Attributor = Callable[[Explained], Attribution]
+Attributor = Callable[[Explained], TokenAttribution]
 
 
-def attribute(method: str, explained: Explained) -> Attribution:
+def attribute(method: str, explained: Explained) -> TokenAttribution:
     """Attribute the margins to the words by a method; see :func:`attributor`."""
     return attributor(method)(explained)
 
@@ -69,15 +69,15 @@ def attributor(method: str) -> Attributor:
 def _masked(found: Attributor) -> Attributor:
     """Set padding to zero, in float64."""
 
-    def attribute(explained: Explained) -> Attribution:
+    def attribute(explained: Explained) -> TokenAttribution:
         attribution = found(explained)
         values = torch.where(explained.inside, attribution.values.detach().double(), 0.0)
-        return Attribution(values, None if attribution.rest is None else attribution.rest.detach().double())
+        return TokenAttribution(values, None if attribution.rest is None else attribution.rest.detach().double())
 
     return attribute
 
 
-def _ngrams(explained: Explained, expansion: str) -> Attribution:
+def _ngrams(explained: Explained, expansion: str) -> TokenAttribution:
     """Sum the contributions of all n-grams that begin with a word, over all places where the model reads."""
     found = explain_batch(
         explained.model, explained.tokens, explained.lengths, target=explained.target, expansion=expansion
@@ -88,10 +88,10 @@ def _ngrams(explained: Explained, expansion: str) -> Attribution:
     values = torch.zeros(explained.tokens.shape, dtype=torch.float64)
     for row, each in zip(values, found, strict=True):
         row[: len(each.tokens)] = each.token_scores
-    return Attribution(values, torch.tensor([each.ledger.bias + each.ledger.initial for each in found]))
+    return TokenAttribution(values, torch.tensor([each.ledger.bias + each.ledger.initial for each in found]))
 
 
-def _account(explained: Explained, expansion: str) -> Attribution:
+def _account(explained: Explained, expansion: str) -> TokenAttribution:
     found = account(
         explained.model, explained.tokens, explained.lengths, target=explained.target, expansion=expansion or "secant"
     )
@@ -99,18 +99,18 @@ def _account(explained: Explained, expansion: str) -> Attribution:
     assert tokens is not None
     if tokens.dim() == 3:  # of every token to every example: a token of another example adds 0
         tokens = tokens.sum(dim=0)
-    return Attribution(tokens, found.output - found.movement + found.initial)
+    return TokenAttribution(tokens, found.output - found.movement + found.initial)
 
 
-def _gradient(explained: Explained) -> Attribution:
+def _gradient(explained: Explained) -> TokenAttribution:
     values = gradient_times_input(explained.target_of_vectors, explained.vectors, explained.lengths)
-    return Attribution(values, torch.zeros(len(values)))
+    return TokenAttribution(values, torch.zeros(len(values)))
 
 
 def _integrated_gradients(points: int) -> Attributor:
     attribution, size = integrated_gradients(points), max(1, _AT_ONCE // points)
 
-    def attribute(explained: Explained) -> Attribution:
+    def attribute(explained: Explained) -> TokenAttribution:
         values = torch.zeros(explained.tokens.shape)
         for start in range(0, len(values), size):
             which = torch.arange(start, min(start + size, len(values)))
@@ -118,13 +118,13 @@ def _integrated_gradients(points: int) -> Attributor:
             values[which] = attribution(few.target_of_vectors, few.vectors, few.lengths).to(values)
         with torch.no_grad():
             zeros = torch.zeros_like(explained.vectors)
-            return Attribution(values, explained.target_of_vectors(zeros, explained.lengths))
+            return TokenAttribution(values, explained.target_of_vectors(zeros, explained.lengths))
 
     return attribute
 
 
 @torch.no_grad()
-def _occlusion(explained: Explained, *, blank: bool) -> Attribution:
+def _occlusion(explained: Explained, *, blank: bool) -> TokenAttribution:
     """Take each word away, or replace it by the blank token: what the margin loses."""
     batch, time = explained.tokens.shape
     text, place = explained.inside.nonzero().unbind(dim=1)
@@ -135,16 +135,16 @@ def _occlusion(explained: Explained, *, blank: bool) -> Attribution:
         removed = torch.arange(time) == places[:, None]
         changed = copies.blanked(removed) if blank else copies.without(removed)
         values[rows, places] = before[rows] - changed.margins().double()
-    return Attribution(values)
+    return TokenAttribution(values)
 
 
-def _random(explained: Explained) -> Attribution:
+def _random(explained: Explained) -> TokenAttribution:
     generator = torch.Generator().manual_seed(int(explained.tokens.sum()))
-    return Attribution(torch.randn(explained.tokens.shape, generator=generator))
+    return TokenAttribution(torch.randn(explained.tokens.shape, generator=generator))
 
 
 @torch.no_grad()
-def _decomposition(explained: Explained) -> Attribution:
+def _decomposition(explained: Explained) -> TokenAttribution:
     """Contextual decomposition with each word as the phrase."""
     model = explained.model
     if type(model.encoder) is not torch.nn.LSTM or model.encoder.num_layers > 1 or model.encoder.bidirectional:
@@ -159,7 +159,7 @@ def _decomposition(explained: Explained) -> Attribution:
         pooled = model.pooling(of_word.transpose(0, 1), few.lengths)
         bias = few.target(model.head(torch.zeros_like(pooled)))
         values[rows, places] = (few.target(model.head(pooled)) - bias).double()
-    return Attribution(values)
+    return TokenAttribution(values)
 
 
 _PLAIN: dict[str, Attributor] = {
@@ -168,13 +168,13 @@ _PLAIN: dict[str, Attributor] = {
     "occlusion by <unk>": partial(_occlusion, blank=True),
     "random": _random,
     "contextual decomposition": _decomposition,
-    "LRP": lambda explained: Attribution(relevance(explained), torch.zeros(len(explained.tokens))),
-    "DeepLift": lambda explained: Attribution(*deep_lift(explained)),
+    "LRP": lambda explained: TokenAttribution(relevance(explained), torch.zeros(len(explained.tokens))),
+    "DeepLift": lambda explained: TokenAttribution(*deep_lift(explained)),
 }
 METHODS_WITH_A_NUMBER: dict[str, Callable[[int], Attributor]] = {
     "integrated gradients": _integrated_gradients,
-    "Shapley sampling": lambda samples: lambda explained: Attribution(*shapley_sampling(explained, samples)),
-    "kernel SHAP": lambda samples: lambda explained: Attribution(*kernel_shap(explained, samples)),
-    "LIME": lambda samples: lambda explained: Attribution(lime(explained, samples)),
+    "Shapley sampling": lambda samples: lambda explained: TokenAttribution(*shapley_sampling(explained, samples)),
+    "kernel SHAP": lambda samples: lambda explained: TokenAttribution(*kernel_shap(explained, samples)),
+    "LIME": lambda samples: lambda explained: TokenAttribution(lime(explained, samples)),
 }
 """Methods whose name is followed by a number, as in ``"integrated gradients, 32"``: points, or samples."""

@@ -39,7 +39,7 @@ from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure, train_model, train_once
 
-__all__ = ["CORPORA", "PUBLISHED", "Sentiment", "read_corpus", "without_long"]
+__all__ = ["CORPORA", "PUBLISHED", "SentimentAndTopics", "read_corpus", "without_long"]
 
 CORPORA = ("SST-2", "AG News", "IMDB")
 _FAILED = (None, None)  # "failed to converge"
@@ -117,7 +117,7 @@ _SLOWER = {"MM": 3.0, "MVMA-L": 1.5, "MVM-L": 1.5, "MVMA-G": 1.3, "MVM-G": 1.3}
 """Estimated hours of a training at scale day, those of VA-W, and how many times as long some models take."""
 
 
-class Sentiment(Experiment):
+class SentimentAndTopics(Experiment):
     """A trial is one training."""
 
     name = "implicit-ngrams/table3"

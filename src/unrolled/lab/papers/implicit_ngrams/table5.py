@@ -36,7 +36,7 @@ from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 
-__all__ = ["CORPORA", "PUBLISHED", "Perplexities"]
+__all__ = ["CORPORA", "PUBLISHED", "PerplexityByEncoder"]
 
 CORPORA = {"ptb": "PTB", "wikitext2": "WikiText-2", "wikitext103": "WikiText-103"}
 _FAILED = (None, None)  # "failed to converge"
@@ -81,7 +81,7 @@ _HOURS = {"ptb": 0.9, "wikitext2": 4.0}
 """Estimated hours of a training at scale day, on one core."""
 
 
-class Perplexities(Experiment):
+class PerplexityByEncoder(Experiment):
     """A trial is one training."""
 
     name = "implicit-ngrams/table5"

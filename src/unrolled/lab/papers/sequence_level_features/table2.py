@@ -27,7 +27,7 @@ from unrolled.lab.papers.framework.experiment import (
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics
 
-__all__ = ["PUBLISHED", "Sentiment"]
+__all__ = ["PUBLISHED", "SentimentByCell"]
 
 PUBLISHED: Mapping[str, tuple[float, float]] = {
     "gru": (0.8589, 0.8813),
@@ -43,7 +43,7 @@ _SPLITS = ("dev", "test")
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 2, "day": 3, "paper": 5}
 
 
-class Sentiment(Experiment):
+class SentimentByCell(Experiment):
     """A trial is one training."""
 
     name = "sequence-level-features/table2"

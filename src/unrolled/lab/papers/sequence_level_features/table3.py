@@ -39,7 +39,7 @@ from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PUBLISHED", "Perplexities"]
+__all__ = ["PUBLISHED", "PerplexityByCell"]
 
 Published = Mapping[str, tuple[float | None, float]]
 
@@ -78,7 +78,7 @@ _HOURS = {"ptb": 0.2, "wikitext2": 0.7}
 _CLAMP = 1.5  # appendix A.4: on WikiText-103 alone
 
 
-class Perplexities(Experiment):
+class PerplexityByCell(Experiment):
     """A trial is one training."""
 
     name = "sequence-level-features/table3"
