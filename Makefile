@@ -1,7 +1,7 @@
 # One environment in .venv, always installed through constraints.txt. Needs python3 (3.11 to 3.13) and make.
 #   make demo    train on built-in data, open the networks, write demo/report.html
 #   make test    what guards a change         make check   format, lint, types, import contracts
-#   make test-all   the slow tests as well: long interruptions, exhaustive grids, every experiment
+#   make test-all   the slow tests as well: long interruptions, exhaustive grids, every experiment, the real datasets
 #   make campaign   attack runs, files, threads and command lines: at most an hour, goes on where it was stopped
 #   make gpu     the tests that need a GPU
 #   make gpu-day HOURS=24   the trials of scale paper, four processes on one GPU
@@ -37,10 +37,10 @@ demo: $(STAMP)
 
 # One process a core; every process computes with one thread (tests/conftest.py).
 test: $(STAMP)
-	$(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -n auto -m "not slow and not data"
 
 test-slow: $(STAMP)
-	$(BIN)/pytest -n auto -m "slow and not fuzz"
+	$(BIN)/pytest -n auto -m "(slow or data) and not fuzz"
 
 test-fuzz: $(STAMP)
 	$(BIN)/pytest -n auto -m fuzz

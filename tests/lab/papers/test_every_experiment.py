@@ -94,19 +94,30 @@ def check_report(experiment, results, report):
     assert all(isinstance(each.agrees, bool) for each in compare(experiment, results, report))
 
 
+def committed(experiment):
+    """The committed results of each scale."""
+    found = [(scale, collect(experiment, scale, ResultStore(RESULTS))) for scale in ("cpu", "day", "paper")]
+    return [(scale, results) for scale, results in found if results]
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_the_committed_results_are_reported_and_drawn_and_so_are_a_part_of_them(name):
+def test_the_committed_results_are_reported_and_so_are_a_part_of_them(name):
+    experiment = EXPERIMENTS.get(name)()
+    for scale, results in committed(experiment):
+        check_report(experiment, results, experiment.report(results, scale))
+        for some in (results[:1], results[-1:]):
+            assert any(table.rows for table in experiment.report(some, scale).tables)
+            experiment.claims(some)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_figures_of_committed_results_can_be_drawn(name):
     pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
-    experiment, store = EXPERIMENTS.get(name)(), ResultStore(RESULTS)
-    for scale in ("cpu", "day", "paper"):
-        if results := collect(experiment, scale, store):
-            report = experiment.report(results, scale)
-            check_report(experiment, results, report)
-            for draw in report.figures.values():
-                assert draw().axes
-            for some in (results[:1], results[-1:]):
-                assert any(table.rows for table in experiment.report(some, scale).tables)
-                experiment.claims(some)
+    experiment = EXPERIMENTS.get(name)()
+    for scale, results in committed(experiment):
+        for draw in experiment.report(results, scale).figures.values():
+            assert draw().axes
 
 
 @pytest.mark.parametrize("name", SMOKE)
