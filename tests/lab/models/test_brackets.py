@@ -8,7 +8,7 @@ from torch import nn
 
 import unrolled
 from unrolled.errors import UsageError
-from unrolled.lab.metrics.worst_case import worst_case_accuracy
+from unrolled.lab.metrics.worst_case import accuracy_by_distance
 from unrolled.lab.models.brackets import NextBracketModel, dyck_rnn, fixed_brackets, learned_brackets
 
 # indices: ( is 0, [ is 1, ) is 2, ] is 3
@@ -79,7 +79,7 @@ def test_a_gate_that_leaks_is_wrong_where_it_is_far(hard, worst):
     with torch.no_grad():
         model.encoder.cell(0, 0).weight.fill_(hard)
         logits = model(string)[0, [-2]]
-    assert worst_case_accuracy(logits, torch.tensor([1]), torch.tensor([81])) == worst
+    assert accuracy_by_distance(logits, torch.tensor([1]), torch.tensor([81])) == {81: worst}
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])

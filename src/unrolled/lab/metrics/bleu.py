@@ -45,8 +45,9 @@ def bleu(translations: Sequence[Sequence[object]], references: Sequence[Sequence
 
     .. math:: 100 \cdot \min(1, e^{1 - r/c}) \prod_{n=1}^{4} p_n^{1/4}
 
-    with p_n the share of the translations' n-grams that occur in the reference, and c and r the total numbers of tokens
-    of translations and references.
+    with p_n the share of the translations' n-grams that occur in their reference, each as often as there at most, and c
+    and r the total numbers of tokens of translations and references. Where no n-gram of a length occurs, sacrebleu
+    counts half an occurrence, a quarter for the next such length, and so on; without any common word the result is 0.
 
     Args:
         translations: The tokens of each translation, as words or indices.

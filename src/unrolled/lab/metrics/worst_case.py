@@ -1,7 +1,7 @@
 """The worst-case prediction accuracy (WCPA) of closing brackets over all distances to the opening bracket.
 
 Most distances in a string are short, so a model that forgets is nearly always right on average and wrong at long
-distances. WCPA is the smallest accuracy at any distance.
+distances. WCPA is the smallest accuracy at any distance: the smallest value of :func:`accuracy_by_distance`.
 
 Source:
     Second-order RNNs, section 5.2, after Hewitt et al. (2020), arXiv:2010.07515.
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from unrolled.errors import ShapeError
 
-__all__ = ["CONFIDENT", "DistanceRange", "accuracy_by_distance", "group_distances", "worst_case_accuracy"]
+__all__ = ["CONFIDENT", "DistanceRange", "accuracy_by_distance", "group_distances"]
 
 CONFIDENT = 0.8
 """A prediction is correct if the right bracket gets at least this share of the probability of all closing ones."""
@@ -72,8 +72,3 @@ def group_distances(accuracies: Mapping[int, float]) -> list[DistanceRange]:
         found = [accuracies[distance] for distance in distances]
         ranges.append(DistanceRange(distances[0], distances[-1], sum(found) / len(found), min(found)))
     return ranges
-
-
-def worst_case_accuracy(logits: Tensor, closing: Tensor, distances: Tensor) -> float:
-    """Compute WCPA, from 0 to 1: the smallest value of :func:`accuracy_by_distance`, with the same arguments."""
-    return min(accuracy_by_distance(logits, closing, distances).values())

@@ -10,12 +10,11 @@ from pydantic import Field
 
 from unrolled.lab.data.corpus import END_OF_LINE, Words
 from unrolled.lab.data.tokenise import tokenise_unknown
+from unrolled.lab.metrics.perplexity import perplexity
 from unrolled.lab.training.language_modelling import LanguageModelSettings, LanguageTask
 from unrolled.lab.training.task import Metric
 
 __all__ = ["LanguageModelling", "WordModelSettings"]
-
-_LARGEST = 700.0  # its exp is still finite
 
 
 class WordModelSettings(LanguageModelSettings):
@@ -56,7 +55,7 @@ class LanguageModelling(LanguageTask):
     )
 
     def metrics_from_loss(self, loss: float) -> dict[str, float]:
-        return {"perplexity": math.exp(loss) if loss < _LARGEST else math.inf, "loss": loss, "bits": loss / math.log(2)}
+        return {"perplexity": perplexity(loss), "loss": loss, "bits": loss / math.log(2)}
 
     def tokenise(self, text: str) -> tuple[str, ...]:
         """Split at spaces; a piece that is not in the vocabulary is split further, as in treebanks."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -13,6 +12,7 @@ from unrolled.lab.data.corpus import SentencePair, Translation
 from unrolled.lab.data.tokenise import tokenise_unknown
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.metrics.bleu import BLEU_SIGNATURE, bleu, bleu_scorer
+from unrolled.lab.metrics.perplexity import perplexity
 from unrolled.lab.models.settings import MOST_LAYERS, EncoderSettings
 from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
 
@@ -220,7 +220,7 @@ class Translate(Task[Translation, "TranslationBatch"]):
             said += self.translate(model, batch.source, batch.lengths)
             right += ([word for word in row if word not in (PADDING, END)] for row in batch.target.tolist())
         mean = loss / count
-        return {"bleu": bleu(said, right), "loss": mean, "perplexity": math.exp(min(mean, 700.0))}
+        return {"bleu": bleu(said, right), "loss": mean, "perplexity": perplexity(mean)}
 
     def translate(self, model: nn.Module, source: Tensor, lengths: Tensor, beam: int = 1) -> list[TokenIds]:
         """Translate encoded sentences, shape (batch, time); a beam of 1 takes the most likely word at each position."""
@@ -236,6 +236,7 @@ class Translate(Task[Translation, "TranslationBatch"]):
             return logits.index_fill(1, torch.tensor(PADDING, device=logits.device), -torch.inf), after
 
         with torch.no_grad():
+            # longer than any reference of Multi30k: only a translation that does not end by itself is cut off
             decoding, longest = model.begin(source, lengths), 2 * lengths + 10
             if beam == 1:
                 return greedy_search(step, decoding, longest, END)

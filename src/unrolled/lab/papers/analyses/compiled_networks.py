@@ -34,6 +34,11 @@ __all__ = ["COMPILED"]
 _A, _B, _C = ROLES, ROLES + 1, ROLES + 2
 _VALUES = 4
 _OPEN = 20.0
+"""The pre-activation of an open gate; that of a closed one is the negative."""
+_WRITTEN = 3.0
+"""The pre-activation of a value that is written: tanh(3) = 0.995."""
+_NONE = 0.3
+"""The logit of "no value": above 0, which an empty memory reads, and below what a stored value reads, at least 0.75."""
 
 
 def _classifier(embedding: Tensor, encoder: nn.Module, readout: Tensor, bias: Tensor) -> Classifier:
@@ -118,7 +123,7 @@ def _value_vectors() -> Tensor:
 
 def _value_head() -> tuple[Tensor, Tensor]:
     """A class for each value, and one for none."""
-    return torch.cat((torch.eye(_VALUES), torch.zeros(1, _VALUES))), torch.tensor([0.0] * _VALUES + [0.3])
+    return torch.cat((torch.eye(_VALUES), torch.zeros(1, _VALUES))), torch.tensor([0.0] * _VALUES + [_NONE])
 
 
 def _relu_counter() -> Classifier:
@@ -146,7 +151,7 @@ def _lstm_memory() -> Classifier:
     w, b = torch.zeros(4 * d, d + 1), torch.zeros(4 * d)
     w[:d, d], b[:d] = 2 * _OPEN, -_OPEN
     w[d : 2 * d, d], b[d : 2 * d] = -2 * _OPEN, _OPEN
-    w[2 * d : 3 * d, :d] = 3 * torch.eye(d)
+    w[2 * d : 3 * d, :d] = _WRITTEN * torch.eye(d)
     b[3 * d :] = _OPEN
     encoder = _write(nn.LSTM(d + 1, d, batch_first=True), weight_ih_l0=w, bias_ih_l0=b)
     return _classifier(_value_vectors(), encoder, *_value_head())
@@ -157,7 +162,7 @@ def _gru_memory() -> Classifier:
     d = _VALUES
     w, b = torch.zeros(3 * d, d + 1), torch.zeros(3 * d)
     w[d : 2 * d, d], b[d : 2 * d] = -2 * _OPEN, _OPEN
-    w[2 * d :, :d] = 3 * torch.eye(d)
+    w[2 * d :, :d] = _WRITTEN * torch.eye(d)
     encoder = _write(nn.GRU(d + 1, d, batch_first=True), weight_ih_l0=w, bias_ih_l0=b)
     return _classifier(_value_vectors(), encoder, *_value_head())
 
@@ -167,7 +172,7 @@ def _gru_latch() -> Classifier:
     d = _VALUES
     w, u, b = torch.zeros(3 * d, d + 1), torch.zeros(3 * d, d), torch.zeros(3 * d)
     u[d : 2 * d], b[d : 2 * d] = 2 * _OPEN, -_OPEN
-    w[2 * d :, :d] = 3 * torch.eye(d)
+    w[2 * d :, :d] = _WRITTEN * torch.eye(d)
     encoder = _write(nn.GRU(d + 1, d, batch_first=True), weight_ih_l0=w, weight_hh_l0=u, bias_ih_l0=b)
     return _classifier(_value_vectors(), encoder, *_value_head())
 
@@ -181,7 +186,7 @@ def _dyck() -> Classifier:
         cast("Dyck", encoder.cell(0, 0)).weight.copy_(2 * torch.tensor([[_OPEN, _OPEN, -_OPEN]]))
     readout = torch.zeros(3, 12)
     readout[0, 0] = readout[1, 1] = 1.0
-    return _classifier(table, encoder, readout, torch.tensor([0.0, 0.0, 0.3]))
+    return _classifier(table, encoder, readout, torch.tensor([0.0, 0.0, _NONE]))
 
 
 def _memorising() -> Classifier:

@@ -26,7 +26,9 @@ from unrolled.lab.papers.analyses.explained_texts import Explained
 __all__ = ["SHARES", "Deletion", "delete"]
 
 SHARES = (0.05, 0.1, 0.2, 0.5)
+"""The shares of words that are deleted: ERASER's without 1%, which is at most one word in texts of up to 100."""
 _RESTORED = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""The shares of words that are restored in the insertion curve."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ def _probability(explained: Explained) -> Tensor:
 def delete(explained: Explained, values: Tensor) -> Deletion:
     """Delete the words of each text in the order of their attributions, shape (batch, time).
 
-    At least one word is deleted, and at least one stays. Texts of one word are not allowed.
+    At least one word is deleted, and at least one stays. Texts of one word are not allowed. Words of equal attribution
+    have no defined order.
     """
     assert int(explained.lengths.min()) > 1
     rank = values.masked_fill(~explained.inside, -torch.inf).argsort(dim=1, descending=True).argsort(dim=1)

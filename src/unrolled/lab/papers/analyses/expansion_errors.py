@@ -89,7 +89,7 @@ def error_quantiles(errors: Tensor, fewest: int) -> ErrorByLength:
 
 
 def _quantile(columns: Sequence[Tensor], share: float) -> tuple[float | None, ...]:
-    """Take a value that occurs and do not interpolate, since some values are infinite."""
+    """Take a value that occurs (the median of an even number is the upper one), because some values are infinite."""
     values = (float(column[min(int(share * len(column)), len(column) - 1)]) for column in columns)
     return tuple(float(f"{value:.4g}") if isfinite(value) else None for value in values)
 

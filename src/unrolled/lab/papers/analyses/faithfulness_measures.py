@@ -2,9 +2,12 @@
 
 - *remainder*: how far words and rest are from the margin, relative to it; the median over texts.
 - *cancellation*: Σ|a| / |Σa| over the words; the median over texts.
-- *stability*: the fifth of the words that the model misses least, by occlusion, is replaced by ``<unk>``; the
-  correlation of the other words' attributions before and after, the mean over texts.
+- *stability*: the fifth of the words that the model misses least, by occlusion, is replaced by ``<unk>``; Pearson's
+  correlation of the other words' attributions before and after, the mean over texts. A text whose attributions are all
+  equal before or after has no correlation and is left out.
 - *cost*: processor time, in units of one forward and one backward pass over the same texts.
+
+Of an even number of texts, the median is torch's: the lower of the two in the middle.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ __all__ = ["measure_method", "time_gradient"]
 
 _MEASURES = ("comprehensiveness", "sufficiency", "blank_score", "insertion")
 _MISSED_LEAST = 0.2
+"""The share of words that is replaced for the stability."""
 
 
 def _timed(method: Attributor, texts: Explained) -> tuple[TokenAttribution, float]:

@@ -64,7 +64,8 @@ def evaluate_method(
     gradients. The result holds JSON types only. Each correlation is followed by its interval: ``pearson``,
     ``spearman``, and ``by_length`` for each of :data:`LENGTH_RANGES` (None for fewer than two phrases). ``draws`` are
     those of Pearson's, and ``cost`` is in runs. An expansion adds ``ngram``, for the n-grams' own terms, and
-    ``error``, the mean and median error of the sum of terms at the last state.
+    ``error``, the mean and median error of the sum of terms at the last state; of an even number of sentences, the
+    median is torch's, the lower of the two in the middle.
     """
     scorer = _scorer(method, steps)
     scorer(reader, phrases.first())  # work that only the first call does is not part of the cost

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from unrolled.lab.data.corpus import Example, Relations
 from unrolled.lab.data.tokenise import ENTITY_MARKERS
+from unrolled.lab.metrics.f1_scores import without_direction
 
 __all__ = ["without_directions", "without_markers"]
-
-_DIRECTION = re.compile(r"\((?:e1,e2|e2,e1)\)$")
 
 
 def without_directions(corpus: Relations) -> Relations:
     """Merge a relation and its reverse: *Implicit n-grams* counts ten classes (table 6), not nineteen."""
-    merged = [_DIRECTION.sub("", label) for label in corpus.labels]
+    merged = list(map(without_direction, corpus.labels))
     labels = tuple(dict.fromkeys(merged))
     train, dev, test = (
         tuple(Example(example.tokens, labels.index(merged[example.label])) for example in split)

@@ -67,27 +67,23 @@ def shapley_sampling(explained: Explained, samples: int) -> tuple[Tensor, Tensor
     return _of_each_text(explained, method), _all_blank(explained)
 
 
-def kernel_shap(explained: Explained, samples: int) -> tuple[Tensor, Tensor]:
-    """Fit Shapley values to ``samples`` subsets; also return the margin of the blank text."""
-    kind = _captum().KernelShap
+def _fitted(explained: Explained, kind: Any, samples: int) -> Tensor:
+    """Attribute by one of captum's linear models, fitted to ``samples`` subsets of the words."""
 
     def method(margins: Callable[[Tensor], Tensor], ones: Tensor) -> Tensor:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found: Tensor = kind(margins).attribute(ones, n_samples=samples, perturbations_per_eval=_AT_ONCE)
-        return found
-
-    return _of_each_text(explained, method), _all_blank(explained)
-
-
-def lime(explained: Explained, samples: int) -> Tensor:
-    """Fit a sparse linear model to ``samples`` subsets, weighted by their similarity to the text."""
-    kind = _captum().Lime
-
-    def method(margins: Callable[[Tensor], Tensor], ones: Tensor) -> Tensor:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # a fit that has not converged is a fit nevertheless
             found: Tensor = kind(margins).attribute(ones, n_samples=samples, perturbations_per_eval=_AT_ONCE)
         return found
 
     return _of_each_text(explained, method)
+
+
+def kernel_shap(explained: Explained, samples: int) -> tuple[Tensor, Tensor]:
+    """Fit Shapley values to ``samples`` subsets; also return the margin of the blank text."""
+    return _fitted(explained, _captum().KernelShap, samples), _all_blank(explained)
+
+
+def lime(explained: Explained, samples: int) -> Tensor:
+    """Fit a sparse linear model to ``samples`` subsets, weighted by their similarity to the text."""
+    return _fitted(explained, _captum().Lime, samples)

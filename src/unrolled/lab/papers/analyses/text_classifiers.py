@@ -22,6 +22,7 @@ from unrolled.lab.training.run_folder import Run
 
 __all__ = ["KINDS", "OVER_TRAINED", "SMOKE_NETWORKS", "draw_texts", "learn", "read"]
 
+# Rates and numbers of epochs are our choices; a small corpus is read more often.
 _PHRASES = {"data": "sst2", "train": 40_000, "words": 60, "epochs": 4}
 _NEWS = {"data": "ag_news", "train": None, "words": 100, "epochs": 5, "lr": 0.002}
 _REVIEWS = {"data": "imdb(reviews=8000)", "train": None, "words": 150, "epochs": 5, "lr": 0.002}
@@ -47,6 +48,7 @@ _NETWORKS: dict[str, Mapping[str, Any]] = {
 """The networks, the most different first; the first eight are those of the comparison that chose the default."""
 
 _LONG = {"SST-2": 10, "Yelp": 40, "AG News": 12, "IMDB": 12}
+"""Epochs of an over-trained network: more than twice as many as above."""
 OVER_TRAINED: dict[str, Mapping[str, Any]] = {
     f"{name}, over-trained": {**kind, **_OVER, "epochs": _LONG[name.partition(",")[0]]}
     for name, kind in list(_NETWORKS.items())[:8]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence, Set
 from statistics import quantiles
 from typing import TYPE_CHECKING
 
+from unrolled.lab.papers.analyses.word_operators import WordSlope
+from unrolled.lab.papers.framework.figure_style import COLOURS
 from unrolled.report.colour import colour_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
-import math
-from collections.abc import Mapping, Set
-
-from unrolled.lab.papers.analyses.word_operators import WordSlope
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["draw_text_heat_map", "scatter_words"]
 
@@ -49,8 +45,6 @@ def scatter_words(panel: Axes, words: Sequence[WordSlope], groups: Mapping[str, 
 
     Names the members of up to two groups, and the ``extremes`` words at either end.
     """
-    from unrolled.lab.papers.framework.figure_style import COLOURS
-
     rest = frozenset(each.word for each in words) - frozenset().union(*groups.values())
     looks = (("#999999", ".", 5, 2), (COLOURS[1], "s", 9, 3), (COLOURS[0], "^", 9, 3))
     for (label, chosen), (colour, marker, size, order) in zip(

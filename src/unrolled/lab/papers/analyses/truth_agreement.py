@@ -25,6 +25,11 @@ LEARNED = 0.99
 """A network with fewer right answers has not learned its task."""
 _KINDS = {"lstm": nn.LSTM, "gru": nn.GRU}
 _STEPS_AT_ONCE, _POOL, _CHECKED = 200, 8000, 1000
+"""Steps between two looks at the accuracy, texts of the training, and texts that measure the accuracy."""
+_VECTOR, _RATE, _BATCH, _CLIP = 16, 0.005, 64, 1.0
+"""Size of word vectors, learning rate of Adam, batch size, and the norm to which gradients are clipped: our choices."""
+_ENOUGH = 0.999
+"""The accuracy that ends a training."""
 
 
 def _tensors(task: TruthTask, cases: Sequence[Case]) -> tuple[Tensor, Tensor]:
@@ -37,31 +42,35 @@ def learn_task(task: TruthTask, cell: str, hidden: int, steps: int, seed: int) -
     torch.manual_seed(seed)
     rng = random.Random(seed)  # noqa: S311  # no secret
     model = Classifier(
-        make_embedding(VOCABULARY, 16),
-        _KINDS[cell](16, hidden, batch_first=True),
+        make_embedding(VOCABULARY, _VECTOR),
+        _KINDS[cell](_VECTOR, hidden, batch_first=True),
         LastState(),
         nn.Linear(hidden, task.classes),
     )
     words, answers = _tensors(task, [task.draw(rng) for _ in range(_POOL)])
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.005)
+    optimiser = torch.optim.Adam(model.parameters(), lr=_RATE)
 
     def batches() -> Iterator[Tensor]:
         for _ in range(_STEPS_AT_ONCE):
-            yield torch.randint(len(words), (64,))
+            yield torch.randint(len(words), (_BATCH,))
 
     def loss(model: nn.Module, which: Tensor) -> Tensor:
         return F.cross_entropy(model(words[which]), answers[which])
 
     for _ in range(0, steps, _STEPS_AT_ONCE):
-        train_steps(model.train(), batches(), loss, optimiser, clip=1.0)
-        if accuracy(model, task, seed) >= 0.999:
+        train_steps(model.train(), batches(), loss, optimiser, clip=_CLIP)
+        if accuracy(model, task, seed) >= _ENOUGH:
             break
     return model.eval()
 
 
 @torch.no_grad()
 def accuracy(model: Classifier, task: TruthTask, seed: int, reasons_only: bool = False) -> float:
-    """Compute the share of right answers on new texts; with ``reasons_only`` on those that have a reason."""
+    """Compute the share of right answers on texts outside the training; with ``reasons_only``, on those with a reason.
+
+    A seed always gives the same texts, so :func:`learn_task` stops by the texts that its accuracy is measured on later.
+    The explained texts are others.
+    """
     rng = random.Random(10_000 + seed)  # noqa: S311  # no secret
     cases = [task.draw(rng) for _ in range(_CHECKED)]
     words, answers = _tensors(task, [case for case in cases if case.reason is not None or not reasons_only])
@@ -75,7 +84,7 @@ def explained_cases(model: Classifier, task: TruthTask, count: int, seed: int) -
     The reasons have shape (cases, time), bool.
     """
     rng = random.Random(20_000 + seed)  # noqa: S311  # no secret
-    drawn = (task.draw(rng) for _ in range(20 * count))
+    drawn = (task.draw(rng) for _ in range(20 * count))  # at least two in five have a reason
     cases = [case for case in drawn if case.reason is not None][:count]
     words, answers = _tensors(task, cases)
     reasons = torch.zeros(words.shape, dtype=torch.bool)

@@ -65,7 +65,9 @@ _CELLS: dict[str, Callable[[int, int], Cell]] = {
 }
 _DESCENT = ("tanh, identity", "relu, identity")
 _RATES = {"adam": 0.003, "descent": 0.1}
+"""Learning rates; the notes state none, nor any of the sizes below."""
 _CLIPS = (1.0, None)
+"""The norm to which gradients are clipped; None for no clipping."""
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "hidden": 8, "inputs": 8, "batch": 8, "steps": 4, "longest": 12, "reach": 16, "texts": 16},
     "cpu": {

@@ -55,6 +55,7 @@ _SIZES: dict[Scale, dict[str, int]] = {
     "paper": {"seeds": 5, "epochs": 6, "longest": 24, "tested": 1000, "hidden": 256, "batch": 64},
 }
 _RATE, _CLIP = 0.003, 1.0
+"""The learning rate of Adam and the norm to which gradients are clipped; these and all sizes are our choices."""
 _INDEX = {word: index for index, word in enumerate(VOCABULARY)}
 
 
@@ -146,7 +147,8 @@ class Agreement(Experiment):
 
 
 Prefers = Callable[[Sequence[AgreementSentence]], list[float]]
-"""Gives 1 for a sentence whose correct verb form is preferred, 0 for the wrong form, 1/2 for a tie."""
+"""Gives 1 for a sentence whose correct verb form is preferred and 0 for the wrong form. Counts that tie give 1/2; the
+scores of a network are taken not to tie."""
 
 
 def _count_preferences(train: Sequence[AgreementSentence], chosen: Mapping[str, Any]) -> Prefers:
@@ -206,6 +208,7 @@ def _loss(model: nn.Module, words: Tensor) -> Tensor:
 
 
 def _mean(shares: Sequence[float | None], span: tuple[int, int]) -> float:
+    """Average over distances, each with the same weight; those without a sentence are left out."""
     return fmean(share for share in shares[span[0] : span[1] + 1] if share is not None)
 
 

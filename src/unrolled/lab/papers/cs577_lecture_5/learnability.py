@@ -54,10 +54,15 @@ _SIZES: dict[Scale, tuple[tuple[int, ...], int, int]] = {
     "cpu": ((8, 24, 48), 2000, 3),
     "paper": ((8, 24, 48, 96), 20_000, 5),
 }
-"""Words of a text, training steps, seeds."""
+"""Words of a text, training steps, seeds; the lecture has no sizes."""
 _RATES = (0.001, 0.01)
+"""Learning rates of Adam, of which dev chooses one for each network, length and seed."""
 _BITS = 3
+"""Numbers in the code of a word, so there are eight words."""
 _BATCH, _TESTED, _CLIP = 64, 1000, 1.0
+"""Texts in a batch, texts of dev and of test, and the norm to which gradients are clipped: our choices."""
+_ALL = 0.999
+"""A larger share of words counts as all of them."""
 
 
 class Learnability(Experiment):
@@ -132,8 +137,8 @@ class Learnability(Experiment):
         for length in sorted({each.trial.settings["length"] for each in results}):
             by_hand, linear = _best(results, "set by hand", length), _best(results, "linear", length)
             if by_hand and linear:
-                recalls = min(each["test_words"] for each in by_hand) > 0.999
-                learns = max(each["test_words"] for each in linear) > 0.999
+                recalls = min(each["test_words"] for each in by_hand) > _ALL
+                learns = max(each["test_words"] for each in linear) > _ALL
                 claims[f"set by hand, the network recalls all of {length} words"] = recalls
                 claims[f"from random weights it does not learn to recall {length} words"] = not learns
         return claims

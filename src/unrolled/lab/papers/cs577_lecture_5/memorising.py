@@ -33,7 +33,8 @@ _SIZES: dict[Scale, tuple[tuple[int, ...], tuple[int, ...], int]] = {
     "cpu": ((2, 8, 32, 128), (2, 26, 1000, 10_000), 200),
     "paper": ((2, 8, 32, 128, 512), (2, 26, 1000, 10_000, 100_000), 1000),
 }
-"""Memory lengths, vocabulary sizes, and number of texts."""
+"""Memory lengths, vocabulary sizes, and number of texts. The lecture has no sizes: 2 is the smallest vocabulary,
+26 that of the letters, and 10,000 that of the Penn Treebank."""
 _FACTORS = (1.0, 0.99, -1.0)  # intact; slightly changed; with the other sign
 
 

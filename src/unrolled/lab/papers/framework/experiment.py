@@ -12,18 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from unrolled.lab.papers.framework.table import Table
+from unrolled.lab.papers.framework.table import Number, Table, cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from unrolled.lab.training.callbacks import Callback
-from itertools import product
-
-from unrolled.lab.papers.framework.table import Number, cell
 
 __all__ = [
     "SCALES",

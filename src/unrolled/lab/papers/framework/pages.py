@@ -25,9 +25,9 @@ _ORIGIN = """\
 Tables and verdicts are written by `unrolled reproduce --write docs/results`. The sentences beside them are written by
 hand, and speak of one set of results: beside others they are not shown. """
 _READING = """\
-In an item's tables our number stands first, the published one in brackets. ± is the standard deviation over seeds; a
-number without it is of one seed, unless its table says otherwise. Epochs and settings were chosen on dev; test data was
-measured once."""
+In an item's tables our number stands first, the published one in brackets. ± is the sample standard deviation (n - 1)
+over seeds, or over what the table names; a number without it is of one seed, unless its table says otherwise. Trainings
+that diverged are left out of means. Epochs and settings were chosen on dev; test data was measured once."""
 _COLUMNS = ("item", "scale", "trials", "seeds", "number", "published", "ours", "agree", "verdict")
 
 

@@ -1,7 +1,7 @@
 """Tables that show our numbers beside the published ones.
 
-Each of our numbers is a mean over seeds with its standard deviation; with one seed it has no deviation. A dash stands
-for a number that is not known.
+Each of our numbers is a mean over seeds with its sample standard deviation (n - 1); with one seed it has no deviation.
+A dash stands for a number that is not known.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def strengthened(scores: Mapping[str, Sequence[float]], polarity: str, word: str
     """Give the share of adjectives whose score moves further in the adjectives' own direction after a word.
 
     ``scores`` has lists by group, such as ``"positive"`` and ``"very positive"``. A large share after "very" means
-    that it strengthens; a small one after "not" that it weakens.
+    that it strengthens; a small one after "not" that it weakens. A score that stays the same has not moved.
     """
     pairs = zip(scores[polarity], scores[f"{word} {polarity}"], strict=True)
     return fmean(float(_SIGNS[polarity] * (after - alone) > 0) for alone, after in pairs)

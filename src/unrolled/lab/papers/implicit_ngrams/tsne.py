@@ -58,6 +58,7 @@ _SIZES: dict[Scale, dict[str, int]] = {
     "day": {"seeds": 3, "hidden": 300},
     "paper": {"seeds": 3, "hidden": 300},
 }
+# The paper does not state rate, batch size and epochs.
 _TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 2, "batch": 8},
     "cpu": {"epochs": 4, "batch": 32},

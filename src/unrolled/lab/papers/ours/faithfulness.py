@@ -74,6 +74,8 @@ _SIZES: dict[Scale, dict[str, int]] = {
     "cpu": {"texts": 150, "slow": 50, "choice": 100, "stable": 32},
     "paper": {"texts": 500, "slow": 200, "choice": 100, "stable": 100},
 }
+"""``texts`` are explained by the fast methods, ``slow`` by the others, ``choice`` of dev. ``stable`` of them are
+explained twice for the stability. The numbers keep the whole item at about seven hours of one core at scale cpu."""
 _FURTHER_SEEDS: dict[Scale, tuple[int, ...]] = {"smoke": (), "cpu": (1, 2), "paper": (1, 2)}
 """Of the networks on which the default is compared."""
 _RIVALS = ("path", _IG, "DeepLift", "LRP", "occlusion by <unk>", "kernel SHAP, 200", "shares", "operating", "account")

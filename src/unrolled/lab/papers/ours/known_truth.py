@@ -56,6 +56,8 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     "cpu": {"hidden": 32, "steps": 4000, "cases": 300, "seeds": 3},
     "paper": {"hidden": 128, "steps": 20_000, "cases": 2000, "seeds": 10},
 }
+"""``steps``: the largest number of training steps; ``cases``: texts that are drawn to be explained; those that
+the network answers wrongly are left out."""
 _SMOKE = ("keyword",)
 _SMOKE_COMPILED = ("counter, relu", "automaton of parity", "memory, LSTM", "stack, Dyck-RNN")
 

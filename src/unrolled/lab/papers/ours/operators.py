@@ -57,7 +57,8 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     "day": {"seeds": 3, "least": 25, "training": {"epochs": 10}, "hidden": 128, "embedding": 128},
     "paper": {"seeds": 5, "least": 25, "training": {"epochs": 10}, "hidden": 128, "embedding": 128},
 }
-"""``least``: the least number of occurrences with a word before, and with a word after."""
+"""``least``: the least number of occurrences with a word before, and with a word after; intervals of rarer words are
+wide."""
 
 # Used in reports only.
 _NEGATORS = frozenset({

@@ -86,6 +86,7 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     "day": {"sentences": None, "draws": 500, "steps": 32, "seeds": 3},
     "paper": {"sentences": None, "draws": 1000, "steps": 32, "seeds": 3},
 }
+"""``draws``: resamples of the sentences for an interval; ``steps``: points of integrated gradients."""
 _TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 1, "batch": 16},
     "cpu": {"epochs": 3},
