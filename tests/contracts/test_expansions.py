@@ -24,6 +24,11 @@ from reference import (
 from unrolled.cells.base import Cell
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.expansions import EXPANSIONS, resolve
+from unrolled.expansions.gates import FixedGates
+from unrolled.expansions.mean import Mean
+from unrolled.expansions.path import Path
+from unrolled.expansions.shares import Shares
+from unrolled.expansions.taylor import Taylor
 
 T, E, D = 6, 3, 4
 KINDS = [nn.RNN, nn.GRU, nn.LSTM]
@@ -165,6 +170,11 @@ def test_mean_averages_its_members():
     torch.testing.assert_close(mean.vectors(), expected)
     weight = torch.randn(2, D, dtype=torch.float64)
     torch.testing.assert_close(mean.scores(weight), expected @ weight.T)
+    again = of(Mean("operating", FixedGates(), Path()))
+    torch.testing.assert_close(again.vectors(), mean.vectors(), rtol=0, atol=0)
+    other = of("mean(operating, shares(0.5))").vectors()
+    torch.testing.assert_close(other, (of("operating").vectors() + of("shares(0.5)").vectors()) / 2)
+    assert not torch.allclose(other, of("mean(operating, shares(1))").vectors(), atol=1e-4)  # the control
 
 
 @pytest.mark.parametrize("name", ["zero", "operating"])
@@ -227,9 +237,12 @@ def test_cells_without_gates_or_surrogate_say_so():
         ("pth", "did you mean 'path'"),
         ("path(3)", "takes no arguments"),
         ("taylor(x)", "expected one whole number"),
-        ("taylor(0)", "expected 1 to 8"),
+        ("taylor(0)", "expected a whole number from 1 to 8"),
+        ("mean(mean, gates)", "a mean within a mean"),
         ("mean(zero, path)", "zero is not exact"),
         ("mean(path)", "expected two or more"),
+        ("mean(operating, shares(2))", r"shares\(2\.0\): expected a number from 0 to 1"),
+        ("mean(operating, gates(1))", "'gates' takes no arguments"),
         ("ga tes", "unknown expansion"),
         ("", "unknown expansion"),
     ],
@@ -240,5 +253,19 @@ def test_unknown_expansions(text, message):
 
 
 def test_names_read_back():
-    for text in ("zero", "taylor(3)", "mean(operating, path)"):
+    for text in ("zero", "taylor(3)", "mean(operating, path)", "mean(operating, shares(0.5), gates)"):
         assert str(resolve(str(resolve(text)))) == text
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Taylor(2.5), "taylor order is 2.5; expected a whole number from 1 to 8"),
+        (lambda: Taylor("3"), "taylor order is '3'; expected a whole number from 1 to 8"),
+        (lambda: Shares("half"), r"shares\(half\): expected a number from 0 to 1"),
+        (lambda: Mean("operating", "pth"), "did you mean 'path'"),
+    ],
+)
+def test_arguments_that_cannot_be_are_one_line(make, message):
+    with pytest.raises(UsageError, match=message):
+        make()

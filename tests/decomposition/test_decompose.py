@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import pickle
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ import unrolled
 from reference import affine, ngrams, relative, run, stack_step
 from unrolled.cells import CELLS
 from unrolled.decomposition.sweeps import forward_sweep
+from unrolled.errors import ChangedWeightsError
 
 B, T, E, D = 3, 6, 4, 5
 LENGTHS = torch.tensor([6, 2, 4])
@@ -317,6 +319,23 @@ def test_the_residual_tells_of_terms_that_outgrow_their_sum():
     tame = unrolled.decompose(rnn, x, expansion="operating")  # the same states, of terms that do not grow
     assert tame.residual().max() < 1e-5
     assert unrolled.decompose(rnn.double(), x.double(), expansion="gates").residual().max() < 1e-6
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda found: pickle.loads(pickle.dumps(found))])
+def test_a_copy_of_the_decomposition_of_a_trained_network_is_read_as_it_is(copied):
+    rnn, x = build(nn.LSTM, {}, {"num_layers": 2}, batch_first=True), torch.randn(B, T, E).double()
+    with torch.no_grad():
+        for _ in range(3):  # torch counts each write, and begins anew in a copy
+            for p in rnn.parameters():
+                p.mul_(0.9)
+    found = unrolled.decompose(rnn, x)
+    other, expected = copied(found), found.vectors()
+    torch.testing.assert_close(other.vectors(), expected, rtol=0, atol=0)
+    with torch.no_grad():  # the control: weights of the original that change are noticed there, and not in the copy
+        rnn.weight_hh_l0.mul_(2)
+    torch.testing.assert_close(other.vectors(), expected, rtol=0, atol=0)
+    with pytest.raises(ChangedWeightsError):
+        found.vectors()
 
 
 def test_it_says_what_it_is_in_one_line():

@@ -144,6 +144,7 @@ def test_a_forward_that_seeds_itself_is_not_random():
         ({"target": 9}, "target is 9; expected 0 to"),
         ({"target": lambda _: [1]}, "the target gave a list"),
         ({"of": "nothing"}, "unknown submodule"),
+        ({"of": ["rnn"]}, "unknown submodule"),
         ({"of": "rnn"}, "rnn returns a tuple"),
         ({"expansion": "secnt"}, "did you mean 'secant'"),
         ({"share": 2}, "share is 2"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -37,6 +39,11 @@ class UnchangedWeights:
         self._first = self._counts()
         self._run: list[int] | None = None
         self._by_runs: list[list[int]] = []
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Count anew in a copy: torch starts the count of a copied tensor at zero."""
+        self.__dict__.update(state)
+        self._first, self._by_runs = self._counts(), []
 
     def _counts(self) -> list[int]:
         return [weight._version for _, weight in self._weights]

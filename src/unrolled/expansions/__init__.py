@@ -13,10 +13,11 @@ __all__ = ["EXPANSIONS", "UsageError", "resolve"]
 EXPANSIONS: Registry[Expansion] = Registry(__name__, Expansion, "expansion")  # type: ignore[type-abstract]  # a base
 
 CALL = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?\s*")
+ARGUMENT = re.compile(r"[^\s,()][^,()]*(?:\([^()]*\))?")
 
 
 def resolve(expansion: str | Expansion) -> Expansion:
-    """Return an expansion from a name such as ``"secant"``, ``"taylor(3)"`` or ``"mean(operating, path)"``.
+    """Return an expansion from a name such as ``"secant"``, ``"taylor(3)"`` or ``"mean(operating, shares(0.5))"``.
 
     Args:
         expansion: A name, with arguments in brackets where the expansion takes any, or the expansion itself.
@@ -35,5 +36,4 @@ def resolve(expansion: str | Expansion) -> Expansion:
     if match is None:
         raise UnknownNameError("expansion", expansion, EXPANSIONS.names())
     member = EXPANSIONS.get(match["name"])
-    words = [word.strip() for word in (match["arguments"] or "").split(",") if word.strip()]
-    return member.parse(words)
+    return member.parse([word.strip() for word in ARGUMENT.findall(match["arguments"] or "")])

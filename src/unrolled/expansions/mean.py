@@ -8,35 +8,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unrolled.errors import UsageError
-from unrolled.expansions import EXPANSIONS
+from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion, Linearisation
 
 __all__ = ["Mean"]
 
 
 class Mean(Expansion):
-    """Average the n-grams of several exact expansions.
+    """Average the n-grams of several exact expansions, given as names or as expansions.
 
     Raises:
-        UsageError: If there are fewer than two, or one of them is not exact.
+        UsageError: If there are fewer than two, or one of them is not exact, or a mean itself.
     """
 
     name = "mean"
     exact = True
     local = False
 
-    def __init__(self, *expansions: Expansion) -> None:
+    def __init__(self, *expansions: str | Expansion) -> None:
         if len(expansions) < 2:
             raise UsageError(f"a mean of {len(expansions)} expansions; expected two or more: mean(operating, path)")
-        for expansion in expansions:
+        self.expansions = tuple(map(resolve, expansions))
+        for expansion in self.expansions:
             if not expansion.exact:
                 raise UsageError(f"{expansion} is not exact, so a mean with it would not be; expected exact ones")
-        self.expansions = expansions
+            if isinstance(expansion, Mean):  # its members would count as much as the others
+                raise UsageError(f"{expansion} is a mean within a mean; name its expansions in one mean")
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> Mean:
-        """Build the mean of expansions without arguments, by name; of operating and path without any."""
-        return cls(*(EXPANSIONS.get(word).parse(()) for word in words or ("operating", "path")))
+        """Build the mean of expansions by name; of operating and path where no name is given."""
+        return cls(*(words or ("operating", "path")))
 
     def members(self) -> tuple[Linearisation, ...]:
         """Return the linearisations whose n-grams are averaged."""

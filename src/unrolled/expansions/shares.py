@@ -14,7 +14,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, SupportsFloat
 
 from torch import Tensor
 
@@ -33,7 +33,7 @@ class Shares(Linearisation):
         share: p, from 0 to 1.
 
     Raises:
-        UsageError: when p is outside that range.
+        UsageError: If p is no number, or outside that range.
     """
 
     name = "shares"
@@ -41,13 +41,17 @@ class Shares(Linearisation):
     local = False
 
     def __init__(self, share: float = 0.75) -> None:
-        if not 0 <= share <= 1:
-            raise UsageError(f"shares({share:g}): the share of the content must lie between 0 and 1")
-        self.share = share
+        if not isinstance(share, SupportsFloat) or not 0 <= float(share) <= 1:
+            raise UsageError(f"shares({share}): expected a number from 0 to 1, the share of the content")
+        self.share = float(share)
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> Self:
-        """Read ``shares`` or ``shares(0.5)``."""
+        """Build the expansion from ``shares`` or ``shares(p)``.
+
+        Raises:
+            UsageError: If the argument is not one number.
+        """
         if not words:
             return cls()
         try:

@@ -21,6 +21,7 @@ from unrolled.errors import UsageError
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator
 from unrolled.linalg.quadrature import taylor_sum
+from unrolled.whole_number import whole_number
 
 __all__ = ["Taylor"]
 
@@ -32,7 +33,7 @@ class Taylor(Linearisation):
         order: K, from 1 to 8; each order doubles the cost of the nested derivatives.
 
     Raises:
-        UsageError: If the order is outside that range.
+        UsageError: If the order is no whole number, or outside that range.
     """
 
     name = "taylor"
@@ -40,9 +41,10 @@ class Taylor(Linearisation):
     local = False
 
     def __init__(self, order: int = 2) -> None:
-        if not 1 <= order <= 8:
-            raise UsageError(f"taylor order is {order}; expected 1 to 8")
-        self.order = order
+        whole = whole_number(order)
+        if whole is None or not 1 <= whole <= 8:
+            raise UsageError(f"taylor order is {order!r}; expected a whole number from 1 to 8")
+        self.order = whole
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> Taylor:

@@ -94,7 +94,7 @@ def source_module(model: nn.Module, mode: HeldForward, name: str | None) -> Iter
         yield
         return
     modules = dict(model.named_modules())
-    if name not in modules:
+    if not isinstance(name, str) or name not in modules:
         raise UnknownNameError("submodule", name, modules)
     calls = 0
 
