@@ -19,7 +19,7 @@ from typing import Any, Self, SupportsFloat
 from torch import Tensor
 
 from unrolled.cells.ray import Ray
-from unrolled.errors import UsageError
+from unrolled.errors import UnsupportedOperationError, UsageError
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator
 
@@ -62,7 +62,10 @@ class Shares(Linearisation):
 
     def expand(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
         """Take the operator of lines from zero, and what it leaves of the state."""
-        operator = ray.shares(self.share)
+        try:
+            operator = ray.shares(self.share)
+        except UnsupportedOperationError as error:
+            raise UnsupportedOperationError(f"{error}; choose the expansion secant or path") from error
         return ray.end - ray.increment(operator), operator
 
     def __str__(self) -> str:

@@ -92,6 +92,7 @@ def explain(
         rnn: The recurrent network's path inside the model (``"encoder.rnn"``), the module, or a list of them; None for
             all. A step that you wrote yourself (``forward(x, state)``, ``step(x, state)``) is named in the same way, or
             by :func:`unrolled.as_cell`; without it, it is found in a model that has no other recurrent network.
+            One that holds a cell of torch is opened as a whole by :func:`unrolled.as_cell`, otherwise that cell is.
         call: Which of several sequences to return, counted from 0 in the order in which the model begins to read them;
             None for all.
         max_order: Length of the longest n-gram to tell apart. None tells all apart, and in a bidirectional network of
