@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch import Tensor
 from unrolled.decomposition.attribution import CLOSES
 from unrolled.decomposition.number_notes import cancellation_note
 from unrolled.errors import UsageError
+from unrolled.report.frames import to_frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -195,6 +196,32 @@ class Account:
             "correlation": float(torch.corrcoef(torch.stack((mine, theirs)))[0, 1]),
             "largest": float((mine - theirs).abs().max()),
         }
+
+    def to_records(self) -> list[dict[str, object]]:
+        """Return every contribution of every example as a record; those of an example sum to its output.
+
+        ``kind`` is ``"token"``, ``"feature"``, ``"initial state"``, ``"bias"``, ``"constant"`` or ``"remainder"``.
+        ``source`` is the argument or the name of the parameter; ``step``, ``label`` (the token) and ``feature`` say
+        which entry of the argument.
+
+        Example:
+            >>> import torch, unrolled
+            >>> model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+            >>> rows = unrolled.account(model, torch.randn(1, 3), target=1, features=["a", "b", "c"]).to_records()
+            >>> [row["feature"] or row["source"] or row["kind"] for row in rows]
+            ['a', 'b', 'c', 'initial state', '0.bias', '2.bias', 'remainder']
+        """
+        from unrolled.whole_model.records import records_of
+
+        return records_of(self)
+
+    def to_frame(self) -> Any:
+        """Return :meth:`to_records` as a data frame: of pandas, or of polars where pandas is not installed.
+
+        Raises:
+            UsageError: If neither is installed.
+        """
+        return to_frame(self.to_records())
 
     def render(self, width: int = 100, colour: bool = False, example: int = 0) -> str:
         """Return one example as text for a terminal of ``width`` columns, with ANSI colours if ``colour``."""

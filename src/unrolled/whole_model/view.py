@@ -11,7 +11,7 @@ from unrolled.report.account_view import AccountView, Group
 if TYPE_CHECKING:
     from unrolled.whole_model.result import Account
 
-__all__ = ["view_of"]
+__all__ = ["of_example", "view_of"]
 
 
 def view_of(account: Account, example: int) -> AccountView:
@@ -26,7 +26,7 @@ def view_of(account: Account, example: int) -> AccountView:
         groups.append(Group(label, tuple(words[: len(values)]), tuple(values)))
         del words[: len(values)]
     for name, part in one.features.items():
-        own, of = _of_example(part, one.axes.get(name)), f" of {name}" if len(one.features) > 1 else ""
+        own, of = of_example(part, one.axes.get(name)), f" of {name}" if len(one.features) > 1 else ""
         names = one.feature_names.get(name, ())
         if own.dim() < 2:
             groups.append(_numbered(f"features{of}", names, own))
@@ -51,8 +51,8 @@ def view_of(account: Account, example: int) -> AccountView:
     )
 
 
-def _of_example(part: Tensor, axis: int | None) -> Tensor:
-    """Leave out the axis of examples."""
+def of_example(part: Tensor, axis: int | None) -> Tensor:
+    """Leave out the axis of examples of the part of one argument."""
     if axis is not None:
         return part.squeeze(axis)
     return part[0] if part.dim() > 1 and len(part) == 1 else part
