@@ -56,6 +56,11 @@ CELL_NAMES = (
 )  # fmt: skip
 """The cells that are not affine in the state, so that expansions of them differ; a frozen list."""
 
+_SHOWN_NAMES = (
+    "LSTM", "GRU", "Elman", "GRU, reset before U", "MI-GRU", "MI-LSTM", "MI-RNN", "mLSTM", "mmLSTM", "mmRNN", "mRNN",
+    "tensor RNN",
+)  # fmt: skip
+"""Their names on figures."""
 _EXACT = ("operating", "path", "gates")
 _EXPANSIONS = ("zero", "taylor(2)", "taylor(3)", "activation", *_EXACT)
 _DECAYS = (0.0, 3e-4, 1e-5, 1e-4)
@@ -214,7 +219,7 @@ def _draw(results: Sequence[Result], lines: Mapping[str, tuple[str, float]]) -> 
             (handles[label],) = panel.plot(xs, middle, color=colour, marker=marker, markevery=every, label=label)
             panel.fill_between(xs, middle, high, color=colour, alpha=0.15, linewidth=0)
         panel.axhline(1, color="#888888", linestyle=":", linewidth=1)
-        panel.set(yscale="log", title=cell, xlabel="words read")
+        panel.set(yscale="log", title=dict(zip(CELL_NAMES, _SHOWN_NAMES, strict=True))[cell], xlabel="words read")
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
     write_seeds(panels, results)

@@ -223,7 +223,7 @@ def _draw(results: Sequence[Result]) -> Figure:
         panel.errorbar(values, heights, xerr=spread, linestyle="none", color=colour, marker=marker, label=label)
         theirs = [(FIRST[encoder][method], height) for height, method in rows if method in FIRST[encoder]]
         if theirs:
-            xs, ys, label = [x for x, _ in theirs], [y for _, y in theirs], f"{label}, at first"
+            xs, ys, label = [x for x, _ in theirs], [y for _, y in theirs], f"{label}, first measurement"
             panel.scatter(xs, ys, s=30, facecolors="none", edgecolors=colour, marker=marker, label=label)
     panel.axvline(0, color="#888888", linewidth=1)
     panel.set(xlabel="Pearson correlation with labels, 95 % intervals")
