@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from unrolled.lab.training.callbacks import Epoch, Step
@@ -45,6 +46,27 @@ def test_a_training_that_goes_on_says_where_and_notices_are_shown_as_they_are():
     with TrainingProgress(Console(file=file, width=20)) as progress:
         progress.on_message("[red]a file[/red] called like markup, on one long line")
     assert file.getvalue() == "[red]a file[/red] called like markup, on one long line\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"warmup": 21}, True),
+        ({"warmup": 20}, False),
+        ({"warmup": 15, "steps": 14}, True),
+        ({"warmup": 30, "steps": 40}, True),
+        ({}, False),
+    ],
+)
+def test_a_training_that_ends_before_the_rate_has_risen_says_so(settings, said):
+    file = io.StringIO()
+    with TrainingProgress(Console(file=file, width=200)) as progress:
+        progress.on_start(MEASURES, TrainingSettings(epochs=2, lr=0.1, **settings), 0)
+        for number in (1, 2):
+            progress.on_step(Step(number, 1, number, 10, 32, 0.7, 1.0, 0.1))
+    steps = min(20, settings.get("steps", 20))
+    expected = f"the learning rate rises for {settings.get('warmup')} steps, but there are only {steps}: it stays below"
+    assert [line.startswith(expected) for line in file.getvalue().splitlines()] == [True] * said
 
 
 def test_on_a_terminal_there_is_a_bar_as_well():

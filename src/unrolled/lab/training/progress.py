@@ -47,7 +47,7 @@ class TrainingProgress(Callback):
         self._sizes = sizes
         self._loss = loss
         self._metrics: Sequence[Metric] = ()
-        self._epochs = 0
+        self._settings = TrainingSettings()
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -70,7 +70,7 @@ class TrainingProgress(Callback):
 
     def on_start(self, metrics: Sequence[Metric], settings: TrainingSettings, step: int) -> None:
         """Say how large the splits are, and where a training goes on that was interrupted."""
-        self._metrics, self._epochs = metrics, settings.epochs
+        self._metrics, self._settings = metrics, settings
         if self._sizes:
             self.on_message(self._sizes)
         if step:
@@ -78,7 +78,9 @@ class TrainingProgress(Callback):
 
     def on_step(self, step: Step) -> None:
         """Move the bar."""
-        description = f"epoch {step.epoch}/{self._epochs}  loss {step.loss:.4f}"
+        if step.number == 1:
+            self._note_warmup(step.total)
+        description = f"epoch {step.epoch}/{self._settings.epochs}  loss {step.loss:.4f}"
         self._progress.update(
             self._task,
             description=description,
@@ -89,11 +91,23 @@ class TrainingProgress(Callback):
         if not self._progress.console.is_terminal and time.monotonic() - self._said >= _EVERY:
             self.on_message(f"{description}  batch {step.done:,}/{step.total:,}")
 
+    def _note_warmup(self, batches: int) -> None:
+        """Say so where the training ends before the learning rate has risen: little data, and the warmup of a task."""
+        chosen, steps = self._settings, self._settings.epochs * batches
+        steps = min(steps, chosen.steps or steps)
+        if chosen.warmup > steps:
+            self.on_message(
+                f"the learning rate rises for {chosen.warmup:,} steps, but there are only {steps:,}: it stays below "
+                f"{chosen.lr:g}; choose a smaller --warmup"
+            )
+
     def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
         """Write the epoch's line."""
-        width = len(str(self._epochs))
+        width = len(str(self._settings.epochs))
         dev = "".join(f"  dev {each.name} {each.format(epoch.dev[each.name])}" for each in self._metrics)
-        line = f"epoch {epoch.number:{width}}/{self._epochs}  {self._loss} {epoch.loss:.4f}{dev}  {seconds:.1f} s"
+        line = (
+            f"epoch {epoch.number:{width}}/{self._settings.epochs}  {self._loss} {epoch.loss:.4f}{dev}  {seconds:.1f} s"
+        )
         self.on_message(f"{line}  best so far" if epoch is best else line)
         self._progress.reset(self._task)
 
