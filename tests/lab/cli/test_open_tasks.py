@@ -85,7 +85,7 @@ def test_the_help_names_what_rank_and_translate_are_asked_with(unrolled: Command
     text = " ".join(unrolled("explain", "--help").out.replace("│", " ").split())
     for words in ('"question ||| sentence"', '"sentence ||| beginning"', "'where is lincoln ? |||", "||| a man'"):
         assert words in text, words
-    assert "of a translation, unless its beginning is given, the first" in text
+    assert "of a translation without a beginning, the first" in text
 
 
 def test_the_position_left_out_is_the_one_that_the_help_names(unrolled: Command, runs: Callable[[str], Path]) -> None:
