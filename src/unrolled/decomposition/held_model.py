@@ -103,7 +103,7 @@ class HeldModel(HeldForward):
         rows, first = self.rows, run.initial
         with torch.no_grad():
             ray = run.ray(run.inputs if moved is None else alone.detach())
-            base, operator = self.expansion.expand(ray, TOLERANCE)
+            base, operator = self.expansion.expand(ray, TOLERANCE / max(1, len(run.inputs)))  # an equal share a step
         if start is None or not carries(start):
             start = rows.open("initial", "initial state", first) if bool(first.count_nonzero()) else first
         if not carries(alone):
