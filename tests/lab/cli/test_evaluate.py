@@ -77,7 +77,7 @@ def test_a_run_on_a_file_is_judged_and_resumed_from_any_folder(
     small = ("--hidden", 4, "--embedding", 4, "--epochs", 1)
     done = unrolled("train", "classify", "--data", mine, *small, "--out", "x")
     sizes = (
-        "texts: 32 for train, 4 for dev, 4 for test; only 4 measure accuracy on dev; only 4 measure accuracy on test; "
+        "texts: 32 for train, 4 for dev, 4 for test; few texts to measure accuracy on dev and test; "
         "1 of 2 classes without an example on dev"
     )
     assert (done.status, done.err.splitlines()[0]) == (0, sizes)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def test_classes_without_an_example_on_dev_or_test_are_counted(
     small = ("--hidden", 4, "--embedding", 4, "--epochs", 1, "--data", "train.tsv", "--dev", "dev.tsv")
     few = unrolled("train", "classify", *small, "--test", "test.tsv", "--out", "few").err.splitlines()[0]
     all_of_them = unrolled("train", "classify", *small, "--test", "whole.tsv", "--out", "all").err.splitlines()[0]
-    assert few.endswith("only 2 measure accuracy on test; 2 of 3 classes without an example on test")
+    assert few.endswith("few texts to measure accuracy on dev and test; 2 of 3 classes without an example on test")
     assert "without an example" not in all_of_them
 
 
@@ -71,6 +72,10 @@ def test_it_trains_saves_a_run_and_says_what_to_do_next(unrolled: Command, tmp_p
     assert result.startswith("test: accuracy ")
     assert f"saved to {folder}" in where
     assert f"unrolled explain {folder} '" in hint
+    with contextlib.chdir(tmp_path):  # as a person types it there
+        again = unrolled("resume", "runs/x").out
+    assert "saved to runs/x\n" in again
+    assert "unrolled explain runs/x '" in again
     run = load_run(folder)
     made = run.task.architecture
     assert (made.encoder, made.bidirectional, run.settings.optimiser) == ("lstm", True, "adagrad")

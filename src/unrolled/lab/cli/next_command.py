@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.cli.open_run import has_recurrent_network
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from unrolled.lab.data.corpus import Corpus
     from unrolled.lab.training.run_folder import Run
 
-__all__ = ["next_command"]
+__all__ = ["next_command", "typed_path"]
 
 _LENGTHS = {"lm": 40, "chars": 400}
 """Tokens to generate with a language model."""
@@ -24,7 +25,7 @@ _LOOKED_AT, _FEWEST, _LONGEST = 200, 3, 100
 
 def next_command(run: Run, corpus: Corpus[Any]) -> str:
     """Write the command: an explanation, a translation, a generated text; of other runs, the evaluation."""
-    task, folder = run.task.name, visible(shlex.quote(str(run.folder)))
+    task, folder = run.task.name, visible(shlex.quote(typed_path(run.folder)))
     if task in _LENGTHS:
         return f"unrolled generate {folder} --length {_LENGTHS[task]}"
     if task == "translate":
@@ -33,6 +34,12 @@ def next_command(run: Run, corpus: Corpus[Any]) -> str:
     if task in _TEXTS and has_recurrent_network(run.model):
         return _with_text("explain", folder, map(_TEXTS[task], corpus.test))
     return f"unrolled evaluate {folder}"
+
+
+def typed_path(path: Path) -> str:
+    """Write a path as a person would type it in the current folder."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _with_text(command: str, folder: str, texts: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from unrolled.lab.cli.next_command import next_command
+from unrolled.lab.cli.next_command import next_command, typed_path
 from unrolled.report.formatting import visible
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def format_metrics(metrics: Sequence[Metric], values: Mapping[str, Any], prefix:
 
 def print_run(run: Run, corpus: Corpus[Any]) -> None:
     """Print the metrics of a run, its folder, and a command to try next on its data."""
-    metrics, folder = run.metrics, visible(str(run.folder))
+    metrics, folder = run.metrics, visible(typed_path(run.folder))
     typer.echo(f"test: {format_metrics(run.task.metrics, metrics, 'test_')}")
     typer.echo(
         f"with the weights of epoch {metrics['best_epoch']}, after {metrics['seconds']:.0f} s; saved to {folder}"

@@ -247,7 +247,8 @@ def _sizes(corpus: Corpus[Any], metric: str) -> str:
         return ""
     sizes = {name: len(getattr(corpus, name)) for name in ("train", "dev", "test")}
     listed = ", ".join(f"{size:,} for {name}" for name, size in sizes.items())
-    few = [f"only {sizes[name]:,} measure {metric} on {name}" for name in ("dev", "test") if sizes[name] < _FEW]
+    small = [name for name in ("dev", "test") if sizes[name] < _FEW]
+    few = [f"few {name_of_examples(corpus)} to measure {metric} on {' and '.join(small)}"] if small else []
     trained = set(corpus.train)
     known = {name: sum(example in trained for example in getattr(corpus, name)) for name in ("dev", "test")}
     repeated = [f"{known[name]:,} of {sizes[name]:,} on {name}" for name in known if known[name]]
@@ -276,8 +277,8 @@ def _compare_with_constant(run: Run, corpus: Corpus[Any]) -> None:
     share = count / len(corpus.test)
     if len(counts) > 1 and share >= reached:
         typer.echo(
-            f"the class {visible(corpus.labels[label])} for every text has {share:.2%} on test, no less than this "
-            "network; `unrolled evaluate` shows which classes it finds",
+            f"the same class for every text, {visible(corpus.labels[label])}, has an accuracy of {share:.2%} on test, "
+            "no less than this network; `unrolled evaluate` shows which classes it finds",
             err=True,
         )
 
@@ -293,7 +294,7 @@ def _compare_with_ngrams(run: Run, corpus: Corpus[Any]) -> None:
     counted = ngram_accuracy(corpus.train, corpus.test)
     if counted is not None and counted > reached:
         typer.echo(
-            f"a bag of 1- to 3-grams (logistic regression) has {counted:.2%} on test, more than this network: "
+            f"logistic regression on 1- to 3-grams has an accuracy of {counted:.2%} on test, more than this network: "
             "train longer (--epochs, --patience), or with a larger --lr or a smaller --dropout",
             err=True,
         )
