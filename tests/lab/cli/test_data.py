@@ -8,6 +8,7 @@ import pytest
 
 from unrolled.lab.data.collection.manifest import read_manifest
 from unrolled.lab.data.datasets import DATASETS
+from unrolled.lab.data.datasets.dyck import DyckStrings
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +67,14 @@ def test_the_description_of_brackets_says_how_to_have_others(unrolled):
     assert "dyck(k,m)" in unrolled("data", "describe", "dyck").out
 
 
+def test_brackets_with_settings_are_described_as_they_are_trained_on(unrolled):
+    shown = unrolled("data", "describe", "dyck(3,2,symbols=(600,200,200))").out
+    assert "dyck(3,2,symbols=(600,200,200)): dyck, with settings" in shown
+    corpus = DyckStrings(3, 2, symbols=(600, 200, 200)).read()
+    assert f"train     {len(corpus.train)} strings; " in shown
+    assert f"train     {len(corpus.train)} strings; " not in unrolled("data", "describe", "dyck").out
+
+
 def test_a_description_of_what_is_not_at_hand_says_how_to_get_it(unrolled, tmp_path):
     assert "not available: unrolled data fetch wikitext2" in unrolled("data", "describe", "wikitext2").out
     shown = unrolled("data", "describe", "ptb", "--data-dir", tmp_path)
@@ -94,6 +103,7 @@ def test_a_check_of_everything_looks_at_what_is_at_hand(unrolled, tmp_path):
     ("words", "status", "expected"),
     [
         (("describe", "ptbs"), 2, "did you mean 'ptb'"),
+        (("describe", "ptb(3)"), 2, "ptb has no settings; pass its name alone"),
         (("check", "ptbs"), 2, "did you mean 'ptb'"),
         (("check", "ptb"), 2, "no data folder; pass --data-dir"),
         (("check", "ptb", "--data-dir", os.devnull), 74, "no ptb/ptb.train.txt in"),

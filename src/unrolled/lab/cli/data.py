@@ -73,20 +73,22 @@ def _available(name: str, data_dir: Path | None) -> str:
 
 @app.command("describe")
 def describe(
-    name: Annotated[str, typer.Argument(help="A dataset's name.", autocompletion=_names)],
+    name: Annotated[
+        str, typer.Argument(help="A dataset's name, also with settings: dyck(2,8).", autocompletion=_names)
+    ],
     data_dir: DataFolder = None,
 ) -> None:
     """Show the sizes of a dataset's splits, its licence, its citation and an example."""
     from rich.console import Console
 
     from unrolled.lab.data.collection.manifest import read_manifest
-    from unrolled.lab.data.datasets import DATASETS
+    from unrolled.lab.data.load import configured_dataset
     from unrolled.lab.data.summary import show_example, split_sizes
 
-    source = DATASETS.get(name)
+    source = configured_dataset(name)
     console = Console()
-    known = read_manifest().source(name)
-    _print(console, f"{name}: {source.description}")
+    known = read_manifest().source(source.name)
+    _print(console, f"{name}: {source.description if name == source.name else f'{source.name}, with settings'}")
     _print(console, f"kind      {source.kind.__name__.lower()}")
     _print(console, f"licence   {source.licence}")
     _print(console, f"cite      {source.citation}")
@@ -94,10 +96,10 @@ def describe(
         _print(console, f"file      {path}")
     if known.request_url:
         _print(console, f"ask       {known.request_url}")
-    if _available(name, data_dir) == "no":
-        _print(console, "not available: " + _advice(name))
+    if _available(source.name, data_dir) == "no":
+        _print(console, "not available: " + _advice(source.name))
         return
-    corpus = source().read(data_dir)
+    corpus = source.read(data_dir)
     for size in split_sizes(corpus):
         _print(console, f"{size.split:9} {size.count:,} {size.what}; {size.details}")
     for number, line in enumerate(show_example(corpus).split("\n")):

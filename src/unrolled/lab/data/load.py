@@ -20,7 +20,7 @@ from unrolled.lab.data.reading import PLAIN, Reading
 from unrolled.lab.data.text_files import find_file
 from unrolled.laboratory import is_hub_dataset
 
-__all__ = ["dataset_files", "dataset_names", "is_dataset", "load_dataset"]
+__all__ = ["configured_dataset", "dataset_files", "dataset_names", "is_dataset", "load_dataset"]
 
 C = TypeVar("C", bound=Corpus[Any])
 
@@ -94,6 +94,12 @@ def is_dataset(data: str) -> bool:
     return _split_settings(data)[0] in DATASETS.members
 
 
+def configured_dataset(data: str) -> Dataset:
+    """Create a dataset by its name, alone or with settings: ``sst2``, ``dyck(2,8)``; errors as in load_dataset."""
+    name, settings = _split_settings(data)
+    return _configure(DATASETS.get(name), data, settings)
+
+
 def dataset_files(data: str, folder: Path | None = None) -> dict[str, Path]:
     """Return the files of a dataset in the data folder, by their names in it; none for one that is generated."""
     from unrolled.lab.data.collection.manifest import read_manifest
@@ -108,8 +114,7 @@ def dataset_names(kind: type[Corpus[Any]]) -> list[str]:
 
 
 def _load_by_name(names: Sequence[str], kind: type[C], folder: Path | None, files: Sequence[Path]) -> C:
-    name, settings = _split_settings(names[0])
-    dataset = DATASETS.get(name)
+    dataset = DATASETS.get(_split_settings(names[0])[0])
     if others := [*names[1:], *map(str, files)]:
         raise UsageError(f"{names[0]} is a dataset with its own splits; expected no other file, found {others[0]}")
     if not issubclass(dataset.kind, kind):
@@ -117,7 +122,7 @@ def _load_by_name(names: Sequence[str], kind: type[C], folder: Path | None, file
             f"{dataset.name} is a corpus for {dataset.kind.__name__.lower()}; expected one for "
             f"{kind.__name__.lower()}: {', '.join(dataset_names(kind)) or 'no dataset is, name files'}"
         )
-    corpus = _configure(dataset, names[0], settings).read(folder)
+    corpus = configured_dataset(names[0]).read(folder)
     assert isinstance(corpus, kind)
     return corpus
 

@@ -1,7 +1,8 @@
 """Texts as characters: a novel, plays, and Python source code.
 
 The novel and the plays are cut by position, as Karpathy et al. do: the first 80% are the training split, the next two
-tenths dev and test. A byte-order mark is removed and CR LF is read as LF.
+tenths dev and test. A byte-order mark is removed and CR LF is read as LF. The last line of the novel has no line end in
+the file; here it has one, which counts as a character.
 
 ``python`` is available on every machine: the source code of the running interpreter's standard library, without its
 tests and without installed packages. It is split by module, because the files of a package repeat each other. The text,
