@@ -32,9 +32,6 @@ class ModelState:
     Attributes may hold lists, dictionaries, sets, deques and objects of the user's own, in any depth. The numbers of
     buffers and of tensors are copied. Those of parameters are not, but for embeddings with ``max_norm``, which scale
     their weights in the forward pass.
-
-    Args:
-        model: The model.
     """
 
     def __init__(self, model: nn.Module) -> None:

@@ -19,9 +19,6 @@ class UnchangedWeights:
     """The weights of a module as they are now.
 
     A forward pass may change weights in place, such as one that clamps them: what every run changes alike is its own.
-
-    Args:
-        module: The module.
     """
 
     def __init__(self, module: nn.Module) -> None:

@@ -106,6 +106,10 @@ def explain(
         model_kwargs: The model's own keyword arguments whose names are those of arguments of this function.
         **kwargs: The model's own keyword arguments.
 
+    Returns:
+        The explanation. ``print`` shows it; ``ledger`` is the sum, ``top()`` and ``phrase_score()`` give its parts,
+        ``figure()`` and ``save_html()`` draw it.
+
     Raises:
         UsageError: If the batch holds several examples; if there is no recurrent network; if the target is out of range
             or no gradient flows from it to the states.

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import ShapeError, UnsupportedOperationError, UsageError
+from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.lab.models.pooling import AttentionPooling, LastState, MaxPooling, MeanPooling
-from unrolled.lab.models.ranker import FixedQuestionScorer, FixedSentenceScorer, Ranker, make_comparison
+from unrolled.lab.models.ranker import FixedQuestionScorer, Ranker, make_comparison
 
 WORDS, E, H = 20, 4, 5
 POOLINGS = {
@@ -112,18 +112,16 @@ def test_dropout_acts_in_training_only(dropout):
 
 @EVERY
 @pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
-@pytest.mark.parametrize("given", [FixedQuestionScorer, FixedSentenceScorer])
-def test_either_side_of_a_pair_opens_when_the_other_is_settled(kind, pooling, given):
+def test_a_sentence_opens_for_a_fixed_question(kind, pooling):
     model = made(kind, pooling, scale=2.0)
     question, sentence, shared = QUESTIONS[:1, :3], CANDIDATES[0, 2:], SHARED[0, 2:]
     score = model(question, None, sentence[None], SIZES[:1, 2:], shared[None]).item()
-    settled, opened = (question, sentence) if given is FixedQuestionScorer else (sentence, question)
-    found = unrolled.explain(given(model, settled, shared), opened)
+    found = unrolled.explain(FixedQuestionScorer(model, question, shared), sentence)
     ledger = found.ledger
     assert ledger.logit == pytest.approx(score, abs=1e-12)
     assert ledger.ngrams + ledger.initial + ledger.bias + ledger.remainder == pytest.approx(score, abs=1e-12)
     assert abs(ledger.remainder) < 1e-6 < 1e-3 < abs(ledger.ngrams)
-    assert found.tokens == tuple(map(str, opened[0].tolist()))
+    assert found.tokens == tuple(map(str, sentence[0].tolist()))
 
 
 def test_an_expansion_that_is_not_exact_leaves_a_remainder():
@@ -135,18 +133,23 @@ def test_an_expansion_that_is_not_exact_leaves_a_remainder():
     assert abs(found.ledger.remainder) > 1e-6
 
 
-def test_candidates_that_are_padding_are_masked_and_the_ranker_is_refused_as_a_whole():
-    with pytest.raises(UnsupportedOperationError, match="explain the outputs one by one, without the padding"):
-        unrolled.explain(made(), QUESTIONS, LENGTHS, CANDIDATES, SIZES, SHARED)
+def test_the_ranker_opens_as_a_whole_but_for_candidates_that_are_padding():
+    model, inputs = made(), (QUESTIONS, LENGTHS, CANDIDATES, SIZES, SHARED)
+    found = unrolled.explain_batch(model, *inputs, target=0)
+    for each, score in zip(found, model(*inputs)[:, 0].tolist(), strict=True):
+        assert each.ledger.logit == pytest.approx(score, abs=1e-12)
+        assert abs(each.ledger.remainder) < 1e-9 < 1e-3 < abs(each.ledger.ngrams)
+    with pytest.raises(NonFiniteError, match=r"the logit is \[-inf, "):
+        unrolled.explain_batch(model, *inputs, target=1)
 
 
-def test_settling_a_side_leaves_the_ranker_as_it_was():
+def test_a_fixed_question_leaves_the_ranker_as_it_was():
     model = made(dropout=0.5).train()
     before = torch.get_rng_state()
     one, other = (FixedQuestionScorer(model, QUESTIONS[:1], SHARED[0, :1]) for _ in range(2))
     assert model.training
     assert model.dropout.training
-    assert torch.equal(one.fixed, other.fixed)
+    assert torch.equal(one.question, other.question)
     assert torch.equal(before, torch.get_rng_state())
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from unrolled.errors import ShapeError
 from unrolled.lab.models.classifier import PooledEncoder
 
-__all__ = ["FixedQuestionScorer", "FixedSentenceScorer", "Ranker", "make_comparison"]
+__all__ = ["FixedQuestionScorer", "Ranker", "make_comparison"]
 
 
 def make_comparison(features: int, dropout: float = 0.0) -> nn.Module:
@@ -106,28 +106,13 @@ class Ranker(PooledEncoder):
         return scores if self.overlap is None else scores + self.overlap(counts)[:, 0]
 
 
-class _FixedSideScorer(nn.Module):
-    """A ranker with one side of the pair fixed, so that it runs its encoder once and `explain` can open it."""
-
-    def __init__(self, ranker: Ranker, fixed: Tensor, counts: Tensor | None) -> None:
-        super().__init__()
-        self.ranker = ranker
-        self.counts = counts
-        was_training = ranker.training
-        ranker.eval()
-        with torch.no_grad():
-            self.fixed = ranker.read(fixed)
-        ranker.train(was_training)
-
-    def _score(self, questions: Tensor, sentences: Tensor) -> Tensor:
-        return self.ranker.score(questions, sentences, self.counts)[:, None]
-
-
-class FixedQuestionScorer(_FixedSideScorer):
+class FixedQuestionScorer(nn.Module):
     """The score of a sentence for a fixed question; `explain` shows the n-grams of the sentence.
 
+    The encoder runs once for the question.
+
     Args:
-        ranker: The ranker.
+        ranker: It is left as it was.
         question: Word indices, shape (1, time), int64.
         counts: Counts of shared words, shape (1, counts), if the ranker reads them; they are part of the bias.
 
@@ -136,22 +121,15 @@ class FixedQuestionScorer(_FixedSideScorer):
     """
 
     def __init__(self, ranker: Ranker, question: Tensor, counts: Tensor | None = None) -> None:
-        super().__init__(ranker, question, counts)
+        super().__init__()
+        self.ranker = ranker
+        self.counts = counts
+        was_training = ranker.training
+        ranker.eval()
+        with torch.no_grad():
+            self.question = ranker.read(question)
+        ranker.train(was_training)
 
     def forward(self, sentence: Tensor) -> Tensor:
         """Score a sentence, word indices of shape (1, time); the result has shape (1, 1)."""
-        return self._score(self.fixed, self.ranker.read(sentence))
-
-
-class FixedSentenceScorer(_FixedSideScorer):
-    """The score of a fixed sentence for a question; `explain` shows the n-grams of the question.
-
-    The arguments are those of :class:`FixedQuestionScorer`, with a sentence instead of a question.
-    """
-
-    def __init__(self, ranker: Ranker, sentence: Tensor, counts: Tensor | None = None) -> None:
-        super().__init__(ranker, sentence, counts)
-
-    def forward(self, question: Tensor) -> Tensor:
-        """Score the sentence for a question, word indices of shape (1, time); the result has shape (1, 1)."""
-        return self._score(self.ranker.read(question), self.fixed)
+        return self.ranker.score(self.question, self.ranker.read(sentence), self.counts)[:, None]
