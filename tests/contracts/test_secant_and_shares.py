@@ -102,6 +102,40 @@ def test_an_operator_made_of_a_step_equals_the_structured_one_and_has_its_transp
         torch.testing.assert_close(both, (covector * image).sum())
 
 
+class Modulated(Cell):
+    """h' = γ(K x) ⊙ (U h) + W x, without biases."""
+
+    name = "modulated"
+
+    def __init__(self, factor):
+        super().__init__(3, 4)
+        self.factor = factor
+        self.k, self.w, self.u = (nn.Parameter(torch.randn(4, size)) for size in (3, 3, 4))
+
+    def step(self, inputs, state):
+        return self.factor(inputs @ self.k.T) * (state @ self.u.T) + inputs @ self.w.T
+
+
+@pytest.mark.parametrize(
+    ("factor", "held"),
+    [
+        (lambda z: 1 + torch.tanh(z), lambda z, _: 0.5 * (1 + torch.tanh(z))),  # a content, with its number
+        (lambda z: 0.5 + 0.5 * torch.tanh(0.5 * z), lambda z, _: 0.5 * torch.sigmoid(z)),
+        (torch.sigmoid, lambda z, p: 0.5 + p * (torch.sigmoid(z) - 0.5)),  # a gate
+        (lambda z: 1 - torch.sigmoid(z), lambda z, p: 0.5 - p * (torch.sigmoid(z) - 0.5)),
+    ],
+)
+@pytest.mark.parametrize("p", [0.5, 0.75, 1.0])
+def test_a_gate_keeps_what_it_is_at_zero_and_a_content_does_not(factor, held, p):
+    torch.manual_seed(0)
+    cell, x = Modulated(factor).double(), torch.randn(2, 1, 3, dtype=torch.float64)
+    first = x[0, 0] @ cell.w.T
+    expected = held(x[1, 0] @ cell.k.T, p) * (first @ cell.u.T)
+    found = unrolled.decompose(cell, x, expansion=f"shares({p})")
+    torch.testing.assert_close(found.vectors()[0, 1, 0], expected.detach())
+    assert worst(found) < 1e-12
+
+
 @pytest.mark.parametrize("name", CELLS.names())
 @pytest.mark.parametrize("expansion", ["secant", "shares", "shares(0.5)", "shares(1)"])
 @pytest.mark.parametrize(

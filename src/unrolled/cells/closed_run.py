@@ -55,6 +55,11 @@ class ClosedRay(Ray[Structured]):
         self.moves = origin is not run.inputs
         self.start = F.linear(origin, run.cell.weight_ih, run.cell.bias_ih) if self.moves else run.from_input
 
+    @property
+    def is_affine(self) -> bool:
+        """Whether the step is affine in all that moves along the ray."""
+        return self.cell.linear and not self.moves
+
     def point(self, alpha: Tensor | float, steps: slice = ALL) -> Point:
         """Return the arguments of φ at α, for some steps."""
         run, bias = self.run, self.cell.recurrent_bias
@@ -155,7 +160,7 @@ class ClosedRay(Ray[Structured]):
 
     def shares(self, share: float) -> Structured:
         """Return the operator of lines from zero; a step that is affine in all that moves is its own."""
-        if self.cell.linear and not self.moves:
+        if self.is_affine:
             return self.at(0.5)
         return self.operator_of(lambda steps: self.cell.share_slopes(self._end[steps], share))
 
@@ -170,7 +175,7 @@ class ClosedRay(Ray[Structured]):
         cell = self.cell
         if isinstance(cell, MeanSlopesCell):
             return self.operator_of(lambda steps: cell.mean_slopes(self.point(0.0, steps), self.point(1.0, steps)))
-        return self.at(0.5) if cell.linear and not self.moves else None
+        return self.at(0.5) if self.is_affine else None
 
     def fixed_gates(self) -> Structured:
         """Return the operator in which every gate keeps the value it took."""

@@ -118,21 +118,33 @@ class HeldModel(HeldForward):
         """Make g, what each step adds to the state, linear in the step's own input and the biases.
 
         By ``secant`` and ``path`` g is f(u⁰, 0), and by ``shares`` the part of f(u⁰ + Δu, s) that is not that of Δu
-        and s; both follow shares. What other expansions add to f(u⁰, 0) depends on the state and is credited to u⁰.
+        and s; both follow shares. What g has beyond that is credited to u⁰: with other expansions it depends on the
+        state, and by ``shares`` the cell's operator shares some products otherwise, such as those of two gates.
         """
-        if isinstance(self.expansion, Shares):
-            state = run.states[:-1].detach().requires_grad_()  # a part of its own, which is no row
-            whole = alone if moved is None else alone + moved.detach().requires_grad_()
-            of_others, self.share = self.share, self.expansion.share
-            found = self._step(cell, whole, state)
+        if not isinstance(self.expansion, Shares):
+            return self._alone_without_state(cell, alone, ray, base)
+        of_others, self.share = self.share, self.expansion.share
+        try:
+            if isinstance(ray, ClosedRay) and ray.is_affine:
+                return self._alone_without_state(cell, alone, ray, base)
+            others = [each.detach().requires_grad_() for each in (run.states[:-1], moved) if each is not None]
+            found = self._step(cell, alone if moved is None else alone + others[1], others[0])
+            if isinstance(cell, ShareSlopesCell):
+                return found - (found.detach() - base)
+            return self._credited(found - _value_of(found, others), base, alone)
+        finally:
             self.share = of_others
-            return found - (found.detach() - base)
+
+    def _alone_without_state(self, cell: Cell, alone: Tensor, ray: Ray[Any], base: Tensor) -> Tensor:
+        """Make f(u⁰, 0) linear, and credit what g adds to it to u⁰."""
         if isinstance(ray, ClosedRay) and isinstance(cell, ShareSlopesCell):
             found = self._from_zero(ray, alone)
         else:
             found = self._step(cell, alone, None)
-        if base is ray.origin:
-            return found
+        return found if base is ray.origin else self._credited(found, base, alone)
+
+    def _credited(self, found: Tensor, base: Tensor, alone: Tensor) -> Tensor:
+        """Add what g has beyond what was found; it is credited to u⁰."""
         rest = base - found.detach()
         if float(rest.abs().max()) <= 100 * torch.finfo(rest.dtype).eps * max(1.0, float(base.abs().max())):
             return found
@@ -186,6 +198,14 @@ class HeldModel(HeldForward):
                 kind, name = self.rows.origin(cell.recurrent_bias)
                 from_hidden = from_hidden + self.rows.open(kind, name, cell.recurrent_bias.expand(from_hidden.shape))
             return cell.join_parts(cell.elementwise(from_input, from_hidden, carried))
+
+
+def _value_of(found: Tensor, parts: Sequence[Tensor]) -> Tensor:
+    """Compute what some of the tensors that ``found`` is linear in make of it."""
+    with torch.enable_grad():
+        covector = torch.zeros_like(found).requires_grad_()  # a product forward is that of the map back, transposed
+        back = torch.autograd.grad(found, parts, covector, create_graph=True, materialize_grads=True)
+        return torch.autograd.grad(back, covector, [each.detach() for each in parts], materialize_grads=True)[0]
 
 
 def _to_tokens(ray: ClosedRay, used: Sequence[int]) -> Callable[[Tensor], Tensor]:

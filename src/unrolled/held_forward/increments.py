@@ -103,8 +103,8 @@ class Increments(TorchFunctionMode):
         """Return where the line of an activation begins whose operand has this base and end."""
 
     @abstractmethod
-    def part(self, factor: Tensor, other: Tensor) -> float:
-        """Return the share of the change of ``factor`` with which it multiplies the increments of ``other``."""
+    def held_factor(self, factor: Tensor, other: Tensor) -> Tensor:
+        """Return ``factor``, which moves, as it multiplies the increments of ``other``."""
 
     @abstractmethod
     def base_of_constant(self, value: Any) -> Any:
@@ -178,9 +178,10 @@ class SecantIncrements(Increments):
         """Return the operand's base."""
         return base
 
-    def part(self, factor: Tensor, other: Tensor) -> float:
-        """Return one half: the mean of the factor's value with and without the state."""
-        return 0.5
+    def held_factor(self, factor: Tensor, other: Tensor) -> Tensor:
+        """Return the mean of the factor's value with and without the state."""
+        base, end = self.point(factor)
+        return base + 0.5 * (end - base)
 
     def base_of_constant(self, value: Any) -> Any:
         """Return the constant: it is there without the state as well."""
@@ -200,13 +201,17 @@ class ShareIncrements(Increments):
         """Return zero."""
         return torch.zeros_like(end)
 
-    def part(self, factor: Tensor, other: Tensor) -> float:
-        """Return p for a gate that multiplies a content, 1 - p for the reverse, one half otherwise.
+    def held_factor(self, factor: Tensor, other: Tensor) -> Tensor:
+        """Return γ₀ + p (γ - γ₀) for a gate, 1 - p of a content beside a gate, one half of it beside a content."""
+        base, end = self.point(factor)
+        gate, beside = self._is_gate(factor), self._is_gate(other)
+        part = 0.5 if gate == beside else self.share if gate else 1 - self.share
+        # only a gate keeps what it is at zero; the constants of a content have a part of their own
+        return base + part * (end - base) if gate else part * end
 
-        What is nothing at zero is a content.
-        """
-        one, two = (each in self.gates and bool(self.point(each)[0].count_nonzero()) for each in (factor, other))
-        return 0.5 if one == two else self.share if one else 1 - self.share
+    def _is_gate(self, value: Tensor) -> bool:
+        """Whether an operand is a gate; what is nothing at zero is a content."""
+        return value in self.gates and bool(self.point(value)[0].count_nonzero())
 
     def base_of_constant(self, value: Any) -> Any:
         """Return a number itself, since it belongs to a gate's value at zero (1 - z); a bias moves from zero."""

@@ -74,8 +74,7 @@ def product(call: IncrementCall) -> Tensor:
     a, b = factors
 
     def held(factor: Any, other: Any) -> Any:
-        base, end = mode.point(factor)
-        return base + mode.part(factor, other) * (end - base) if call.moves(factor) else end
+        return mode.held_factor(factor, other) if call.moves(factor) else factor
 
     begin, end = (call.function(*equation, *mode.at(place, (a, b))) for place in (0, 1))
     parts = [call.function(*equation, held(a, b), b)] if call.moves(b) else []
