@@ -1,8 +1,8 @@
 """A map of contexts: t-SNE of the contexts of short news texts, and how well it separates topics.
 
 The paper shows pictures of MVMA-G and MVM-G. This item adds two numbers, for the map and for the space of the contexts
-before the projection. One is the share of texts whose topic is that of most of their ten nearest neighbours (each text
-is classified by the others), the other the silhouette.
+before the projection. One is the share of texts whose topic is the most frequent one among their ten nearest
+neighbours (each text is classified by the others), the other the silhouette.
 
 The paper does not say how it extracted its 2,188 phrases of fewer than 30 tokens. Here they are the 807 test texts of
 that length in our part of AG News. At scale cpu the models have 64 units (the paper: 300) and train for 4 epochs;
@@ -158,7 +158,7 @@ class MapOfContexts(Experiment):
 
 
 def neighbours_agree(points: Tensor, labels: Tensor, count: int) -> float:
-    """Give the share of points whose label is that of most of their ``count`` nearest neighbours.
+    """Give the share of points whose label is the most frequent one among their ``count`` nearest neighbours.
 
     ``points`` has the shape (n, dimensions), ``labels`` (n,). Of labels that are equally frequent, the smallest counts.
     """

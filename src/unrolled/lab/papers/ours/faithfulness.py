@@ -2,12 +2,11 @@
 
 A method ranks the words of a text by their attribution to the predicted class; its score is comprehensiveness less
 sufficiency, averaged over deletions of 5, 10, 20 and 50% of the words. A trial is one network with one family of
-methods. All methods explain the same texts; the slow ones explain the first of them only. The test part is what the
-tables show; the expansions are measured on 100 dev texts as well, where no label is used: that is what a choice of the
-expansion by the model's own behaviour would look at. The networks on which the default is compared are trained three
-times; the other networks, the slow methods and the dev texts have one training. Two methods are compared on the
-trainings that both have. Intervals come from resampling texts, after averaging over trainings; they say nothing of
-further trainings.
+methods. All methods explain the same texts; the slow ones explain the first of them only. The tables show test texts.
+The expansions are measured on 100 dev texts as well, without their labels: a choice of the expansion by the model's own
+behaviour would use these. The networks on which the default is compared are trained three times; the other networks,
+the slow methods and the dev texts have one training. Two methods are compared on the trainings that both have.
+Intervals come from resampling texts, after averaging over trainings; they say nothing of further trainings.
 
 The default expansion, secant, and the share of ``shares`` were chosen on other networks, before this item was made.
 A network keeps the weights of its best epoch on dev; one that is over-trained those of its best epoch on training
