@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -42,6 +45,23 @@ def test_both_texts_of_a_pair_stand_in_one_ledger(expansion):
         for each in found.sequences:
             ledger = each.ledger
             assert ledger.ngrams + ledger.initial + ledger.bias + ledger.remainder == pytest.approx(ledger.logit)
+
+
+def test_a_page_shows_each_sequence_with_its_own_tokens_by_every_expansion(tmp_path):
+    torch.manual_seed(0)
+    model = Siamese()
+    found, other = (unrolled.explain(model, ONE[:1], OTHER[:1], target=1, expansion=e) for e in ("secant", "gates"))
+    text = found.save_html(tmp_path / "pair.html", other).read_text()
+    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    items = json.loads(block[1])["items"]
+    assert [item["name"] for item in items] == [each.name for each in found.sequences]
+    for item, *members in zip(items, found.sequences, other.sequences, strict=True):
+        assert tuple(item["tokens"]) == members[0].tokens == members[1].tokens
+        assert [panel["label"] for panel in item["panels"]] == ["secant", "gates"]
+        for panel, member in zip(item["panels"], members, strict=True):
+            assert panel["options"][0]["tokens"] == pytest.approx(member.token_scores.tolist(), rel=1e-5, abs=1e-9)
+    with pytest.raises(unrolled.UsageError, match="expected explanations of the same sequences"):
+        found.save_html(tmp_path / "mixed.html", other.sequences[0])
 
 
 def test_a_text_of_a_pair_is_that_text_where_the_other_is_no_part_of_the_output():

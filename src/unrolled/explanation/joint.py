@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -76,10 +76,24 @@ class JointExplanation(Explanation):
                     yield from (self._ngram(d, start, start + k) for k in range(1, longest + 1))
 
     def save_html(self, path: str | Path, *others: Attribution) -> Path:
-        """Write one self-contained HTML page with a tab for each sequence, and return its path."""
-        from unrolled.report.page import save_page
+        """Write one self-contained HTML page with a list of the sequences, and return its path.
 
-        save_page(path, (*self.members, *others))
+        Args:
+            path: The file to write.
+            *others: Explanations of the same sequences by other expansions, shown beside these.
+
+        Raises:
+            UsageError: If one of the others has no sequence of that name.
+        """
+        from unrolled.report.page import save_pages
+
+        joint = [each for each in (self, *others) if isinstance(each, JointExplanation)]
+        if len(joint) <= len(others):
+            raise UsageError(
+                "one of the explanations is of a single sequence; expected explanations of the same sequences"
+            )
+        examples = [[_with_others(each.sequence(member.name)) for each in joint] for member in self.members]
+        save_pages(path, examples, f"Where “{self.target}” comes from")
         return Path(path)
 
     def render(self, width: int = 100, colour: bool = False) -> str:
@@ -112,6 +126,11 @@ class JointExplanation(Explanation):
         from unrolled.report.page import render_fragment
 
         return "".join(render_fragment(each) for each in self.members)
+
+
+def _with_others(member: Explanation) -> Explanation:
+    """Note where the other sequences stand in the ledger of one."""
+    return replace(member, notes=(*member.notes, "the bias holds what the other sequences contribute"))
 
 
 def side_by_side(members: Sequence[Explanation]) -> Triangle:

@@ -108,6 +108,7 @@ def _example(example: PageExample, panels: int, budget: int) -> dict[str, object
         raise UsageError("the explanation has no tokens; expected at least one")
     labels = panel_labels(example.attributions)
     return {
+        "name": clip(visible(first.name), 60) if first.name else "",
         "tokens": [clip(visible(token), _TOKEN) for token in first.tokens],
         "outputs": _outputs(first),
         "options": [

@@ -68,9 +68,11 @@ def waterfall(entries: Sequence[tuple[str, float]], total: tuple[str, float]) ->
 
 
 def panel_labels(attributions: Sequence[Attribution]) -> list[str]:
-    """Name each attribution by its sequence or its expansion and, where that is not unique, by target and number."""
+    """Name each attribution by its expansion, or by its sequence if these differ; else by target and number as well."""
     several = len({attribution.target for attribution in attributions}) > 1
-    plain = [f"{a.name or a.expansion}, {a.target}" if several else a.name or a.expansion for a in attributions]
+    sequences = len({attribution.name for attribution in attributions}) > 1
+    names = [a.name if sequences and a.name else a.expansion for a in attributions]
+    plain = [f"{name}, {a.target}" if several else name for name, a in zip(names, attributions, strict=True)]
     return [f"{name} ({k + 1})" if plain.count(name) > 1 else name for k, name in enumerate(plain)]
 
 
