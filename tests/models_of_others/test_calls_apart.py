@@ -64,6 +64,19 @@ def test_a_page_shows_each_sequence_with_its_own_tokens_by_every_expansion(tmp_p
         found.save_html(tmp_path / "mixed.html", other.sequences[0])
 
 
+def test_a_figure_draws_no_phrase_of_two_texts():
+    collections = pytest.importorskip("matplotlib.collections", reason="figures need the extra [figures]")
+    torch.manual_seed(0)
+    found = unrolled.explain(Siamese(), ONE[:1], OTHER[:1], target=1)
+    drawn = [
+        sum(len(each.get_paths()) for each in axes.collections if isinstance(each, collections.PolyCollection))
+        for axes in found.figure().axes[: len(found.directions)]
+    ]
+    assert drawn == [10 + 6] * 2  # of four tokens and of three
+    alone = [len(each) * (len(each) + 1) // 2 for each in found.sequences]
+    assert drawn[0] == sum(alone) < len(found) * (len(found) + 1) // 2
+
+
 def test_a_text_of_a_pair_is_that_text_where_the_other_is_no_part_of_the_output():
     class Sum(Siamese):
         def forward(self, one, other):

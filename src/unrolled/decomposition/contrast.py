@@ -21,6 +21,7 @@ def contrast(one: Attribution, other: Attribution, name: str) -> Attribution:
     triangle = Triangle(
         one.triangle.score_band - other.triangle.score_band,
         one.triangle.contribution_band - other.triangle.contribution_band,
+        one.triangle.starts,
     )
     names = dict.fromkeys((*one.biases, *other.biases))
     biases = {each: one.biases.get(each, 0.0) - other.biases.get(each, 0.0) for each in names}

@@ -24,6 +24,12 @@ class Triangle:
     """Shape (directions, time, longest)."""
     contribution_band: Tensor
     """Shape (directions, time, longest)."""
+    starts: tuple[int, ...] = ()
+    """Where further sequences begin that stand beside the first; no n-gram reaches over such a place."""
+
+    def within_one(self, start: int, stop: int) -> bool:
+        """Tell whether the tokens [start, stop) are of one sequence."""
+        return not any(start < each < stop for each in self.starts)
 
     @property
     def scores(self) -> Tensor:

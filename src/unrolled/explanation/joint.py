@@ -136,6 +136,7 @@ def _with_others(member: Explanation) -> Explanation:
 def side_by_side(members: Sequence[Explanation]) -> Triangle:
     """Put the triangles of several sequences in one, one after the other."""
     ways = max(len(each.directions) for each in members)
+    ends = tuple(accumulate(len(each) for each in members))
 
     def joined(bands: Sequence[Tensor]) -> Tensor:
         shape = (ways, sum(b.shape[1] for b in bands), max(b.shape[2] for b in bands))
@@ -147,4 +148,5 @@ def side_by_side(members: Sequence[Explanation]) -> Triangle:
     return Triangle(
         joined([each.triangle.score_band for each in members]),
         joined([each.triangle.contribution_band for each in members]),
+        ends[:-1],
     )

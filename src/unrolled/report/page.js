@@ -122,7 +122,7 @@ function update() {
   const limit = told.limits[state.quantity];
   const unit = { phrase: "a phrase’s score", score: "an n-gram’s term", contribution: "an n-gram’s contribution" }[state.quantity];
   view.legend.replaceChildren(legend(limit, unit));
-  view.drawn.show(item.tokens, spanValues(panel, option, state.quantity, way), limit);
+  view.drawn.show(item.tokens, item.starts, spanValues(panel, option, state.quantity, way), limit);
   tell(view.drawn.pinned, Boolean(view.drawn.pinned));
   view.left.hidden = panel.longest >= item.tokens.length;
   view.left.textContent = `This sequence has ${item.tokens.length} tokens. The triangle shows n-grams of up to ${panel.longest} tokens; the ledger counts all n-grams.${panel.limit === null ? "" : ` Those of more than ${panel.limit} contribute ${signed(told.longer)}.`}`;

@@ -110,6 +110,7 @@ def _example(example: PageExample, panels: int, budget: int) -> dict[str, object
     return {
         "name": clip(visible(first.name), 60) if first.name else "",
         "tokens": [clip(visible(token), _TOKEN) for token in first.tokens],
+        "starts": first.triangle.starts,
         "outputs": _outputs(first),
         "options": [
             {"name": clip(visible(option.name), 120), "plus": option.plus, "minus": option.minus} for option in options

@@ -40,9 +40,9 @@ class Triangle {
     new ResizeObserver(() => { if (this.tokens && this.scroll.clientWidth !== this.seen) this.layout(); }).observe(this.scroll);
   }
 
-  show(tokens, rows, limit) {
+  show(tokens, starts, rows, limit) {
     const fresh = this.tokens !== tokens;
-    Object.assign(this, { tokens, rows, limit });
+    Object.assign(this, { tokens, starts, rows, limit });
     if (fresh) this.at = this.pinned = null;
     this.layout(fresh);
   }
@@ -102,7 +102,8 @@ class Triangle {
   }
 
   has(start, stop) {
-    return start >= 0 && start < stop && stop <= this.tokens.length && stop - start <= this.rows.length;
+    return start >= 0 && start < stop && stop <= this.tokens.length && stop - start <= this.rows.length
+      && !this.starts.some((each) => start < each && each < stop); // no n-gram is of two sequences
   }
 
   value(span) {
@@ -168,6 +169,7 @@ class Triangle {
       const first = Math.max(0, Math.floor(-shift / width));
       const last = Math.min(rows[k].length - 1, Math.ceil((wide - shift) / width));
       for (let start = first; start <= last; start++) {
+        if (!this.has(start, start + k + 1)) continue;
         const value = rows[k][start];
         const at = step(value, this.limit);
         c.fillStyle = scale[at];

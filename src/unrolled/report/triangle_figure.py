@@ -105,6 +105,8 @@ def _draw_cells(axes: Axes, attribution: Attribution, d: int, quantity: Quantity
     corners, values = [], []
     for k, row in enumerate(rows_by_order(bands[d], attribution.directions[d], attribution.longest)):
         for start, value in enumerate(row):
+            if not attribution.triangle.within_one(start, start + k + 1):
+                continue
             x = start + k / 2
             corners.append([(x, k), (x + 1, k), (x + 1, k + 1), (x, k + 1)])
             values.append(value)
