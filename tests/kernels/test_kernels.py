@@ -144,6 +144,20 @@ def test_every_activation_of_an_elman_network_has_its_kernel(nonlinearity):
     check_cell(lambda: Elman(E, D, nonlinearity=nonlinearity))
 
 
+@pytest.mark.parametrize("name", CELLS.names())
+def test_a_batch_of_gradients_is_that_of_each(name):
+    torch.manual_seed(0)
+    network, x = recurrent(name, E, 2 * E).double(), torch.randn(3, 1, E).double()
+    run = lambda x: network(x)[0]
+    each = torch.autograd.functional.jacobian(run, x)
+    torch.testing.assert_close(torch.autograd.functional.jacobian(run, x, vectorize=True), each)
+    outputs = run(x.requires_grad_())
+    units = torch.eye(outputs.numel()).double().view(-1, *outputs.shape)
+    mapped = torch.vmap(lambda unit: torch.autograd.grad(outputs, x, unit, retain_graph=True)[0])(units)
+    torch.testing.assert_close(mapped.view_as(each), each)
+    assert each.any()
+
+
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.torch.jit.trace:DeprecationWarning")
 @pytest.mark.parametrize("name", CELLS.names())
 def test_a_trace_gives_what_the_network_gives(name):

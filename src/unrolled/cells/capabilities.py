@@ -77,7 +77,7 @@ class Point:
 class ActivatedCell(ABC):
     """A cell that computes its activations apart, so that all formulas at one point share them.
 
-    ``elementwise`` is then ``parts(activations(…), …)``.
+    ``elementwise`` is then ``parts_of(activations(…), carried)``.
     """
 
     @abstractmethod

@@ -12,7 +12,15 @@ from torch.autograd import forward_ad
 
 from unrolled.kernels.cuda_graphs import Pass, current_graph_cache
 
-__all__ = ["SequenceKernel", "differentiate_reference", "needs_reference", "run_fused", "run_kernel", "time_chunks"]
+__all__ = [
+    "SequenceKernel",
+    "differentiate_reference",
+    "needs_reference",
+    "needs_reference_gradient",
+    "run_fused",
+    "run_kernel",
+    "time_chunks",
+]
 
 CACHE_CHUNK = 1 << 15
 """Numbers of one slope that are processed at once: the dozen temporaries of a slope then stay in a core's cache."""
@@ -95,14 +103,21 @@ def needs_reference(tensors: Sequence[Tensor | None]) -> bool:
     return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in given)
 
 
+def needs_reference_gradient(gradient: Tensor) -> bool:
+    """Return whether a gradient will be differentiated again, or stands for a batch of gradients (vectorize=True)."""
+    batched = torch._C._are_functorch_transforms_active() or torch._C._functorch.is_legacy_batchedtensor(gradient)
+    return torch.is_grad_enabled() or batched
+
+
 def differentiate_reference(
     reference: Callable[..., Any], tensors: Sequence[Tensor | None], gradients: Sequence[Tensor]
 ) -> tuple[Tensor | None, ...]:
     """Compute the gradients of ``reference(*tensors)`` so that they can be differentiated again."""
-    # views: one of these tensors may have been computed from another, which must not be counted twice
-    given = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
-    wanted = [tensor for tensor in given if tensor is not None and tensor.requires_grad]
-    found = torch.autograd.grad(reference(*given), wanted, gradients, create_graph=True, allow_unused=True)
+    with torch.enable_grad():
+        # views: one of these tensors may have been computed from another, which must not be counted twice
+        given = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
+        wanted = [tensor for tensor in given if tensor is not None and tensor.requires_grad]
+        found = torch.autograd.grad(reference(*given), wanted, gradients, create_graph=True, allow_unused=True)
     by_tensor = dict(zip(map(id, wanted), found, strict=True))
     return tuple(by_tensor.get(id(tensor)) for tensor in given)
 
@@ -142,7 +157,7 @@ class _KernelFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, count, kernel = ctx.saved_tensors, ctx.count, ctx.kernel
-        if torch.is_grad_enabled():
+        if needs_reference_gradient(gradients[0]):
             return None, *differentiate_reference(kernel.reference, saved[:count], gradients)
 
         def run(gradient: Tensor, *given: Tensor) -> tuple[Tensor | None, ...]:

@@ -1,8 +1,8 @@
 """Kernels of gated cells: z_t = x_t + (a product of h_{t-1}), s_t = update(z_t, s_{t-1}).
 
-Four products and three updates make eight cells. The forward loop writes into preallocated buffers. The backward pass
+Four products and three updates make ten cells. The forward loop writes into preallocated buffers. The backward pass
 computes what it can for many steps at once, and its loop propagates only δs. The cells have the same equations in
-`combine` and `slopes` or in `step`; the contract of a cell holds the two versions together.
+``elementwise`` and ``slopes`` or in ``step``; the contract of a cell holds the two versions together.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
     MatrixProduct     U h
     ScaledProduct     gain ⊙ (U h),           gain = α ⊙ (W x) + β_1
     FactoredProduct   W_hm m,                 m = x^m ⊙ (W_mh h)
+    MultiMatrixProduct   Σ_j k'_j U_j h,      k' = softmax(P_kk k + P_kh h + x^k)
 
-In the backward pass a step is one product (two for the factored one), and the gradient of each matrix is one product
-over all steps.
+In the backward pass a step is one product (two for the last two), and the gradient of each matrix is one product over
+all steps.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from unrolled.kernels.base import differentiate_reference, needs_reference, time_chunks
+from unrolled.kernels.base import differentiate_reference, needs_reference, needs_reference_gradient, time_chunks
 from unrolled.kernels.gated import Gradients, Multiply, RecurrentProduct, Step
 
 __all__ = ["FactoredProduct", "MatrixProduct", "MultiMatrixProduct", "ScaledProduct", "gain_and_offset", "rows"]
@@ -258,7 +259,7 @@ class _GainAndOffset(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_gain: Tensor, grad_offset: Tensor) -> tuple[Tensor | None, ...]:
         tensors = ctx.saved_tensors
-        if torch.is_grad_enabled():
+        if needs_reference_gradient(grad_gain):
             return differentiate_reference(_reference, tensors, (grad_gain, grad_offset))
         from_input, alpha, _, beta_input, bias = tensors
         found, sums = torch.empty_like(from_input), from_input.new_zeros(4, from_input.shape[-1])
