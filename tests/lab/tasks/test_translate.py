@@ -269,7 +269,8 @@ def test_a_beginning_of_the_translation_can_be_given(translator):
     task, model = translator
     reading = task.prepare(model, "dig fly nobody ||| ASK ASK odd")
     assert reading.inputs[1].tolist() == [[END, *task.target.encode(("ASK", "ASK")), UNKNOWN]]
-    assert reading.unknown == ("nobody",)
+    assert reading.unknown == ("nobody", "odd")
+    assert task.prepare(model, "dig fly nobody ||| ASK dig").unknown == ("nobody",)  # the dig of the source is known
     expected = model(task.encode_source(("dig", "fly", "nobody"))[None], reading.inputs[1])[:, 3]
     assert torch.equal(reading.model(*reading.inputs), expected)
 

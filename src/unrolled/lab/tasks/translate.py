@@ -264,12 +264,14 @@ class Translate(Task[Translation, "TranslationBatch"]):
             (said,) = self.translate(model, source, torch.tensor([len(sentence)]))
             position = checked_position([*self.target.decode(said), _END], at or 0)
         words = tuple(self._ordered(sentence))
+        # a word that the sentence has too would be marked there
+        strange = (word for part in given for word in self.target.unknown(part) if word not in words)
         return PreparedText(
             model=OutputAtPosition(model, position),
             inputs=(source, torch.tensor([[END, *said]])),
             tokens=words,
             outputs=self.target.words,
-            unknown=self.source.unknown(words),
+            unknown=(*self.source.unknown(words), *strange),
             rnn="model.encoder",
         )
 
