@@ -153,3 +153,11 @@ def test_help_names_arguments_once_and_breaks_no_sentence(unrolled, monkeypatch,
     assert not {"[[", "...]", "......"} & {usage[k : k + size] for k in range(len(usage)) for size in (2, 4, 6)}
     said = [line for line in lines[lines.index(usage) + 1 :] if line and line[0] not in "╭│╰"]
     assert [line for line in said if not line.endswith((".", ":", "?")) and not line.startswith("unrolled ")] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [(("--top", -1), "expected greater than or equal to 0"), (("--top", "many"), "expected a valid integer")],
+)
+def test_a_number_out_of_its_range_is_refused_in_our_words(unrolled, words, expected):
+    unrolled("explain", "runs/x", "a film", *words).assert_refused(2, "'--top'", expected)

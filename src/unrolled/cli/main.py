@@ -122,7 +122,8 @@ def _report_error(error: Exception, debug: bool) -> int:
     """Print an error as one line, and return its exit code."""
     if isinstance(error, typer.TyperException):
         # A group without a command has shown its help, which is what was asked for.
-        return _report(error.format_message(), error.exit_code, debug) if error.format_message() else 0
+        text = error.format_message().replace("Input should be", "expected")
+        return _report(text, error.exit_code, debug) if text else 0
     if isinstance(error, UnrolledError):
         return _report(str(error), error.exit_code, debug)
     if isinstance(error, OSError):

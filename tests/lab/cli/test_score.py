@@ -61,7 +61,7 @@ def test_the_perplexity_of_a_short_file_is_that_of_the_text_read_word_by_word(ru
         pieces = RunningText(torch.tensor(words[1:]), words[0], 8)
         in_columns = loaded.task.compute_metrics(loaded.model, map(pieces.select, pieces.plan(16)))
     said = unrolled("evaluate", run, "--data", file).out
-    assert f"(80): perplexity {math.exp(loss):.4g}, loss {loss:.4g} nats, bits {loss / math.log(2):.4g} bits" in said
+    assert f"(80): perplexity {math.exp(loss):.4g}, loss {loss:.4g} nats, bits {loss / math.log(2):.4g}\n" in said
     total, mean = unrolled("score", run, text).out.splitlines()[1].split()[:2]
     assert float(mean) == pytest.approx(loss / math.log(2), abs=1e-3)
     assert float(total) == pytest.approx(80 * loss / math.log(2), abs=1e-2)
@@ -75,7 +75,7 @@ def test_a_quotation_of_several_words_is_scored_as_a_file_of_it_is_evaluated(unr
     assert unrolled("train", "lm", "--data", "talk.txt", "--out", "r", *small).status == 0
     text = 'he said "it is blue" .\n'
     Path("new.txt").write_text(text)
-    bits = float(re.search(r"bits ([\d.]+) bits", unrolled("evaluate", "r", "--data", "new.txt").out)[1])
+    bits = float(re.search(r", bits ([\d.]+)", unrolled("evaluate", "r", "--data", "new.txt").out)[1])
     said = unrolled("score", "r", text, "--tokens").out
     assert float(said.splitlines()[1].split()[1]) == pytest.approx(bits, abs=2e-3)
     assert [line.split()[1] for line in said.splitlines()[-9:]] == "he said `` it is blue '' . <eos>".split()

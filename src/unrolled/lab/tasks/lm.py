@@ -51,7 +51,7 @@ class LanguageModelling(LanguageTask):
             unit="",
         ),
         Metric("loss", "mean cross-entropy of a word; <eos> and <unk> count", higher_is_better=False, unit="nats"),
-        Metric("bits", "the loss in bits", higher_is_better=False, unit="bits"),
+        Metric("bits", "the loss in bits", higher_is_better=False, unit=""),
     )
 
     def metrics_from_loss(self, loss: float) -> dict[str, float]:
