@@ -15,13 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.cells.base import Cell, LayerRun
-from unrolled.cells.batch_layout import Layout
 from unrolled.cells.capabilities import ShareSlopesCell
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.closed_run import ClosedRay
 from unrolled.cells.ray import Ray
 from unrolled.decomposition.layer_nodes import AloneNode, LayerSweep
-from unrolled.decomposition.layer_runs import run_layers
+from unrolled.decomposition.layer_runs import NetworkCall, run_layers
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.expansions.base import TOLERANCE, Linearisation
 from unrolled.expansions.shares import Shares
@@ -55,35 +54,21 @@ class HeldModel(HeldForward):
         self.network_notes: tuple[str, ...] = ()
         """What the run's recurrent networks leave out of the account."""
 
-    def run_layers(
-        self,
-        cells: Sequence[Sequence[Cell]],
-        inputs: Tensor,
-        layout: Layout,
-        initial: Sequence[Tensor | None],
-        own: Tensor | None = None,
-    ) -> tuple[Tensor, list[Tensor]]:
+    def run_network(self, call: NetworkCall) -> tuple[Tensor, list[Tensor]]:
         """Run the layers of a network.
-
-        Args:
-            cells: Of each layer, lowest first: forward and, if bidirectional, backward.
-            inputs: Shape (time, batch, input).
-            layout: The lengths of the sequences.
-            initial: The flat initial state of each layer and direction; None for the cell's own.
-            own: What the network gave in a plain run, in the shape of the result; None if that is not known.
 
         Returns:
             The hidden outputs, shape (time, batch, directions · output), and every layer's and direction's final state.
         """
-        runs = run_layers(cells, inputs.detach(), layout, [s if s is None else s.detach() for s in initial], own)
-        alone, output = inputs, inputs
+        runs, layout = run_layers(call.detached()), call.layout
+        alone, output = call.inputs, call.inputs
         moved: Tensor | None = None
         finals = []
         for level, layer in enumerate(runs):
             top = level == len(runs) - 1
             outputs, bases = [], []
             for way, run in enumerate(layer):
-                start, cell = initial[level * len(layer) + way], run.cell
+                start, cell = call.initial[level * len(layer) + way], run.cell
                 above = None if moved is None else layout.turn(moved, way)
                 reads = self.rows.move(alone, layout.reverse) if way else alone
                 states, base = self._layer(cell, reads, above, start, run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -12,66 +13,75 @@ from unrolled.cells.batch_layout import Layout
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.linalg.available_memory import refuse_too_long
 
-__all__ = ["run_layers", "run_once", "top_outputs"]
+__all__ = ["NetworkCall", "run_layers", "run_once", "top_outputs"]
 
 PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
 """How far a known output may be from the state that follows from the one before it."""
 
 
+@dataclass(frozen=True)
+class NetworkCall:
+    """The layers of a recurrent network, and what one call gave to them."""
+
+    cells: Sequence[Sequence[Cell]]
+    """Of each layer, lowest first: forward and, if bidirectional, backward."""
+    inputs: Tensor
+    """Shape (time, batch, input)."""
+    layout: Layout
+    """The lengths of the sequences."""
+    initial: Sequence[Tensor | None]
+    """The flat initial state of each layer and direction; None for the cell's own."""
+    own: Tensor | None = None
+    """What the network returned, shape (time, batch, directions · output); None if that is not known."""
+
+    @property
+    def directions(self) -> int:
+        """1, or 2 if the network is bidirectional."""
+        return len(self.cells[0])
+
+    def detached(self) -> NetworkCall:
+        """Return the same call on tensors that carry no value."""
+        initial = [state if state is None else state.detach() for state in self.initial]
+        return replace(self, inputs=self.inputs.detach(), initial=initial)
+
+
 @torch.no_grad()
-def run_layers(
-    cells: Sequence[Sequence[Cell]],
-    inputs: Tensor,
-    layout: Layout,
-    initial: Sequence[Tensor | None],
-    own: Tensor | None = None,
-) -> list[list[LayerRun]]:
+def run_layers(call: NetworkCall) -> list[list[LayerRun]]:
     """Run a network layer by layer, each direction in the order in which it reads.
 
     The top layer's states are recomputed from the network's own outputs: two products over all steps. If they do not
     follow from each other, rounding in the layers below may have grown; those then run by torch's kernels, and if that
     does not help, so does the top layer.
-
-    Args:
-        cells: Of each layer, lowest first: forward and, if bidirectional, backward.
-        inputs: Shape (time, batch, input).
-        layout: The lengths of the sequences.
-        initial: The flat initial state of each layer and direction; None for the cell's own.
-        own: What the network gave, shape (time, batch, directions · output); None if that is not known.
     """
-    states = sum(cell.state_size for ways in cells for cell in ways)
-    refuse_too_long(len(inputs), inputs.shape[1], states, inputs.dtype, inputs.device)
+    states = sum(cell.state_size for ways in call.cells for cell in ways)
+    refuse_too_long(len(call.inputs), call.inputs.shape[1], states, call.inputs.dtype, call.inputs.device)
     for by_kernels in (False, True):
-        runs = run_once(cells, inputs, layout, initial, own, by_kernels)
-        if own is None or _follow(top_outputs(runs, layout), own, layout):
+        runs = run_once(call, by_kernels)
+        if call.own is None or _follow(top_outputs(runs, call.layout), call.own, call.layout):
             return runs
-    return run_once(cells, inputs, layout, initial)
+    return run_once(replace(call, own=None))
 
 
-def run_once(
-    cells: Sequence[Sequence[Cell]],
-    inputs: Tensor,
-    layout: Layout,
-    initial: Sequence[Tensor | None],
-    own: Tensor | None = None,
-    by_kernels: bool = False,
-) -> list[list[LayerRun]]:
+def run_once(call: NetworkCall, by_kernels: bool = False) -> list[list[LayerRun]]:
     """Run a network layer by layer; the top layer follows the network's own outputs where they are known.
 
-    The arguments are those of :func:`run_layers`; ``by_kernels`` runs the layers below by torch's kernels.
+    Args:
+        call: The network, and what it is given.
+        by_kernels: Whether the layers below run by torch's kernels.
     """
     runs: list[list[LayerRun]] = []
-    for level, ways in enumerate(cells):
-        below = top_outputs(runs, layout) if runs else inputs
-        given = own.chunk(len(ways), dim=-1) if own is not None and level == len(cells) - 1 else None
+    for level, ways in enumerate(call.cells):
+        below = top_outputs(runs, call.layout) if runs else call.inputs
+        top = level == len(call.cells) - 1
+        known = call.own.chunk(len(ways), dim=-1) if call.own is not None and top else None
         layer: list[LayerRun] = []
         for way, cell in enumerate(ways):
-            start, reads = initial[level * len(ways) + way], layout.turn(below, way)
+            start, reads = call.initial[level * len(ways) + way], call.layout.turn(below, way)
             first = (cell.initial_state(below.shape[1]) if start is None else start).to(below)
-            if given is None:
+            if known is None:
                 layer.append(_run(cell, reads, first, by_kernels))
             else:
-                layer.append(cell.run_from_outputs(reads, layout.turn(given[way], way), first))
+                layer.append(cell.run_from_outputs(reads, call.layout.turn(known[way], way), first))
         runs.append(layer)
     return runs
 

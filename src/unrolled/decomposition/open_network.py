@@ -21,7 +21,7 @@ from unrolled.cells.batch_layout import InitialState, Layout, Lengths, checked_s
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_mode, without_grad_and_autocast
-from unrolled.decomposition.layer_runs import run_once, top_outputs
+from unrolled.decomposition.layer_runs import NetworkCall, run_once, top_outputs
 from unrolled.decomposition.recurrent_twin import quantised_kind
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
@@ -193,7 +193,7 @@ def _open_layers(
     weights.run_starts()
     own = _own_output(rnn, x, layout, state, known).to(dtype)
     weights.run_ends()
-    runs = run_once(cells, x.to(dtype), layout, initial, own)
+    runs = run_once(NetworkCall(cells, x.to(dtype), layout, initial, own))
     parity = float(layout.blank((top_outputs(runs, layout) - own).abs()).max())
     # The states of relu and affine cells may grow beyond 1, and their rounding with them.
     allowed = PARITY[x.dtype] * max(1.0, float(layout.blank(own).abs().max()))

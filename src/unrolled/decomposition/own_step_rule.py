@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from unrolled.cells.batch_layout import Layout
 from unrolled.decomposition.eval_mode import eval_copy
 from unrolled.decomposition.held_model import HeldModel
+from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.own_cell import OwnCell
 from unrolled.decomposition.step_calls import Place, StepCall, leaves, real_form, rebuilt, same_tensor
 from unrolled.errors import RandomOperationError, ShapeError
@@ -57,7 +58,7 @@ def held_own_step(held: Held) -> Any:
     own = torch.cat([each.reshape(batch, -1) for each, _ in parts], dim=-1)
     _check_rows(call, cell, x.detach(), start.detach(), own)
     layout = Layout(torch.ones(batch, dtype=torch.int64, device="cpu"), 1, False, False, False, None)
-    _, (final,) = held.mode.run_layers([[cell]], x[None], layout, [start], own[None])
+    _, (final,) = held.mode.run_network(NetworkCall([[cell]], x[None], layout, [start], own[None]))
     columns_of_parts = zip(final.split(cell.part_sizes, -1), parts, strict=True)
     new = [column.reshape(each.shape).clone() for column, (each, _) in columns_of_parts]  # as view_as_complex asks
     return rebuilt(result, {place: new[number] for place, number in step.part_of.items()})

@@ -18,6 +18,7 @@ from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.held_model import HeldModel
+from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnsupportedOperationError
@@ -106,7 +107,7 @@ def fused_network(call: Held) -> tuple[Tensor, ...]:
         own = mode.recorded.outputs(torch.Size((*lead, features)), transposed=not packed and batch_first)
         if packed and own is not None:
             own = torch._VF._pad_packed_sequence(own, sizes, False, 0.0, len(sizes))[0]
-    outputs, finals = mode.run_layers(cells, inputs, layout, initial, own)
+    outputs, finals = mode.run_network(NetworkCall(cells, inputs, layout, initial, own))
     last = torch.stack(finals)
     states = (last[..., -size:], last[..., :-size]) if name == "lstm" else (last,)
     if packed:
@@ -126,7 +127,8 @@ def fused_cell(call: Held) -> Any:
     cell = _cell(name, dict(zip(names, [*weights, None, None], strict=False)))
     layout = Layout(torch.ones(len(inputs), dtype=torch.int64, device="cpu"), 1, False, False, False, None)
     given = tuple(each[None] for each in state) if isinstance(state, tuple | list) else state[None]
-    _, (final,) = _model(call).run_layers([[cell]], inputs[None], layout, flat_states(_with_rows(call, given), 1))
+    initial = flat_states(_with_rows(call, given), 1)
+    _, (final,) = _model(call).run_network(NetworkCall([[cell]], inputs[None], layout, initial))
     size = cell.output_size
     return (final[..., -size:], final[..., :-size]) if name == "lstm_cell" else final
 
@@ -166,7 +168,7 @@ def held_network(call: Held) -> Any:
     rest = one.state_size - one.output_size
     given = checked_state(state, count, below.shape[1], one.output_size, rest)
     initial = flat_states(_with_rows(call, given), count)
-    outputs, finals = _model(call).run_layers(cells, below, layout, initial)
+    outputs, finals = _model(call).run_network(NetworkCall(cells, below, layout, initial))
     last = torch.stack(finals)[:, 0] if layout.unbatched else torch.stack(finals)
     h_n = last[..., rest:]
     return layout.restore(outputs), (h_n, last[..., :rest]) if rest else h_n

@@ -22,6 +22,7 @@ from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import Layout
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.held_model import HeldModel
+from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.decomposition.replaced_methods import replaced_methods
@@ -149,17 +150,10 @@ class _CapturingModel(HeldModel):
         self.read: Tensor | None = None
         """What the network reads, shape (time, batch, input), a packed batch in its order."""
 
-    def run_layers(
-        self,
-        cells: Sequence[Sequence[Cell]],
-        inputs: Tensor,
-        layout: Layout,
-        initial: Sequence[Tensor | None],
-        own: Tensor | None = None,
-    ) -> tuple[Tensor, list[Tensor]]:
+    def run_network(self, call: NetworkCall) -> tuple[Tensor, list[Tensor]]:
         """Run the layers of a network, and note their form."""
-        self.collected, self.layout, self.read = [], layout, inputs
-        return super().run_layers(cells, inputs, layout, initial, own)
+        self.collected, self.layout, self.read = [], call.layout, call.inputs
+        return super().run_network(call)
 
     def _layer(
         self, cell: Cell, alone: Tensor, moved: Tensor | None, start: Tensor | None, run: LayerRun

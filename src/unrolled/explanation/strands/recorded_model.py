@@ -7,18 +7,17 @@ and nothing that a recurrence does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from unrolled.cells.base import Cell, LayerRun
-from unrolled.cells.batch_layout import Layout
+from unrolled.cells.base import LayerRun
 from unrolled.cells.closed_run import ClosedRay
 from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack, expand_stack
 from unrolled.decomposition.held_model import HeldModel
-from unrolled.decomposition.layer_runs import run_layers
+from unrolled.decomposition.layer_runs import NetworkCall, run_layers, top_outputs
 from unrolled.decomposition.own_step_rule import STEPS
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import RECURRENT
@@ -67,72 +66,49 @@ class RecordedModel(HeldModel):
         self.running = RunningNetworks()
         self._calls = 0
 
-    def run_layers(
-        self,
-        cells: Sequence[Sequence[Cell]],
-        inputs: Tensor,
-        layout: Layout,
-        initial: Sequence[Tensor | None],
-        own: Tensor | None = None,
-    ) -> tuple[Tensor, list[Tensor]]:
+    def run_network(self, call: NetworkCall) -> tuple[Tensor, list[Tensor]]:
         """Record a call; what it returns is made of the strands' leaves."""
         path, order = self.running.now
+        inputs = call.inputs
         if path not in self.networks or not inputs.shape[1]:
             self._calls += path in self.networks  # a step that no example takes part in
-            return super().run_layers(cells, inputs, layout, initial, own)
+            return super().run_network(call)
         if inputs.dtype not in PARITY:
             raise UnsupportedOperationError(f"{path} reads {inputs.dtype}; convert the model: model.float()")
-        call, self._calls = self._calls, self._calls + 1
-        ways = len(cells[0])
-        made = _Call(path, call, ways == 2, layout, order, own)
-        starts = self._starts(cells, inputs, initial)
-        if ways == 2 and len(cells) > 1:
-            strands = self._record_stack(made, cells, inputs, starts)
+        made = _Recorded(path, self._calls, order, _with_states(call))
+        self._calls += 1
+        ways = call.directions
+        if ways == 2 and len(call.cells) > 1:
+            strands = self._record_stack(made)
         else:
-            strands = [self._record(made, way, [level[way] for level in cells], inputs, starts) for way in range(ways)]
+            strands = [self._record(made, way) for way in range(ways)]
         parts = [each.states.clone().split(each.sequence.sizes, dim=-1) for each in strands]  # it may change in place
-        last = (layout.lengths - 1, torch.arange(inputs.shape[1], device=inputs.device))
-        finals = [parts[way][level][last] for level in range(len(cells)) for way in range(ways)]
-        hidden = [cell.hidden(of_way[-1]) for cell, of_way in zip(cells[-1], parts, strict=True)]
-        return layout.in_token_order(hidden), finals
+        last = (call.layout.lengths - 1, torch.arange(inputs.shape[1], device=inputs.device))
+        finals = [parts[way][level][last] for level in range(len(call.cells)) for way in range(ways)]
+        hidden = [cell.hidden(of_way[-1]) for cell, of_way in zip(call.cells[-1], parts, strict=True)]
+        return call.layout.in_token_order(hidden), finals
 
-    def _starts(
-        self, cells: Sequence[Sequence[Cell]], inputs: Tensor, initial: Sequence[Tensor | None]
-    ) -> list[list[Tensor]]:
-        """Return the initial states by direction and layer, each (batch, state)."""
-        batch, ways = inputs.shape[1], len(cells[0])
-        return [
-            [
-                (level[way].initial_state(batch) if start is None else start).to(inputs.dtype).expand(batch, -1)
-                for level, start in zip(cells, initial[way::ways], strict=True)
-            ]
-            for way in range(ways)
-        ]
-
-    def _record(
-        self, call: _Call, way: int, cells: Sequence[Cell], inputs: Tensor, starts: Sequence[Sequence[Tensor]]
-    ) -> Strand:
+    def _record(self, recorded: _Recorded, way: int) -> Strand:
         """Run, expand and record one direction of a call."""
-        lengths, inputs = call.layout.lengths, call.layout.turn(inputs, way)
-        start = torch.cat(list(starts[way]), dim=-1)
+        call = _one_direction(recorded.call, way)
+        inputs, lengths, start = call.inputs, call.layout.lengths, _side_by_side(call.initial)
         before: Continuation | None = None
         below: tuple[tuple[Strand, PositionMap], ...] = ()
-        if not call.both:
-            before = find_continuation(start, call.network, self.strands)
-            if call.network not in self.separate:
+        if not recorded.both:
+            network = recorded.network
+            before = find_continuation(start, network, self.strands)
+            if network not in self.separate:
                 candidates = [each for each in self.strands if each.network not in self.separate]
-                found = find_levels_below(inputs, lengths, call.network, before.before if before else None, candidates)
+                found = find_levels_below(inputs, lengths, network, before.before if before else None, candidates)
                 before, below = (None, ()) if found is None else (before, found)
         with torch.no_grad():
-            own = None if call.own is None else call.own.chunk(len(starts), dim=-1)[way]
-            own = None if own is None else call.layout.turn(own, way)
-            levels, parity = _run([[cell] for cell in cells], inputs, starts[way], call.layout, own)
+            levels, parity = _run(call)
             runs = [level for (level,) in levels]
             origin = runs[0].inputs
             for strand, link in below:
                 origin = origin - link.apply(strand.states.detach() - strand.sequence.g)
             sequence = expand_layers(runs, self.member, TOLERANCE, origin)
-        strand = self._strand(call, way, sequence, inputs, start, parity)
+        strand = self._strand(recorded, way, sequence, inputs, start, parity)
         strand.below = below
         if before is not None:
             before.append(strand)
@@ -140,13 +116,11 @@ class RecordedModel(HeldModel):
         self.strands.append(strand)
         return strand
 
-    def _record_stack(
-        self, call: _Call, cells: Sequence[Sequence[Cell]], inputs: Tensor, starts: Sequence[Sequence[Tensor]]
-    ) -> list[Strand]:
+    def _record_stack(self, recorded: _Recorded) -> list[Strand]:
         """Run, expand and record both directions of a call whose layers read both directions of those below."""
-        flat = [start for level in zip(*starts, strict=True) for start in level]
+        call = recorded.call
         with torch.no_grad():
-            runs, parity = _run(cells, inputs, flat, call.layout, call.own)
+            runs, parity = _run(call)
             stack = expand_stack([*zip(*runs, strict=True)], call.layout, self.member, TOLERANCE)
         strands = []
         for way, levels in enumerate(zip(*stack.levels, strict=True)):
@@ -156,26 +130,27 @@ class RecordedModel(HeldModel):
                 tuple(run for level in levels for run in level.layers),
                 stack.failure,
             )
-            strand = self._strand(call, way, sequence, inputs, torch.cat(list(starts[way]), dim=-1), parity)
+            start = _side_by_side(call.initial[way :: call.directions])
+            strand = self._strand(recorded, way, sequence, call.inputs, start, parity)
             strand.stack = stack
-            self._carry(strand, inputs.detach())
+            self._carry(strand, call.inputs.detach())
             strands.append(strand)
         self.strands += strands
         return strands
 
     def _strand(
-        self, call: _Call, way: int, sequence: AffineSequence, inputs: Tensor, start: Tensor, parity: float
+        self, recorded: _Recorded, way: int, sequence: AffineSequence, inputs: Tensor, start: Tensor, parity: float
     ) -> Strand:
         """Make a strand that hangs together with no other."""
         states = torch.cat([run.image for run in sequence.layers], dim=-1)
         states = states if self.probe is None else self.probe(states)
         return Strand(
-            network=call.network,
-            call=call.number,
+            network=recorded.network,
+            call=recorded.number,
             direction=way,
-            both=call.both,
-            lengths=call.layout.lengths,
-            order=call.order,
+            both=recorded.both,
+            lengths=recorded.call.layout.lengths,
+            order=recorded.order,
             sequence=sequence,
             states=states.requires_grad_(),
             inputs=inputs,
@@ -233,28 +208,50 @@ class RecordedModel(HeldModel):
 
 
 @dataclass(frozen=True)
-class _Call:
+class _Recorded:
     """What is known of a call before it runs."""
 
     network: str
     number: int
-    both: bool
-    layout: Layout
     order: Tensor | None
-    own: Tensor | None
-    """The network's own outputs, shape (time, batch, directions · output)."""
+    call: NetworkCall
+
+    @property
+    def both(self) -> bool:
+        """Whether the network reads in both directions."""
+        return self.call.directions == 2
 
 
-def _run(
-    cells: Sequence[Sequence[Cell]], inputs: Tensor, starts: Sequence[Tensor], layout: Layout, own: Tensor | None
-) -> tuple[list[list[LayerRun]], float]:
+def _with_states(call: NetworkCall) -> NetworkCall:
+    """Give every layer and direction an initial state for each example, shape (batch, state)."""
+    batch, cells = call.inputs.shape[1], [cell for ways in call.cells for cell in ways]
+    given = [
+        (cell.initial_state(batch) if start is None else start).to(call.inputs.dtype).expand(batch, -1)
+        for cell, start in zip(cells, call.initial, strict=True)
+    ]
+    return replace(call, initial=given)
+
+
+def _one_direction(call: NetworkCall, way: int) -> NetworkCall:
+    """Return the part of a call that reads in one direction, in the order in which it reads."""
+    own = None if call.own is None else call.layout.turn(call.own.chunk(call.directions, dim=-1)[way], way)
+    cells = [[level[way]] for level in call.cells]
+    return NetworkCall(
+        cells, call.layout.turn(call.inputs, way), call.layout, call.initial[way :: call.directions], own
+    )
+
+
+def _side_by_side(states: Sequence[Tensor | None]) -> Tensor:
+    """Join the initial states of all layers of a direction; those of a recorded call are all known."""
+    return torch.cat([state for state in states if state is not None], dim=-1)
+
+
+def _run(call: NetworkCall) -> tuple[list[list[LayerRun]], float]:
     """Run the layers; the top one follows the network's own outputs. Return how far our states are from those, too."""
-    runs = run_layers(cells, inputs.detach(), layout, [each.detach() for each in starts], own)
-    gap = 0.0
-    if own is not None:
-        hidden = [cell.hidden(run.image) for cell, run in zip(cells[-1], runs[-1], strict=True)]
-        gap = float(layout.blank((layout.in_token_order(hidden) - own).abs()).max())
+    runs, layout, gap = run_layers(call.detached()), call.layout, 0.0
+    if call.own is not None:
+        gap = float(layout.blank((top_outputs(runs, layout) - call.own).abs()).max())
     largest = max(1.0, *(float(layout.blank(run.image).abs().max()) for level in runs for run in level))
-    if not gap <= PARITY[inputs.dtype] * largest:
+    if not gap <= PARITY[call.inputs.dtype] * largest:
         raise ParityError(f"our states differ from the network's own by {gap:.3g}; expected rounding at most")
     return runs, gap
