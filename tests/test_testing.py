@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from unrolled.cells import recurrent
 from unrolled.cells.base import Cell
 from unrolled.errors import UsageError
 from unrolled.testing import CLAUSES, check_cell
@@ -137,6 +138,18 @@ def test_a_cell_without_parameters_is_held_to_the_rest():
     check_cell(HasNothingToLearn)
     with pytest.raises(AssertionError, match="mine: batched equals unbatched"):
         check_cell(HasNothingToLearnAndMixes)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [(lambda: recurrent("gru", E, D), "Recurrent"), (lambda: nn.GRUCell(E, D), "GRUCell"), (lambda: None, "NoneType")],
+)
+def test_what_is_no_cell_is_refused(given, kind):
+    for each in (given, given()):  # a function that builds it, and it itself
+        with pytest.raises(
+            UsageError, match=f"{kind} does not derive from unrolled.cells.base.Cell; expected one cell"
+        ):
+            check_cell(each)
 
 
 def test_a_cell_without_a_name_is_asked_for_one():

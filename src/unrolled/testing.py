@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import torch
 from safetensors.torch import load, save
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from unrolled.cells.base import Cell
@@ -44,7 +44,7 @@ def check_cell(cell: Cell | Callable[[], Cell], seed: int = 0) -> None:
 
     Raises:
         AssertionError: If a clause does not hold; the message names the cell and the clause.
-        UsageError: If the cell has no name.
+        UsageError: If it is no cell, nor a function that builds one, or if the cell has no name.
 
     Example:
         >>> from unrolled.cells.lstm import LSTM
@@ -58,9 +58,11 @@ def check_cell(cell: Cell | Callable[[], Cell], seed: int = 0) -> None:
         Traceback (most recent call last):
         AssertionError: forgetful: step equals unroll, at step 1: ... apart, at most ...
     """
-    made = cell if isinstance(cell, Cell) else cell()
+    made = cell() if callable(cell) and not isinstance(cell, nn.Module) else cell
+    kind = type(made).__name__
+    if not isinstance(made, Cell):
+        raise UsageError(f"{kind} does not derive from unrolled.cells.base.Cell; expected one cell, such as LSTM(3, 5)")
     if not getattr(made, "name", None):
-        kind = type(made).__name__
         raise UsageError(f"{kind} has no name: set one in its class, such as name = {kind.lower()!r}")
     for clause in CLAUSES.values():
         with torch.random.fork_rng(devices=[]):
