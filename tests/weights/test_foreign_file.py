@@ -69,4 +69,10 @@ def test_files_of_pytorch_and_damaged_ones_are_not_foreign(tmp_path: Path) -> No
 def test_a_file_where_a_run_folder_is_expected_is_told_how_weights_are_given(unrolled: Command, tmp_path: Path) -> None:
     (tmp_path / "model.pt").write_bytes(b"anything")
     done = unrolled("explain", tmp_path / "model.pt", "a b")
-    done.assert_refused(65, "not a run folder", f"--weights {tmp_path / 'model.pt'} --vocab")
+    tensors = tmp_path / "model.safetensors"
+    steps = (f"unrolled convert {tmp_path / 'model.pt'} {tensors}", f"--weights {tensors} --vocab")
+    done.assert_refused(65, "not a run folder", *steps)
+    tensors.write_bytes(b"anything")
+    done = unrolled("explain", tensors, "a b")
+    done.assert_refused(65, "not a run folder", f"--weights {tensors} --vocab")
+    assert "convert" not in done.err

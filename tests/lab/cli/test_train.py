@@ -24,7 +24,7 @@ def test_a_training_of_one_class_ends_with_its_result(unrolled: Command, tmp_pat
     done = unrolled("train", "classify", "--data", "negation", *SMALL[:-1], 1, "--out", tmp_path / "x")
     assert done.status == 0, done.err
     assert "texts: 1 for train" in done.err
-    assert "bag of" not in done.err
+    assert "logistic regression" not in done.err
     assert done.out.startswith("test: accuracy ")
 
 
