@@ -64,4 +64,4 @@ def test_without_a_terminal_there_is_a_line_a_minute(monkeypatch, terminal, line
     said = [line for line in file.getvalue().splitlines() if "batch" in line]
     assert len(said) == lines
     if lines:
-        assert said[0] == "epoch 1/0  loss 0.5000  batch 4/12"
+        assert said[0] == "epoch 1/10  loss 0.5000  batch 4/12"
