@@ -81,6 +81,15 @@ def test_words_in_other_forms_are_words(tokens):
     assert unrolled.explain(Model(), X, tokens=tokens).tokens == ("a", "b", "c")
 
 
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.parametrize("target", [None, 0])
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_an_output_without_classes(call, target):
+    model = Model()
+    model.head = nn.Linear(model.head.in_features, 0)
+    refused(ShapeError, r"the output has shape \(1, 0\); expected a class or more", call, model, X, target=target)
+
+
 def fails(out):
     return out[0, 99]
 

@@ -15,7 +15,7 @@ from unrolled.decomposition.number_notes import NOTED_RESIDUAL, finer_type, numb
 from unrolled.errors import ConvergenceError, StrictError
 from unrolled.expansions.base import Expansion
 
-__all__ = ["convergence_notes", "explanation_notes", "held_notes", "limit_note", "refuse_notes"]
+__all__ = ["bias_notes", "convergence_notes", "explanation_notes", "limit_note", "refuse_notes"]
 
 
 def limit_note(found: Attribution) -> tuple[str, ...]:
@@ -54,12 +54,28 @@ def convergence_notes(failures: Iterable[ConvergenceError | None]) -> tuple[str,
     return tuple(map(str, worst.values()))
 
 
-def held_notes(biases: Mapping[str, Tensor], held: Collection[str], from_states: Tensor) -> tuple[str, ...]:
-    """Note results that depend on the states, are held, and are added to the target."""
-    large = [name for name in sorted(held) if bool((biases[name].abs() > 1e-3 * from_states.abs()).any())]
-    if not large:
-        return ()
-    return (f"the bias contains results that depend on the states and are held: {', '.join(large)}",)
+def bias_notes(
+    biases: Mapping[str, Tensor], held: Collection[str], tables: Collection[str], from_states: Tensor
+) -> tuple[str, ...]:
+    """Note what is more than a bias: results that depend on the states, and vectors read past the networks.
+
+    Args:
+        biases: The parts of the bias, by name.
+        held: The names of results that are held.
+        tables: The names of tables of vectors.
+        from_states: What the states contribute.
+    """
+    large = [name for name in sorted(biases) if bool((biases[name].abs() > 1e-3 * from_states.abs()).any())]
+    results, vectors = ([name for name in large if name in names] for names in (held, tables))
+    notes = (
+        [f"the bias contains results that depend on the states and are held: {', '.join(results)}"] if results else []
+    )
+    if vectors:
+        notes.append(
+            "the bias contains vectors that the model reads past its recurrent network: "
+            f"{', '.join(vectors)}; unrolled.account says what each token contributes"
+        )
+    return tuple(notes)
 
 
 def refuse_notes(notes: Iterable[str], strict: bool) -> None:

@@ -15,7 +15,7 @@ from unrolled.errors import ConvergenceError
 from unrolled.explanation.examples import complete_owners
 from unrolled.explanation.held_calls import HeldCalls
 from unrolled.explanation.held_sum import check_sum
-from unrolled.explanation.notes import held_notes
+from unrolled.explanation.notes import bias_notes
 from unrolled.explanation.numbers.no_numbers import NoNumbersError
 from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.readout.batch_order import other_states
@@ -115,7 +115,7 @@ def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls
     used = {name: part for name, part in biases.parts.items() if bool(part.any())}
     logit = expected.double().cpu()
     held = {row.name for row in rows if row.kind == "held" and row.name in used}
-    notes = held_notes(used, held, logit - sum(used.values(), torch.zeros_like(logit)))
+    notes = bias_notes(used, held, run.mode.rows.tables, logit - sum(used.values(), torch.zeros_like(logit)))
     return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, expected.dtype, notes=notes)
 
 

@@ -22,6 +22,9 @@ Kind = Literal["token", "category", "feature", "number", "computed", "mask", "bi
 numbers; what is computed of several tokens' ids belongs to none of them."""
 
 
+LOOKED_UP = (nn.Embedding, nn.EmbeddingBag)
+
+
 @dataclass(frozen=True)
 class Row:
     """One source of value."""
@@ -55,6 +58,8 @@ class Rows:
         strided = [(tensor, name) for name, tensor in named if tensor.layout == torch.strided]
         # a view, or a copy that shares memory, is found by where it lies
         self._places = sorted((tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes, name) for tensor, name in strided)
+        tables = (part._parameters.get("weight") for part in model.modules() if isinstance(part, LOOKED_UP))
+        self._tables = [table for table in tables if table is not None]
         self._origins: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self._token_weights: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         for name, tensor in named:
@@ -120,6 +125,11 @@ class Rows:
         if not real or not bool(value.count_nonzero()):
             return value
         return self.open(*self.origin(value), value)
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The names of the model's tables of vectors."""
+        return frozenset(name for kind, name in map(self.origin, self._tables) if kind == "bias")
 
     def mark(self, results: object, kind: Kind, name: str) -> None:
         """Remember where tensors that carry no value come from."""

@@ -241,7 +241,7 @@ def _target(plain: Any, target: Target | str | None, classes: Sequence[str] | No
         found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"a {type(plain).__name__}"
         one = "an index or a function" if isinstance(plain, Tensor) and plain.dim() == 1 else "a function"
         raise UsageError(f"the output is {found}, not (batch, classes): pass target=, {one}{example_target(plain)}")
-    predicted = plain.argmax(dim=1, keepdim=True)
+    predicted = class_outputs(plain, 0, len(plain)).argmax(dim=1, keepdim=True)
     names = class_names(classes, plain.shape[1]) or tuple(f"output {k}" for k in range(plain.shape[1]))
     name = names[int(predicted)] if len(plain) == 1 else "the predicted class"
     return (lambda output: output.gather(1, predicted)[:, 0]), name

@@ -25,7 +25,7 @@ from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import NonFiniteError, UnsupportedOperationError
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.held_sum import sum_gap
-from unrolled.explanation.notes import held_notes
+from unrolled.explanation.notes import bias_notes
 from unrolled.explanation.readout.batch_order import ambiguous_order, example_of_sequence
 from unrolled.explanation.readout.function_of_states import function_of_states
 from unrolled.explanation.readout.readout import Readout
@@ -96,7 +96,7 @@ class HeldReadouts:
             logit,
             logit - from_states,
             _order(linear, recorded, self._targets[place], states, batch),
-            (*sigmoid_note(self._are_sigmoids[place]), *held_notes(biases, held, from_states)),
+            (*sigmoid_note(self._are_sigmoids[place]), *bias_notes(biases, held, self._rows.tables, from_states)),
             biases,
             self._are_sigmoids[place],
         )

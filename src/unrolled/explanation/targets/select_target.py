@@ -59,4 +59,6 @@ def class_outputs(output: object, index: int, batch: int) -> Tensor:
             f"the output has shape {tuple(output.shape)}; expected ({batch}, classes), or a callable target such as "
             f"lambda out: out[:, -1, {index}]"
         )
+    if not output.shape[1]:
+        raise ShapeError(f"the output has shape {tuple(output.shape)}; expected a class or more")
     return output
