@@ -24,6 +24,8 @@ class Recurrent(nn.Module):
 
     Layer l reads layer l-1; the outputs of both directions of a layer are concatenated. The backward direction starts
     at the last token of each sequence, and a final state is the state at the end of its sequence: padding is not read.
+    Forward hooks of a single cell do not run, because a cell is not called as a module: to normalise or mask its
+    weights, use torch.nn.utils.parametrize, not torch.nn.utils.prune.
 
     Args:
         cell: Class of the cells, or a function of an input size, a hidden size and the options that builds one.
