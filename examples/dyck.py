@@ -28,7 +28,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
 from unrolled.lab.data.datasets.dyck import DyckStrings
-from unrolled.lab.metrics.worst_case import worst_case_accuracy
+from unrolled.lab.metrics.worst_case import accuracy_by_distance
 from unrolled.lab.models.brackets import NextBracketModel, dyck_rnn, fixed_brackets
 
 KINDS, DEPTHS = 2, (4, 6, 8)
@@ -113,7 +113,7 @@ def wcpa(model: NextBracketModel, asked: Questions) -> float:
     """Judge a model by its worst distance."""
     with torch.no_grad():
         logits = model(asked.brackets)[asked.row, asked.after]
-    return worst_case_accuracy(logits, asked.closing, asked.distance)
+    return min(accuracy_by_distance(logits, asked.closing, asked.distance).values())
 
 
 def fit(model: NextBracketModel, asked: Questions) -> int:
