@@ -175,3 +175,15 @@ def test_a_point_of_an_image_shows_the_largest_number_of_its_place():
     assert image.shape == (3, 4800)
     assert image[1, 12_345 * 4800 // 30_000] == -7
     assert (np.abs(image[~np.isnan(image)]) > 0).sum() <= 2
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_an_image_of_several_sequences_has_the_images_of_each(direction):
+    torch.manual_seed(0)
+    one, other = torch.rand(5, 4).double(), torch.rand(3, 4).double()
+    image = raster(torch.cat((one, other)), direction, 4, (5,))
+    assert image.shape == (4, 16)
+    np.testing.assert_array_equal(image[:, :10], raster(one, direction, 4))
+    np.testing.assert_array_equal(image[:3, 10:], raster(other, direction, 3))
+    as_one = raster(torch.cat((one, other)), direction, 4)
+    assert np.isnan(image).sum() > np.isnan(as_one).sum()

@@ -128,7 +128,7 @@ def _draw_cells(axes: Axes, attribution: Attribution, d: int, quantity: Quantity
 
 def _draw_image(axes: Axes, attribution: Attribution, d: int, quantity: Quantity, ends: float) -> None:
     rows, time = int(axes.get_ylim()[1]), len(attribution)
-    points = raster(values_of(attribution, quantity)[d], attribution.directions[d], rows)
+    points = raster(values_of(attribution, quantity)[d], attribution.directions[d], rows, attribution.triangle.starts)
     axes.imshow(
         points,
         extent=(0, time, 0, rows),
