@@ -202,7 +202,7 @@ def reference(model, call, start, read, operating):
         new = call(model.cell, x[None], split if isinstance(state, tuple) else split[0])
         return torch.cat(new if isinstance(new, tuple) else (new,), dim=1)[0]
 
-    points = ((torch.tensor([1.0]),) * 2) if operating else gauss(48)
+    points = ((torch.tensor([1.0]),) * 2) if operating else gauss(20)
     vectors, current = [], torch.zeros(size, dtype=torch.float64)
     for x in model.embed(IDS[0]).detach():
         jacobian = sum(
