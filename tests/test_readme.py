@@ -54,7 +54,7 @@ def test_the_classifier_of_the_example_learns_what_the_comment_says(
 @PAGES
 def test_the_python_blocks_pass_mypy_strict(page: Path, tmp_path: Path) -> None:
     """Without this project's own settings, as one who installs it would run it."""
-    pytest.importorskip("mypy")
+    pytest.importorskip("mypy", reason="needs the extra [dev]")
     path = tmp_path / "quick_start.py"
     path.write_text("\n".join(blocks(page, "python")))
     sources = str(ROOT / "src")

@@ -143,7 +143,7 @@ def test_the_printed_table_shows_both_ends_once(model: Reader) -> None:
 def test_records_hold_every_phrase(model: Reader) -> None:
     phrases = explained(model).phrases(least=1)
     assert [each["text"] for each in phrases.to_records()] == [each.text for each in phrases]
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="needs the extra [tables]")
     frame = phrases.to_frame()
     assert isinstance(frame, pandas.DataFrame)
     assert frame["phrase_score"].tolist() == [each.phrase_score for each in phrases]

@@ -126,7 +126,6 @@ def test_no_n_gram_reaches_from_one_sequence_into_another():
 
 
 def test_it_is_shown_in_every_form(tmp_path):
-    pytest.importorskip("rich")
     torch.manual_seed(0)
     found = unrolled.explain(Translator(), SOURCE[:1], TARGET[:1], target=last)
     text = found.render(width=90)

@@ -139,7 +139,7 @@ def test_classes_show_the_same_rows(build):
 
 @pytest.mark.parametrize("names", [STEPS, [f"2024-01-0{k}" for k in range(6)]])
 def test_steps_have_one_name_everywhere(build, names):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     attribution = build(names, features=features_of(2))
     text = to_text(attribution)
     scores = torch.stack([row.scores for row in feature_rows(attribution.features)])
@@ -153,7 +153,7 @@ def test_steps_have_one_name_everywhere(build, names):
 
 @pytest.mark.parametrize("size", [1.0, 1e4])
 def test_nothing_in_a_figure_of_numbers_is_covered_or_clipped(build, size):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     names = [f"2024-01-{k:02d}" for k in range(20)]
     features = features_of(2, 20)
     features = Features(features.names, size * features.values, features.scores, features.rest)

@@ -303,17 +303,6 @@ def test_arguments_that_the_model_changes_are_left_alone():
     torch.testing.assert_close(found.features["0"], 2 * before.relu() * model.head.weight[1].detach())
 
 
-def test_compare():
-    torch.manual_seed(0)
-    model, tokens = Classifier(nn.LSTM).double(), ids(2, 5)
-    secant, path = (unrolled.account(model, tokens, target=1, expansion=name) for name in ("secant", "path"))
-    found = secant.compare(path)
-    assert found["correlation"] > 0.99
-    assert 0 < found["largest"] < 1e-2
-    with pytest.raises(UsageError, match="accounts are of different outputs"):
-        secant.compare(unrolled.account(model, tokens[:1], target=1))
-
-
 def test_words_whose_number_does_not_fit_are_refused():
     model, tokens = Classifier(), torch.tensor([[4, 5, 6, 0, 0]])
     assert unrolled.account(model, tokens, tokens=list("abc")).words == (("a", "b", "c", "‹pad›", "‹pad›"),)

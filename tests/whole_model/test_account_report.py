@@ -168,7 +168,7 @@ def test_a_notebook_shows_one_div(account):
 
 
 def test_the_figure_has_a_bar_for_each_token(account):
-    plt = pytest.importorskip("matplotlib.pyplot")
+    plt = pytest.importorskip("matplotlib.pyplot", reason="figures need the extra [figures]")
     figure = account.figure()
     assert plt.get_fignums() == []  # pyplot's global state is not used
     assert len(figure.axes[0].patches) == 4
@@ -178,7 +178,7 @@ def test_the_figure_has_a_bar_for_each_token(account):
 
 
 def test_a_text_of_many_tokens_and_one_of_zeros():
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     from unrolled.report.account_figure import account_figure
 
     many = view(groups=(Group("tokens", tuple(map(str, range(300))), tuple(float(k % 7 - 3) for k in range(300))),))

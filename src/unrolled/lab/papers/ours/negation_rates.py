@@ -10,7 +10,7 @@ towards the other sign; a score is strengthened if it keeps its sign and grows.
 
 GRU and LSTM are those of ``unrolled train classify --data sst2``, after 3 epochs at scale cpu and the best of at most
 10 at scale day; the others are those of implicit-ngrams/negation. MVMA models have n-grams of their own, whatever the
-expansion. A score of 0 has no sign: it neither flips nor is strengthened.
+expansion. A score of 0 has no sign: it counts neither as reversed nor as strengthened.
 
 Source:
     Our own question; Implicit n-grams, figures 2 to 5, and Sequence-level features, table 1, for the scores.
