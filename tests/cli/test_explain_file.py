@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from rich.cells import cell_len
 from safetensors.torch import save_file
 from torch import nn
 
@@ -175,3 +176,20 @@ def test_what_cannot_be_read_is_one_line(unrolled: Command, run: Path, tmp_path:
     unrolled("explain", run, "good", "--text-column", "x").assert_refused(2, "--file")
     unrolled("explain", run, "--file", path, "--html", tmp_path / "no" / "p.html").assert_refused(74, "does not exist")
     unrolled("explain").assert_refused(2, "expected a run folder and a sentence")
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_narrow_terminal_breaks_the_line_of_a_text_between_words(
+    unrolled: Command, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    path = tmp_path / "texts.txt"
+    path.write_text(f"{' '.join(TEXTS)}\n{'好' * 5} film 好{'好好 ' * 20}\n{'x' * 300}\n")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    piped = unrolled("explain", run, "--file", path).out
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal
+    shown = unrolled("explain", run, "--file", path).out
+    assert max(map(cell_len, shown.splitlines())) <= columns < max(map(cell_len, piped.splitlines()))
+    assert [line[:4] for line in piped.splitlines()[:3]] == ["line"] * 3
+    assert "".join(shown.split()) == "".join(piped.split())
+    first = shown.partition("line 2")[0]
+    assert first.split() == piped.splitlines()[0].split()

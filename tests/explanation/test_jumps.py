@@ -67,6 +67,7 @@ def test_a_jump_is_accounted_for_or_refused_by_name(name, readout):
         with pytest.raises(UnsupportedOperationError, match=rf"jumps between states of zero.*\(.*{operation}") as told:
             unrolled.explain(model, TOKENS, target=1, readout=readout)
         assert "\n" not in str(told.value)
+        assert ("readout='held'" in str(told.value)) == (readout == "ray")  # advice that was not followed yet
         return
     found = unrolled.explain(model, TOKENS, target=1, readout=readout)
     assert closes(found, model)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from unrolled.atomic_write import atomic_write
+from unrolled.cli.wrapped_line import print_wrapped
 from unrolled.errors import DataError, UsageError
 from unrolled.report.formatting import clip, counted, signed, visible
 
@@ -55,7 +56,7 @@ class FileOptions:
 def explain_texts(
     texts: Iterable[NumberedText], open_text: Callable[[str], PreparedInput], options: FileOptions, title: str
 ) -> None:
-    """Print a line for each text, and write the files that were asked for.
+    """Print a line for each text, broken where the terminal is narrower, and write the files that were asked for.
 
     Raises:
         UsageError: If a text cannot be explained; the message names its line.
@@ -78,7 +79,7 @@ def explain_texts(
         except UsageError as error:
             raise UsageError(f"{each.file}, line {each.line}: {error}") from error
         count += 1
-        typer.echo((f"{visible(str(each.file))} " if options.several else "") + _line(each, chosen, found))
+        print_wrapped((f"{visible(str(each.file))} " if options.several else "") + _line(each, chosen, found))
         if (options.html or options.json_file) and len(kept) < options.most:
             kept.append(found)
     if not count:

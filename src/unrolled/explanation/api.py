@@ -281,11 +281,11 @@ def _explain_python(
         opened = [dict(model.named_modules())[path] for path, opens in networks.items() if opens]
         try:
             if len(opened) != 1 or not isinstance(opened[0], Network) or asked.call is not None:
-                raise NotOneCallError("a ray opens one network of several steps, called once; choose readout='held'")
+                raise NotOneCallError("a ray opens one network of several steps, called once")
             return explain_one_call(model, opened[0], asked, generators, seeded=seed is not None)
-        except NotOneCallError:
+        except NotOneCallError as error:
             if asked.readout == "ray":
-                raise
+                raise NotOneCallError(f"{error}; choose readout='held'") from None
             return explain_calls(model, networks, forms, asked, generators, seeded=seed is not None)
 
 

@@ -161,7 +161,10 @@ def _read_each(
     expected = select(recorded.output)
     drawn = runs.second(expected, select) if runs.draws or kind == "ray" else ()
     if kind == "ray":
-        return [ray_readout(recorded, target) for target in choice.targets], drawn
+        try:
+            return [ray_readout(recorded, target) for target in choice.targets], drawn
+        except UnsupportedOperationError as jump:
+            raise UnsupportedOperationError(f"{jump}, or readout='held' where it only weighs the states") from None
     compare = cache(lambda: runs.second(expected, select))
 
     def by_ray(target: Target, why: UnsupportedOperationError) -> Readout:

@@ -48,6 +48,18 @@ def test_a_list_of_items_has_these_alone(unrolled: Command, tmp_path: Path) -> N
     unrolled("reproduce", "nosuch", "--list").assert_refused(2, "unknown item 'nosuch'")
 
 
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_narrow_terminal_breaks_titles_between_words(
+    unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    piped = unrolled("reproduce", "ours", "--list", "--results", tmp_path).out
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal
+    shown = unrolled("reproduce", "ours", "--list", "--results", tmp_path).out
+    assert max(map(len, shown.splitlines())) <= columns < max(map(len, piped.splitlines()))
+    assert shown.partition("behind")[0].split() == piped.partition("behind")[0].split()
+
+
 def test_an_unknown_item_is_answered_with_every_name_once(unrolled: Command) -> None:
     refused = unrolled("reproduce", "nosuch")
     refused.assert_refused(2, "unknown item 'nosuch'; expected one of: ")

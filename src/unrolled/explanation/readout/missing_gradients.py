@@ -59,7 +59,7 @@ def jumps(run: Run, states: tuple[Tensor, ...]) -> UnsupportedOperationError:
     names = f" ({', '.join(found)})" if found else ""
     return UnsupportedOperationError(
         f"the target jumps between states of zero and the network's own{names}, where no gradient tells what the "
-        "states contribute; choose a target before that operation, or readout='held' where it only weighs the states"
+        "states contribute; choose a target before that operation"
     )
 
 

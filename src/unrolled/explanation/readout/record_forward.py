@@ -162,8 +162,7 @@ def _only_call(calls: Sequence[_Call], rnn: Network) -> _Call:
     (call,) = calls
     if any(one is not other for one, other in zip(call.weights, _weights(rnn), strict=False)):
         raise NotOneCallError(
-            "the model replaces the weights of its recurrent network for the call (torch.func.functional_call); choose "
-            "readout='held'"
+            "the model replaces the weights of its recurrent network for the call (torch.func.functional_call)"
         )
     if not isinstance(call.inputs, Tensor | PackedSequence):
         raise NotOneCallError(

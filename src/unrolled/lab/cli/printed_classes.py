@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from unrolled.cli.wrapped_line import print_wrapped
 from unrolled.lab.cli.labelled_predictions import LabelledPredictions
 from unrolled.report.formatting import clip, visible
 
@@ -51,4 +52,4 @@ def print_classes(found: LabelledPredictions, errors: int, most: int) -> None:
         wrong = found.rows[place]
         right = f"{visible(wrong.label or '')} ({wrong.probabilities[found.labels[place]]:.0%})"
         text = clip(visible(" ".join(wrong.text.split())), _SHOWN)
-        typer.echo(f"  {visible(wrong.predicted)} ({max(wrong.probabilities):.0%}), right: {right}: {text}")
+        print_wrapped(f"  {visible(wrong.predicted)} ({max(wrong.probabilities):.0%}), right: {right}: {text}")

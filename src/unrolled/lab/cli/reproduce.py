@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.cli.completed_values import paper_items
+from unrolled.cli.wrapped_line import print_wrapped
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.options import DataFolder, offer
 from unrolled.lab.cli.printed_table import print_table
@@ -185,8 +186,9 @@ def _list(members: list[Experiment], scale: Scale, store: ResultStore) -> None:
     for each in members:
         done, total = len(collect(each, scale, store)), len(each.at(scale))
         count = f"{done:>3}/{total:<3}" if total else "  –    "
-        typer.echo(f"{each.name:<{width}}  {count}  {each.title}")
-    typer.echo(f"\nbehind each name: how many of its trials at scale {scale} have a result in {store.folder}")
+        print_wrapped(f"{each.name:<{width}}  {count}  {each.title}")
+    typer.echo()
+    print_wrapped(f"behind each name: how many of its trials at scale {scale} have a result in {store.folder}")
 
 
 def _run(
