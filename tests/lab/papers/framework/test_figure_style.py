@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +100,17 @@ def test_lines_say_of_how_many_seeds_they_are(tmp_path: Path) -> None:
 
     save(draw, tmp_path, "lines")
     assert [panel.get_xlabel() for panel in kept] == ["steps, n = 3 seeds of 16 texts", ""]
+
+
+@pytest.mark.parametrize("name", ["negation-rates", "known-truth", "faithfulness"])
+def test_figures_of_our_questions_say_of_how_many_they_are(name: str, tmp_path: Path) -> None:
+    experiment = EXPERIMENTS.get(f"ours/{name}")()
+    results = collect(experiment, "cpu", ResultStore(Path(__file__).parents[4] / "results"))
+    ((key, draw),) = experiment.report(results, "cpu").figures.items()
+    kept: list[Any] = []
+    save(lambda: kept.append(draw()) or kept[0], tmp_path, key)
+    for panel in kept[0].axes:
+        assert re.search(r"n = \d", panel.get_xlabel()), panel.get_title(loc="left")
+        assert "\n" in panel.get_xlabel() or len(panel.get_xlabel()) <= 42  # panels are narrow
+    unsaved = draw()
+    assert not any("n = " in panel.get_xlabel() for panel in unsaved.axes)

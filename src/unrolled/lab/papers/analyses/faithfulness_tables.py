@@ -13,7 +13,7 @@ import torch
 
 from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.experiment import Result
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, from_to, grid, legend_below, write_count
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
 
 if TYPE_CHECKING:
@@ -207,5 +207,9 @@ def draw_differences(results: Sequence[Result], methods: Sequence[str]) -> Figur
     panel.set_yticks(range(len(networks)), networks)
     panel.invert_yaxis()
     panel.set(xlabel="score less that of secant, 95 % intervals")
+    measured = [each for network in networks if (each := _measured(results, network, "secant"))]
+    if measured:
+        texts = {len(seed["scores"]) for each in measured for seed in each}
+        write_count(panel, f"{from_to(texts)} texts, {from_to(set(map(len, measured)))} seeds")
     legend_below(figure, panel, 4)
     return figure

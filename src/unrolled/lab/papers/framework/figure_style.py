@@ -10,7 +10,7 @@ Source:
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -25,7 +25,18 @@ if TYPE_CHECKING:
 
     from unrolled.lab.papers.framework.experiment import Result
 
-__all__ = ["COLOURS", "MARKERS", "draw_box_pairs", "draw_boxes", "grid", "legend_below", "save", "write_seeds"]
+__all__ = [
+    "COLOURS",
+    "MARKERS",
+    "draw_box_pairs",
+    "draw_boxes",
+    "from_to",
+    "grid",
+    "legend_below",
+    "save",
+    "write_count",
+    "write_seeds",
+]
 
 
 _PANEL = "panel"
@@ -47,6 +58,8 @@ _STYLE: Any = {
 }
 
 
+_WIDEST = 40
+"""Characters below a panel in one line."""
 _COUNTS: WeakKeyDictionary[Axes, str] = WeakKeyDictionary()
 """How many values the boxes or lines of a panel stand for."""
 
@@ -116,7 +129,8 @@ def save(draw: Callable[[], Figure], folder: Path, name: str, *, svg: bool = Fal
         _write_letters(figure)
         for panel in figure.axes:  # after the figure has written its own labels
             if panel in _COUNTS:
-                panel.set_xlabel(", ".join(filter(None, (panel.get_xlabel(), _COUNTS[panel]))))
+                parts = [part for part in (panel.get_xlabel(), _COUNTS[panel]) if part]
+                panel.set_xlabel((", " if sum(map(len, parts)) <= _WIDEST else "\n").join(parts))
         for suffix, options in formats.items():
             content = io.BytesIO()
             figure.savefig(content, format=suffix, **options)
@@ -137,7 +151,7 @@ def draw_boxes(panel: Axes, groups: Mapping[str, Sequence[float]], looks: Sequen
     for box, (colour, opacity) in zip(drawn["boxes"], looks, strict=True):
         box.set(facecolor=colour, alpha=opacity)
     panel.axhline(0, color="#888888", linestyle="--", linewidth=1)
-    _write_count(panel, groups.values())
+    _write_sizes(panel, groups.values())
 
 
 def draw_box_pairs(panel: Axes, pair: Sequence[Mapping[int, Sequence[float]]]) -> list[Any]:
@@ -156,20 +170,30 @@ def draw_box_pairs(panel: Axes, pair: Sequence[Mapping[int, Sequence[float]]]) -
         )
         handles.append((drawn["boxes"] or [None])[0])
     panel.axhline(0, color="#888888", linewidth=1)
-    _write_count(panel, [values for groups in pair for values in groups.values()])
+    _write_sizes(panel, [values for groups in pair for values in groups.values()])
     return handles
 
 
 def write_seeds(panels: Sequence[Axes], results: Sequence[Result], of: str = "") -> None:
     """Write below the panels of lines how many seeds they stand for; ``of`` says what else a point averages."""
     seeds = len({result.trial.seed for result in results})
-    text = f"n = {counted(seeds, 'seed')}{of and f' of {of}'}"
-    _COUNTS.update({panel: text for panel in panels if panel.lines})
+    for panel in panels:
+        if panel.lines:
+            write_count(panel, f"{counted(seeds, 'seed')}{of and f' of {of}'}")
 
 
-def _write_count(panel: Axes, groups: Iterable[Sequence[float]]) -> None:
+def write_count(panel: Axes, what: str) -> None:
+    """Write below a panel what its points, lines or boxes stand for, such as ``"3 seeds"``."""
+    _COUNTS[panel] = f"n = {what}"
+
+
+def _write_sizes(panel: Axes, groups: Iterable[Sequence[float]]) -> None:
     """Write how many values a box stands for."""
-    sizes = sorted(len(values) for values in groups if len(values))
-    if sizes:
-        most = f" to {sizes[-1]:,}" if sizes[-1] > sizes[0] else ""
-        _COUNTS[panel] = f"n = {sizes[0]:,}{most}"
+    if sizes := [len(values) for values in groups if len(values)]:
+        write_count(panel, from_to(sizes))
+
+
+def from_to(numbers: Collection[int]) -> str:
+    """Write the smallest and the largest of some numbers: ``"3"``, ``"75 to 150"``."""
+    least, most = min(numbers), max(numbers)
+    return f"{least:,} to {most:,}" if most > least else f"{least:,}"

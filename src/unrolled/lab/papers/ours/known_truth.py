@@ -28,8 +28,9 @@ from unrolled.lab.papers.analyses.truth_agreement import (
 )
 from unrolled.lab.papers.analyses.truth_tasks import TASKS
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
-from unrolled.lab.papers.framework.figure_style import COLOURS, grid, legend_below
+from unrolled.lab.papers.framework.figure_style import COLOURS, from_to, grid, legend_below, write_count
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
+from unrolled.report.formatting import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,6 +222,9 @@ def _draw(results: Sequence[Result]) -> Figure:
             panel.plot(shares, heights, marker, color=colour, label=f"the {measure}")
         panel.set_yticks(heights, kept)
         panel.invert_yaxis()
+        if drawn := [result for group in groups.values() for result in group]:
+            texts = from_to({result["cases"] for result in drawn})
+            write_count(panel, f"{counted(len(drawn), 'network')} of {texts} texts")
         panel.set(xlim=(-0.03, 1.03), xlabel="share of cases", title="by hand" if compiled else "learned")
     legend_below(figure, panels[0], 2)
     return figure

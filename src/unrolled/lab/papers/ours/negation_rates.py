@@ -44,7 +44,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
 from unrolled.lab.papers.framework.synthetic_corpora import ratings
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
@@ -266,6 +266,8 @@ def _draw(results: Sequence[Result]) -> Figure:
             panel.set(xlim=(-3, 103), ylim=(most - 0.5, -0.5))
             panel.set_xlabel("flips after not, %" if measure == "flips" else "strengthened by very, %")
             panel.axvline(50, color="#888888", linestyle=":", linewidth=1)
+        adjectives = f"{mine[0]['positive'] + mine[0]['negative']:,} adjectives"
+        write_seeds([panels[column], panels[len(shown) + column]], mine, adjectives)
         panels[column].set_title(name)
     legend_below(figure, panels[0], len(_KINDS))
     return figure

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from statistics import fmean, median, quantiles
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +33,10 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import UNKNOWN
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.papers.analyses.text_figures import scatter_words
+from unrolled.lab.papers.analyses.text_figures import name_words, scatter_words
 from unrolled.lab.papers.analyses.word_operators import SIDES, Occurrences, RankedWords, WordSlope, neighbour_readouts
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
-from unrolled.lab.papers.framework.figure_style import grid, legend_below
+from unrolled.lab.papers.framework.figure_style import grid, legend_below, write_seeds
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_once
@@ -232,12 +233,16 @@ def _spread(results: Sequence[Result], expansion: str, side: str) -> tuple[Numbe
 
 def _draw(results: Sequence[Result]) -> Figure:
     figure, panels = grid(len(SIDES), len(_ENCODERS), width=4.6, height=3.6)
-    each, groups = iter(panels), {"negators": _NEGATORS, "intensifiers": _INTENSIFIERS}
-    for side in SIDES:
-        for encoder, title in _ENCODERS.items():
-            panel = next(each)
-            for result in where(results, network=_TRAINED, encoder=encoder)[:1]:
-                scatter_words(panel, ranked_words(result, "path", side).words, groups, _SHOWN)
-            panel.set(xscale="log", title=f"{title}: {_TITLES[side]}", xlabel="occurrences", ylabel="slope")
-    legend_below(figure, next((panel for panel in panels if panel.has_data()), panels[0]), 3)
+    groups, drawn = {"negators": _NEGATORS, "intensifiers": _INTENSIFIERS}, []
+    for panel, (side, (encoder, title)) in zip(panels, product(SIDES, _ENCODERS.items()), strict=True):
+        panel.set(xscale="log", title=f"{title}: {_TITLES[side]}", xlabel="occurrences", ylabel="slope")
+        for result in where(results, network=_TRAINED, encoder=encoder)[:1]:
+            words = ranked_words(result, "path", side).words
+            scatter_words(panel, words, groups)
+            write_seeds([panel], [result], f"{len(words):,} words")
+            drawn.append((panel, words))
+    legend_below(figure, next((panel for panel, _ in drawn), panels[0]), 3)
+    figure.draw_without_rendering()  # names are placed in panels that have their size
+    for panel, words in drawn:
+        name_words(panel, words, groups, _SHOWN)
     return figure
