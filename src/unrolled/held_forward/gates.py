@@ -3,15 +3,15 @@ r"""Gates of a held run: :math:`γ = γ_0 + (γ - γ_0)`, of which γ₀ is what
 What a sigmoid gives is a gate. It stays one under every operation that makes each entry of its result of one entry of
 the gate: a re-arrangement, a copy, a cast, a mask, a held factor, a number that is added (1 - γ among them). So the way
 of writing does not matter. A product of gates is a gate that acts on a content as its factors do, the right one first.
-A sum over entries is not a gate; neither is the sum of a gate and a content. A result that is zero at zero, such as
-2 σ(2x) - 1 = tanh x, is a content.
+A sum over entries is not a gate; neither is the sum of a gate and a content. An entry that is zero at zero is a
+content: those of 2 σ(2x) - 1 = tanh x, and those that a model puts beside gates in one tensor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import torch
@@ -52,9 +52,31 @@ class Gate:
     of_gates: bool = False
     """Whether it is a product of gates. As a content the tensor shares it between these, and γ₀ has no row in it."""
 
+    @cached_property
+    def contents(self) -> Tensor | None:
+        """Which entries are contents; None if no entry is one."""
+        known = without_repeats(self.at_zero)
+        if int(known.count_nonzero()) == known.numel():
+            return None
+        contents = (self.at_zero == 0) & (self.risen.detach() != 0)
+        return contents if bool(contents.any()) else None
+
     def of_content(self, share: float) -> Tensor:
-        """Return what multiplies a content that keeps its value: γ₀ + p (γ - γ₀), held."""
-        return torch.add(self.at_zero, self.risen.detach(), alpha=share)
+        """Return what multiplies a content that keeps its value: γ₀ + p (γ - γ₀), held; half of a content."""
+        if self.contents is None:
+            return torch.add(self.at_zero, self.risen.detach(), alpha=share)
+        return torch.where(self.contents, 0.5, share) * self.risen.detach() + self.at_zero
+
+    def of_gate(self, share: float) -> Tensor:
+        """Return what multiplies a content that is held: (1 - p) (γ - γ₀); half of a content."""
+        return (1 - (share if self.contents is None else torch.where(self.contents, 0.5, share))) * self.risen
+
+    def times(self, content: Tensor, share: float) -> Tensor:
+        """Return the product with a content."""
+        kept, held = self.of_content(share) * content, content.detach()
+        if self.contents is None:
+            return torch.addcmul(kept, held, self.risen, value=1 - share)
+        return torch.addcmul(kept, held, self.of_gate(share))
 
     def behind(self, first: Gate, share: float) -> Gate:
         """Return the gate γ γ', which acts on a content as γ does on what γ' (the first) makes of it."""
@@ -64,7 +86,7 @@ class Gate:
 
     @property
     def is_content(self) -> bool:
-        """Whether it is nothing at zero, so that products share it as a content."""
+        """Whether every entry is nothing at zero, so that products share it as a content."""
         return not bool(without_repeats(self.at_zero).count_nonzero())
 
 
@@ -85,9 +107,11 @@ class Gates:
         return tensor
 
     def of(self, tensor: object) -> Gate | None:
-        """Return the parts of a gate; None for any other operand."""
-        if not isinstance(tensor, Tensor) or tensor not in self._kept:
+        """Return the parts of a gate, or of a view of one; None for any other operand."""
+        if not isinstance(tensor, Tensor):
             return None
+        if tensor not in self._kept:
+            return self._of_view(tensor)
         gate: Gate
         gate, version = self._kept[tensor]
         if version == tensor._version:
@@ -97,6 +121,40 @@ class Gates:
         self.keep(tensor, gate)  # another part of its memory was changed, as where gates are slices of one product
         return gate
 
+    def _of_view(self, tensor: Tensor) -> Gate | None:
+        """Return the parts of a view that was made before its memory became a gate."""
+        whole = tensor._base
+        if whole is None or whole not in self._kept or whole.dtype != tensor.dtype:
+            return None
+        gate = self.of(whole)
+        if gate is None:
+            return None
+        risen, at_zero = (_viewed(_laid(part, whole), whole, tensor) for part in (gate.risen, gate.at_zero))
+        return Gate(risen, at_zero, gate.of_gates)
+
+    def copy(self, tensor: Tensor) -> Tensor:
+        """Copy a tensor; the copy of a gate is one, and that of a parameter has its name."""
+        copy, gate = tensor.clone(), self.of(tensor)
+        self._rows.inherit(copy, [tensor])
+        return copy if gate is None else self.keep(copy, gate)
+
+    def write(self, part: Tensor, result: Tensor) -> None:
+        """Write a result over a tensor, and remember where that tensor and the one it is a part of are gates now."""
+        gate, whole = self.of(result), part._base
+        before = self.copy(whole) if whole is not None and (gate or self.of(whole)) else None
+        part.copy_(result)
+        if gate is not None and (result.shape, result.dtype) == (part.shape, part.dtype):
+            self.keep(part, gate)
+        if whole is None or before is None:
+            return
+
+        def written(parts: list[Any]) -> Tensor:
+            laid = _laid(parts[0], whole)
+            _viewed(laid, whole, part).copy_(parts[1])
+            return laid
+
+        self.keep_chosen(whole, (before, result), written)
+
     def keep_each(self, results: Any, risen: Any, at_zero: Any, of_gates: bool = False) -> None:
         """Remember the parts of the results of an operation; what carries no value (sizes) is no gate."""
         several = (each if isinstance(each, tuple | list) else (each,) for each in (results, risen, at_zero))
@@ -104,8 +162,13 @@ class Gates:
             if tensor.requires_grad:
                 self.keep(tensor, Gate(rise, start, of_gates))
 
+    def keep_sum(self, result: Tensor, terms: Sequence[Any], add: Callable[[list[Any]], Tensor]) -> Tensor:
+        """Let a sum be a gate if each term is a gate or a constant of the code."""
+        known = all(self.of(each) or self._is_constant(each) for each in terms)
+        return self.keep_chosen(result, terms, add) if known else result
+
     def keep_chosen(self, result: Tensor, entries: Sequence[Any], choose: Callable[[list[Any]], Tensor]) -> Tensor:
-        """Let a result be a gate if each entry of it is that of a gate or a constant of the code.
+        """Let a result be a gate where its entries are those of a gate or constants of the code.
 
         Args:
             result: Of the operation.
@@ -113,26 +176,46 @@ class Gates:
             choose: Computes the operation; linear in the operands together.
         """
         gates = [self.of(each) for each in entries]
-        if any(gates) and all(gate or self._is_constant(each) for gate, each in zip(gates, entries, strict=True)):
-            risen = [
-                gate.risen if gate else torch.zeros_like(each) if isinstance(each, Tensor) else 0.0
-                for gate, each in zip(gates, entries, strict=True)
-            ]
-            at_zero = [gate.at_zero if gate else each for gate, each in zip(gates, entries, strict=True)]
-            of_gates = any(gate.of_gates for gate in gates if gate)
-            self.keep(result, Gate(choose(risen).to(result), choose(at_zero).to(result), of_gates))
-        return result
+        if not any(gates):
+            return result
+        others = [not gate and not self._is_constant(each) for gate, each in zip(gates, entries, strict=True)]
+        risen = [gate.risen if gate else _like(each, 0.0) for gate, each in zip(gates, entries, strict=True)]
+        at_zero = [
+            gate.at_zero if gate else _like(each, 0.0) if other else each
+            for gate, each, other in zip(gates, entries, others, strict=True)
+        ]
+        chosen = choose(risen).to(result)
+        if any(others):  # contents, and what the model adds: nothing of them is left at zero
+            of_others = choose([_like(each, float(other)) for each, other in zip(entries, others, strict=True)])
+            chosen = torch.where(of_others != 0, result, chosen)
+        of_gates = any(gate.of_gates for gate in gates if gate)
+        return self.keep(result, Gate(chosen, choose(at_zero).to(result), of_gates))
 
     def keep_power(self, result: Tensor, x: Tensor, exponent: float, share: float) -> Tensor:
         """Let a whole power of a gate be the product of as many gates."""
         gate = self.of(x)
-        if gate is None or gate.is_content or exponent not in range(1, _HIGHEST + 1):
+        if gate is None or gate.contents is not None or exponent not in range(1, _HIGHEST + 1):
             return result
         return self.keep(result, reduce(lambda first, last: last.behind(first, share), [gate] * int(exponent)))
 
     def _is_constant(self, value: Any) -> bool:
         """Whether an operand is a constant of the code: no value, no parameter, no held result."""
         return not isinstance(value, Tensor) or (not value.requires_grad and self._rows.origin(value)[0] == "constant")
+
+
+def _like(value: Any, number: float) -> Any:
+    """Return a number in the form of an operand."""
+    return torch.full_like(value, number) if isinstance(value, Tensor) else number
+
+
+def _laid(value: Tensor, whole: Tensor) -> Tensor:
+    """Copy a value into memory that is laid out as that of another tensor."""
+    return torch.empty_strided(whole.shape, whole.stride(), dtype=value.dtype, device=value.device).copy_(value)
+
+
+def _viewed(laid: Tensor, whole: Tensor, view: Tensor) -> Tensor:
+    """Take the entries that a view takes of the whole."""
+    return laid.as_strided(view.shape, view.stride(), view.storage_offset() - whole.storage_offset())
 
 
 def _is_sum(value: Tensor, gate: Gate) -> bool:

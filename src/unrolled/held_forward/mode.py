@@ -186,16 +186,10 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
     def _in_place(self, found: Rule, call: Held, valued: list[Tensor]) -> Tensor:
         """Let the first operand become the result of an operation."""
         changed: Tensor = call.args[0]
-        before, gate = changed.clone(), self.gates.of(changed)  # autograd keeps factors, which must not change
-        self.rows.inherit(before, [changed])
-        if gate is not None:
-            self.gates.keep(before, gate)
+        before = self.gates.copy(changed)  # autograd keeps factors, which must not change
         result = self._by_rule(found, replace(call, args=(before, *call.args[1:])), valued)
         with parts_refused(call.name):
-            changed.copy_(result)
-        gate = self.gates.of(result)
-        if gate is not None and (result.shape, result.dtype) == (changed.shape, changed.dtype):
-            self.gates.keep(changed, gate)
+            self.gates.write(changed, result)
         return changed
 
     def __torch_function__(

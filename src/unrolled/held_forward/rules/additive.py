@@ -64,7 +64,7 @@ def add(call: Held) -> Tensor:
 
     result = combined(term(a), term(b))
     result = result if result.shape == shape else result.expand(shape)
-    return call.gates.keep_chosen(result, (a, b), lambda parts: combined(*parts).expand(shape))
+    return call.gates.keep_sum(result, (a, b), lambda parts: combined(*parts).expand(shape))
 
 
 @rule("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack", "block_diag", "complex")
@@ -162,12 +162,7 @@ def nan_to_num(call: Held) -> Tensor:
 def setitem(call: Held) -> None:
     """Write into a tensor: what it held, and what is written, carry value or become rows."""
     x, index, value = call.args
-    gate, before = call.gates.of(x), None
-    if gate is not None or call.gates.of(value) is not None:
-        before = x.clone()
-        call.rows.mark(before, *call.rows.origin(x))
-        if gate is not None:
-            call.gates.keep(before, gate)
+    before = call.gates.copy(x) if call.gates.of(x) or call.gates.of(value) else None
     if not carries(x) and bool(x.count_nonzero()):
         x.copy_(call.rows.constant(x))
     with parts_refused("setitem"):

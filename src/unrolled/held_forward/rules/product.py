@@ -34,7 +34,7 @@ def shared(call: Held, factors: list[Tensor], product: Callable[..., Tensor]) ->
         def beside(contents: list[Tensor], factor: Tensor) -> list[Tensor]:
             return [*contents[:place], factor, *contents[place + 1 :]]
 
-        of_gate = product(*beside([detached(each) for each in factors], (1 - p) * gate.risen))
+        of_gate = product(*beside([detached(each) for each in factors], gate.of_gate(p)))
         return shared(call, beside(factors, gate.of_content(p)), product) + of_gate
     parts = [
         product(*(each if place == kept else detached(each) for place, each in enumerate(factors))) for kept in valued
@@ -55,15 +55,26 @@ def mul(call: Held) -> Tensor:
     if carries(a) and carries(b):
         gates, p = _gates_among(call, [a, b]), call.mode.share
         if len(gates) == 2:
-            (_, last), (_, first) = gates
-            return call.gates.keep(shared(call, [a, b], torch.mul), last.behind(first, p))
+            return _of_gates(call, (a, gates[0][1]), (b, gates[1][1]))
         if not gates:
             return shared(call, [a, b], torch.mul)
         ((place, gate),) = gates
-        content = a if place else b
-        return torch.addcmul(gate.of_content(p) * content, content.detach(), gate.risen, value=1 - p)
+        return gate.times(a if place else b, p)
     value, other = (a, b) if carries(a) else (b, a)
     return _scaled(call, value, other)
+
+
+def _of_gates(call: Held, last: tuple[Tensor, Gate], first: tuple[Tensor, Gate]) -> Tensor:
+    """Compute a product of gates, which is a gate; entries of which one is a content are contents."""
+    (a, gate), (b, other), p = last, first, call.mode.share
+    halves, product = shared(call, [a, b], torch.mul), gate.behind(other, p)
+    if gate.contents is None and other.contents is None:
+        return call.gates.keep(halves, product)
+    a_is_content, b_is_content = gate.at_zero == 0, other.at_zero == 0
+    either = a_is_content | b_is_content
+    result = torch.where(either, torch.where(b_is_content, gate.times(b, p), other.times(a, p)), halves)
+    risen, at_zero = torch.where(either, result, product.risen), product.at_zero.masked_fill(either, 0.0)
+    return call.gates.keep(result, Gate(risen, at_zero, of_gates=True))
 
 
 def _scaled(call: Held, value: Tensor, other: Any) -> Tensor:
@@ -119,7 +130,7 @@ def prod(call: Held) -> Tensor:
         [held.index_fill(dim, torch.tensor([k], device=held.device), 1.0).prod(dim) for k in range(count)], dim
     )
     result, gate = (x * others / count).sum(dim, keepdim=True), call.gates.of(x)
-    if gate is not None and not gate.is_content:
+    if gate is not None and gate.contents is None:
         parts = zip(gate.risen.split(1, dim), gate.at_zero.split(1, dim), strict=True)
         entries = [Gate(risen, at_zero) for risen, at_zero in parts]
         call.gates.keep(result, reduce(lambda first, last: last.behind(first, call.mode.share), entries))
