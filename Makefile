@@ -16,6 +16,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+# The tests start many processes. Where Python is told to write no compiled files, each would compile all anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-fuzz test-all check format gpu gpu-day bench docs dist wheel reproduce-smoke clean campaign campaign-tenth
 
@@ -35,9 +38,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/unrolled demo
 
-# One process a core; every process computes with one thread (tests/conftest.py).
+# One process a core; every process computes with one thread (tests/conftest.py). A file's tests run in one process,
+# which trains what they share once.
 test: $(STAMP)
-	$(BIN)/pytest -n auto -m "not slow and not data"
+	$(BIN)/pytest -n auto --dist loadfile -m "not slow and not data"
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -n auto -m "(slow or data) and not fuzz"

@@ -12,40 +12,58 @@ import pytest
 from unrolled.cli.commands import COMMANDS
 from unrolled.registry import names_in_source
 
-HEAVY = """
-import sys
+PROGRAM = """
+import contextlib, io, json, os, sys
 from unrolled.cli.main import run
-status = run(sys.argv[1:])
-heavy = {"torch", "numpy", "scipy", "sklearn", "matplotlib", "safetensors", "unrolled.lab.data.collection.manifest"}
-tasks = {name for name in sys.modules if name.startswith("unrolled.lab.tasks.")}
-print(status, sorted(heavy & set(sys.modules)), *sorted(tasks))
+HEAVY = {"torch", "numpy", "scipy", "sklearn", "matplotlib", "safetensors", "unrolled.lab.data.collection.manifest"}
+with contextlib.redirect_stdout(io.StringIO()):
+    run(["--help"])
+for words in json.loads(sys.argv[1]):
+    sys.stdout.flush()
+    if os.fork():
+        os.wait()
+        continue
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+        status = run(words)
+    tasks = [name for name in sys.modules if name.startswith("unrolled.lab.tasks.")]
+    print(json.dumps([status, sorted(HEAVY & set(sys.modules)), sorted(tasks), said.getvalue()]))
+    sys.stdout.flush()
+    os._exit(0)
 """
 
 
-def loaded(*words, **environment):
-    """Run a command line in a process of its own: its exit code with what it loaded, and the whole of stderr."""
+def loaded_by(*lines):
+    """Status, loaded modules and stderr of each command line, in processes forked from one that printed the help."""
     done = subprocess.run(
-        [sys.executable, "-c", HEAVY, *words], capture_output=True, check=False, env={**os.environ, **environment}
+        [sys.executable, "-c", PROGRAM, json.dumps(lines)], capture_output=True, text=True, check=True
     )
-    return done.stdout.decode(errors="replace").splitlines()[-1], done.stderr.decode(errors="replace")
+    return dict(zip(lines, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
 DATA_COMMANDS = ("list", "describe", "check", "fetch")
 
 
-@pytest.mark.parametrize("words", [*zip(COMMANDS), *(("data", name) for name in DATA_COMMANDS)], ids=" ".join)
-def test_no_help_loads_torch_or_a_task(words):
-    assert loaded(*words, "--help") == ("0 []", "")
+def test_no_help_loads_torch_or_a_task():
+    lines = [(*words, "--help") for words in (*zip(COMMANDS), *(("data", name) for name in DATA_COMMANDS))]
+    assert loaded_by(*lines) == {line: [0, [], [], ""] for line in lines}
 
 
-@pytest.mark.parametrize("task", names_in_source("unrolled.lab.tasks"))
-def test_the_help_of_a_task_loads_no_other_task(task):
-    assert loaded("train", task, "--help") == (f"0 [] unrolled.lab.tasks.{task}", "")
+def test_the_help_of_a_task_loads_no_other_task():
+    expected = {
+        ("train", task, "--help"): [0, [], [f"unrolled.lab.tasks.{task}"], ""]
+        for task in names_in_source("unrolled.lab.tasks")
+    }
+    assert loaded_by(*expected) == expected
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_the_control_a_computation_loads_torch():
+    ((status, heavy, _, said),) = loaded_by(("parameters", "lstm", "--input", "3", "--match", "1000")).values()
+    assert (status, said) == (0, "")
+    assert "torch" in heavy
+
+
+def test_a_missing_file_is_found_before_torch_is_loaded():
+    lines = (
         ("train", "classify", "--data", "gone.csv"),
         ("train", "tag", "--data", "gone.conll"),
         ("evaluate", "gone"),
@@ -54,14 +72,11 @@ def test_the_help_of_a_task_loads_no_other_task(task):
         ("explain", "gone", "a film"),
         ("explain", "--weights", "gone.safetensors", "--vocab", "gone.txt", "a film"),
         ("convert", "gone.pt", "b"),
-    ],
-    ids=" ".join,
-)
-def test_a_missing_file_is_found_before_torch_is_loaded(words):
-    status, said = loaded(*words)
-    assert status.startswith("74 []")
-    assert "gone" in said
-    assert said.count("\n") == 1
+    )
+    for line, (status, heavy, _, said) in loaded_by(*lines).items():
+        assert (status, heavy) == (74, []), line
+        assert "gone" in said
+        assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(

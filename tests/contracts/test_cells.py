@@ -41,7 +41,6 @@ def test_check_cell_runs_them_all_and_changes_nothing(name):
     cell = CELLS.get(name)(E, D)
     before, seed = copy.deepcopy(cell.state_dict()), torch.get_rng_state()
     check_cell(cell)
-    check_cell(lambda: cell, seed=1)
     assert torch.equal(seed, torch.get_rng_state())
     assert all(torch.equal(value, before[key]) for key, value in cell.state_dict().items())
     assert all(p.grad is None and p.dtype == torch.float32 for p in cell.parameters())

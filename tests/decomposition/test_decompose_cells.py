@@ -75,9 +75,10 @@ def test_exact_over_the_grid(name, every_layout):
                 torch.testing.assert_close(found.states(d), expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("every_shape", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CELLS.names())
-def test_path_is_exact_within_its_tolerance(name):
-    for layers, both in shapes(name):
+def test_path_is_exact_within_its_tolerance(name, every_shape):
+    for layers, both in shapes(name) if every_shape else shapes(name)[-1:]:
         network = build(name, layers, both)
         found = unrolled.decompose(network, dirty_batch(False)[1], state=random_state(network), expansion="path")
         for d in range(1 + both):

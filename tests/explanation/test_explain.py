@@ -39,7 +39,10 @@ def closes(explanation):
     return abs(led["ngrams"] + led["initial"] + led["bias"] + led["remainder"] - led["logit"])
 
 
-@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.float32, 1e-5)], ids=["f64", "f32"])
+@pytest.mark.parametrize(
+    ("dtype", "bound"),
+    [pytest.param(torch.float64, 1e-12, id="f64"), pytest.param(torch.float32, 1e-5, id="f32", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize(("kind", "options"), NETWORKS)
 def test_ledger_closes_for_every_pooling(kind, options, pool, dtype, bound):

@@ -107,7 +107,7 @@ class Account:
         total, net = self._sizes, (self.output - self.remainder).abs()
         return torch.where(total > 0, total / net.clamp_min(torch.finfo(net.dtype).tiny), torch.ones_like(net))
 
-    @property
+    @cached_property
     def cancellation_notes(self) -> tuple[str, ...]:
         """The note on the largest cancellation of an example; empty where it is not large."""
         return cancellation_note(float(self.cancellation.max()), self.expansion)

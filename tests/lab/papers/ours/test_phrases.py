@@ -1,0 +1,26 @@
+"""Agreement with phrase labels: trials and the earlier figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrolled.lab.papers.ours.phrases import FIRST, PhraseAgreement
+
+
+def test_the_earlier_figures_are_all_there():
+    assert {encoder: len(figures) for encoder, figures in FIRST.items()} == {"lstm": 8, "gru": 7}
+    assert sum(FIRST["lstm"].values()) == pytest.approx(4.045)
+    assert sum(FIRST["gru"].values()) == pytest.approx(3.852)
+
+
+def test_what_needs_an_optional_library_comes_last_and_networks_are_shared_with_other_items():
+    trials = PhraseAgreement().trials("cpu")
+    groups = [trial.settings["group"] for trial in trials]
+    assert groups.count("integrated gradients") == 2
+    assert set(groups[-2:]) == {"integrated gradients"}
+    assert groups[:2] == ["expansions"] * 2
+    by_encoder = {trial.settings["model"]["encoder"]: trial.settings for trial in trials}
+    for settings in by_encoder.values():
+        assert settings["model"]["hidden"] == 128
+        assert (settings["training"]["epochs"], settings["training"]["seed"]) == (3, 0)
+    assert [trial.settings["model"]["encoder"] for trial in trials if "decomposition" in trial.label] == ["lstm"]
