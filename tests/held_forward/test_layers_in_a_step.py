@@ -130,12 +130,13 @@ def test_of_a_linear_layer_the_secant_is_the_mean_jacobian(name):
 def test_what_increments_cannot_follow_is_integrated(function, converges):
     torch.manual_seed(1)
     model = Loop(Layered(function)).double()
-    found = unrolled.explain(model, SERIES[:1], target=1)
+    series = SERIES[:1, :3]  # quadrature of the kinked function is long, and reaches its end
+    found = unrolled.explain(model, series, target=1)
     noted = [note for note in found.notes if "stands in for the expansion secant" in note]
     assert bool(noted) is not converges
     assert abs(found.ledger.remainder) < (1e-6 if converges else 1e-3)
     assert not any("rounding" in note for note in found.notes)
-    assert unrolled.account(model, SERIES[:1], target=1).closes
+    assert unrolled.account(model, series, target=1).closes
 
 
 def test_a_gate_that_is_computed_in_place_keeps_its_value_at_zero():
