@@ -207,3 +207,31 @@ def test_entries_of_one_token_have_its_position(way):
     _, positions, several = followed(WAYS[way])
     assert several is None
     assert set(range(8)) <= set(positions.unique().tolist())
+
+
+CASTS = {
+    "to": lambda ids: ids.to(torch.uint8),
+    "to a device and a type": lambda ids: ids.to("cpu", torch.int8),
+    "to another tensor": lambda ids: ids.to(torch.zeros(1, dtype=torch.uint8)),
+    "type": lambda ids: ids.type(torch.uint8),
+    "type_as": lambda ids: ids.type_as(torch.zeros(1, dtype=torch.uint8)),
+    "byte": lambda ids: ids.byte(),
+    "short": lambda ids: ids.short(),
+    "int": lambda ids: ids.int(),
+    "tensor": lambda ids: torch.tensor(ids, dtype=torch.uint8),
+    "asarray": lambda ids: torch.asarray(ids, dtype=torch.int16),
+}
+
+
+@pytest.mark.parametrize("name", CASTS)
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor")
+def test_a_small_type_of_ids_does_not_cut_off_the_number_of_their_token(name):
+    count = 2**15 + 300
+    ids = torch.arange(count) % 100
+    mode, numbers = HeldForward(Rows(nn.Identity())), torch.arange(count)
+    mode.positions.open(ids, numbers)
+    with mode:
+        cast, reversed_ = (CASTS[name](each).long() for each in (ids, ids.flip(0)))
+    assert torch.equal(cast, ids)
+    assert torch.equal(mode.positions.get(cast), numbers)
+    assert torch.equal(mode.positions.get(reversed_), numbers.flip(0))  # the control: ids that moved

@@ -32,6 +32,10 @@ def standardised(_, h):
     return (h - mean[:, None]) / deviation[:, None]
 
 
+def convolved(model, x):
+    return nn.functional.conv1d(x, model.middle.weight[..., None], model.middle.bias)
+
+
 def matrices(model, h):
     return 2.0 * torch.eye(D, dtype=h.dtype) + torch.diag_embed(h) @ model.middle.weight
 
@@ -156,6 +160,15 @@ EQUAL = {
             ),
             1,
         ),
+    ),
+    "addmm": (lambda m, h: torch.addmm(m.middle.bias, h, m.middle.weight.T), lambda m, h: m.middle(h)),
+    "addmm of multiples": (
+        lambda m, h: torch.addmm(m.middle.bias, h, m.middle.weight.T, beta=2.0, alpha=2.0),
+        lambda m, h: 2.0 * m.middle(h),
+    ),
+    "a convolution of one example": (
+        lambda m, h: torch.stack([convolved(m, each) for each in h[:, :, None].expand(-1, D, D)]),
+        lambda m, h: convolved(m, h[:, :, None].expand(-1, D, D)),
     ),
     "vecdot": (
         lambda model, h: torch.linalg.vecdot(h[:, None], model.middle(h)[:, None] * h[:, :, None]),

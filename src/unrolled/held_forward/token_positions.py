@@ -16,13 +16,15 @@ from unrolled.held_forward.written_positions import positions_written
 __all__ = ["TokenPositions"]
 
 MOVES = frozenset(
-    "getitem view reshape flatten unflatten unsqueeze squeeze transpose permute t adjoint contiguous clone to long int "
-    "short type flip index_select gather narrow select expand expand_as view_as repeat movedim detach cpu cuda cat "
+    "getitem view reshape flatten unflatten unsqueeze squeeze transpose permute t adjoint contiguous clone "
+    "flip index_select gather narrow select expand expand_as view_as repeat movedim detach cpu cuda cat "
     "stack roll take_along_dim chunk split unbind pad_sequence hstack vstack tile repeat_interleave masked_select "
     "fliplr flipud ravel tensor as_tensor _pack_padded_sequence unfold tensor_split hsplit vsplit dsplit unsafe_chunk "
     "unsafe_split split_with_sizes rot90 narrow_copy column_stack row_stack dstack diagonal take".split()
 )
 """Operations that move token ids and change none of them."""
+CASTS = frozenset("to long int short type type_as tensor as_tensor asarray".split())
+"""Operations that may change the type of token ids; their positions need not fit into that type."""
 ELEMENTWISE = frozenset(
     "add sub mul floordiv floor_divide rfloordiv div remainder fmod mod rmod pow rpow square neg abs sign clamp "
     "clamp_min clamp_max minimum maximum fmin fmax max min bitwise_and bitwise_or bitwise_xor bitwise_not "
@@ -157,6 +159,8 @@ class TokenPositions:
             found = self.of_entries((*args, *options.values()), result.shape)
         elif name in LOOKS_UP and len(args) > 1:
             found = self._compared(args[LOOKS_UP[name]], args[1 - LOOKS_UP[name]], result.shape)
+        elif name in CASTS and first in self and isinstance(result, Tensor):
+            found = self._positions_of(first, first).to(result.device)
         elif name in MOVES and (first in self or isinstance(first, tuple | list)):
             return self._moved(func, operation, args, options)
         elif (written := positions_written(self, func, operation, args, options)) is not None:
@@ -256,8 +260,8 @@ class TokenPositions:
             numbers: Any = type(first)(self._positions_of(each, like) for each in first)
         else:
             numbers = self._positions_of(first, first)
-        if operation.name in ("tensor", "as_tensor", "type"):
-            return (numbers if isinstance(numbers, Tensor) else torch.stack([*numbers]),)
+        if operation.name in ("tensor", "as_tensor"):
+            return (torch.stack([*numbers]),)
         numbers = numbers.clone() if operation.in_place else numbers
         rest, named = args[1:], {k: v for k, v in options.items() if k != "dtype"}
         if operation.name == "pad_sequence":  # torch.nn.utils.rnn passes all of its arguments by position

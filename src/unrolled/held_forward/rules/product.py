@@ -165,7 +165,7 @@ def convolution(call: Held) -> Tensor:
     x, weight, bias = call.bind("input", "weight", "bias")
     options = {name: value for name, value in call.kwargs.items() if name not in ("input", "weight", "bias")}
     result = shared(call, [x, weight], lambda a, w: call.function(a, w, None, *call.args[3:], **options))
-    return _with_bias(call, result, bias, (-1, *[1] * (result.dim() - 2)))
+    return _with_bias(call, result, bias, (-1, *[1] * (weight.dim() - 2)))
 
 
 @rule("bilinear")
@@ -186,7 +186,10 @@ def add_product(call: Held) -> Tensor:
     if result is None:
         plain = alpha * product(b, c)
         return beta * a + call.rows.constant(plain)
-    return _with_bias(call, result, beta * a if beta else None)
+    if not beta:
+        return result
+    with call.mode:  # which gives a bias that is scaled its name
+        return result + (a if beta == 1 else beta * a)
 
 
 @rule("addcmul")

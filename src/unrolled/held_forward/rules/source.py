@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.operands import carries
 
 __all__: list[str] = []
 
@@ -14,6 +15,9 @@ __all__: list[str] = []
 def embedding(call: Held) -> Tensor:
     """Look up vectors: those of the arguments' tokens are rows, those of anything else belong to the table."""
     weight, indices = call.args[:2]
+    if carries(weight):  # states that are picked as a table's rows are
+        with call.mode:
+            return weight[indices]
     value = call.held()
     opened = call.mode.vectors.looked_up(weight, indices, value)
     if opened is None:
@@ -27,12 +31,8 @@ def embedding(call: Held) -> Tensor:
 def embedding_bag(call: Held) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sum, mean or maximum of the vectors of each bag."""
     weight, indices, offsets, _, mode, _, scales, include_last, padding = (*call.args, *[None] * 9)[:9]
-    vectors = weight.detach()[indices]
-    opened = call.mode.vectors.looked_up(weight, indices, vectors)
-    if opened is None:
-        call.rows.mark(vectors, *call.rows.origin(weight))
-    else:
-        vectors = opened
+    with call.mode:
+        vectors = torch.nn.functional.embedding(indices, weight)
     starts = offsets[:-1] if include_last else offsets
     place = torch.arange(len(indices), device=indices.device)
     bag = torch.searchsorted(starts, place, right=True) - 1
@@ -47,8 +47,9 @@ def embedding_bag(call: Held) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         chosen = (held == best[bag]).to(vectors.dtype)
         weights = chosen / vectors.new_zeros(best.shape).index_add(0, bag, chosen)[bag].clamp_min(1)
     else:
-        weights = (counted if scales is None else counted * scales.detach())[:, None]
-        if mode == 1:
-            weights = weights / size.clamp_min(1)[bag][:, None]
-    result = vectors.detach().new_zeros(len(starts), vectors.shape[1]).index_add(0, bag, vectors * weights)
+        weights = (counted / size.clamp_min(1)[bag] if mode == 1 else counted)[:, None]
+    nothing = vectors.detach().new_zeros(len(starts), vectors.shape[1])
+    with call.mode:
+        vectors = vectors * weights if scales is None else vectors * weights * scales[:, None]
+        result = nothing.index_add(0, bag, vectors)
     return result, bag, size, size
