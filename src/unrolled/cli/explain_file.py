@@ -73,6 +73,11 @@ def explain_texts(
             continue
         try:
             chosen = open_text(each.text).choose_target(options.target, options.against)
+            if options.phrases is not None and options.target is None and len(chosen.logits) > 1:
+                raise UsageError(  # before another text has another predicted class
+                    f"--phrases compares the texts by one output, and the model has {len(chosen.logits):,}; give "
+                    "--target"
+                )
             found = chosen.explain(options.expansion)
             if options.phrases is not None:
                 totals.add(found)

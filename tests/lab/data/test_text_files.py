@@ -57,6 +57,10 @@ def test_a_truncated_or_mislabelled_file_is_a_data_error(tmp_path, suffix):
             b"one\ncaf\xe9",
             r"a\.txt:2: expected UTF-8 text, found the byte 0xe9 at column 4; save the file with the enc",
         ),
+        (
+            b"one\rtwo\r",
+            r"a\.txt:1: expected lines that end in a line feed, found carriage returns alone; save .*tr '\\r' '\\n' ",
+        ),
         (b"one\n\ntw\0o\n", r"a\.txt:3: expected text, found a NUL at column 3; the file is damaged, or is not a"),
         (
             b"one\n" + b"x" * 10_000_000,

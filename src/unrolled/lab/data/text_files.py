@@ -94,7 +94,7 @@ def iter_lines(path: Path) -> Iterator[str]:
     Raises:
         FileError: If the file cannot be opened or read.
         DataError: If it is truncated, not compressed as its suffix says, not UTF-8, or contains a NUL or a line longer
-            than ``LONGEST_LINE``.
+            than ``LONGEST_LINE``, or its lines end in carriage returns alone.
     """
     for number, line in enumerate(iter_lines_escaped(path), start=1):
         if column := find_escaped(line):
@@ -111,6 +111,15 @@ def utf8_hint(path: Path, encoding: str = "WINDOWS-1252") -> str:
         return hint
     new = shlex.quote(f"utf8-{path.name}")
     return f"{hint}, or convert it: iconv -f {encoding} -t UTF-8 {shlex.quote(path.name)} > {new}"
+
+
+def _line_end_hint(path: Path) -> str:
+    """Say how a file of an old Macintosh gets the line ends of today."""
+    hint = "save the file with the line ends of Windows or Unix"
+    if without_compression(path) != path:
+        return hint
+    name = shlex.quote(path.name)
+    return f"{hint}, or convert it: tr '\\r' '\\n' < {name} > {shlex.quote(f'unix-{path.name}')}"
 
 
 def without_escapes(text: str) -> str:
@@ -172,6 +181,8 @@ def _decode(raw: bytes, path: Path, number: int) -> str:
         if raw.startswith(_UTF_16):
             raise malformed(path, 1, "UTF-8 text", "UTF-16", utf8_hint(path, "UTF-16"))
         raw = raw.removeprefix(_BYTE_ORDER_MARK)
+        if b"\r" in raw.rstrip(b"\r") and not raw.endswith(b"\n"):  # the whole file: it has no line feed
+            raise malformed(path, 1, "lines that end in a line feed", "carriage returns alone", _line_end_hint(path))
     line = raw.decode("utf-8", errors="surrogateescape")
     if "\0" in line:
         found = f"a NUL at column {line.index(chr(0)) + 1}"

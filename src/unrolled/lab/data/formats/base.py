@@ -6,9 +6,10 @@ A format derives from :class:`RowFormat` if its files are independent examples, 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
@@ -206,14 +207,29 @@ class RowFormat(Format, Generic[R]):
             self.notes.append(f"{train[0].path}: {what}, too few to be learned: {shown}")
 
     def _note_similar_labels(self, train: Sequence[ValidRow[R]], kind: type[Corpus[object]]) -> None:
-        same: dict[str, set[str]] = {}
-        for label in {str(label) for row in train for label in self.labels(row.value, kind)}:
-            same.setdefault(label.casefold(), set()).add(label)
-        pairs = sorted(" and ".join(sorted(labels)) for labels in same.values() if len(labels) > 1)
-        if pairs:
-            more = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
-            shown = ", ".join(pairs[:_SHOWN]) + more
-            self.notes.append(f"{train[0].path}: labels that differ in their case alone are different labels: {shown}")
+        found = {str(label) for row in train for label in self.labels(row.value, kind)}
+        alike: dict[str, Callable[[str], object]] = {
+            "that differ in their case alone": str.casefold,
+            "that are the same number": _number_or_itself,
+        }
+        for said, form in alike.items():
+            same: dict[object, set[str]] = {}
+            for label in found:
+                same.setdefault(form(label), set()).add(label)
+            pairs = sorted(" and ".join(sorted(labels)) for labels in same.values() if len(labels) > 1)
+            if pairs:
+                more = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
+                shown = ", ".join(pairs[:_SHOWN]) + more
+                self.notes.append(f"{train[0].path}: labels {said} are different labels: {shown}")
+
+
+def _number_or_itself(label: str) -> object:
+    """Return the finite number that a label writes, or the label."""
+    try:
+        number = float(label)
+    except ValueError:
+        return label
+    return number if math.isfinite(number) else label
 
 
 def _empty(paths: Sequence[Path]) -> DataError:
