@@ -54,6 +54,11 @@ class HeldModel(HeldForward):
         self.network_notes: tuple[str, ...] = ()
         """What the run's recurrent networks leave out of the account."""
 
+    def opened(self, inputs: Tensor) -> Tensor:
+        """Make a row of a network's inputs that carry no value; zeros need none, but the biases of their steps do."""
+        opened = inputs if carries(inputs) else self.rows.constant(inputs)
+        return opened if carries(opened) else opened.detach().clone().requires_grad_()
+
     def run_network(self, call: NetworkCall) -> tuple[Tensor, list[Tensor]]:
         """Run the layers of a network.
 
@@ -91,10 +96,7 @@ class HeldModel(HeldForward):
             base, operator = self.expansion.expand(ray, TOLERANCE / max(1, len(run.inputs)))  # an equal share a step
         if start is None or not carries(start):
             start = rows.open("initial", "initial state", first) if bool(first.count_nonzero()) else first
-        if not carries(alone):
-            held = rows.constant(base)
-        else:
-            held = self._alone(cell, alone, moved, run, ray, base)
+        held = self._alone(cell, alone, moved, run, ray, base)
         return LayerSweep.apply(held, moved, start, run, operator), held
 
     def _alone(

@@ -23,7 +23,7 @@ from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import Held, rule
-from unrolled.held_forward.operands import carries, operands
+from unrolled.held_forward.operands import carries, for_each_tensor, operands
 from unrolled.linalg.activations import RELU
 
 __all__ = ["RECURRENT", "networks_as_operations"]
@@ -86,10 +86,11 @@ def fused_network(call: Held) -> tuple[Tensor, ...]:
     name = call.name
     if packed:
         data, sizes, state, weights, biases, layers, share, training, both = call.args
-        inputs, lengths = torch._VF._pad_packed_sequence(data, sizes, False, 0.0, len(sizes))
+        inputs, lengths = torch._VF._pad_packed_sequence(_model(call).opened(data), sizes, False, 0.0, len(sizes))
         layout = Layout(lengths, len(sizes), int(lengths.min()) < len(sizes), False, False, None)
     else:
         inputs, state, weights, biases, layers, share, training, both, batch_first = call.args
+        inputs = _model(call).opened(inputs)
         if batch_first:
             inputs = call.rows.move(inputs, lambda each: each.transpose(0, 1).contiguous())
         lengths = torch.full((inputs.shape[1],), inputs.shape[0], device="cpu")
@@ -128,7 +129,8 @@ def fused_cell(call: Held) -> Any:
     layout = Layout(torch.ones(len(inputs), dtype=torch.int64, device="cpu"), 1, False, False, False, None)
     given = tuple(each[None] for each in state) if isinstance(state, tuple | list) else state[None]
     initial = flat_states(_with_rows(call, given), 1)
-    _, (final,) = _model(call).run_network(NetworkCall([[cell]], inputs[None], layout, initial))
+    steps = _model(call).opened(inputs)[None]
+    _, (final,) = _model(call).run_network(NetworkCall([[cell]], steps, layout, initial))
     size = cell.output_size
     return (final[..., -size:], final[..., :-size]) if name == "lstm_cell" else final
 
@@ -162,6 +164,7 @@ def recurrent_network(
 def held_network(call: Held) -> Any:
     """Run one of our own networks as layers of cells."""
     network, inputs, state, lengths = call.args
+    inputs = for_each_tensor(inputs, _model(call).opened)
     below, layout = read_batch(inputs, network.input_size, network.batch_first, lengths)
     cells = [[network.cell(level, way) for way in range(network.directions)] for level in range(network.num_layers)]
     one, count = cells[0][0], len(network.cells)

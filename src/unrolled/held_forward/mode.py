@@ -271,7 +271,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
                 return result
             if made is not None and self.vectors.computed.follow(made, operation, args, result):
                 return result
-        if isinstance(result, Tensor) and given and not operation.in_place:
+        if isinstance(result, Tensor | tuple | list) and given and not operation.in_place:
             self.rows.inherit(result, summands(operation, args, options, given))
         return result
 

@@ -1,0 +1,96 @@
+"""Steps of a network that read nothing of the arguments: their biases, and what they read, have their own names."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_sequence
+
+import unrolled
+from unrolled.cells import recurrent
+from whole_model_zoo import WORDS, D, E, ids
+
+
+class Decoder(nn.Module):
+    """An encoder, and a decoder whose first steps read what it is not given: a start vector or nothing."""
+
+    def __init__(self, decode, kind, start):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.encoder, self.head = nn.Embedding(WORDS, E), nn.GRU(E, D, batch_first=True), nn.Linear(D, 2)
+        self.decoder, self.start = kind(E, D), nn.Parameter(torch.randn(E))
+        self.decode, self.begin = decode, start
+
+    def forward(self, tokens):
+        state = self.encoder(self.embed(tokens))[1][0]
+        return self.head(self.decode(self.decoder, self.begin(self, state), state))
+
+
+def cell(decoder, begin, state):
+    return decoder(begin, decoder(begin, state))
+
+
+def network(decoder, begin, state):
+    return decoder(begin.expand(3, *begin.shape), state[None])[0][-1]
+
+
+def packed(decoder, begin, state):
+    return decoder(pack_sequence(list(begin[:, None].expand(-1, 3, -1))), state[None])[1][0]
+
+
+def stacked(decoder, begin, state):
+    return decoder(begin.expand(3, *begin.shape), state.expand(2, *state.shape).contiguous())[0][-1]
+
+
+DECODERS = {
+    "a cell": (cell, nn.GRUCell),
+    "a network": (network, nn.GRU),
+    "a network of two layers": (stacked, lambda size, units: nn.GRU(size, units, 2)),
+    "a packed network": (packed, nn.GRU),
+    "a network of ours": (network, lambda size, units: recurrent("mi_gru", size, units)),
+}
+STARTS = {
+    "a parameter": lambda model, state: model.start.expand(len(state), E),
+    "a word": lambda model, state: model.embed(torch.ones(len(state), dtype=torch.int64)),
+    "the likeliest class": lambda model, state: model.embed(model.head(state).argmax(1)),
+    "zeros": lambda _, state: torch.zeros(len(state), E, dtype=state.dtype),
+    "ones": lambda _, state: torch.ones(len(state), E, dtype=state.dtype),
+}
+
+
+def parts(decoder, start, expansion="secant"):
+    decode, kind = DECODERS[decoder]
+    model = Decoder(decode, kind, start).double()
+    tokens = ids(3, 4)
+    found = unrolled.account(model, tokens, target=1, expansion=expansion)
+    assert found.closes
+    named = {**found.biases, **found.constants}
+    return found.tokens, {name: part for name, part in named.items() if float(part.abs().max()) > 1e-12}
+
+
+@pytest.mark.parametrize("expansion", ["secant", "shares"])
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_they_are_those_of_steps_that_read_the_same_beside_nothing_of_the_arguments(decoder, start, expansion):
+    def beside_nothing(model, state):
+        return STARTS[start](model, state) + 0.0 * model.start.sum() * state[:, :E]
+
+    torch.manual_seed(1)
+    tokens, named = parts(decoder, STARTS[start], expansion)
+    torch.manual_seed(1)
+    expected_tokens, expected = parts(decoder, beside_nothing, expansion)
+    torch.testing.assert_close(tokens, expected_tokens, rtol=1e-9, atol=1e-12)
+    assert set(named) == set(expected)
+    for name in named:
+        torch.testing.assert_close(named[name], expected[name], rtol=1e-9, atol=1e-12)
+
+
+def test_another_start_has_another_part():
+    found = {name: parts("a cell", STARTS[name])[1] for name in STARTS}
+    assert {"start", "decoder.bias_ih"} <= set(found["a parameter"])
+    assert "embed.weight" in found["a word"]
+    assert "argmax" in found["the likeliest class"]
+    assert set(found["zeros"]) == {"encoder.bias_ih_l0", "encoder.bias_hh_l0", "head.bias"} | {
+        f"decoder.bias_{kind}" for kind in ("ih", "hh")
+    }
