@@ -198,6 +198,39 @@ def test_a_factor_that_is_changed_after_its_product_is_refused_in_one_line():
         return y
 
     for open_ in (unrolled.account, unrolled.explain):
-        with pytest.raises(UnsupportedOperationError, match=r"multiplied by value before.*change a clone\(\)") as told:
+        with pytest.raises(
+            UnsupportedOperationError, match=r"that an operation before needs.*change a clone\(\)"
+        ) as told:
             open_(Read(read), ids(1, 3), target=1)
         assert "\n" not in str(told.value)
+
+
+def test_a_step_that_changes_what_its_slopes_need_is_refused_in_one_line_and_has_an_account():
+    class Step(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.of_input, self.of_state = nn.Linear(E, 2 * D), nn.Linear(D, 2 * D)
+
+        def forward(self, x, h):
+            z = self.of_input(x) + self.of_state(h)
+            z[:, :D].sigmoid_()
+            z[:, D:].tanh_()  # autograd refuses it as well
+            return h + z[:, :D] * (z[:, D:] - h)
+
+    class Loop(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.embed, self.cell, self.head = nn.Embedding(WORDS, E), Step(), nn.Linear(D, 2)
+
+        def forward(self, tokens):
+            h = torch.zeros(len(tokens), D, dtype=self.head.weight.dtype)
+            for x in self.embed(tokens).unbind(1):
+                h = self.cell(x, h)
+            return self.head(h)
+
+    model, tokens = Loop().double(), ids(1, 3)
+    with pytest.raises(UnsupportedOperationError, match=r"that an operation before needs as it was") as told:
+        unrolled.explain(model, tokens, target=1)
+    assert "\n" not in str(told.value)
+    assert unrolled.account(model, tokens, target=1).closes

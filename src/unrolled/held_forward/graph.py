@@ -42,15 +42,15 @@ def without_rule(result: Tensor, message: str) -> Tensor:
 
 @contextmanager
 def changed_factors_refused() -> Iterator[None]:
-    """Refuse in one line a graph of which a factor was changed in place after its product."""
+    """Refuse in one line a graph of which a tensor that it needs was changed in place."""
     try:
         yield
     except RuntimeError as error:
         if "modified by an inplace operation" not in str(error):
             raise
         raise UnsupportedOperationError(
-            "the model changes a tensor in place that it multiplied by value before, so the factor that the product "
-            "took is gone; change a clone() of it, or use the operation without the underscore"
+            "the model changes a tensor in place that an operation before needs as it was, as a factor or for a slope; "
+            "change a clone() of it, or use the operation without the underscore"
         ) from error
 
 
