@@ -237,6 +237,25 @@ def test_a_quantised_tensor_is_refused(unrolled: Command, tmp_path: Path) -> Non
 
 
 @safe
+@pytest.mark.filterwarnings("ignore:.*torch.ao.quantization:DeprecationWarning")
+def test_packed_weights_of_a_quantised_model_are_named_as_that(unrolled: Command, tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(2, 3))
+    for network, said in (
+        (
+            torch.ao.quantization.quantize_dynamic(nn.ModuleDict({"rnn": nn.LSTM(2, 3)})),
+            "of a quantised model; convert",
+        ),
+        (model, None),
+    ):
+        torch.save(network.state_dict(), tmp_path / "model.pt")
+        done = unrolled("convert", tmp_path / "model.pt", tmp_path / "w.safetensors")
+        if said is None:
+            assert done.status == 0
+        else:
+            done.assert_refused(65, said)
+
+
+@safe
 def test_truncated_and_foreign_files_are_refused(unrolled: Command, tmp_path: Path) -> None:
     path = tmp_path / "m.pt"
     torch.save({"w": torch.ones(1000)}, path)

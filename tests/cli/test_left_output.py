@@ -65,3 +65,16 @@ def test_an_error_is_an_error_without_a_reader(folder: Path) -> None:
     assert done.returncode == 65
     assert done.stderr.count("\n") == 1
     assert not (folder / "none.json").exists()
+
+
+def test_an_error_that_nobody_reads_keeps_its_exit_code(folder: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    words = ["--weights", "w.safetensors", "--vocab", "words.txt", "a zorgle"]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "unrolled", "explain", *words], stdout=write, stderr=write, check=False, cwd=folder
+        )
+    finally:
+        os.close(write)
+    assert done.returncode == 65

@@ -56,6 +56,7 @@ def test_case_counts_where_the_list_has_it(tmp_path: Path) -> None:
         ("vocab.txt", "", "has no words"),
         ("vocab.json", "[]", "has no words"),
         ("vocab.txt", "a\nb\na\n", "the word 'a' 2 times"),
+        ("vocab.txt", "<unk>\nthe 99\nfilm 7\n", "expected one word a line, found 'the 99'; keep the column"),
         ("vocab.json", '{"a": 0, "b": 0}', "used once"),
         ("vocab.json", '{"a": -1}', "not below 0"),
         ("vocab.json", '{"a": "0"}', "a map from words to indices"),

@@ -96,6 +96,8 @@ def _why_refused(path: Path) -> str:
             f"{path} is truncated, no checkpoint, or contains more than tensors, which could run code; "
             "expected the file of torch.save(model.state_dict(), path)"
         )
+    if "torch.ScriptObject" in names and all(name.startswith("torch.") for name in names):
+        return f"{path} holds packed weights of a quantised model; convert the model that it was quantised from"
     names.sort(key=lambda name: name.startswith("torch."))  # the user's own classes say most
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return (

@@ -12,6 +12,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -168,5 +169,6 @@ def _report(text: str, status: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
     said = visible(" ".join(text.split()))  # on one line, and without what a path could do to the terminal
-    print(f"unrolled: error: {said}", file=sys.stderr)  # noqa: T201  # the one place that prints errors
+    with suppress(BrokenPipeError):  # the reader of both streams has left (`2>&1 | head`)
+        print(f"unrolled: error: {said}", file=sys.stderr)  # noqa: T201  # the one place that prints errors
     return status

@@ -98,4 +98,7 @@ def _indices(found: list[str] | dict[str, int], path: Path) -> dict[str, int]:
     if len(set(found)) < len(found):
         word, count = Counter(found).most_common(1)[0]
         raise DataError(f"{path} has the word {word!r} {count} times; expected every word once")
+    spaced = [word for word in found if len(word.split()) > 1]
+    if 2 * len(spaced) > len(found):
+        raise DataError(f"{path}: expected one word a line, found {spaced[0]!r}; keep the column of the words alone")
     return {word: index for index, word in enumerate(found)}

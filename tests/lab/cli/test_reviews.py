@@ -177,6 +177,27 @@ def test_a_byte_order_mark_on_standard_input_is_no_word(unrolled, tmp_path, monk
     assert unrolled("predict", "runs/reviews").out == expected
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"a film\ncaf\xe9\n", "2: expected UTF-8 text, found the byte 0xe9 at column 4; save"),
+        ("a film\n".encode("utf-16"), "1: expected UTF-8 text, found UTF-16; save"),
+        (b"a\0film\n", "1: expected text, found a NUL at column 2;"),
+        (b"a film\ra dull film\r", "1: expected lines that end in a line feed, found carriage returns alone; save"),
+    ],
+)
+def test_standard_input_is_refused_as_the_same_file_is(unrolled, tmp_path, monkeypatch, content, expected):
+    (tmp_path / "a.txt").write_bytes(content)
+    unrolled("predict", "runs/reviews", "a.txt").assert_refused(65, f"a.txt:{expected}")
+    foreign = io.StringIO(content.decode(errors="surrogateescape"), newline="\n")  # as Python reads it in C.UTF-8
+    monkeypatch.setattr("sys.stdin", foreign)
+    refused = unrolled("predict", "runs/reviews")
+    refused.assert_refused(65, f"standard input:{expected}")
+    assert "convert it" not in refused.err  # no command converts it by a name
+    monkeypatch.setattr("sys.stdin", io.StringIO("café\n"))
+    assert unrolled("predict", "runs/reviews").status == 0
+
+
 def test_a_text_of_which_the_model_knows_no_word_is_noted(unrolled, tmp_path):
     (tmp_path / "a.txt").write_text("a dull film\nzorgle wumpus\nzorgle zorgle\nzorgle film\n")
     note = "2 texts have no word that the model knows, so the prediction says little (a.txt: lines 2-3)"

@@ -42,6 +42,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _ESCAPED = 0xDC00  # the error handler surrogateescape adds it to a byte
 _SHOWN = 40
+_STANDARD_INPUT = Path("standard input")
 
 
 def find_file(name: str, folder: Path | None = None) -> Path:
@@ -97,26 +98,36 @@ def iter_lines(path: Path) -> Iterator[str]:
             than ``LONGEST_LINE``, or its lines end in carriage returns alone.
     """
     for number, line in enumerate(iter_lines_escaped(path), start=1):
-        if column := find_escaped(line):
-            byte = ord(line[column - 1]) - _ESCAPED
-            found = f"the byte 0x{byte:02x} at column {len(line[: column - 1].encode(errors='surrogateescape')) + 1}"
-            raise malformed(path, number, "UTF-8 text", found, utf8_hint(path))
-        yield line
+        yield _without_foreign_bytes(line, path, number)
+
+
+def _without_foreign_bytes(line: str, path: Path, number: int) -> str:
+    """Return a line that is UTF-8; DataError for any other."""
+    if column := find_escaped(line):
+        byte = ord(line[column - 1]) - _ESCAPED
+        found = f"the byte 0x{byte:02x} at column {len(line[: column - 1].encode(errors='surrogateescape')) + 1}"
+        raise malformed(path, number, "UTF-8 text", found, utf8_hint(path))
+    return line
 
 
 def utf8_hint(path: Path, encoding: str = "WINDOWS-1252") -> str:
     """Say how a file is written in UTF-8: by the program that wrote it, or by a command."""
     hint = "save the file with the encoding UTF-8"
-    if without_compression(path) != path:
+    if not _is_plain(path):
         return hint
     new = shlex.quote(f"utf8-{path.name}")
     return f"{hint}, or convert it: iconv -f {encoding} -t UTF-8 {shlex.quote(path.name)} > {new}"
 
 
+def _is_plain(path: Path) -> bool:
+    """Whether a command can convert a file as it is."""
+    return path != _STANDARD_INPUT and without_compression(path) == path
+
+
 def _line_end_hint(path: Path) -> str:
     """Say how a file of an old Macintosh gets the line ends of today."""
     hint = "save the file with the line ends of Windows or Unix"
-    if without_compression(path) != path:
+    if not _is_plain(path):
         return hint
     name = shlex.quote(path.name)
     return f"{hint}, or convert it: tr '\\r' '\\n' < {name} > {shlex.quote(f'unix-{path.name}')}"
@@ -151,9 +162,10 @@ def iter_lines_escaped(path: Path) -> Iterator[str]:
 
 
 def standard_input() -> Iterator[tuple[int, str]]:
-    """Yield each line of standard input with its number, without its end and a byte order mark before the first."""
+    """Yield each line of standard input with its number, as :func:`iter_lines` does those of a file."""
     for number, line in enumerate(sys.stdin, start=1):
-        yield number, (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n")
+        raw = line.encode(errors="surrogateescape")
+        yield number, _without_foreign_bytes(_decode(raw, _STANDARD_INPUT, number), _STANDARD_INPUT, number)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
