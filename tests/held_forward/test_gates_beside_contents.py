@@ -104,6 +104,15 @@ def test_activations_in_one_tensor_have_the_account_of_those_apart(name):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
 
 
+def test_a_gate_that_is_written_over_the_real_parts_of_complex_numbers_closes():
+    def real_parts(z, _):
+        numbers = torch.complex(z, z)
+        torch.view_as_real(numbers)[..., 0].sigmoid_()
+        return numbers.real.chunk(3, 1)
+
+    assert float(account(Step(real_parts))[0][:, : 3 * H].abs().min()) > 0
+
+
 def test_a_factor_of_the_same_value_that_is_no_gate_has_another_account():
     """The control: (1 + tanh(z / 2)) / 2 = σ(z), and it is no gate."""
 

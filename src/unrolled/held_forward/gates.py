@@ -123,11 +123,9 @@ class Gates:
 
     def _of_view(self, tensor: Tensor) -> Gate | None:
         """Return the parts of a view that was made before its memory became a gate."""
-        whole = tensor._base
-        if whole is None or whole not in self._kept or whole.dtype != tensor.dtype:
-            return None
-        gate = self.of(whole)
-        if gate is None:
+        whole = _whole_of(tensor)
+        gate = None if whole is None or whole not in self._kept else self.of(whole)
+        if whole is None or gate is None:
             return None
         risen, at_zero = (_viewed(_laid(part, whole), whole, tensor) for part in (gate.risen, gate.at_zero))
         return Gate(risen, at_zero, gate.of_gates)
@@ -140,7 +138,7 @@ class Gates:
 
     def write(self, part: Tensor, result: Tensor) -> None:
         """Write a result over a tensor, and remember where that tensor and the one it is a part of are gates now."""
-        gate, whole = self.of(result), part._base
+        gate, whole = self.of(result), _whole_of(part)
         before = self.copy(whole) if whole is not None and (gate or self.of(whole)) else None
         part.copy_(result)
         if gate is not None and (result.shape, result.dtype) == (part.shape, part.dtype):
@@ -206,6 +204,12 @@ class Gates:
 def _like(value: Any, number: float) -> Any:
     """Return a number in the form of an operand."""
     return torch.full_like(value, number) if isinstance(value, Tensor) else number
+
+
+def _whole_of(view: Tensor) -> Tensor | None:
+    """Return the tensor that a view takes entries of; None if it reads others, as parts of complex numbers."""
+    whole = view._base
+    return whole if whole is not None and whole.dtype == view.dtype else None
 
 
 def _laid(value: Tensor, whole: Tensor) -> Tensor:
