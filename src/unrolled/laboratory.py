@@ -148,7 +148,7 @@ def open_run(path: Path, at: int | None) -> Callable[[str], Any]:
 
 
 def read_texts(
-    path: Path, text_column: str | None, header: bool, split: str, run: Path | None, say: Callable[[str], None]
+    path: Path, text_column: str | None, header: bool, split: str | None, run: Path | None, say: Callable[[str], None]
 ) -> Iterator[tuple[int, str]]:
     """Read the texts of a file, each with its line: of a table's column, of JSON lines, or a text a line.
 

@@ -134,7 +134,7 @@ def explain(
         opener = _opener(run, weights, vocab, hints, at)
         title = ", ".join(path.name for path in files)
         with outlast_reader((html, json_file, phrases)):
-            explain_texts(_texts(files, text_column, not no_header, split or "test", run), opener, options, title)
+            explain_texts(_texts(files, text_column, not no_header, split, run), opener, options, title)
         return
     if text_column is not None or no_header or split is not None or phrases is not None:
         raise UsageError(
@@ -211,7 +211,7 @@ def _check_files(files: Sequence[Path], png: Path | None) -> None:
 
 
 def _texts(
-    files: Sequence[Path], text_column: str | None, header: bool, split: str, run: Path | None
+    files: Sequence[Path], text_column: str | None, header: bool, split: str | None, run: Path | None
 ) -> Iterator[NumberedText]:
     def say(note: str) -> None:
         typer.echo(harmless(note), err=True)

@@ -266,3 +266,17 @@ def test_a_prediction_of_no_texts_is_a_table_without_rows(unrolled, tmp_path):
 def test_predictions_and_page_are_two_files(unrolled):
     words = ("evaluate", "runs/reviews", "--predictions", "a.csv", "--html", "a.csv")
     unrolled(*words).assert_refused(2, "--predictions and --html both name a.csv; name two files")
+
+
+def test_a_split_of_a_file_and_a_column_of_standard_input_are_refused(unrolled, tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("review,stars\na dull film,1\n")
+    message = "--split is dev, but a.csv is a file without splits; leave it out"
+    for words in (("evaluate", "--data", "a.csv"), ("predict", "a.csv"), ("explain", "--file", "a.csv")):
+        command, *rest = words
+        unrolled(command, "runs/reviews", *rest, "--split", "dev").assert_refused(2, message)
+    assert unrolled("predict", "runs/reviews", "a.csv", "--text-column", "review").status == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO("review,stars\na dull film,1\n"))
+    for option in (("--text-column", "review"), ("--no-header",), ("--split", "dev")):
+        refused = unrolled("predict", "runs/reviews", *option)
+        refused.assert_refused(2, f"{option[0]} is given, but every line of standard input is a text; give the path")
+    assert unrolled("predict", "runs/reviews").status == 0

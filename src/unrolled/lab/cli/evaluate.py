@@ -48,9 +48,13 @@ def evaluate(
     run: Annotated[Path, run_argument("The run folder.")],
     data: Annotated[list[str] | None, _own("Files, hf:NAME or hf:FOLDER; by default the run's own data.")] = None,
     split: Annotated[
-        str,
-        typer.Option(help="Split of the run's own data or of hf:…: test, dev, train.", autocompletion=offer(_SPLITS)),
-    ] = "test",
+        str | None,
+        typer.Option(
+            help="Split of the run's own data or of hf:…: test, dev, train.",
+            autocompletion=offer(_SPLITS),
+            show_default="test",
+        ),
+    ] = None,
     format_name: Annotated[
         str | None, _own("Format of the files, if their suffix does not tell it.", "--format")
     ] = None,
@@ -76,11 +80,13 @@ def evaluate(
     unrolled evaluate runs/reviews --html errors.html
     unrolled evaluate runs/reviews --data more.csv --predictions predictions.csv
     """
-    if split not in _SPLITS:
+    if split is not None and split not in _SPLITS:
         raise UnknownNameError("split", split, _SPLITS)
     check_run(run)
     for name in data or ():
         check_source(name)
+    if split is not None and data and not is_hub_dataset(data[0]):
+        raise UsageError(f"--split is {split}, but {data[0]} is a file without splits; leave it out")
     for path in (predictions, html):
         check_new(path, force)
     if predictions is not None and html is not None and predictions.absolute() == html.absolute():
@@ -112,7 +118,7 @@ def evaluate(
         raise UsageError(
             "the options about columns and rows are for --data FILE; the run's own data are read as in its training"
         )
-    examples, title = _examples(loaded, data, split, format_name, reading, data_dir)
+    examples, title = _examples(loaded, data, split or "test", format_name, reading, data_dir)
     encoded = loaded.task.encode(examples)
     if data:
         _warn(file_warnings(loaded.folder, examples, [Path(name) for name in data], loaded.data))

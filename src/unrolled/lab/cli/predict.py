@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import typer
 
 from unrolled.cli.output_file import check_new
-from unrolled.errors import DataError
+from unrolled.errors import DataError, UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import print_notes, run_argument
 from unrolled.lab.cli.prediction_file import (
@@ -54,7 +54,7 @@ def predict(
         str | None, typer.Option(help="Column of the texts: its name, or its number from 1.", show_default="found")
     ] = None,
     no_header: Annotated[bool, typer.Option("--no-header", help="Read the first line as a text.")] = False,
-    split: Annotated[str, typer.Option(help="Split of hf:NAME or hf:FOLDER.")] = "test",
+    split: Annotated[str | None, typer.Option(help="Split of hf:NAME or hf:FOLDER.", show_default="test")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
     """Predict the class or the rating of every text of a file, as CSV with the probabilities of all classes.
@@ -85,6 +85,8 @@ def predict(
     loaded.text_task()
     trained, _ = trained_columns(loaded.folder)
     reading = Reading(text_column=text_column, header=not no_header, trained_text=trained)
+    if "-" in names and (given := [*reading.columns, *([] if split is None else ["--split"])]):
+        raise UsageError(f"{given[0]} is given, but every line of standard input is a text; give the path of a file")
     texts = (
         _Text(("standard input" if str(path) == "-" else str(path), line), text)
         for path in paths

@@ -27,7 +27,7 @@ _PLAIN = ("text", "sentence")
 
 
 def read_texts(
-    path: Path, reading: Reading, split: str = "test", say: Callable[[str], None] = lambda _: None
+    path: Path, reading: Reading, split: str | None = None, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[tuple[int, str]]:
     """Yield each text with the line at which it begins; empty ones stay, so that rows keep their places.
 
@@ -35,18 +35,20 @@ def read_texts(
         path: A table (.csv, .tsv, .tab), JSON lines (.jsonl, .ndjson), or any other file: every line is a text. Or
             ``hf:NAME`` or ``hf:FOLDER``, whose rows count as lines.
         reading: Which column holds the texts, and whether the first line may be a header.
-        split: Which split of ``hf:NAME`` is read.
+        split: Which split of ``hf:NAME`` is read; by default test.
         say: Receives a line about the column that was chosen, and one about rows of other widths, whose text is empty.
 
     Raises:
         FileError: If the file cannot be read.
-        UsageError: If the suffix is that of a format of other examples, such as CoNLL.
+        UsageError: If a file is asked for a split, or the suffix is that of a format of other examples, such as CoNLL.
         DataError: If it cannot be told which column holds the texts, or a text is not UTF-8.
     """
     suffix = without_compression(path).suffix.lower()
     if is_hub_dataset(str(path)):
-        path, rows = hub_rows(str(path), split)
+        path, rows = hub_rows(str(path), split or "test")
         found: Iterator[tuple[int, str]] = _json_texts(path, rows, reading, say)
+    elif split is not None:
+        raise UsageError(f"--split is {split}, but {path} is a file without splits; leave it out")
     elif suffix in _TABLES:
         found = _table_texts(open_texts(path, _TABLES[suffix], reading), reading, say)
     elif suffix in _JSON:
