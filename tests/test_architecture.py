@@ -25,6 +25,7 @@ import unrolled.held_forward
 import unrolled.sklearn
 import unrolled.testing
 from unrolled import errors
+from unrolled.held_forward.mode import RULES
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -112,10 +113,12 @@ def test_the_package_lists_what_it_offers_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_run(name: str) -> None:
+    rules = dict(RULES)
     for found in doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name), name):
         torch.manual_seed(0)
         said: list[str] = []
         assert doctest.DocTestRunner().run(found, out=said.append).failed == 0, "".join(said)
+    assert rules.items() <= RULES.items()  # an example replaces no rule: later tests of this process would follow it
 
 
 PUBLIC = [

@@ -77,10 +77,10 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
     Example:
         >>> from unrolled.held_forward import rule
-        >>> @rule("square")  # x² = x · x, of which the second x is held
-        ... def square(call):
-        ...     x = call.args[0]
-        ...     return x * x.detach()
+        >>> @rule("hypot")  # (x · x + y · y) / hypot(x, y), of which one x, one y and the divisor are held
+        ... def hypot(call):
+        ...     x, y = call.args
+        ...     return (x * x.detach() + y * y.detach()) / torch.hypot(x.detach(), y.detach())
     """
     return registers(RULES)(*names)
 
