@@ -53,10 +53,17 @@ class Gate:
     """Whether it is a product of gates. As a content the tensor shares it between these, and γ₀ has no row in it."""
 
     @cached_property
+    def _zeros(self) -> tuple[bool, bool]:
+        """Whether some entries of γ₀ are zero, and whether all are."""
+        known = without_repeats(self.at_zero)
+        count = int(known.count_nonzero())
+        return count < known.numel(), count == 0
+
+    @cached_property
     def contents(self) -> Tensor | None:
         """Which entries are contents; None if no entry is one."""
-        known = without_repeats(self.at_zero)
-        if int(known.count_nonzero()) == known.numel():
+        some, _ = self._zeros
+        if not some:
             return None
         contents = (self.at_zero == 0) & (self.risen.detach() != 0)
         return contents if bool(contents.any()) else None
@@ -87,7 +94,8 @@ class Gate:
     @property
     def is_content(self) -> bool:
         """Whether every entry is nothing at zero, so that products share it as a content."""
-        return not bool(without_repeats(self.at_zero).count_nonzero())
+        _, all_of_them = self._zeros
+        return all_of_them
 
 
 class Gates:
