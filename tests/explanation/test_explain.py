@@ -161,59 +161,6 @@ def test_one_call_of_a_tagger_by_a_callable_target():
         unrolled.explain(model, TOKENS[:1], target=1)
 
 
-def test_the_model_is_left_as_it_was():
-    model = Model(nn.LSTM, "attention", "norm", num_layers=2, dropout=0.3)
-    model.train()
-    model.head.eval()
-    seen = []
-    model.net.register_forward_hook(lambda *_: seen.append(1))
-    before = {k: v.clone() for k, v in model.state_dict().items()}
-    hooks = dict(model.net._forward_hooks)
-    modes = [m.training for m in model.modules()]
-    grad, seed = torch.is_grad_enabled(), torch.get_rng_state()
-    batch(model)
-    assert [m.training for m in model.modules()] == modes
-    assert dict(model.net._forward_hooks) == hooks
-    assert "forward" not in model.net.__dict__
-    assert torch.is_grad_enabled() == grad
-    assert torch.equal(seed, torch.get_rng_state())
-    assert all(p.grad is None and p.requires_grad for p in model.parameters())
-    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
-
-
-def test_it_is_left_as_it_was_after_an_error_too():
-    model = Model(nn.GRU)
-    model.train()
-    with pytest.raises(UsageError, match="target is 9; expected 0 to 2"):
-        unrolled.explain_batch(model, TOKENS, target=9)
-    assert model.training
-    assert not model.net._forward_hooks
-    assert "forward" not in model.net.__dict__
-
-
-def test_a_forward_that_was_wrapped_on_the_network_stays_wrapped():
-    model = Model(nn.GRU)
-    own, calls = model.net.forward, []
-
-    def wrapper(*args, **kwargs):
-        calls.append(1)
-        return own(*args, **kwargs)
-
-    model.net.forward = wrapper
-    batch(model)
-    assert model.net.__dict__["forward"] is wrapper
-    with pytest.raises(RuntimeError, match="the target's own"):
-        unrolled.explain_batch(model, TOKENS, target=fails_when_replayed)
-    assert model.net.__dict__["forward"] is wrapper
-    assert calls
-
-
-def fails_when_replayed(out):
-    if torch.is_grad_enabled():
-        raise RuntimeError("the target's own")
-    return out[:, 0]
-
-
 def test_presentation():
     e = unrolled.explain(Model(nn.GRU).double(), TOKENS[:1], target=1, tokens=list("abcdef"))
     assert len(e.to_records()) == T * (T + 1) // 2

@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import unrolled
+from toy_models import Model
+from unrolled.errors import UsageError
 
 V, E, D = 20, 5, 7
 TOKENS = torch.randint(0, V, (2, 6), generator=torch.Generator().manual_seed(0))
@@ -225,3 +227,56 @@ def test_it_is_given_back_after_an_error_in_the_middle():
     with pytest.raises(RuntimeError, match="the model's own"):
         unrolled.explain_batch(model, TOKENS)
     assert fingerprint(model) == before
+
+
+def test_modes_hooks_numbers_and_weights_are_as_they_were():
+    model = Model(nn.LSTM, "attention", "norm", num_layers=2, dropout=0.3)
+    model.train()
+    model.head.eval()
+    seen = []
+    model.net.register_forward_hook(lambda *_: seen.append(1))
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    hooks = dict(model.net._forward_hooks)
+    modes = [m.training for m in model.modules()]
+    grad, seed = torch.is_grad_enabled(), torch.get_rng_state()
+    unrolled.explain_batch(model, TOKENS, target=1)
+    assert [m.training for m in model.modules()] == modes
+    assert dict(model.net._forward_hooks) == hooks
+    assert "forward" not in model.net.__dict__
+    assert torch.is_grad_enabled() == grad
+    assert torch.equal(seed, torch.get_rng_state())
+    assert all(p.grad is None and p.requires_grad for p in model.parameters())
+    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+
+
+def test_modes_and_hooks_are_as_they_were_after_an_error_too():
+    model = Model(nn.GRU)
+    model.train()
+    with pytest.raises(UsageError, match="target is 9; expected 0 to 2"):
+        unrolled.explain_batch(model, TOKENS, target=9)
+    assert model.training
+    assert not model.net._forward_hooks
+    assert "forward" not in model.net.__dict__
+
+
+def test_a_forward_that_was_wrapped_on_the_network_stays_wrapped():
+    model = Model(nn.GRU)
+    own, calls = model.net.forward, []
+
+    def wrapper(*args, **kwargs):
+        calls.append(1)
+        return own(*args, **kwargs)
+
+    model.net.forward = wrapper
+    unrolled.explain_batch(model, TOKENS, target=1)
+    assert model.net.__dict__["forward"] is wrapper
+    with pytest.raises(RuntimeError, match="the target's own"):
+        unrolled.explain_batch(model, TOKENS, target=fails_when_replayed)
+    assert model.net.__dict__["forward"] is wrapper
+    assert calls
+
+
+def fails_when_replayed(out):
+    if torch.is_grad_enabled():
+        raise RuntimeError("the target's own")
+    return out[:, 0]

@@ -171,7 +171,7 @@ def test_sums_of_joined_tensors_have_the_account_of_the_sums_of_their_parts():
 
 
 def test_the_sum_of_a_gate_and_a_content_is_no_gate():
-    """The control: a sum is no entry of either."""
+    """The control: the sum counts as a content, also where the content adds zero."""
 
     def model(factor):
         return Products(lambda pairs, q: factor(pairs[0][0], q) * pairs[3][0])
