@@ -26,7 +26,7 @@ class ReadsVariables(TorchFunctionMode):
     def __enter__(self) -> Self:
         with _LOCK:
             if not _READING:
-                Variable.__new__ = _itself  # type: ignore[method-assign]
+                Variable.__new__ = _itself  # type: ignore[method-assign]  # until the last mode ends
             _READING[get_ident()] += 1
         return super().__enter__()
 

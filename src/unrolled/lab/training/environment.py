@@ -126,6 +126,7 @@ def find_commit() -> str | None:
     here = Path(__file__).parent
 
     def ask(*words: str) -> str:
+        # the words are those below, and git is the one of the user's own PATH
         done = subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True)  # noqa: S603, S607
         return done.stdout.strip()
 

@@ -52,6 +52,7 @@ class Dialect:
             return
         options = {"escapechar": "\\", "doublequote": False} if self.backslash else {}
         ended = (line + "\n" for line in lines)
+        # the values of options are of two types, which mypy joins to object
         reader = csv.reader(ended, delimiter=self.delimiter, strict=True, **options)  # type: ignore[arg-type]
         begin = first
         try:

@@ -202,6 +202,7 @@ def draw_differences(results: Sequence[Result], methods: Sequence[str]) -> Figur
             heights, values = [height for height, _ in points], [found[0] for _, found in points]
             spread = [[abs(found[0] - found[end]) for _, found in points] for end in (1, 2)]
             style = {"color": COLOURS[number], "marker": MARKERS[number], "linestyle": "none"}
+            # the stubs give every further option the type of one of them
             panel.errorbar(values, heights, xerr=spread, label=method, **style)  # type: ignore[arg-type]
     panel.axvline(0, color="#888888", linewidth=1)
     panel.set_yticks(range(len(networks)), networks)
