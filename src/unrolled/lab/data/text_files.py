@@ -19,14 +19,13 @@ __all__ = [
     "DECOMPRESSORS",
     "FOLDER_VARIABLE",
     "LONGEST_LINE",
-    "find_escaped",
+    "check_escaped",
     "find_file",
     "iter_lines",
     "iter_lines_escaped",
     "malformed",
     "numbered_lines",
     "standard_input",
-    "utf8_hint",
     "without_compression",
     "without_escapes",
 ]
@@ -103,14 +102,14 @@ def iter_lines(path: Path) -> Iterator[str]:
 
 def _without_foreign_bytes(line: str, path: Path, number: int) -> str:
     """Return a line that is UTF-8; DataError for any other."""
-    if column := find_escaped(line):
+    if column := _find_escaped(line):
         byte = ord(line[column - 1]) - _ESCAPED
         found = f"the byte 0x{byte:02x} at column {len(line[: column - 1].encode(errors='surrogateescape')) + 1}"
-        raise malformed(path, number, "UTF-8 text", found, utf8_hint(path))
+        raise malformed(path, number, "UTF-8 text", found, _utf8_hint(path))
     return line
 
 
-def utf8_hint(path: Path, encoding: str = "WINDOWS-1252") -> str:
+def _utf8_hint(path: Path, encoding: str = "WINDOWS-1252") -> str:
     """Say how a file is written in UTF-8: by the program that wrote it, or by a command."""
     hint = "save the file with the encoding UTF-8"
     if not _is_plain(path):
@@ -138,11 +137,20 @@ def without_escapes(text: str) -> str:
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def find_escaped(text: str) -> int:
+def _find_escaped(text: str) -> int:
     """Return the column, from 1, of the first byte of :func:`iter_lines_escaped` that was not UTF-8; 0 if none is."""
     if text.isascii():
         return 0
     return next((place for place, letter in enumerate(text, start=1) if 0x80 <= ord(letter) - _ESCAPED <= 0xFF), 0)
+
+
+def check_escaped(path: Path, line: int, field: str) -> DataError | None:
+    """Return the error about the first byte of a field of :func:`iter_lines_escaped` that was not UTF-8, if any."""
+    column = _find_escaped(field)
+    if not column:
+        return None
+    found = f"the byte 0x{ord(field[column - 1]) - _ESCAPED:02x} in {without_escapes(field)!r}"
+    return malformed(path, line, "UTF-8 text", found, _utf8_hint(path))
 
 
 def iter_lines_escaped(path: Path) -> Iterator[str]:
@@ -191,7 +199,7 @@ def _read_line(file: BinaryIO, path: Path, number: int) -> bytes:
 def _decode(raw: bytes, path: Path, number: int) -> str:
     if number == 1:
         if raw.startswith(_UTF_16):
-            raise malformed(path, 1, "UTF-8 text", "UTF-16", utf8_hint(path, "UTF-16"))
+            raise malformed(path, 1, "UTF-8 text", "UTF-16", _utf8_hint(path, "UTF-16"))
         raw = raw.removeprefix(_BYTE_ORDER_MARK)
         if b"\r" in raw.rstrip(b"\r") and not raw.endswith(b"\n"):  # the whole file: it has no line feed
             raise malformed(path, 1, "lines that end in a line feed", "carriage returns alone", _line_end_hint(path))

@@ -15,7 +15,7 @@ from unrolled.lab.data.reading import InvalidRow, Reading, line_list, only_valid
 from unrolled.lab.data.tables.columns import choose_text
 from unrolled.lab.data.tables.dialect import COMMAS, TABS
 from unrolled.lab.data.tables.table import TextTable, open_texts, spread
-from unrolled.lab.data.text_files import find_escaped, malformed, numbered_lines, utf8_hint, without_compression
+from unrolled.lab.data.text_files import check_escaped, numbered_lines, without_compression
 from unrolled.laboratory import is_hub_dataset
 
 __all__ = ["read_texts"]
@@ -63,8 +63,8 @@ def read_texts(
     else:
         found = numbered_lines(path)
     for number, text in found:
-        if find_escaped(text):
-            raise malformed(path, number, "UTF-8 text", repr(text.encode(errors="surrogateescape")), utf8_hint(path))
+        if foreign := check_escaped(path, number, text):
+            raise foreign
         yield number, text
 
 

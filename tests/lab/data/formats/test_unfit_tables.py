@@ -11,6 +11,7 @@ from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Regression
 from unrolled.lab.data.formats import read_files
 from unrolled.lab.data.reading import Reading
+from unrolled.lab.data.unlabelled import read_texts
 from written_tables import review, save, table, texts
 
 SENSORS = [f"{1 + n % 28:02d}.01.2024 {n % 24:02d}:00;A{n % 2};{n % 37},{n % 10};{20 + n % 31},5" for n in range(60)]
@@ -66,3 +67,19 @@ def test_bytes_of_another_encoding_are_shown_as_such_in_the_names_of_columns(tmp
         read_files(Classification, [path])
     str(caught.value).encode()
     assert "'Ma\ufffd', 'Gr\ufffd\ufffde'" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_header_that_is_not_utf_8_is_refused_though_the_rows_are_ascii(tmp_path, name):
+    content = table(("Größe", "text", "label"), lambda n: (n, review(n), "good" if n % 2 else "bad"), delimiter="\t")
+    path = tmp_path / name
+    path.write_bytes(content.encode("latin-1"))
+    for read in (
+        lambda: read_files(Classification, [path]),
+        lambda: read_files(Classification, [path], reading=Reading(skip_invalid=True)),
+        lambda: list(read_texts(path, Reading())),
+    ):
+        with pytest.raises(DataError, match=r":1: expected UTF-8 text, found the byte 0xf6 in 'Gr\ufffd\ufffde'; save"):
+            read()
+    path.write_text(content, encoding="utf-8")  # the control: the same header in UTF-8
+    assert texts(read_files(Classification, [path])) == {text for _, text in read_texts(path, Reading())}

@@ -22,7 +22,7 @@ from unrolled.lab.data.tables.columns import choose_columns
 from unrolled.lab.data.tables.dialect import COMMAS, TABS, Dialect
 from unrolled.lab.data.tables.table import open_table, spread
 from unrolled.lab.data.tables.values import is_number
-from unrolled.lab.data.text_files import find_escaped, malformed, utf8_hint, without_escapes
+from unrolled.lab.data.text_files import check_escaped, malformed
 from unrolled.lab.data.tokenise import tokenise, tokenise_marked
 
 __all__ = ["Csv", "JsonLines", "LabelledFormat", "Tsv"]
@@ -100,9 +100,8 @@ def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) 
     """Check a text and its label."""
     label = label.strip()
     for field in (text, label):
-        if column := find_escaped(field):
-            found = f"the byte 0x{ord(field[column - 1]) - 0xDC00:02x} in {_shown(field)}"
-            return InvalidRow(path, line, "not in UTF-8", malformed(path, line, "UTF-8 text", found, utf8_hint(path)))
+        if foreign := check_escaped(path, line, field):
+            return InvalidRow(path, line, "not in UTF-8", foreign)
     tokens = () if issubclass(kind, Relations) else tuple(tokenise(text))
     if not text.strip() or not (tokens or issubclass(kind, Relations)):
         found = f"the label {label!r} alone" if label else "an empty row"
@@ -123,10 +122,6 @@ def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) 
             error = DataError(f"{path}:{line}: {fault}; mark the two entities of the relation")
             return InvalidRow(path, line, "without two marked entities", error)
     return ValidRow(path, line, Labelled(text, tokens, label, (str(path), line)))
-
-
-def _shown(field: str) -> str:
-    return repr(without_escapes(field))
 
 
 def _check_number(path: Path, line: int, label: str) -> DataError | None:

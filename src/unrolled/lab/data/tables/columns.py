@@ -205,7 +205,7 @@ def _profiles(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Pro
     columns = [[row[place].strip() for row in rows if len(row) == width] for place in range(width)]
     names = header or [f"column {place + 1}" for place in range(width)]
     return [
-        _profile(without_escapes(name.strip()), [field for field in column if field])
+        _profile(name.strip(), [field for field in column if field])
         for name, column in zip(names, columns, strict=True)
     ]
 

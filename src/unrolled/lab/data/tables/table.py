@@ -12,6 +12,7 @@ from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.reading import Reading
 from unrolled.lab.data.tables.columns import Columns, choose_columns, choose_text, has_header
 from unrolled.lab.data.tables.dialect import Dialect, read_records, sniff
+from unrolled.lab.data.text_files import check_escaped
 
 __all__ = ["TextTable", "open_table", "open_texts", "spread"]
 
@@ -93,12 +94,14 @@ def _begin(
 ) -> tuple[Dialect, tuple[str, ...], list[list[str]]]:
     """Return the dialect, the header, and a sample of the rows below it."""
     dialect = sniff(path, dialects)
-    records = (fields for _, fields in read_records(path, dialect))
-    first = next(records, None)
+    records = read_records(path, dialect)
+    line, first = next(records, (0, None))
     if first is None:
         return dialect, (), []
-    rows = spread(records, _SAMPLE)
+    rows = spread((fields for _, fields in records), _SAMPLE)
     if has_header(path, first, rows, reading):
+        if foreign := next(filter(None, (check_escaped(path, line, name) for name in first)), None):
+            raise foreign
         return dialect, tuple(first), rows
     return dialect, (), [first, *rows]
 
