@@ -263,6 +263,19 @@ def test_a_prediction_of_no_texts_is_a_table_without_rows(unrolled, tmp_path):
     assert unrolled("predict", "runs/reviews", "none.txt").out == "line,text,predicted,p(bad),p(good)\n"
 
 
+def test_a_terminal_gets_symbols_for_escape_bytes_and_a_pipe_the_text(unrolled, tmp_path, monkeypatch):
+    text = "a \x1b]0;title\x07dull \x1b[31mfilm"
+    (tmp_path / "a.csv").write_text(f'line,text\n1,"{text}"\n')
+    piped = unrolled("predict", "runs/reviews", "a.csv")
+    assert table(piped.out)[0]["text"] == text
+    assert unrolled("predict", "runs/reviews", "a.csv", "--out", "p.csv").status == 0
+    assert (tmp_path / "p.csv").read_text() == piped.out
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
+    shown = unrolled("predict", "runs/reviews", "a.csv")
+    assert shown.out == piped.out.replace("\x1b", "␛").replace("\x07", "␇")
+    assert "\x1b" not in shown.out + shown.err
+
+
 def test_predictions_and_page_are_two_files(unrolled):
     words = ("evaluate", "runs/reviews", "--predictions", "a.csv", "--html", "a.csv")
     unrolled(*words).assert_refused(2, "--predictions and --html both name a.csv; name two files")

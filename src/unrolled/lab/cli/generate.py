@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from unrolled.cli.texts_of_users import write_text
 from unrolled.errors import UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
@@ -34,7 +35,6 @@ def generate(
 ) -> None:
     """Generate text with a trained language model, word by word or character by character."""
     check_run(run)
-    import sys
     from itertools import chain, islice
     from typing import cast
 
@@ -63,7 +63,6 @@ def generate(
     words = (vocabulary.words[token] for token in islice(drawn, length))
     piece = ""
     for piece in task.detokenise(chain(tokens, words)):
-        sys.stdout.write(harmless(piece) if sys.stdout.isatty() else piece)
-        sys.stdout.flush()
+        write_text(piece)
     if not piece.endswith("\n"):
         typer.echo()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import sys
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import typer
 
 from unrolled.cli.output_file import check_new
+from unrolled.cli.texts_of_users import write_text
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import print_notes, run_argument
@@ -165,9 +166,12 @@ def _print(classes: Sequence[str], found: Iterable[Prediction], files: bool) -> 
     """Print the table; return the rows to note."""
     parts = _parts(found)
     first = next(parts, [])  # before the header: of a file that is refused nothing is printed
-    csv.writer(sys.stdout, lineterminator="\n").writerow(header(classes, labelled=False, files=files))
+    shown = io.StringIO()
+    csv.writer(shown, lineterminator="\n").writerow(header(classes, labelled=False, files=files))
     noted: list[Prediction] = []
     for part in chain([first], parts):
-        write_rows(sys.stdout, part, files=files)
+        write_rows(shown, part, files=files)
+        write_text(shown.getvalue())
+        shown = io.StringIO()
         noted += (row for row in part if row.unknown or not row.predicted)
     return noted

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unrolled.cli.texts_of_users import write_text
 from unrolled.errors import UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
@@ -50,11 +51,11 @@ def translate(
         if not any(sentence.split() for sentence in sentences):
             raise UsageError("the sentence is empty; give at least one word")
         for said in _translated(loaded, task, [(None, sentence) for sentence in sentences], beam):
-            typer.echo(harmless(said))
+            write_text(f"{said}\n")
         return
     for lines in _numbered_lines():
         for said in _translated(loaded, task, lines, beam):
-            typer.echo(harmless(said))
+            write_text(f"{said}\n")
 
 
 def _numbered_lines() -> Iterator[list[tuple[int, str]]]:
