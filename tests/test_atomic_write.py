@@ -115,7 +115,7 @@ def test_of_two_who_write_a_new_file_at_once_one_is_refused(tmp_path, monkeypatc
         monkeypatch.setattr(os, "link", link)
     path = tmp_path / "predictions.csv"
     atomic_write(path, b"first", new=True)
-    with pytest.raises(FileError, match=r"cannot write '.*predictions\.csv': File exists"):
+    with pytest.raises(FileError, match=r"cannot write '.*predictions\.csv': it has been written meanwhile"):
         atomic_write(path, b"second", new=True)
     assert path.read_bytes() == b"first"
     assert list(tmp_path.iterdir()) == [path]

@@ -40,6 +40,8 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, *, durable: bool 
         _write_and_replace(target.with_name(temporary), target, content, durable, new)
     except FileError:
         raise
+    except FileExistsError as error:
+        raise FileError(f"cannot write {shown!r}: it has been written meanwhile; give another path") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise FileError(f"cannot write {shown!r}: {reason}") from error

@@ -52,7 +52,7 @@ def convert(
     from safetensors.torch import save
 
     tensors = {name: _plain(source, name, tensor) for name, tensor in found.items()}
-    atomic_write(target, save(tensors))
+    atomic_write(target, save(tensors), new=not force)
     typer.echo(f"{visible(str(target))}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} numbers")
     if left_out:
         typer.echo(f"left out: {harmless(', '.join(left_out))}")

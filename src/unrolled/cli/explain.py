@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unrolled.atomic_write import atomic_write
 from unrolled.cli.completed_values import expansion_names, run_folders
 from unrolled.cli.explain_file import FileOptions, NumberedText, explain_texts
 from unrolled.cli.left_output import outlast_reader
@@ -130,7 +132,8 @@ def explain(
     _check_written({"--html": html, "--png": png, "--json": json_file, "--phrases": phrases}, force)
     if files:
         _check_files(files, png)
-        options = FileOptions(target, against, expansion, html, json_file, phrases, page_texts, len(set(files)) > 1)
+        several = len(set(files)) > 1
+        options = FileOptions(target, against, expansion, html, json_file, phrases, page_texts, not force, several)
         opener = _opener(run, weights, vocab, hints, at)
         title = ", ".join(path.name for path in files)
         with outlast_reader((html, json_file, phrases)):
@@ -144,24 +147,31 @@ def explain(
     explanation = chosen.explain(expansion)
     with outlast_reader((html, png, json_file)):
         _print(chosen, explanation, top)
-        _write(chosen, explanation, html, png, json_file)
+        _write(chosen, explanation, html, png, json_file, not force)
 
 
 def _write(
-    chosen: ChosenTarget, explanation: Explanation, html: Path | None, png: Path | None, json_file: Path | None
+    chosen: ChosenTarget,
+    explanation: Explanation,
+    html: Path | None,
+    png: Path | None,
+    json_file: Path | None,
+    new: bool,
 ) -> None:
-    from unrolled.report.figure import save_figure
-    from unrolled.report.json_records import save_json
+    """Write files; if they are to be ``new``, one that another process has written since is an error."""
+    from unrolled.report.figure import check_format, render_figure
+    from unrolled.report.json_records import to_json
+    from unrolled.report.page import render_page
 
     if html is not None:
         others, left_out = chosen.explain_by_others(explanation.expansion)
-        explanation.save_html(html, *others)
+        atomic_write(html, render_page((explanation, *others)).encode(), new=new)
         typer.echo(f"page: {visible(str(html))}" + (f" (without {'; '.join(left_out)})" if left_out else ""))
     if png is not None:
-        save_figure(png, explanation)
+        atomic_write(png, render_figure(explanation, check_format(png)), new=new)
         typer.echo(f"figure: {visible(str(png))}")
     if json_file is not None:
-        save_json(json_file, [explanation])
+        atomic_write(json_file, to_json([explanation]).encode(), new=new)
         typer.echo(f"all n-grams: {visible(str(json_file))}")
 
 
@@ -187,13 +197,12 @@ def _split(words: Sequence[str], weights: Path | None, many: bool) -> tuple[Path
 
 def _check_written(paths: Mapping[str, Path | None], force: bool) -> None:
     """Refuse, before torch is loaded, files that cannot be written, that exist, or that two options name."""
-    given: dict[Path, str] = {}
+    given: dict[str, str] = {}
     for option, path in paths.items():
         if path is None:
             continue
-        if path.absolute() in given:
-            raise UsageError(f"{given[path.absolute()]} and {option} both name {path}; name two files")
-        given[path.absolute()] = option
+        if (other := given.setdefault(os.path.realpath(path), option)) != option:
+            raise UsageError(f"{other} and {option} both name {path}; name two files")
         if option == "--png":
             from unrolled.report.figure import check_format
 

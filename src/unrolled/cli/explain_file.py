@@ -49,6 +49,8 @@ class FileOptions:
     phrases: Path | None
     most: int
     """Largest number of texts on the page and in the JSON file."""
+    new: bool
+    """Whether a file that is there by now is an error."""
     several: bool = False
     """Whether the texts are of several files, which are then named."""
 
@@ -96,7 +98,7 @@ def explain_texts(
     phrases = None if options.phrases is None else totals.phrases(LEAST)
     _write(kept, count, options, title, phrases)
     if options.phrases is not None and phrases is not None:
-        _write_phrases(options.phrases, phrases)
+        _write_phrases(options.phrases, phrases, options.new)
 
 
 def _write(
@@ -104,18 +106,19 @@ def _write(
 ) -> None:
     more = f", the first {len(kept):,} of {count:,} texts" if len(kept) < count else ""
     if options.html is not None:
-        from unrolled.report.page import save_pages
+        from unrolled.report.page import render_pages
 
-        save_pages(options.html, [[each] for each in kept], f"Explanations of {title}", phrases)
+        page = render_pages([[each] for each in kept], f"Explanations of {title}", phrases)
+        atomic_write(options.html, page.encode(), new=options.new)
         typer.echo(f"page: {visible(str(options.html))}{more}")
     if options.json_file is not None:
-        from unrolled.report.json_records import save_json
+        from unrolled.report.json_records import to_json
 
-        save_json(options.json_file, kept)
+        atomic_write(options.json_file, to_json(kept).encode(), new=options.new)
         typer.echo(f"all n-grams: {visible(str(options.json_file))}{more}")
 
 
-def _write_phrases(path: Path, phrases: CorpusPhrases) -> None:
+def _write_phrases(path: Path, phrases: CorpusPhrases, new: bool) -> None:
     """Print both ends of the table, and write all of it as comma-separated values."""
     from unrolled.report.corpus_phrases import CorpusPhrase
 
@@ -124,7 +127,7 @@ def _write_phrases(path: Path, phrases: CorpusPhrases) -> None:
     writer = csv.DictWriter(file, [each.name for each in fields(CorpusPhrase)], lineterminator="\n")
     writer.writeheader()
     writer.writerows(phrases.to_records())
-    atomic_write(path, file.getvalue().encode(errors="backslashreplace"))
+    atomic_write(path, file.getvalue().encode(errors="backslashreplace"), new=new)
     typer.echo(f"phrases: {visible(str(path))}: {counted(len(phrases), 'phrase')}")
 
 

@@ -17,7 +17,7 @@ from unrolled.report.triangle_figure import triangle_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Drawn", "check_format", "draw_figure", "save_figure"]
+__all__ = ["Drawn", "check_format", "draw_figure", "render_figure", "save_figure"]
 
 Drawn = Quantity | Literal["features"]
 """What a figure shows: a quantity of the triangle, or the numbers that the model read and their contributions."""
@@ -63,10 +63,16 @@ def save_figure(
         NonFiniteError: If the attribution holds NaN or infinity.
         FileError: If the file cannot be written.
     """
-    suffix = check_format(path)
+    atomic_write(path, render_figure(attribution, check_format(path), quantity, limit))
+
+
+def render_figure(
+    attribution: Attribution, suffix: str, quantity: Drawn | None = None, limit: float | None = None
+) -> bytes:
+    """Return the figure of :func:`draw_figure` as a file with this suffix, of those of :func:`check_format`."""
     figure = draw_figure(attribution, quantity, limit)
     content = io.BytesIO()
     # without a date the same attribution gives the same bytes
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]
     figure.savefig(content, format=suffix[1:], dpi=200, bbox_inches="tight", pad_inches=0.1, metadata=undated)
-    atomic_write(path, content.getvalue())
+    return content.getvalue()

@@ -276,9 +276,44 @@ def test_a_terminal_gets_symbols_for_escape_bytes_and_a_pipe_the_text(unrolled, 
     assert "\x1b" not in shown.out + shown.err
 
 
-def test_predictions_and_page_are_two_files(unrolled):
-    words = ("evaluate", "runs/reviews", "--predictions", "a.csv", "--html", "a.csv")
-    unrolled(*words).assert_refused(2, "--predictions and --html both name a.csv; name two files")
+def test_predictions_and_page_are_two_files(unrolled, tmp_path):
+    (tmp_path / "folder").mkdir()
+    words = ("evaluate", "runs/reviews", "--predictions", "a.csv", "--html")
+    unrolled(*words, "a.csv").assert_refused(2, "--predictions and --html both name a.csv; name two files")
+    unrolled(*words, "folder/../a.csv").assert_refused(2, "--predictions and --html both name a.csv")
+    words = ("explain", "runs/reviews", "a dull film", "--json", "a.html", "--html")
+    unrolled(*words, "folder/../a.html").assert_refused(2, "--html and --json both name a.html; name two files")
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("explain", "runs/reviews", "a dull film"), "--html=new.html"),
+        (("explain", "runs/reviews", "a dull film"), "--json=new.json"),
+        (("explain", "runs/reviews", "a dull film"), "--png=new.svg"),
+        (("explain", "runs/reviews", "--file", "a.txt"), "--html=new.html"),
+        (("explain", "runs/reviews", "--file", "a.txt"), "--json=new.json"),
+        (("explain", "runs/reviews", "--file", "a.txt", "--target", "good"), "--phrases=new.csv"),
+        (("evaluate", "runs/reviews"), "--html=new.html"),
+        (("evaluate", "runs/reviews"), "--predictions=new.csv"),
+        (("predict", "runs/reviews", "a.txt"), "--out=new.csv"),
+    ],
+)
+def test_what_another_process_writes_meanwhile_is_not_replaced(unrolled, tmp_path, monkeypatch, words, option):
+    (tmp_path / "a.txt").write_text("a dull film\na great film\n")
+    path = tmp_path / option.partition("=")[2]
+
+    def load_slowly(folder):
+        path.write_text("another's")
+        return load_run(folder)
+
+    monkeypatch.setattr("unrolled.lab.training.run_folder.load_run", load_slowly)
+    refused = unrolled(*words, option)
+    assert refused.status == 74
+    assert f"cannot write '{path.name}': it has been written meanwhile" in refused.err
+    assert path.read_text() == "another's"
+    assert unrolled(*words, option, "--force").status == 0  # the control: replacing it was asked for
+    assert path.read_text() != "another's"
 
 
 def test_a_split_of_a_file_and_a_column_of_standard_input_are_refused(unrolled, tmp_path, monkeypatch):

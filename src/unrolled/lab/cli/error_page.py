@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unrolled.atomic_write import atomic_write
 from unrolled.errors import UsageError
 from unrolled.lab.cli.labelled_predictions import LabelledPredictions
 from unrolled.lab.cli.open_run import has_recurrent_network, open_run
@@ -21,10 +22,13 @@ _LONGEST = 400
 """Tokens of a text that the page explains."""
 
 
-def write_error_page(path: Path, run: Run, predictions: LabelledPredictions, most: int) -> str:
-    """Explain the worst errors on one page: the predicted class rather than the right one. Return what was written."""
+def write_error_page(path: Path, run: Run, predictions: LabelledPredictions, most: int, new: bool) -> str:
+    """Explain the worst errors on one page: the predicted class rather than the right one. Return what was written.
+
+    If the page is to be ``new``, one that another process has written since is an error.
+    """
     from unrolled.report.formatting import counted, visible
-    from unrolled.report.page import save_pages
+    from unrolled.report.page import render_pages
 
     if not has_recurrent_network(run.model):
         raise UsageError(f"{run.folder} has no recurrent network to explain; leave out --html")
@@ -32,7 +36,8 @@ def write_error_page(path: Path, run: Run, predictions: LabelledPredictions, mos
     if not worst:
         return "page: not written, since there is no error"
     explained = [_explain(run, predictions, place) for place in worst[:most]]
-    save_pages(path, [[each] for each in explained], title=f"Errors of {run.folder.name}")
+    page = render_pages([[each] for each in explained], title=f"Errors of {run.folder.name}")
+    atomic_write(path, page.encode(), new=new)
     more = f", the worst of {len(worst):,}" if len(worst) > most else ""
     return f"page: {visible(str(path))}: {counted(len(explained), 'error')}{more}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -89,7 +90,7 @@ def evaluate(
         raise UsageError(f"--split is {split}, but {data[0]} is a file without splits; leave it out")
     for path in (predictions, html):
         check_new(path, force)
-    if predictions is not None and html is not None and predictions.absolute() == html.absolute():
+    if predictions is not None and html is not None and os.path.realpath(predictions) == os.path.realpath(html):
         raise UsageError(f"--predictions and --html both name {predictions}; name two files")
     import torch
 
@@ -134,7 +135,7 @@ def evaluate(
             predicted = predict_classes(loaded, examples)
             print_classes(predicted, errors, _CLASSES)
             if html is not None:
-                typer.echo(write_error_page(html, loaded, predicted, page_errors))
+                typer.echo(write_error_page(html, loaded, predicted, page_errors, not force))
             rows = predicted.rows
         elif predictions is not None:
             rows = predict_ratings(loaded, examples)
