@@ -10,6 +10,7 @@ from torch import nn
 from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
 from unrolled.decomposition.maps_as_loops import maps_as_loops
 from unrolled.decomposition.model_state import ModelState
+from unrolled.decomposition.padded_encoders import padded_encoders
 from unrolled.decomposition.random_generators import RandomGenerators, checked_seed
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.decomposition.without_checkpoints import without_checkpoints
@@ -45,7 +46,7 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
         ChangedWeightsError: If something else changed the model's weights meanwhile.
     """
     number = checked_seed(seed)
-    with ONE_THREAD, eval_mode(model), _met_by_operations():
+    with ONE_THREAD, eval_mode(model), padded_encoders(model), _met_by_operations():
         weights, state = UnchangedWeights(model), ModelState(model)
         generators = RandomGenerators(state.generators)
         depth = 0  # a recursive model calls itself

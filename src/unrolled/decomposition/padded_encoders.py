@@ -1,0 +1,27 @@
+"""Run torch's Transformer encoders with their padding, as they run where gradients are asked for.
+
+Without gradients ``nn.TransformerEncoder`` cuts the padding off and gives zeros there. No mode meets what it then
+calls, and a model that reads these places would have two outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+__all__ = ["padded_encoders"]
+
+
+@contextmanager
+def padded_encoders(model: nn.Module) -> Iterator[None]:
+    """Let encoders keep the padding, until the end of the block; the caller holds ``ONE_THREAD``."""
+    cutting = [each for each in model.modules() if isinstance(each, nn.TransformerEncoder) and each.use_nested_tensor]
+    for each in cutting:
+        each.use_nested_tensor = False
+    try:
+        yield
+    finally:
+        for each in cutting:
+            each.use_nested_tensor = True
