@@ -58,15 +58,20 @@ class Layout:
             return values
         return torch.where(self.inside[..., None], values, torch.zeros_like(values))
 
-    def reverse(self, values: Tensor) -> Tensor:
-        """Reverse each sequence within its own length; padding stays in place."""
-        if not self.ragged:
-            return values.flip(0)
-        return values.gather(0, reversal(self.lengths, self.time)[..., None].expand(values.shape))
+    def reverse(self, values: Tensor, axis: int = 0) -> Tensor:
+        """Reverse each sequence within its own length along the axis of steps; padding stays in place.
 
-    def turn(self, values: Tensor, direction: int) -> Tensor:
+        The axis of sequences is the last but one.
+        """
+        if not self.ragged:
+            return values.flip(axis)
+        shape = [1] * values.dim()
+        shape[axis], shape[-2] = self.time, len(self.lengths)
+        return values.gather(axis, reversal(self.lengths, self.time).view(shape).expand(values.shape))
+
+    def turn(self, values: Tensor, direction: int, axis: int = 0) -> Tensor:
         """Take values from token order to the order in which a direction reads, or back: 1 reverses, 0 does not."""
-        return self.reverse(values) if direction else values
+        return self.reverse(values, axis) if direction else values
 
     def in_token_order(self, directions: Sequence[Tensor]) -> Tensor:
         """Put what one or two directions gave, each in the order in which it reads, side by side in token order."""

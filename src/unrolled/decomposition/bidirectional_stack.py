@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.base import LayerRun
-from unrolled.cells.batch_layout import Layout, reversal
+from unrolled.cells.batch_layout import Layout
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.sweeps import running_sum
@@ -30,7 +30,6 @@ __all__ = [
     "EnteringCovectors",
     "entering_covectors",
     "expand_stack",
-    "reverse_blocks",
     "token_contributions",
     "total_states",
 ]
@@ -99,14 +98,6 @@ def total_states(stack: BidirectionalStack, terms: bool = True) -> tuple[Tensor,
     return totals[0], totals[1]
 
 
-def reverse_blocks(layout: Layout, blocks: Tensor) -> Tensor:
-    """Reverse each sequence within its own length, shape (columns, time, batch, features)."""
-    if not layout.ragged:
-        return blocks.flip(1)
-    index = reversal(layout.lengths, layout.time)
-    return blocks.gather(1, index[None, ..., None].expand(blocks.shape))
-
-
 @without_grad_and_autocast()
 def token_contributions(stack: BidirectionalStack, readout: Sequence[Sequence[Tensor | None]]) -> tuple[Tensor, Tensor]:
     """Compute what every token and the initial states contribute to Σ w_tᵀ s_t over all layers and directions.
@@ -124,7 +115,7 @@ def token_contributions(stack: BidirectionalStack, readout: Sequence[Sequence[Te
     for found in entering_covectors(stack, readout):
         layer = stack.levels[found.level][found.way]
         entering = (found.of_g * layer.g).sum(dim=-1, keepdim=True)
-        tokens = tokens + (reverse_blocks(stack.layout, entering) if found.way else entering)[..., 0]
+        tokens = tokens + stack.layout.turn(entering, found.way, axis=1)[..., 0]
         initial = initial + (found.of_start * layer.initial).sum(dim=-1)
     return tokens, initial
 
@@ -152,8 +143,7 @@ def entering_covectors(
             read, spent = readout[level][way], None if handed is None else handed[way]
             if read is None and spent is None:
                 continue
-            if way:
-                read, spent = (None if each is None else reverse_blocks(stack.layout, each) for each in (read, spent))
+            read, spent = (None if each is None else stack.layout.turn(each, way, axis=1) for each in (read, spent))
             (operator,), cell = layer.operators, layer.layers[0].cell
             if read is None:
                 assert spent is not None
@@ -167,7 +157,7 @@ def entering_covectors(
             if level:
                 by_input = operator.apply_transpose(covectors)[1]
                 if by_input is not None:
-                    below = below + (reverse_blocks(stack.layout, by_input) if way else by_input)
+                    below = below + stack.layout.turn(by_input, way, axis=1)
             if spent is not None:  # all but g of this layer went up
                 cell.hidden(covectors).sub_(spent)
             yield EnteringCovectors(level, way, covectors, first)

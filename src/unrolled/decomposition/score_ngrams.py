@@ -66,8 +66,7 @@ def score_each(
     lengths = opened.lengths
     time, batch = opened.outputs[0].shape[:2]
     windowed = longest is not None and longest < time
-    index = reversal(lengths, time)
-    inside = torch.arange(time, device=lengths.device)[:, None] < lengths
+    inside = opened.layout.inside
     count = len(readouts)
     held = min(time, longest) if longest is not None else time
     scores = torch.zeros(count, batch, len(sequences), time, held, dtype=torch.float64, device=lengths.device)
@@ -78,18 +77,14 @@ def score_each(
     for d, members in enumerate(sequences):
         given = torch.stack([weights[d] for weights in readouts], dim=1)  # (time, readouts, batch, state)
         weight = torch.where(inside[:, None, :, None], given, torch.zeros_like(given))
-        own = opened.outputs[d]
-        if d == 1:
-            weight = weight.gather(0, index[:, None, :, None].expand(weight.shape))
-            own = own.gather(0, index[..., None].expand(own.shape))
+        weight, own = (opened.layout.turn(each, d) for each in (weight, opened.outputs[d]))
         strongest = score_weight(weight)
         error = torch.zeros_like(own)
         share = 1 / len(members)
         for sequence in members:
             if windowed:
                 entering = adjoint_sweep(sequence, weight)[0]  # (time, readouts, batch)
-                places = index[:, None].expand(entering.shape)
-                entering = entering.gather(0, places) if d == 1 else entering
+                entering = opened.layout.turn(entering[..., None], d)[..., 0]
                 tokens += share * entering.permute(1, 2, 0).double()
             for block in forward_sweep(sequence, longest):
                 t = block.time
@@ -104,7 +99,8 @@ def score_each(
         residual = torch.maximum(residual, torch.where(inside, relative, 0.0).amax(dim=0).double())
     for band in (scores, contributions):
         if len(sequences) == 2:  # back to token order
-            band[:, :, 1] = band[:, :, 1].gather(2, index.T[None, :, :, None].expand_as(band[:, :, 1]))
+            index = reversal(lengths, time).T[None, :, :, None]
+            band[:, :, 1] = band[:, :, 1].gather(2, index.expand_as(band[:, :, 1]))
         band.mul_(inside.T[:, None, :, None])
     tokens = torch.where(inside.T, tokens if windowed else by_entered(contributions), 0.0)
     return [

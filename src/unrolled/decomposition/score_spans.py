@@ -15,12 +15,7 @@ from torch import Tensor
 
 from unrolled.cells.batch_layout import reversal
 from unrolled.decomposition.affine_sequence import AffineSequence
-from unrolled.decomposition.bidirectional_stack import (
-    BidirectionalStack,
-    reverse_blocks,
-    token_contributions,
-    total_states,
-)
+from unrolled.decomposition.bidirectional_stack import BidirectionalStack, token_contributions, total_states
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.score_ngrams import NGramScores
@@ -104,7 +99,7 @@ def _bands(stack: BidirectionalStack, weights: Sequence[Sequence[Tensor | None]]
         for way, weight in enumerate(read):
             if weight is None:
                 continue
-            readout = _Readout.of(reverse_blocks(layout, weight) if way else weight)
+            readout = _Readout.of(layout.turn(weight, way, axis=1))
             spans = _spans(ways[way], columns, received[way], readout).permute(0, 3, 4, 1, 2)
             found[:, :, :, way] += spans.gather(3, index.expand(spans.shape)) if way else spans
     return found * inside.T[:, None, :, None]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.cells.batch_layout import Layout, reversal
+from unrolled.cells.batch_layout import Layout
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack
 from unrolled.linalg.operators import Workspace
@@ -88,8 +88,7 @@ class TokenColumns(SweepColumns):
 
     def turned(self, received: Received, layout: Layout) -> Received:
         """Reverse the steps and the columns."""
-        by_step = _reverse(received.values, layout)
-        return Received(_reverse(by_step.transpose(0, 1), layout).transpose(0, 1), received.places)
+        return Received(layout.reverse(layout.reverse(received.values), axis=1), received.places)
 
 
 class SpanColumns(SweepColumns):
@@ -142,15 +141,7 @@ class SpanColumns(SweepColumns):
 
     def turned(self, received: Received, layout: Layout) -> Received:
         """Reverse the steps; what lies behind in one direction lies ahead in the other."""
-        return Received(_reverse(received.values, layout), self._swapped[received.places])
-
-
-def _reverse(values: Tensor, layout: Layout) -> Tensor:
-    """Reverse each sequence within its own length, shape (time, columns, batch, features)."""
-    if not layout.ragged:
-        return values.flip(0)
-    index = reversal(layout.lengths, layout.time)
-    return values.gather(0, index[:, None, :, None].expand(values.shape))
+        return Received(layout.reverse(received.values), self._swapped[received.places])
 
 
 def receivers(stack: BidirectionalStack, columns: SweepColumns) -> Iterator[tuple[tuple[Received, ...], ...]]:
