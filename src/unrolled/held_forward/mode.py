@@ -114,10 +114,10 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         self.gates = Gates(rows)
         self.holds: list[str] = []
         """The operations whose results were held so far."""
+        self.follows_from: int | None = None
+        """The number of the first of these operations that is followed; None for none."""
         self.coarsest = torch.float64
         """The type of least precision among those in which value was computed."""
-        self.follows_from: int | None = None
-        """The first of them, by its number, that is followed; None for none."""
 
     def meet(self, func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Meet one operation."""
