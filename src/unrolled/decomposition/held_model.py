@@ -26,6 +26,7 @@ from unrolled.expansions.base import TOLERANCE, Linearisation
 from unrolled.expansions.shares import Shares
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.operands import carries
+from unrolled.held_forward.recorded_maps import image
 from unrolled.held_forward.rows import Rows
 from unrolled.linalg.structured import pick, used_products
 
@@ -118,7 +119,7 @@ class HeldModel(HeldForward):
             found = self._step(cell, alone if moved is None else alone + others[1], others[0])
             if isinstance(cell, ShareSlopesCell):
                 return found - (found.detach() - base)
-            return self._credited(found - _value_of(found, others), base, alone)
+            return self._credited(found - image(found, others, others), base, alone)
         finally:
             self.share = of_others
 
@@ -185,14 +186,6 @@ class HeldModel(HeldForward):
                 kind, name = self.rows.origin(cell.recurrent_bias)
                 from_hidden = from_hidden + self.rows.open(kind, name, cell.recurrent_bias.expand(from_hidden.shape))
             return cell.join_parts(cell.elementwise(from_input, from_hidden, carried))
-
-
-def _value_of(found: Tensor, parts: Sequence[Tensor]) -> Tensor:
-    """Compute what some of the tensors that ``found`` is linear in make of it."""
-    with torch.enable_grad():
-        covector = torch.zeros_like(found).requires_grad_()  # a product forward is that of the map back, transposed
-        back = torch.autograd.grad(found, parts, covector, create_graph=True, materialize_grads=True)
-        return torch.autograd.grad(back, covector, [each.detach() for each in parts], materialize_grads=True)[0]
 
 
 def _to_tokens(ray: ClosedRay, used: Sequence[int]) -> Callable[[Tensor], Tensor]:

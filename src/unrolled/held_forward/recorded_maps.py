@@ -34,11 +34,11 @@ def image(result: Tensor, sources: Sequence[Tensor], values: Sequence[Tensor]) -
     with torch.enable_grad():
         covector = torch.zeros_like(result).requires_grad_()
         back = torch.autograd.grad(result, sources, covector, create_graph=True, allow_unused=True)
-        used = [(b, v) for b, v in zip(back, values, strict=True) if b is not None and b.requires_grad]
+        used = [(b, v.detach()) for b, v in zip(back, values, strict=True) if b is not None and b.requires_grad]
         if not used:
             return torch.zeros_like(result)
-        total = torch.stack([(b * v.detach()).sum() for b, v in used]).sum()
-        (found,) = torch.autograd.grad(total, covector, allow_unused=True)
+        parts, along = zip(*used, strict=True)
+        (found,) = torch.autograd.grad(parts, covector, along, allow_unused=True)
     return torch.zeros_like(result) if found is None else found
 
 
