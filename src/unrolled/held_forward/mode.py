@@ -17,7 +17,7 @@ from unrolled.held_forward.given_results import GivesGivenTensors, parts_refused
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.hidden_operations import refuse_inference_mode, refuse_transforms
 from unrolled.held_forward.logarithms import FollowsLogarithms
-from unrolled.held_forward.numbers_as_ids import CASTS
+from unrolled.held_forward.numbers_as_ids import TO_INTEGERS
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands, without_flags
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
@@ -153,6 +153,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         result = self._by_rule(found, call, valued)
         if operation.name == "detach":
             self.memory.keep(result)
+        elif operation.name in TO_INTEGERS:
+            self.vectors.made_of_numbers(args[0], result)
         return result
 
     def _as_met(
@@ -258,7 +260,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
                 with self:
                     return func(*numbers[0], **numbers[1])
         result = func(*args, **options)
-        if operation.name in CASTS and self.vectors.rounded:
+        if operation.name in TO_INTEGERS and self.vectors.rounded:
             self.vectors.made_of_numbers(args[0], result)
         if self.positions:
             self.vectors.left.follow(operation, args, result)

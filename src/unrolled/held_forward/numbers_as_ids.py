@@ -10,9 +10,9 @@ from torch import Tensor
 from unrolled.held_forward.recorded_maps import image, pull_back
 from unrolled.held_forward.rows import Row
 
-__all__ = ["CASTS", "entries_of"]
+__all__ = ["TO_INTEGERS", "entries_of"]
 
-CASTS = frozenset({"long", "int", "short", "to", "type", "type_as", "bucketize"})
+TO_INTEGERS = frozenset({"long", "int", "short", "to", "type", "type_as", "bucketize"})
 """Operations that may make integers of numbers."""
 CLOSE = 64
 """How many roundings what an entry makes of its number may be off."""

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import Held, rule
-from unrolled.held_forward.numbers_as_ids import CASTS
 from unrolled.held_forward.operands import detached
 
 __all__: list[str] = []
@@ -69,10 +68,7 @@ _ANSWERS = frozenset(
 @rule(*_QUESTIONS)
 def question(call: Held) -> Any:
     """Answer by what the operands hold: an answer carries no value; one that is added is a held result."""
-    result = call.mode.hold(call) if call.name in _ANSWERS else call.held()
-    if call.name in CASTS:
-        call.mode.vectors.made_of_numbers(call.args[0], result)
-    return result
+    return call.mode.hold(call) if call.name in _ANSWERS else call.held()
 
 
 _ATTRIBUTES = "grad_fn dtype device is_cuda shape ndim layout is_nested requires_grad is_sparse"

@@ -12,7 +12,6 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import Held, rule
-from unrolled.held_forward.numbers_as_ids import CASTS
 from unrolled.held_forward.operands import detached, for_each_tensor, operands
 
 __all__: list[str] = []
@@ -38,8 +37,6 @@ def linear_in_one(call: Held) -> object:
         move = _OF_PARTS.get(call.name, call.function)
         risen, at_zero = (move(each, *rest, **call.kwargs) for each in (gate.risen, gate.at_zero))
         call.gates.keep_each(result, risen, at_zero, gate.of_gates)
-    if call.name in CASTS:
-        call.mode.vectors.made_of_numbers(first, result)
     return result
 
 
