@@ -18,23 +18,20 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.moves import CONVERSIONS, MOVES
 from unrolled.held_forward.repeated_axes import without_repeats
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["OF_ONE_ENTRY", "Gate", "Gates"]
 
-OF_ONE_ENTRY = frozenset(
-    (
-        "view view_as reshape reshape_as permute transpose t adjoint squeeze unsqueeze flatten unflatten ravel movedim "
-        "expand expand_as broadcast_to repeat repeat_interleave tile flip fliplr flipud roll rot90 narrow select "
-        "index_select gather take_along_dim unbind chunk split split_with_sizes tensor_split unfold diagonal diag "
-        "diag_embed tril triu clone contiguous to float double half bfloat16 type type_as cpu cuda real "
-        "masked_select neg getitem select_copy pixel_shuffle pixel_unshuffle positive _pack_padded_sequence "
-        "upsample_nearest1d upsample_nearest2d channel_shuffle resolve_conj resolve_neg "
-        "take linalg_diagonal slice hsplit vsplit dsplit unsafe_chunk unsafe_split"
-    ).split()
+OF_ONE_ENTRY = (
+    MOVES
+    | CONVERSIONS
+    | frozenset(
+        "neg real diag diag_embed tril triu _pack_padded_sequence upsample_nearest1d upsample_nearest2d".split()
+    )
 )
-"""Operations on one tensor that move, copy or cast entries: a gate stays a gate under them."""
+"""Operations on one tensor under which a gate stays a gate: what they put beside its entries is zero."""
 
 
 _HIGHEST = 16

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.moves import CONVERSIONS, MOVES
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Rows
 
@@ -19,12 +20,13 @@ PRODUCTS = frozenset(
 )
 ADDED_PRODUCTS = frozenset("addmm baddbmm addmv addbmm addr".split())
 """Products of the second and the third operand, added to the first."""
-KEEPS = frozenset(
-    "view view_as reshape reshape_as flatten unflatten unsqueeze squeeze transpose permute t adjoint movedim expand "
-    "expand_as repeat repeat_interleave tile contiguous clone detach to float double half bfloat16 type type_as cpu "
-    "cuda getitem setitem select narrow index_select gather chunk split unbind flip roll cat stack hstack vstack pad "
-    "add sub mul div pow neg square sqrt exp log log1p clamp clamp_min clamp_max where masked_fill sum mean cumsum "
-    "copy positive".split()
+KEEPS = (
+    MOVES
+    | CONVERSIONS
+    | frozenset(
+        "detach setitem copy cat stack hstack vstack pad add sub mul div pow neg square sqrt exp log log1p clamp "
+        "clamp_min clamp_max where masked_fill sum mean cumsum".split()
+    )
 )
 """Operations whose results are such numbers where their operands are."""
 

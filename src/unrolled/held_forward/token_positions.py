@@ -9,24 +9,22 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.moves import MOVES
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.table_reads import positions_read
 from unrolled.held_forward.written_positions import positions_written
 
 __all__ = ["TokenPositions"]
 
-MOVES = frozenset(
-    "getitem view reshape flatten unflatten unsqueeze squeeze transpose permute t adjoint contiguous clone "
-    "flip index_select gather narrow select expand expand_as view_as repeat movedim detach cpu cuda cat "
-    "stack roll take_along_dim chunk split unbind pad_sequence hstack vstack tile repeat_interleave masked_select "
-    "fliplr flipud ravel tensor as_tensor _pack_padded_sequence unfold tensor_split hsplit vsplit dsplit unsafe_chunk "
-    "unsafe_split split_with_sizes rot90 narrow_copy column_stack row_stack dstack diagonal take".split()
+MOVES_OF_IDS = MOVES | frozenset(
+    "detach tensor as_tensor cat stack hstack vstack dstack column_stack row_stack pad_sequence "
+    "_pack_padded_sequence".split()
 )
-"""Operations that move token ids and change none of them."""
+"""Operations that move token ids, of one tensor or of several, and change none of them."""
 CASTS = frozenset("to long int short type type_as tensor as_tensor asarray".split())
 """Operations that may change the type of token ids; their positions need not fit into that type."""
 ELEMENTWISE = frozenset(
-    "add sub mul floordiv floor_divide rfloordiv div remainder fmod mod rmod pow rpow square neg abs sign clamp "
+    "add sub mul floordiv floor_divide rfloordiv div remainder fmod mod rmod pow square neg abs sign clamp "
     "clamp_min clamp_max minimum maximum fmin fmax max min bitwise_and bitwise_or bitwise_xor bitwise_not "
     "bitwise_left_shift bitwise_right_shift lshift rshift and or xor invert eq ne lt le gt ge not_equal greater less "
     "greater_equal less_equal logical_and logical_or logical_xor logical_not bool byte char".split()
@@ -161,7 +159,7 @@ class TokenPositions:
             found = self._compared(args[LOOKS_UP[name]], args[1 - LOOKS_UP[name]], result.shape)
         elif name in CASTS and first in self and isinstance(result, Tensor):
             found = self._positions_of(first, first).to(result.device)
-        elif name in MOVES and (first in self or isinstance(first, tuple | list)):
+        elif name in MOVES_OF_IDS and (first in self or isinstance(first, tuple | list)):
             return self._moved(func, operation, args, options)
         elif (written := positions_written(self, func, operation, args, options)) is not None:
             found = written

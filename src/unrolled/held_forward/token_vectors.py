@@ -12,6 +12,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from unrolled.held_forward.computed_ids import ComputedIds, Made, numbers_of
 from unrolled.held_forward.integer_numbers import IntegerNumbers
 from unrolled.held_forward.left_ids import LeftIds
+from unrolled.held_forward.moves import CONVERSIONS
 from unrolled.held_forward.numbers_as_ids import entries_of
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Kind, Rows
@@ -21,7 +22,8 @@ from unrolled.held_forward.written_positions import WRITES
 
 __all__ = ["TokenVectors"]
 
-CONVERSIONS = frozenset("to float double half bfloat16 type type_as tensor as_tensor".split())
+TO_FLOATS = CONVERSIONS | {"tensor", "as_tensor"}
+"""Operations that may give integers as floating-point numbers."""
 MIXES = frozenset("add sub mul div cat stack hstack vstack where pow".split())
 """Operations that use an integer as a number where another operand is a floating-point number."""
 WRITTEN = {**WRITES, "setitem": 2, "copy": 1}
@@ -53,7 +55,7 @@ class TokenVectors:
         floats = isinstance(result, Tensor) and result.is_floating_point()
         if not floats or not args or not isinstance(args[0], Tensor) or torch.is_inference_mode_enabled():
             return None
-        if operation.name in CONVERSIONS:
+        if operation.name in TO_FLOATS:
             return self._numbers(args[0], result)
         if operation.name == "scatter":
             return self._scattered(operation, args, result)

@@ -23,6 +23,7 @@ from unrolled.decomposition.open_network import Network
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
 from unrolled.explanation.tokens.vectors_read import where_read
+from unrolled.held_forward.moves import CONVERSIONS
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.variables import ReadsVariables
@@ -40,7 +41,6 @@ __all__ = [
 ]
 
 LOOKUPS = frozenset({"embedding", "index_select", "getitem"})
-CONVERSIONS = frozenset("float double half bfloat16 to type type_as".split())
 
 
 Lists = tuple[tuple[tuple[int, ...], ...], ...]

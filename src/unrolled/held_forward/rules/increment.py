@@ -11,6 +11,7 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.increments import IncrementCall, increment_rule
+from unrolled.held_forward.moves import CONVERSIONS, MOVES
 
 __all__: list[str] = []
 
@@ -18,14 +19,12 @@ _OF_ENTRIES = OF_ONE_ENTRY | {"cat", "stack", "detach"}
 
 
 @increment_rule(
+    *MOVES - {"expand_as"},
+    *CONVERSIONS,
     *(
-        "view reshape flatten unflatten permute transpose t squeeze unsqueeze movedim expand repeat repeat_interleave "
-        "chunk split unbind select narrow getitem sum mean flip roll clone contiguous to float double cat stack neg "
-        "diagonal cumsum tensor_split index_select gather split_with_sizes detach unfold tile type half triu view_as "
-        "tril avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d trace "
-        "hsplit reshape_as type_as ravel positive broadcast_to view_as_real view_as_complex real imag conj "
-        "resolve_conj complex slice"
-    ).split()
+        "detach neg cat stack sum mean cumsum trace tril triu avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
+        "adaptive_avg_pool2d adaptive_avg_pool3d view_as_real view_as_complex complex real imag conj"
+    ).split(),
 )
 def linear_in_all(call: IncrementCall) -> Any:
     """Run the operation on the increments; what does not move has none."""

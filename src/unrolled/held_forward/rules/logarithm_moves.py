@@ -10,17 +10,12 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside, of_nothing
+from unrolled.held_forward.moves import CONVERSIONS, MOVES
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands
 from unrolled.held_forward.rules.additive import where_operands
 
 __all__ = ["stand_in"]
 
-_MOVES = (
-    "view view_as reshape reshape_as permute transpose t adjoint squeeze unsqueeze flatten unflatten ravel movedim "
-    "expand expand_as broadcast_to repeat repeat_interleave tile flip fliplr flipud roll narrow select index_select "
-    "gather take_along_dim unbind chunk split split_with_sizes tensor_split getitem clone contiguous detach "
-    "to float double type type_as cpu cuda"
-)
 _OF_VALUES: dict[str, Callable[..., Any]] = {
     "view": torch.Tensor.reshape,  # a value need not lie in memory as its logarithm does
     "view_as": torch.Tensor.reshape_as,
@@ -31,7 +26,7 @@ _ALONG = frozenset("pad constant_pad_nd cat getitem narrow clone contiguous".spl
 """What may leave the axis of a cumulative sum where it is."""
 
 
-@beside(*_MOVES.split())
+@beside(*MOVES, *CONVERSIONS, "detach")
 def move(call: LogarithmCall) -> Any:
     """Move values as their logarithms are moved."""
     function: Callable[..., Any] = _OF_VALUES.get(call.name, call.function)
