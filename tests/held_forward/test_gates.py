@@ -186,9 +186,15 @@ SCALED = {
     "a part that is open": (lambda z, c: torch.where(OPEN, z, 1.0) * c, lambda z, c: torch.where(OPEN, z * c, c)),
     "a bound": (lambda z, c: z.clamp(max=0.5) * c, lambda z, c: torch.where(z < 0.5, z * c, 0.5 * c)),
     "one more": (lambda z, c: (1 + z) * c, lambda z, c: c + z * c),
+    "a held result more": (lambda z, c: (z + c.exp()) * c, lambda z, c: z * c + c.exp() * c),
+    "less than a held result": (lambda z, c: (c.softmax(1) - z) * c, lambda z, c: c.softmax(1) * c - z * c),
     "joined gates": (
         lambda z, c: torch.cat([z[:, :2], 1 - z[:, 2:]], 1) * c,
         lambda z, c: torch.cat([z[:, :2] * c[:, :2], c[:, 2:] - z[:, 2:] * c[:, 2:]], 1),
+    ),
+    "a gate beside a held result": (
+        lambda z, c: torch.cat([z[:, :2], c[:, 2:].exp()], 1) * c,
+        lambda z, c: torch.cat([z[:, :2] * c[:, :2], c[:, 2:].exp() * c[:, 2:]], 1),
     ),
     "a matrix of gates": (
         lambda z, c: z.view(2, 2, 2) @ c.view(2, 2, 2),

@@ -36,6 +36,8 @@ OF_ONE_ENTRY = (
 
 _HIGHEST = 16
 """The highest power of a gate that is one."""
+_AT_ZERO = ("constant", "held")
+"""The origins of what belongs to γ₀ where it is added to a gate: numbers of the code, and results that are held."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Gates:
     """The gates of a run. A tensor whose entries were changed in place since is none any more.
 
     Args:
-        rows: Tells the constants of the code, which belong to γ₀, from parameters and held results, which have rows.
+        rows: Tells constants of the code and held results, which belong to γ₀, from parameters, which have rows.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -166,12 +168,12 @@ class Gates:
                 self.keep(tensor, Gate(rise, start, of_gates))
 
     def keep_sum(self, result: Tensor, terms: Sequence[Any], add: Callable[[list[Any]], Tensor]) -> Tensor:
-        """Let a sum be a gate if each term is a gate or a constant of the code."""
-        known = all(self.of(each) or self._is_constant(each) for each in terms)
+        """Let a sum be a gate if each term is a gate or belongs to γ₀."""
+        known = all(self.of(each) or self._is_at_zero(each) for each in terms)
         return self.keep_chosen(result, terms, add) if known else result
 
     def keep_chosen(self, result: Tensor, entries: Sequence[Any], choose: Callable[[list[Any]], Tensor]) -> Tensor:
-        """Let a result be a gate where its entries are those of a gate or constants of the code.
+        """Let a result be a gate where its entries are those of a gate or belong to γ₀.
 
         Args:
             result: Of the operation.
@@ -181,7 +183,7 @@ class Gates:
         gates = [self.of(each) for each in entries]
         if not any(gates):
             return result
-        others = [not gate and not self._is_constant(each) for gate, each in zip(gates, entries, strict=True)]
+        others = [not gate and not self._is_at_zero(each) for gate, each in zip(gates, entries, strict=True)]
         risen = [gate.risen if gate else _like(each, 0.0) for gate, each in zip(gates, entries, strict=True)]
         at_zero = [
             gate.at_zero if gate else _like(each, 0.0) if other else each
@@ -201,9 +203,9 @@ class Gates:
             return result
         return self.keep(result, reduce(lambda first, last: last.behind(first, share), [gate] * int(exponent)))
 
-    def _is_constant(self, value: Any) -> bool:
-        """Whether an operand is a constant of the code: no value, no parameter, no held result."""
-        return not isinstance(value, Tensor) or (not value.requires_grad and self._rows.origin(value)[0] == "constant")
+    def _is_at_zero(self, value: Any) -> bool:
+        """Whether an operand belongs to γ₀: it has no value, and is no parameter."""
+        return not isinstance(value, Tensor) or (not value.requires_grad and self._rows.origin(value)[0] in _AT_ZERO)
 
 
 def _like(value: Any, number: float) -> Any:
