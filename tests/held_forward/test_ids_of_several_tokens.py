@@ -22,6 +22,7 @@ SEVERAL = {
     "cumsum": lambda m, ids: ids.cumsum(1),
     "tolist": lambda m, ids: torch.tensor(ids.tolist()),
     "long": lambda m, ids: (ids / 4).long(),
+    "as_strided": lambda m, ids: ids.as_strided((2, 2, 2), (3, 1, 1)).sum(2),
     "maximum": lambda m, ids: torch.maximum(ids[:, :-1], ids[:, 1:]),
 }
 
@@ -38,7 +39,7 @@ def test_ids_of_several_tokens_are_named_and_noted_and_are_no_bias(operation):
     torch.testing.assert_close(found.constants[name], given.texts["0"].sum(1), rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(found.texts["1"], given.texts["1"], rtol=1e-9, atol=1e-12)
     (note,) = (note for note in found.notes if name in note)
-    assert "belong to no single one" in note
+    assert "cannot be followed to single tokens" in note
     with pytest.raises(StrictError, match=operation):
         account(look_up(change), strict=True)
 
@@ -60,17 +61,31 @@ def test_numbers_of_several_tokens_are_named_and_noted(operation):
     assert "of_one_hot.weight" not in found.biases
 
 
-@pytest.mark.parametrize("operation", ["add", "unique", "bincount", "scatter"])
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor")
+def test_new_tensor_reads_its_data_and_not_the_tensor_whose_type_it_has():
+    for operation, data in {"new_tensor": lambda ids: ids, "tolist": lambda ids: ids.tolist()}.items():
+        found = account(look_up(lambda m, ids, data=data: ids.new_tensor(data(ids))))
+        assert set(found.constants) == {f"table.weight at ids that {operation} made"}
+    plain = account(look_up(lambda m, ids: torch.tensor([[3, 5, 8], [1, 2, 3]])))
+    assert_equal_parts(account(look_up(lambda m, ids: ids.new_tensor([[3, 5, 8], [1, 2, 3]]))), plain)
+
+
+@pytest.mark.parametrize("operation", ["add", "unique", "bincount", "scatter", "long", "as_strided"])
 def test_a_model_that_reads_such_ids_only_is_refused_for_that(operation):
     class Alone(Reads):
         def forward(self, ids):
             return self.head(self.way(self, ids).sum(1))
 
     way = look_up(SEVERAL[operation]) if operation in SEVERAL else lambda m, ids: COUNTS[operation](m, ids)[:, None]
-    with pytest.raises(UsageError, match=rf"at most by ids or numbers that {operation} made of several tokens"):
+    with pytest.raises(
+        UsageError,
+        match=rf"ids or numbers that {operation} made of tokens' ids, which cannot be followed",
+    ):
         unrolled.account(Alone(way), IDS, target=1)
     with pytest.raises(UsageError, match="by more than masks, which are held; check the target"):
         unrolled.account(Alone(lambda m, ids: m.number((ids == 4).double()[..., None])), IDS, target=1)
+    with pytest.raises(UsageError, match=r"at most by table\.weight at ids that the model made numbers of Python"):
+        unrolled.account(Alone(lambda m, ids: PYTHON["and back"](m, ids)[:, None]), IDS, target=1)
 
 
 PYTHON = {

@@ -15,18 +15,18 @@ from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
 
-__all__ = ["OF_FIRST", "ComputedIds", "Made", "numbers_of"]
+__all__ = ["OF_FIRST", "ComputedIds", "Made", "numbers_of", "operands_read"]
 
 OF_FIRST = frozenset("expand_as view_as reshape_as type_as to".split())
 """Operations that read of their second operand what form it has."""
 OF_NONE = frozenset(
     "zeros_like ones_like empty_like full_like rand_like randn_like randint_like new new_zeros new_ones new_empty "
-    "new_full new_tensor".split()
+    "new_full".split()
 )
 """Operations that read no number of their operands."""
 LISTS_TO_PYTHON = frozenset({"tolist", "numpy", "__array__"})
 """Operations that give Python many ids at once."""
-FROM_PYTHON = frozenset({"tensor", "as_tensor", "from_numpy", "asarray"})
+FROM_PYTHON = frozenset({"tensor", "as_tensor", "new_tensor", "from_numpy", "asarray"})
 """Operations that make tensors of what Python has."""
 
 
@@ -75,9 +75,7 @@ class ComputedIds:
 
     def how(self, operation: Operation, args: tuple[Any, ...], given: Sequence[Tensor]) -> Made | None:
         """Return how an operation uses token ids, if its results are of several; None if there are none in it."""
-        if operation.name in OF_NONE:
-            return None
-        sources = args[:1] if operation.name in OF_FIRST else given
+        sources = operands_read(operation, given)
         found = [made for made in map(self.of, sources) if made is not None]
         own = [each for each in sources if each in self.positions]
         if not found and not own:
@@ -105,6 +103,15 @@ class ComputedIds:
         self._made[result] = made
         if not made.of_masks:
             self.positions.several[result] = True
+
+
+def operands_read(operation: Operation, given: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return the operands that a result is made of, not those whose form it has."""
+    if operation.name in OF_NONE:
+        return []
+    if operation.name == "new_tensor":
+        return given[1:]
+    return given[:1] if operation.name in OF_FIRST else given
 
 
 def _has_integers(value: Any) -> bool:

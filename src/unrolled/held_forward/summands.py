@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from unrolled.held_forward.computed_ids import OF_FIRST, OF_NONE
+from unrolled.held_forward.computed_ids import operands_read
 from unrolled.held_forward.operation_names import Operation
 
 __all__ = ["summands"]
@@ -19,15 +19,11 @@ AFFINE = frozenset({"linear", "conv1d", "conv2d", "conv3d"})
 def summands(
     operation: Operation, args: tuple[Any, ...], options: Mapping[str, Any], given: Sequence[Tensor]
 ) -> Sequence[Tensor]:
-    """Return the operands that a result is made of, not those whose form it has.
+    """Return the operands that a result is made of.
 
     An affine function of zero is made of its bias.
     """
-    if operation.name in OF_NONE:
-        return []
-    if operation.name in OF_FIRST:
-        return given[:1]
     bias = args[2] if len(args) > 2 else options.get("bias")
     if operation.name in AFFINE and isinstance(bias, Tensor) and not bool(given[0].count_nonzero()):
         return [bias]
-    return given
+    return operands_read(operation, given)

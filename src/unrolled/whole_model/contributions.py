@@ -39,7 +39,7 @@ class Contributions:
     left: tuple[str, ...] = ()
     """The tables that are read at numbers which left torch as ids."""
     computed: tuple[str, ...] = ()
-    """Of the constants, those that the model computes of several tokens' ids."""
+    """Of the constants, those that the model makes of ids which cannot be followed to single tokens."""
 
 
 def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributions:
@@ -105,8 +105,13 @@ def _nothing_reaches(sources: Sources) -> str:
     if computed.read:
         return (
             f"the output depends on the model's arguments at most by ids or numbers that {', '.join(computed.read)} "
-            "made of several tokens, which belong to no single one; pass what the model computes as its argument, or "
-            "name a submodule with of="
+            "made of tokens' ids, which cannot be followed to single tokens; pass what the model computes as its "
+            "argument, or name a submodule with of="
+        )
+    if left := sources.mode.vectors.left.tables:
+        return (
+            f"the output depends on the model's arguments at most by {', '.join(left)} at ids that the model made "
+            "numbers of Python, which cannot be followed to tokens; index the table with a tensor"
         )
     if computed.of_masks:
         return (

@@ -16,7 +16,7 @@ def notes_of(result: Account, computed: Collection[str] = (), left: Collection[s
 
     Args:
         result: The account.
-        computed: The names of its constants that the model computes of several tokens' ids.
+        computed: The names of its constants that the model makes of ids which cannot be followed to single tokens.
         left: The tables that it reads at Python's numbers after ids became such.
     """
     notes, finer = [], _finer(result)
@@ -41,8 +41,8 @@ def notes_of(result: Account, computed: Collection[str] = (), left: Collection[s
     notes.extend(result.cancellation_notes)
     if computed:
         notes.append(
-            "the model computes ids or numbers of several tokens, which belong to no single one: what they contribute "
-            f"is among the constants: {', '.join(sorted(computed))}"
+            "the model makes ids or numbers of tokens' ids that cannot be followed to single tokens: what they "
+            f"contribute is among the constants: {', '.join(sorted(computed))}"
         )
     if left:
         notes.append(

@@ -58,8 +58,8 @@ class Account:
     biases: Mapping[str, Tensor]
     """What each parameter that is added to value contributed, by its name, each (batch,)."""
     constants: Mapping[str, Tensor]
-    """Numbers that the code adds, results that are held, by the operation's name, and vectors at ids that the model
-    computes of several tokens; each (batch,)."""
+    """Numbers that the code adds, results that are held, by the operation's name, and vectors at ids that
+    cannot be followed to single tokens; each (batch,)."""
     output: Tensor
     """The output of the model, shape (batch,)."""
     coarsest: torch.dtype = torch.float64
