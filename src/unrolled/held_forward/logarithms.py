@@ -99,7 +99,7 @@ class LogarithmCall(OperationCall):
 Beside = Callable[[LogarithmCall], Any]
 BESIDE: dict[str, Beside] = {}
 """What operations make of logarithms, by their names."""
-_BEGIN = frozenset({"log", "softplus", "logsigmoid", "log_sigmoid"})
+_BEGIN = frozenset({"log", "softplus", "log_sigmoid"})
 """Operations that make a logarithm of what is none."""
 
 

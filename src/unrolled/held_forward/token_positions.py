@@ -26,8 +26,8 @@ CASTS = frozenset("to long int short type type_as tensor as_tensor asarray".spli
 ELEMENTWISE = frozenset(
     "add sub mul floordiv floor_divide rfloordiv div remainder fmod mod rmod pow square neg abs sign clamp "
     "clamp_min clamp_max minimum maximum fmin fmax max min bitwise_and bitwise_or bitwise_xor bitwise_not "
-    "bitwise_left_shift bitwise_right_shift lshift rshift and or xor invert eq ne lt le gt ge not_equal greater less "
-    "greater_equal less_equal logical_and logical_or logical_xor logical_not bool byte char".split()
+    "bitwise_left_shift bitwise_right_shift lshift rshift and or xor invert eq ne lt le gt ge logical_and logical_or "
+    "logical_xor logical_not bool byte char".split()
 )
 """Operations that compute every entry of their result of one entry of each operand."""
 LOOKS_UP = {"isin": 0, "bucketize": 0, "searchsorted": 1}

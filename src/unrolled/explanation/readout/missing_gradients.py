@@ -15,7 +15,7 @@ from unrolled.held_forward.operation_names import name_of
 __all__ = ["jumps", "refuse_severed"]
 
 JUMPING = frozenset(
-    "round floor ceil trunc sign sgn heaviside gt ge lt le eq ne greater less argmax argmin argsort sort topk "
+    "round floor ceil trunc sign sgn heaviside gt ge lt le eq ne argmax argmin argsort sort topk "
     "bucketize bernoulli multinomial bool long int".split()
 )
 """Operations whose results jump."""

@@ -29,8 +29,8 @@ def from_zero(x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, 
 
 @rule(
     *"relu relu6 gelu silu tanh elu selu celu leaky_relu mish hardtanh hardswish softsign tanhshrink softshrink "
-    "hardshrink erf sin asin atan sinh asinh expm1 log1p softplus logsigmoid log_sigmoid threshold "
-    "sqrt abs special_erf sign_sqrt cbrt rrelu".split()
+    "hardshrink erf sin asin atan sinh asinh expm1 log1p softplus log_sigmoid threshold "
+    "sqrt abs rrelu".split()
 )
 def activation(call: Held) -> Tensor:
     """φ(x); a value at zero becomes a row."""

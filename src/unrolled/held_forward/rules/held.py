@@ -48,27 +48,25 @@ def log_softmax(call: Held) -> Tensor:
     return x + call.rows.constant(logarithm.contiguous())
 
 
-_QUESTIONS = (
-    "gt ge lt le eq ne greater greater_equal less less_equal equal not_equal isnan isinf isfinite allclose isclose "
-    "argmax argmin argsort any all count_nonzero nonzero bool long int short byte char logical_and logical_or "
-    "logical_not logical_xor __contains__ searchsorted bucketize unique is_floating_point is_complex zeros_like "
-    "ones_like empty_like full_like rand_like randn_like new new_zeros new_ones new_empty new_full new_tensor signbit "
-    "is_nonzero __bool__ size dim numel stride storage_offset is_contiguous element_size data_ptr ndimension nelement "
-    "__len__ shape get_device is_same_size dim_order is_pinned is_inference is_set_to __hash__ untyped_storage "
-    "is_signed is_conj is_neg type_check"
-).split()
-
-
-_ANSWERS = frozenset(
-    "gt ge lt le eq ne greater less argmax argmin argsort bool long int bucketize searchsorted new_tensor".split()
+@rule(
+    *"gt ge lt le eq ne isclose isnan isinf isfinite signbit any all count_nonzero nonzero unique argmax argmin "
+    "argsort searchsorted bucketize bool long int short byte char logical_and logical_or logical_not logical_xor "
+    "new_tensor".split()
 )
-"""Of these, the answers that depend on the numbers of the operand."""
+def answer(call: Held) -> Any:
+    """Answer by the numbers of the operands: an answer carries no value; one that is added is a held result."""
+    return call.mode.hold(call)
 
 
-@rule(*_QUESTIONS)
+@rule(
+    *"equal allclose is_nonzero __bool__ __contains__ is_floating_point is_complex is_signed is_conj is_neg zeros_like "
+    "ones_like empty_like full_like rand_like randn_like new new_zeros new_ones new_empty new_full size dim numel "
+    "stride storage_offset is_contiguous element_size data_ptr ndimension nelement __len__ get_device is_same_size "
+    "dim_order is_pinned is_inference is_set_to __hash__ untyped_storage".split()
+)
 def question(call: Held) -> Any:
-    """Answer by what the operands hold: an answer carries no value; one that is added is a held result."""
-    return call.mode.hold(call) if call.name in _ANSWERS else call.held()
+    """Give Python an answer, or what has the form of an operand."""
+    return call.held()
 
 
 _ATTRIBUTES = "grad_fn dtype device is_cuda shape ndim layout is_nested requires_grad is_sparse"
@@ -80,7 +78,7 @@ def attribute(call: Held) -> Any:
     return call.function(*call.args)
 
 
-@rule(*"numpy item tolist __float__ __int__ __index__ __array__ __complex__ __format__ dlpack to_dlpack".split())
+@rule(*"numpy item tolist __float__ __int__ __index__ __array__ __complex__ __format__ dlpack".split())
 def leaves_torch(call: Held) -> Any:
     """Refuse to lose value out of torch."""
     raise UnsupportedOperationError(

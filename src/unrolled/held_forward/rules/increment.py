@@ -98,7 +98,7 @@ def divide(call: IncrementCall) -> Tensor:
 @increment_rule(
     *(
         "sigmoid tanh relu gelu silu elu softplus leaky_relu exp sin cos hardtanh hardsigmoid mish selu pow "
-        "clamp clamp_min clamp_max square sqrt abs logsigmoid log_sigmoid expm1 log1p exp2 softsign "
+        "clamp clamp_min clamp_max square sqrt abs log_sigmoid expm1 log1p exp2 softsign "
         "atan sinh cosh asinh erf relu6 hardswish celu tanhshrink softshrink hardshrink threshold prelu"
     ).split()
 )

@@ -40,7 +40,7 @@ def log(call: LogarithmCall) -> Any:
     return call.mode.logarithms.keep(result, Logarithm(z)) if carries(z) else result
 
 
-@beside("logsigmoid", "log_sigmoid")
+@beside("log_sigmoid")
 def logsigmoid(call: LogarithmCall) -> Any:
     """Begin with a gate."""
     result, (x,) = call.plain(), call.bind("input")
