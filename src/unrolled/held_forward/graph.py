@@ -55,17 +55,22 @@ def changed_factors_refused() -> Iterator[None]:
 
 
 _PRODUCTS = frozenset(
-    "Mul Mm Bmm Mv Dot Addcmul Addmm Baddbmm Addbmm Addr Addmv Convolution Linear Div Lerp Bilinear Trilinear "
+    "Mul Mm Bmm Mv Dot Addcmul Addmm Baddbmm Addbmm Addr Addmv Convolution Linear LinalgCross Lerp Bilinear Trilinear "
     "ScaledDotProductFlashAttentionForCpu ScaledDotProductEfficientAttention ScaledDotProductFlashAttention".split()
 )
 """Nodes that are linear only while one of their factors carries value."""
 _SUMMANDS = {"Addcmul": 1, "Addmm": 1, "Baddbmm": 1, "Addbmm": 1, "Addr": 1, "Addmv": 1}
 """How many summands stand before the factors of a product."""
+_DIVISORS = {"Div": 1, "Addcdiv": 2, "LinalgSolveEx": 0, "LinalgSolveTriangular": 0}
+"""Nodes that are linear unless the operand at this place carries value."""
 _NON_LINEAR = frozenset(
-    "Sigmoid Tanh Relu Exp Exp2 Expm1 Log Log1P Log2 Log10 Softmax LogSoftmax Gelu Silu Elu Softplus Hardtanh "
-    "Hardswish Hardsigmoid LeakyRelu Mish Prelu Pow Sqrt Rsqrt Reciprocal Sin Cos Tan Erf NativeLayerNorm "
-    "NativeGroupNorm NativeBatchNorm ThnnFusedLstmCell ThnnFusedGruCell Logsumexp Abs Norm "
-    "LinalgVectorNorm Cumprod Prod Var Std Atan Sinh Cosh Logsigmoid LogSigmoidForward Glu Embedding".split()
+    "Sigmoid LogSigmoid Tanh Relu Exp Exp2 Expm1 Log Log1P Log2 Log10 Softmax LogSoftmax Gelu Silu Elu Celu Softplus "
+    "Hardtanh Hardswish Hardsigmoid LeakyRelu Mish PreluKernel RreluWithNoise Softshrink Hardshrink Threshold Glu Pow "
+    "Sqrt Rsqrt Reciprocal Sin Cos Tan Asin Acos Atan Atan2 Sinh Cosh Asinh Acosh Atanh Sinc Hypot Angle Erf Erfc "
+    "Erfinv Lgamma Digamma Logit Abs Sign Sgn Frac Round Floor Ceil Trunc Logsumexp Logcumsumexp Logaddexp Logaddexp2 "
+    "Norm LinalgVectorNorm Cdist EuclideanDist Cumprod Prod Var Std NativeLayerNorm NativeGroupNorm "
+    "NativeBatchNorm FusedRmsNorm ThnnFusedLstmCell ThnnFusedGruCell LinalgInvEx LinalgDet LinalgSlogdet "
+    "LinalgMatrixExp Embedding".split()
 )
 
 
@@ -91,7 +96,8 @@ def check_linear(output: Tensor, ours: tuple[type, ...] = ()) -> None:
                 "followed; compute it with torch operations while it is explained, or explain a part of the model"
             )
         bare = re.sub(r"Backward\d*$", "", name)
-        if bare in _NON_LINEAR:
+        divides = bare in _DIVISORS and node.next_functions[_DIVISORS[bare]][0] is not None
+        if bare in _NON_LINEAR or divides:
             raise UnsupportedOperationError(f"{name} in the held forward is not linear; expected a rule for it")
         if bare in _PRODUCTS:
             factors = node.next_functions[_SUMMANDS.get(bare, 0) :]
