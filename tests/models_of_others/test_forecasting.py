@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import unrolled
-from outside_judge import Model, judge_account, judge_explanation, numbers, one_of
+from outside_judge import Model, ids, judge_account, judge_explanation, numbers, one_of
 
 V = 30
 
@@ -205,6 +205,25 @@ class Static(nn.Module):
         return self.fc(self.rnn(torch.cat([v[..., None], e] if self.order else [e, v[..., None]], -1))[0].mean(1))
 
 
+class Described(nn.Module):
+    """A series of vectors, and ids that start the network, stand beside every step or are read behind it."""
+
+    def __init__(self, where):
+        super().__init__()
+        self.e, self.mixed = nn.Embedding(30, 3), nn.Conv1d(3, 3, 3, padding=1)
+        self.rnn, self.fc, self.where = nn.LSTM(3, 3, batch_first=True), nn.Linear(3, 2), where
+
+    def forward(self, x, i):
+        e = self.e(i)
+        start = e.unsqueeze(0) if self.where == "start" else x.new_zeros(1, len(x), 3)
+        if self.where == "every step":
+            x = x + e.unsqueeze(1)
+        elif self.where == "mixed":
+            x = x + self.mixed(e.transpose(1, 2)).transpose(1, 2)
+        last = self.rnn(x, (start, start))[0][:, -1]
+        return self.fc(last + e if self.where == "behind" else last)
+
+
 class DeepState(nn.Module):
     """quantile head, static and time features, positional embedding of hour"""
 
@@ -268,3 +287,12 @@ def test_a_number_that_describes_the_series_names_no_step(name):
     case = MODELS[name]
     found = unrolled.explain(case.built(), *case.alone(0), target=case.target)
     assert found.tokens == tuple(f"x{t}" for t in range(len(found)))
+    assert not [note for note in found.notes if "which token" in note]
+
+
+@pytest.mark.parametrize("where", ["start", "every step", "behind", "mixed"])
+def test_only_ids_that_steps_mix_are_missed_where_a_model_reads_numbers(where):
+    described = SERIES if where != "mixed" else ids(2, 4)
+    found = unrolled.explain_batch(Described(where).double(), numbers(2, 4, 3), described, target=1)[0]
+    assert found.tokens == ("x0", "x1", "x2", "x3")
+    assert len([note for note in found.notes if "which token" in note]) == (where == "mixed")

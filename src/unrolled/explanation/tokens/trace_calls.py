@@ -32,7 +32,9 @@ from unrolled.explanation.tokens.trace_tokens import (
     Traces,
     are_mixed,
     are_of_all_steps,
+    name_steps,
     order_of_likelihood,
+    reached_sources,
 )
 from unrolled.explanation.tokens.vectors_read import where_read
 from unrolled.held_forward.operation_names import name_of
@@ -166,8 +168,8 @@ def _read_by_line(line: Line, reads: Sequence[Tensor]) -> Tensor:
 
 def _traces(line: Line, read: Tensor, tracer: _CallTracer) -> Traces:
     """Find the tokens of every argument that the steps of one line read."""
-    sources = _reached(read, tracer.sources)
-    looked_up = any(source.ids is not None for source in sources)
+    sources = reached_sources(read, tracer.sources)
+    looked_up = name_steps(sources, line.inside)
     grouped: dict[tuple[object, int], list[tuple[TokenSource, Tensor | None]]] = {}
     for source, where in zip(sources, where_read([each.leaf for each in sources], read, line.inside), strict=True):
         if read.requires_grad or where is not None:
@@ -183,14 +185,6 @@ def _traces(line: Line, read: Tensor, tracer: _CallTracer) -> Traces:
         traces = [own] if own is not None and any(len(set(each)) > 1 for each in own.ids or ()) else []
     traces.sort(key=order_of_likelihood)
     return Traces(tuple(traces), looked_up, mixed=bool(sources) and not traces)
-
-
-def _reached(read: Tensor, sources: Sequence[TokenSource]) -> list[TokenSource]:
-    """Leave out the sources that a line does not read; without a gradient all may be read."""
-    if not sources or not read.requires_grad:
-        return list(sources)
-    found = torch.autograd.grad(read.sum(), [each.leaf for each in sources], allow_unused=True, retain_graph=True)
-    return [source for source, gradient in zip(sources, found, strict=True) if gradient is not None]
 
 
 def _key(source: TokenSource) -> tuple[object, int]:

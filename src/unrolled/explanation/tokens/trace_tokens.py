@@ -36,7 +36,9 @@ __all__ = [
     "Traces",
     "are_mixed",
     "are_of_all_steps",
+    "name_steps",
     "order_of_likelihood",
+    "reached_sources",
     "trace_tokens",
 ]
 
@@ -69,7 +71,7 @@ class Traces:
 
     found: tuple[Trace, ...]
     looked_up: bool
-    """Whether the model has arguments of ids, and looked up ids."""
+    """Whether ids of the arguments were looked up that may name the steps."""
     mixed: bool = False
     """Whether tokens or vectors are read, and none of them by one position alone."""
 
@@ -100,6 +102,8 @@ class Tracer(ReadsVariables):
         self.sources: list[TokenSource] = []
         self.looked_up = False
         """Whether ids were looked up, be it that they could be followed or not."""
+        self.lost = False
+        """Whether some of them could not be followed."""
         self._one_hot: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self._count = self._vectors = 0
 
@@ -170,6 +174,7 @@ class Tracer(ReadsVariables):
         self.looked_up = bool(self.arguments)
         places = self.positions.get(ids)
         if places is None or not bool((places >= 0).any()):
+            self.lost = self.lost or self.looked_up
             return result
         highest = int(places.max())
         first, argument = next((n, each) for n, each in reversed(self.arguments) if n <= highest)
@@ -206,18 +211,32 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
         return Traces((), False)
     with torch.enable_grad():
         read, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
+    # of one source, where_read says as well whether it is read: that saves a gradient
+    sources = tracer.sources if len(tracer.sources) == 1 else reached_sources(read, tracer.sources)
+    looked_up = tracer.lost or name_steps(sources, layout.inside)
     found = [
         _trace(source, where, layout)
-        for source, where in zip(
-            tracer.sources, where_read([each.leaf for each in tracer.sources], read, layout.inside), strict=True
-        )
+        for source, where in zip(sources, where_read([each.leaf for each in sources], read, layout.inside), strict=True)
     ]
     known = [trace for trace in found if trace is not None]
     if known and all(trace is None or are_of_all_steps(trace) for trace in found):  # nothing names a step
         return Traces((), len(known) < len(found))
     traces = [trace for trace in known if not are_mixed(trace, found) and not are_of_all_steps(trace)]
     traces.sort(key=order_of_likelihood)
-    return Traces(tuple(traces), tracer.looked_up)
+    return Traces(tuple(traces), looked_up)
+
+
+def reached_sources(read: Tensor, sources: Sequence[TokenSource]) -> list[TokenSource]:
+    """Leave out the sources that a network does not read; without a gradient all may be read."""
+    if not sources or not read.requires_grad:
+        return list(sources)
+    found = torch.autograd.grad(read.sum(), [each.leaf for each in sources], allow_unused=True, retain_graph=True)
+    return [source for source, gradient in zip(sources, found, strict=True) if gradient is not None]
+
+
+def name_steps(sources: Sequence[TokenSource], inside: Tensor) -> bool:
+    """Whether ids may name the steps; fewer ids than steps describe the sequences, as the number of a series does."""
+    return any(source.ids is not None and source.ids.numel() >= int(inside.sum()) for source in sources)
 
 
 def order_of_likelihood(trace: Trace) -> int:
