@@ -278,7 +278,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         return result
 
 
-OPENED = frozenset({"embedding", "embedding_bag", "batch_norm", "instance_norm"})
+OPENED = frozenset({"embedding", "embedding_bag", "batch_norm", "instance_norm", "mse_loss", "l1_loss"})
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
 NUMBERS_TO_PYTHON = frozenset("item tolist numpy __float__ __int__ __index__ __array__ __bool__ is_nonzero".split())
 """Operations that give numbers to Python."""

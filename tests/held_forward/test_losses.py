@@ -1,0 +1,110 @@
+"""A loss as an output, by torch's own function: its account is that of the formula."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import unrolled
+
+V, D = 12, 5
+TEXTS = torch.tensor([[3, 7, 1, 4], [5, 2, 9, 0]])
+WEIGHT = torch.linspace(0.5, 1.5, V, dtype=torch.float64)
+
+
+class Predicts(nn.Module):
+    """Logits of the next token at each position, and vectors that should be those of the text."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.rnn, self.head = nn.Embedding(V, D), nn.LSTM(D, D, batch_first=True), nn.Linear(D, V)
+        self.double()
+
+    def forward(self, tokens):
+        vectors = self.embed(tokens)
+        states = self.rnn(vectors)[0]
+        return self.head(states)[:, :-1], states, vectors
+
+
+def surprisal(logits, tokens, weight=None, ignored=None):
+    """The formula, one number for each text."""
+    picked = F.log_softmax(logits, -1).gather(2, tokens[:, 1:, None])[..., 0]
+    scale = torch.ones(V, dtype=logits.dtype) if weight is None else weight
+    return -(picked * scale[tokens[:, 1:]] * (tokens[:, 1:] != ignored)).sum(1)
+
+
+def by_torch(tokens, **options):
+    return lambda out: F.cross_entropy(out[0].transpose(1, 2), tokens[:, 1:], reduction="none", **options).sum(1)
+
+
+LOSSES = {
+    "cross entropy": (by_torch(TEXTS), lambda out: surprisal(out[0], TEXTS)),
+    "with weights": (by_torch(TEXTS, weight=WEIGHT), lambda out: surprisal(out[0], TEXTS, WEIGHT)),
+    "padding is ignored": (by_torch(TEXTS, ignore_index=0), lambda out: surprisal(out[0], TEXTS, ignored=0)),
+    "one text after another": (
+        lambda out: F.cross_entropy(out[0].flatten(0, 1), TEXTS[:, 1:].flatten(), reduction="none").view(2, 3).sum(1),
+        lambda out: surprisal(out[0], TEXTS),
+    ),
+    "of one position": (
+        lambda out: torch.stack([F.cross_entropy(z, y) for z, y in zip(out[0][:, 0], TEXTS[:, 1], strict=True)]),
+        lambda out: surprisal(out[0][:, :1], TEXTS[:, :2]),
+    ),
+    "negative log likelihood": (
+        lambda out: F.nll_loss(out[0].log_softmax(-1).mT, TEXTS[:, 1:], reduction="none").sum(1),
+        lambda out: surprisal(out[0], TEXTS),
+    ),
+    "the sum of the batch": (
+        lambda out: nn.CrossEntropyLoss(reduction="sum")(out[0].mT, TEXTS[:, 1:]),
+        lambda out: surprisal(out[0], TEXTS).sum(),
+    ),
+    "squares": (
+        lambda out: F.mse_loss(out[1], out[2], reduction="none").mean((1, 2)),
+        lambda out: ((out[1] - out[2]) ** 2).mean((1, 2)),
+    ),
+    "magnitudes": (
+        lambda out: torch.stack([F.l1_loss(*each) for each in zip(out[1], out[2], strict=True)]),
+        lambda out: (out[1] - out[2]).abs().mean((1, 2)),
+    ),
+    "squares of a batch": (lambda out: nn.MSELoss()(out[1], out[2]), lambda out: ((out[1] - out[2]) ** 2).mean()),
+    "from a constant": (
+        lambda out: F.mse_loss(WEIGHT[:D].expand(2, D), out[1][:, -1], reduction="none").sum(1),
+        lambda out: ((out[1][:, -1] - WEIGHT[:D]) ** 2).sum(1),
+    ),
+}
+
+
+@pytest.mark.parametrize("expansion", ["secant", "shares"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_has_the_account_of_its_formula(name, expansion):
+    found, expected = (
+        unrolled.account(Predicts(), TEXTS, target=target, expansion=expansion) for target in LOSSES[name]
+    )
+    assert found.closes
+    assert float(found.remainder.abs().max()) < 1e-12
+    torch.testing.assert_close(found.output, expected.output, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.tokens, expected.tokens, rtol=0, atol=1e-12)
+    assert float(found.tokens.abs().max()) > 1e-3
+
+
+def test_the_surprisal_of_another_text_has_another_account():
+    found, other = (unrolled.account(Predicts(), TEXTS, target=by_torch(each)) for each in (TEXTS, TEXTS.flip(1)))
+    assert float((found.tokens - other.tokens).abs().max()) > 0.01
+
+
+def test_explain_shows_the_n_grams_of_a_surprisal():
+    one = TEXTS[:1]
+    found, expected = (
+        unrolled.explain(Predicts(), one, target=target)
+        for target in (by_torch(one), lambda out: surprisal(out[0], one))
+    )
+    torch.testing.assert_close(found.token_scores, expected.token_scores, rtol=0, atol=1e-12)
+    assert abs(found.ledger.remainder) < 1e-12
+
+
+def test_what_is_no_choice_of_classes_is_refused_by_name():
+    smooth = by_torch(TEXTS, label_smoothing=0.1)
+    with pytest.raises(unrolled.UsageError, match=r"cross_entropy with label_smoothing .* use log_softmax"):
+        unrolled.account(Predicts(), TEXTS, target=smooth)
