@@ -109,6 +109,50 @@ def test_without_words_the_ids_that_were_looked_up_are_named():
     assert unrolled.explain(Model(FOLLOWED["ids moved up"][0]), IDS, target=0).tokens[0] == "7"
 
 
+def behind(first):
+    return lambda m, ids, *more: torch.cat([first(m, ids, *more), m.embed(ids)], 1)
+
+
+BESIDE = {
+    "a learned vector": (behind(lambda m, ids: m.start.expand(len(ids), -1, -1)), "‹no token›"),
+    "zeros": (lambda m, ids: F.pad(m.embed(ids), (0, 0, 1, 0)), "‹no token›"),
+    "an id of the model's own": (behind(lambda m, ids: m.embed(torch.full((len(ids), 1), 2))), "‹2›"),
+}
+
+
+@pytest.mark.parametrize("way", BESIDE, ids=str)
+def test_tokens_keep_their_names_beside_vectors_of_the_models_own(way):
+    change, first = BESIDE[way]
+    model = Model(change)
+    model.start = nn.Parameter(torch.randn(1, 1, E))
+    found = unrolled.explain(model, IDS, target=0, tokens=WORDS)
+    assert list(found.tokens) == [first, *WORDS]
+    assert not [note for note in found.notes if "as large as their sum" not in note]
+    assert unrolled.explain(model, IDS, target=0).tokens[1:] == ("7", "3", "3", "9", "4")
+    both = unrolled.explain_batch(model, torch.cat([IDS, IDS.flip(1)]), target=0, tokens=[WORDS, WORDS[::-1]])
+    assert [each.tokens[1:] for each in both.members] == [tuple(WORDS), tuple(WORDS[::-1])]
+    named = unrolled.explain(model, IDS, target=0, tokens=["<s>", *WORDS])
+    assert list(named.tokens) == ["<s>", *WORDS]
+
+
+OTHERS = {
+    "tokens of another argument": behind(lambda m, _, more: m.embed(more)),
+    "tokens of another table": lambda m, ids, _: torch.cat([m.other(ids[:, :1]), m.embed(ids[:, 1:])], 1),
+    "ids of another table that cannot be followed": lambda m, ids, _: torch.cat(
+        [m.other(ids[:, :1].float().long()), m.embed(ids[:, 1:])], 1
+    ),
+}
+
+
+@pytest.mark.parametrize("way", OTHERS, ids=str)
+def test_positions_that_read_other_tokens_are_not_said_to_read_none(way):
+    model = Model(OTHERS[way])
+    model.other = nn.Embedding(V, E)
+    found = unrolled.explain(model, IDS, IDS[:, :1], target=0)
+    assert found.tokens == tuple(f"x{t}" for t in range(len(found.tokens)))
+    assert "joins those of several arguments or tables" in found.notes[0]
+
+
 MIXED = {
     "a convolution": lambda m, ids: m.conv(m.embed(ids).transpose(1, 2)).transpose(1, 2),
     "a sum of neighbours": lambda m, ids: m.embed(ids) + m.embed(ids).roll(1, 1),

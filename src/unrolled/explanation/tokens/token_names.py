@@ -18,9 +18,12 @@ Tokens = Sequence[str] | Sequence[Sequence[str]] | None
 PADDING = "‹pad›"
 """The name of a position that holds padding."""
 
+OWN_VECTOR = "‹no token›"
+"""The name of a position that reads a vector of the model's own, such as a learned start."""
+
 UNKNOWN = (
-    "which token each position reads could not be found: the model mixes tokens in front of its recurrent network, or "
-    "makes ids in a way that cannot be followed"
+    "which token each position reads could not be found: the model mixes tokens in front of its recurrent network, "
+    "joins those of several arguments or tables, or makes ids in a way that cannot be followed"
 )
 
 
@@ -116,7 +119,7 @@ def padded_words(words: list[str], count: int, free: Collection[int]) -> list[st
 def _ids(trace: Trace, row: int) -> tuple[str, ...]:
     """Name the positions of one sequence by ids; those of vectors by their places among those that were read."""
     if trace.ids is not None:
-        return tuple(" ".join(map(str, each)) for each in trace.ids[row])
+        return tuple(" ".join(map(str, each)) or OWN_VECTOR for each in trace.ids[row])
     rank = {place: k for k, place in enumerate(sorted({p for each in trace.places[row] for p in each}))}
     return tuple(" ".join(f"x{rank[place]}" for place in each) for each in trace.places[row])
 
@@ -141,7 +144,7 @@ def _words(rows: list[list[str]], order: Sequence[int], trace: Trace) -> list[tu
         ids = trace.ids[row] if trace.ids is not None else trace.places[row]
         named.append(
             tuple(
-                " ".join(word.get(place, f"‹{key}›") for place, key in zip(each, keys, strict=True))
+                " ".join(word.get(place, f"‹{key}›") for place, key in zip(each, keys, strict=True)) or OWN_VECTOR
                 for each, keys in zip(trace.places[row], ids, strict=True)
             )
         )

@@ -26,6 +26,7 @@ from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.strands.running_networks import RunningNetworks
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.tokens.trace_tokens import (
+    Member,
     TokenSource,
     Trace,
     Tracer,
@@ -35,14 +36,13 @@ from unrolled.explanation.tokens.trace_tokens import (
     name_steps,
     order_of_likelihood,
     reached_sources,
+    steps_read,
+    trace_of,
 )
 from unrolled.explanation.tokens.vectors_read import where_read
 from unrolled.held_forward.operation_names import name_of
 
 __all__ = ["trace_calls"]
-
-Step = tuple[tuple[int, int], ...]
-"""The tokens that a step reads side by side: the place of each in its argument, and its id."""
 
 
 class _CallTracer(Tracer):
@@ -71,13 +71,6 @@ class _CallTracer(Tracer):
         self.reads.append(self._read_by_step(*args) if name in STEPS else _read(name, args))
         result = func(*args, **(kwargs or {}))
         return rebuilt(result, {place: each.detach() for place, each in leaves(result)})
-
-    def leaf(self, result: Tensor, ids: Tensor, padding: int | None, table: int) -> Tensor:
-        """Make a leaf of vectors; of ids that were not followed, too."""
-        made = super().leaf(result, ids, padding, table)
-        if made is not result:
-            return made
-        return self.opened(result, ids, torch.full_like(ids, -1, dtype=torch.int64), ids.new_zeros(0), 0, table)
 
     def _read_by_step(self, call: StepCall, tensors: Sequence[Tensor]) -> Tensor:
         """Put what a step of the user's own reads beside its state side by side; ids that it reads are vectors."""
@@ -170,7 +163,7 @@ def _traces(line: Line, read: Tensor, tracer: _CallTracer) -> Traces:
     """Find the tokens of every argument that the steps of one line read."""
     sources = reached_sources(read, tracer.sources)
     looked_up = name_steps(sources, line.inside)
-    grouped: dict[tuple[object, int], list[tuple[TokenSource, Tensor | None]]] = {}
+    grouped: dict[tuple[object, int], list[Member]] = {}
     for source, where in zip(sources, where_read([each.leaf for each in sources], read, line.inside), strict=True):
         if read.requires_grad or where is not None:
             grouped.setdefault(_key(source), []).append((source, where))
@@ -194,14 +187,12 @@ def _key(source: TokenSource) -> tuple[object, int]:
     return id(source.argument) if source.argument.numel() else None, source.table
 
 
-def _trace(
-    line: Line, members: Sequence[tuple[TokenSource, Tensor | None]], made: Sequence[tuple[TokenSource, Tensor | None]]
-) -> Trace | None:
+def _trace(line: Line, members: Sequence[Member], made: Sequence[Member]) -> Trace | None:
     """Join the sources of one argument; steps that read none of it read ids that the model made, or no token.
 
     None if a step reads a mixture of tokens.
     """
-    steps, others = _steps(line, members), _steps(line, made)
+    steps, others = steps_read(line.inside, members), steps_read(line.inside, made)
     if steps is None or others is None:
         return None
     whole = tuple(
@@ -212,29 +203,4 @@ def _trace(
         read = [place for step in each for place in {place for place, _ in step} if place >= 0]
         if any(len(step) > 1 for step in each) and len(read) > len(set(read)):
             return None
-    first = members[0][0]
-    ids = None if first.ids is None else tuple(tuple(tuple(i for _, i in step) for step in each) for each in whole)
-    places = tuple(tuple(tuple(place for place, _ in step) for step in each) for each in whole)
-    return Trace(ids, places, first.argument, first.padding, first.vectors)
-
-
-def _steps(line: Line, members: Sequence[tuple[TokenSource, Tensor | None]]) -> tuple[tuple[Step, ...], ...] | None:
-    """List what the steps of each sequence read of some sources; None if a step reads a mixture."""
-    time, batch = line.inside.shape
-    found: list[list[list[tuple[int, int]]]] = [[[] for _ in range(time)] for _ in range(batch)]
-    for source, where in members:
-        if where is None:
-            return None
-        ids = source.places if source.ids is None else source.ids
-        listed = zip(
-            where.reshape(-1).tolist(), source.places.reshape(-1).tolist(), ids.reshape(-1).tolist(), strict=True
-        )
-        for position, place, number in listed:
-            if position >= 0:
-                t, b = divmod(position, batch)
-                found[b][t].append((place, number))
-    inside = line.inside.T.tolist()
-    return tuple(
-        tuple(tuple(step) for step, belongs in zip(each, own, strict=True) if belongs)
-        for each, own in zip(found, inside, strict=True)
-    )
+    return trace_of(members[0][0], whole)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from unrolled.cells.batch_layout import Layout, read_batch
+from unrolled.cells.batch_layout import read_batch
 from unrolled.decomposition.nested_tensors import items_of, with_items
 from unrolled.decomposition.open_network import Network
 from unrolled.decomposition.replaced_methods import replaced_methods
@@ -30,6 +30,7 @@ from unrolled.held_forward.variables import ReadsVariables
 
 __all__ = [
     "Lists",
+    "Member",
     "TokenSource",
     "Trace",
     "Tracer",
@@ -39,6 +40,8 @@ __all__ = [
     "name_steps",
     "order_of_likelihood",
     "reached_sources",
+    "steps_read",
+    "trace_of",
     "trace_tokens",
 ]
 
@@ -47,6 +50,10 @@ LOOKUPS = frozenset({"embedding", "index_select", "getitem"})
 
 Lists = tuple[tuple[tuple[int, ...], ...], ...]
 """Numbers by sequence and position: several where one position reads several tokens side by side."""
+Step = tuple[tuple[int, int], ...]
+"""The tokens that a step reads side by side: the place of each in its argument, and its id."""
+Steps = tuple[tuple[Step, ...], ...]
+"""By sequence and position."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,15 @@ class TokenSource:
     vectors: int = -1
     table: int = -1
     """Names the table of a lookup."""
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether ids are known to be those of an argument."""
+        return self.ids is None or self.argument.numel() > 0
+
+
+Member = tuple[TokenSource, Tensor | None]
+"""A source, and where it is read, as :func:`where_read` says it."""
 
 
 class Tracer(ReadsVariables):
@@ -170,12 +186,13 @@ class Tracer(ReadsVariables):
         return ids if ids is not None and not ids.is_floating_point() and ids.dtype != torch.bool else None
 
     def leaf(self, result: Tensor, ids: Tensor, padding: int | None, table: int) -> Tensor:
-        """Make a leaf of vectors, if ids of the arguments are among them."""
+        """Make a leaf of vectors; ids that are those of no argument, or were not followed, are of none."""
         self.looked_up = bool(self.arguments)
         places = self.positions.get(ids)
         if places is None or not bool((places >= 0).any()):
             self.lost = self.lost or self.looked_up
-            return result
+            nowhere = torch.full_like(ids, -1, dtype=torch.int64)
+            return self.opened(result, ids, nowhere, ids.new_zeros(0), 0, table)
         highest = int(places.max())
         first, argument = next((n, each) for n, each in reversed(self.arguments) if n <= highest)
         inside = (places >= first) & (places < first + argument.numel())
@@ -213,11 +230,9 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
         read, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
     # of one source, where_read says as well whether it is read: that saves a gradient
     sources = tracer.sources if len(tracer.sources) == 1 else reached_sources(read, tracer.sources)
-    looked_up = tracer.lost or name_steps(sources, layout.inside)
-    found = [
-        _trace(source, where, layout)
-        for source, where in zip(sources, where_read([each.leaf for each in sources], read, layout.inside), strict=True)
-    ]
+    looked_up = tracer.lost or name_steps([each for each in sources if each.is_followed], layout.inside)
+    members = list(zip(sources, where_read([each.leaf for each in sources], read, layout.inside), strict=True))
+    found = [_trace(place, members, layout.inside) for place, each in enumerate(sources) if each.is_followed]
     known = [trace for trace in found if trace is not None]
     if known and all(trace is None or are_of_all_steps(trace) for trace in found):  # nothing names a step
         return Traces((), len(known) < len(found))
@@ -236,7 +251,7 @@ def reached_sources(read: Tensor, sources: Sequence[TokenSource]) -> list[TokenS
 
 def name_steps(sources: Sequence[TokenSource], inside: Tensor) -> bool:
     """Whether ids may name the steps; fewer ids than steps describe the sequences, as the number of a series does."""
-    return any(source.ids is not None and source.ids.numel() >= int(inside.sum()) for source in sources)
+    return sum(source.ids.numel() for source in sources if source.ids is not None) >= int(inside.sum())
 
 
 def order_of_likelihood(trace: Trace) -> int:
@@ -256,22 +271,48 @@ def are_of_all_steps(trace: Trace) -> bool:
     return any(len(each) > 1 and all(places == each[0] for places in each) for each in trace.places)
 
 
-def _trace(source: TokenSource, where: Tensor | None, layout: Layout) -> Trace | None:
-    """Turn the positions of vectors into the vectors of positions; None if a position has none."""
-    if where is None:
-        return None
-    batch = len(layout.lengths)
-    lists: list[list[list[int]]] = [[[] for _ in range(int(n))] for n in layout.lengths]
-    for row, number in enumerate(where.reshape(-1).tolist()):
-        if number >= 0:
-            t, b = divmod(number, batch)
-            lists[b][t].append(row)
-    if any(not rows for each in lists for rows in each):
-        return None
+def _trace(number: int, members: Sequence[Member], inside: Tensor) -> Trace | None:
+    """Turn the positions of vectors into the vectors of positions; None if a position has none.
 
-    def of_rows(values: Tensor) -> Lists:
-        flat = values.reshape(-1).tolist()
-        return tuple(tuple(tuple(flat[row] for row in rows) for rows in each) for each in lists)
+    A position may read an id of the model's own by the same table, or vectors that are none of ids.
+    """
+    source, _ = members[number]
+    steps = steps_read(inside, [members[number]])
+    if steps is None or all(step for each in steps for step in each):
+        return None if steps is None else trace_of(source, steps)
+    others = [(each, where) for k, (each, where) in enumerate(members) if k != number and each.ids is not None]
+    own = steps_read(inside, [(each, w) for each, w in others if not each.is_followed and each.table == source.table])
+    rest = steps_read(inside, [(each, w) for each, w in others if each.is_followed or each.table != source.table])
+    if source.ids is None or own is None or rest is None:
+        return None
+    whole = tuple(tuple(a or b for a, b in zip(*each, strict=True)) for each in zip(steps, own, strict=True))
+    beside = (a or not b for each in zip(whole, rest, strict=True) for a, b in zip(*each, strict=True))
+    return trace_of(source, whole) if all(beside) else None
 
-    ids = None if source.ids is None else of_rows(source.ids)
-    return Trace(ids, of_rows(source.places), source.argument, source.padding, source.vectors)
+
+def trace_of(source: TokenSource, steps: Steps) -> Trace:
+    """Name what the steps read by the argument of a source."""
+    ids = None if source.ids is None else tuple(tuple(tuple(i for _, i in step) for step in each) for each in steps)
+    places = tuple(tuple(tuple(place for place, _ in step) for step in each) for each in steps)
+    return Trace(ids, places, source.argument, source.padding, source.vectors)
+
+
+def steps_read(inside: Tensor, members: Sequence[Member]) -> Steps | None:
+    """List what the steps of each sequence read of some sources; None if a step reads a mixture."""
+    time, batch = inside.shape
+    found: list[list[list[tuple[int, int]]]] = [[[] for _ in range(time)] for _ in range(batch)]
+    for source, where in members:
+        if where is None:
+            return None
+        ids = source.places if source.ids is None else source.ids
+        listed = zip(
+            where.reshape(-1).tolist(), source.places.reshape(-1).tolist(), ids.reshape(-1).tolist(), strict=True
+        )
+        for position, place, number in listed:
+            if position >= 0:
+                t, b = divmod(position, batch)
+                found[b][t].append((place, number))
+    return tuple(
+        tuple(tuple(step) for step, belongs in zip(each, own, strict=True) if belongs)
+        for each, own in zip(found, inside.T.tolist(), strict=True)
+    )
