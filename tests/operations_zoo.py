@@ -14,6 +14,7 @@ W = torch.randn(5, 6, dtype=torch.float64)
 B = torch.randn(5, dtype=torch.float64)
 MASK = torch.rand(2, 4, 6) > 0.4
 INDEX = torch.randint(0, 4, (2, 4, 6))
+GRID = torch.rand(2, 3, 3, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64) * 2.0 - 1.0
 
 
 def made(module: nn.Module) -> nn.Module:
@@ -218,6 +219,10 @@ OPERATIONS = {
     "masked mean": lambda x, y: (x * MASK).sum(1) / MASK.sum(1),
     "avg_pool1d": lambda x, y: F.avg_pool1d(x, 2),
     "views": lambda x, y: x.reshape(8, 6).unflatten(0, (2, 4)).permute(2, 0, 1).flatten(1).T.contiguous(),
+    "samples at a grid": lambda x, y: F.grid_sample(x[:, None], GRID, align_corners=True),
+    "samples at places that are computed": lambda x, y: F.grid_sample(
+        x[:, None], F.affine_grid(y[:, 0].reshape(2, 2, 3), [2, 1, 3, 3], align_corners=False), align_corners=False
+    ),
     "packed": packed,
     "no_grad and detach": without_gradient,
     "dropout in evaluation": lambda x, y: F.dropout(x, 0.5, training=False),

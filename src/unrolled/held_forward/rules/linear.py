@@ -12,7 +12,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import Held, rule
-from unrolled.held_forward.operands import detached, for_each_tensor, operands
+from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands
 
 __all__: list[str] = []
 
@@ -20,7 +20,8 @@ _OF_SEVERAL_ENTRIES = (
     "sum mean nansum cumsum trace as_strided avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d "
     "adaptive_avg_pool3d upsample_linear1d upsample_bilinear2d view_as_real view_as_complex imag conj "
     "fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn "
-    "fft_rfftn fft_irfftn fft_fftshift fft_ifftshift stft istft nanmean fold col2im im2col nll_loss_nd"
+    "fft_rfftn fft_irfftn fft_fftshift fft_ifftshift stft istft nanmean fold col2im im2col nll_loss_nd "
+    "affine_grid_generator"
 ).split()
 """Sums, means and transforms of one tensor; ``as_strided`` asks how a tensor lies in memory."""
 _OF_PARTS: dict[str, Callable[..., Any]] = {"view": Tensor.reshape, "view_as": Tensor.reshape_as}
@@ -127,6 +128,13 @@ def pad_packed(call: Held) -> object:
         return call.run(parts[0], sizes, batch_first, parts[1], total)[0]
 
     return call.gates.keep_chosen(result, (data, padding), unpacked), lengths
+
+
+@rule("grid_sampler")
+def grid_sampler(call: Held) -> Tensor:
+    """Interpolate at the places of a grid, which are held as indices are."""
+    x, grid, *options = call.args
+    return call.run(x, grid.detach(), *options) if carries(x) else call.mode.hold(call)
 
 
 @rule("pad")
