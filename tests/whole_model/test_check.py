@@ -116,6 +116,21 @@ def test_of_an_output_without_classes_the_call_says_a_target_that_works(code):
     assert len(unrolled.explain_batch(model, x, target=eval(code), max_order=1)) == 2
 
 
+@pytest.mark.parametrize("examples", [1, 3])
+def test_of_one_number_for_each_example_only_an_account_needs_a_target(examples):
+    class Rated(Tagger):
+        def forward(self, x):
+            return super().forward(x)[:, -1, 0]
+
+    model, x = Rated(), torch.randn(examples, 6, 3)
+    network, whole = unrolled.check(model, x).parts
+    assert (network.opens, network.call) == (True, "unrolled.explain(model, …)")
+    assert (whole.opens, whole.call) == (True, "unrolled.account(model, …, target=lambda out: out)")
+    assert unrolled.account(model, x, target=lambda out: out).closes
+    with pytest.raises(UsageError, match=r"pass target=.*lambda out: out"):
+        unrolled.account(model, x)
+
+
 def test_it_counts_calls_and_names_what_is_read():
     pair = unrolled.check(Siamese(), ids(1, 5), ids(1, 4))
     assert (pair.parts[0].calls, pair.parts[0].kind) == (2, "GRU")

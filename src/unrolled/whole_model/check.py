@@ -134,16 +134,9 @@ def check(
     compiled = isinstance(model, torch.jit.ScriptModule)  # which nothing can look into
     seen, output = ({}, None) if compiled else _calls(model, args, given, seed)
     options: dict[str, Any] = {"target": target, "seed": seed, "model_kwargs": given}
-    aim = ""
-    if target is None and not compiled and not has_classes(output):
-        tries = [
-            (path, code, likely) for path in {next(iter(seen), None), None} for code, likely in likely_targets(output)
-        ]
-        tries.sort(key=lambda each: each[0] is None)
-        for path, code, likely in tries:
-            if _works(model, args, {**options, "target": likely}, path):
-                options["target"], aim = likely, f", target={code}"
-                break
+    aim, own = "", target is None and not compiled
+    if own and not has_classes(output):
+        options, aim = _aimed(model, args, options, output, {next(iter(seen), None), None})
     parts = []
     modules = dict(model.named_modules())
     for path, reads in seen.items():
@@ -160,6 +153,8 @@ def check(
                 _ngrams(module, reads),
             )
         )
+    if own and not aim and isinstance(output, Tensor) and output.dim() < 2:  # one number for each example
+        options, aim = _aimed(model, args, options, output, {None})
     whole = _tried(
         lambda: [account(model, *args, **options)],
         model,
@@ -170,6 +165,18 @@ def check(
         "",
     )
     return Check((*parts, whole))
+
+
+def _aimed(
+    model: nn.Module, args: tuple[object, ...], options: dict[str, Any], output: object, paths: Collection[str | None]
+) -> tuple[dict[str, Any], str]:
+    """Return the options with the likeliest target that works, for a recurrent module first, and how it is written."""
+    tries = [(path, code, likely) for path in paths for code, likely in likely_targets(output)]
+    tries.sort(key=lambda each: each[0] is None)
+    for path, code, likely in tries:
+        if _works(model, args, {**options, "target": likely}, path):
+            return {**options, "target": likely}, f", target={code}"
+    return options, ""
 
 
 def _works(model: nn.Module, args: tuple[object, ...], options: dict[str, Any], path: str | None) -> bool:
