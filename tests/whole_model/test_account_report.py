@@ -90,7 +90,7 @@ def test_texts_and_features_have_their_own_groups():
     torch.testing.assert_close(torch.tensor(group.values).double(), tagged.features["0"][1].sum(-1))
 
 
-class Forecaster(torch.nn.Module):
+class Forecaster(nn.Module):
     def __init__(self):
         super().__init__()
         self.rnn, self.head = torch.nn.GRU(3, 4, batch_first=True), torch.nn.Linear(4, 2)
@@ -211,3 +211,25 @@ def test_the_root_package_offers_it():
     assert repr(unrolled.account(nn.Linear(2, 2), torch.ones(1, 2), target=0)).startswith(
         "Account(output 0, 1 examples"
     )
+
+
+@pytest.mark.parametrize("expansion", ["secant", "shares", "zero"])
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_another_expansion_is_advised_only_where_a_recurrent_network_ran(recurrent, expansion):
+    class Cancels(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.rnn = nn.RNN(2, 2, batch_first=True)
+
+        def forward(self, x):
+            states = self.rnn(x)[0] if recurrent else x
+            return 1000.0 * (x[:, -1] - x[:, 0]) + states[:, -1]
+
+    x = torch.tensor([[[1.0, 2.0], [0.5, 0.3], [1.0, 2.001]]], dtype=torch.float64)
+    found = unrolled.account(Cancels().double(), x, target=1, expansion=expansion)
+    assert float(found.cancellation) > 100
+    note = next(note for note in found.notes if "times as large as their sum" in note)
+    assert ("the expansion" in " ".join(found.notes)) is recurrent
+    assert note.endswith("check") is not recurrent
+    assert found.exact is (not recurrent or expansion != "zero")

@@ -54,6 +54,7 @@ class HeldModel(HeldForward):
         self.expansion, self.recorded = expansion, recorded
         self.network_notes: tuple[str, ...] = ()
         """What the run's recurrent networks leave out of the account."""
+        self.ran_networks = False
 
     def opened(self, inputs: Tensor) -> Tensor:
         """Make a row of a network's inputs that carry no value; zeros need none, but the biases of their steps do."""
@@ -66,6 +67,7 @@ class HeldModel(HeldForward):
         Returns:
             The hidden outputs, shape (time, batch, directions · output), and every layer's and direction's final state.
         """
+        self.ran_networks = True
         runs, layout = run_layers(call.detached()), call.layout
         alone, output = call.inputs, call.inputs
         moved: Tensor | None = None

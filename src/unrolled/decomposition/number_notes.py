@@ -18,20 +18,23 @@ DOUBLE = 1e-12
 """Rounding of a type below this is that of float64."""
 
 
-def cancellation_note(cancellation: float, expansion: str) -> tuple[str, ...]:
+def cancellation_note(cancellation: float, expansion: str | None) -> tuple[str, ...]:
     """Note a cancellation above :data:`NOISY`, and what to compare; see ``docs/mathematics.md``, "Which to prefer".
 
     Args:
         cancellation: Σ|c| / |Σc|.
-        expansion: Its name.
+        expansion: Its name; None where nothing was expanded.
     """
     if cancellation <= NOISY:
         return ()
     size = f"{cancellation:.3g}" if math.isfinite(cancellation) else "infinitely many"
+    note = f"contributions are {size} times as large as their sum: "
+    if expansion is None:
+        return (f"{note}change the input and run the model to check",)
     other = "secant" if expansion == "shares" else "shares"
     return (
-        f"contributions are {size} times as large as their sum: compare the expansion {other}, and change the input "
-        "and run the model to check; an expansion with less cancellation is not nearer the truth",
+        f"{note}compare the expansion {other}, and change the input and run the model to check; an expansion with less "
+        "cancellation is not nearer the truth",
     )
 
 

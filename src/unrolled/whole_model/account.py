@@ -165,7 +165,7 @@ def _account(
     result = Account(
         target=name,
         expansion=str(chosen),
-        exact=chosen.exact,
+        exact=chosen.exact or not means.recurrent,
         texts=means.texts,
         features=means.features,
         initial=means.initial + torch.zeros_like(expected),
@@ -173,6 +173,7 @@ def _account(
         constants=means.constants,
         output=expected,
         coarsest=means.coarsest,
+        recurrent=means.recurrent,
         axes=means.axes,
         words=words_of_texts(tokens, args, kwargs, means, len(expected)),
         deterministic=not (drawn or (seed is not None and runs.draws)),
@@ -198,7 +199,7 @@ def _checked(output: Tensor) -> Tensor:
 
 def _collected(run: HeldRun) -> tuple[Contributions, tuple[str, ...]]:
     parts = collect(run.output, run.mode.rows.rows, run.sources)
-    return replace(parts, coarsest=run.mode.coarsest), run.notes
+    return replace(parts, coarsest=run.mode.coarsest, recurrent=run.mode.ran_networks), run.notes
 
 
 def _has_networks(model: nn.Module) -> bool:

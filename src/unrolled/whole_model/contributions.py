@@ -36,6 +36,8 @@ class Contributions:
     constants: dict[str, Tensor] = field(default_factory=dict)
     coarsest: torch.dtype = torch.float64
     """The type of least precision in which value was computed."""
+    recurrent: bool = True
+    """Whether a recurrent network ran."""
     left: tuple[str, ...] = ()
     """The tables that are read at numbers which left torch as ids."""
     computed: tuple[str, ...] = ()

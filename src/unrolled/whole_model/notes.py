@@ -19,14 +19,14 @@ def notes_of(result: Account, computed: Collection[str] = (), left: Collection[s
         computed: The names of its constants that the model makes of ids which cannot be followed to single tokens.
         left: The tables that it reads at Python's numbers after ids became such.
     """
-    notes, finer = [], _finer(result)
+    notes, remedy = [], _remedy(result)
     worst = float(result.remainder.abs().max())
     if not result.exact:
         notes.append(f"the expansion {result.expansion} is not exact: what it leaves out is the remainder, {worst:.2g}")
     elif result.overgrown:
         notes.append(
             "the account is not exact: contributions are so large against their sum that rounding hides what each of "
-            f"them is; use {finer} expansion operating"
+            f"them is{remedy}"
         )
     elif not result.closes and not result.rounds:
         notes.append(
@@ -36,7 +36,7 @@ def notes_of(result: Account, computed: Collection[str] = (), left: Collection[s
     elif not result.closes:
         notes.append(
             f"the contributions miss the output by up to {worst:.2g}: they are far larger than their sum, so rounding "
-            f"remains; use {finer} expansion operating"
+            f"remains{remedy}"
         )
     notes.extend(result.cancellation_notes)
     if computed:
@@ -56,8 +56,12 @@ def notes_of(result: Account, computed: Collection[str] = (), left: Collection[s
     return tuple(notes)
 
 
-def _finer(result: Account) -> str:
-    """Say where a finer type leaves less rounding."""
+def _remedy(result: Account) -> str:
+    """Say what leaves less rounding; empty if nothing does."""
     if torch.finfo(result.coarsest).eps > torch.finfo(result.output.dtype).eps:
-        return f"a finer type where the model computes in {result.coarsest}, or the"
-    return "the" if result.output.dtype == torch.float64 else "float64 (model.double()) or the"
+        finer = f"a finer type where the model computes in {result.coarsest}"
+    else:
+        finer = "" if result.output.dtype == torch.float64 else "float64 (model.double())"
+    if result.recurrent:
+        finer = f"{finer} or the expansion operating" if finer else "the expansion operating"
+    return f"; use {finer}" if finer else ""

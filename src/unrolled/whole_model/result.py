@@ -71,6 +71,8 @@ class Account:
     or those that were given); empty where an example is no sequence either."""
     feature_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the numbers of a step, by argument, where they were given."""
+    recurrent: bool = True
+    """Whether a recurrent network ran; else no expansion changes the account."""
     notes: tuple[str, ...] = ()
     deterministic: bool = True
     """Whether the model gives this output without drawing random numbers; else this accounts for one draw."""
@@ -110,7 +112,7 @@ class Account:
     @cached_property
     def cancellation_notes(self) -> tuple[str, ...]:
         """The note on the largest cancellation of an example; empty where it is not large."""
-        return cancellation_note(float(self.cancellation.max()), self.expansion)
+        return cancellation_note(float(self.cancellation.max()), self.expansion if self.recurrent else None)
 
     @cached_property
     def closes(self) -> bool:
