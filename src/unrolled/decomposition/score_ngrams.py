@@ -17,7 +17,7 @@ from unrolled.decomposition.score_weight import score_weight
 from unrolled.decomposition.sweeps import adjoint_sweep, forward_sweep
 from unrolled.linalg.quadrature import relative_error
 
-__all__ = ["NGramScores", "score_each", "score_ngrams"]
+__all__ = ["NGramScores", "score_each"]
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,6 @@ class NGramScores:
     """Largest relative error of the sum against the network's own state, shape (batch,)."""
     longest: int | None = None
     """Length of the longest n-gram that was scored; None for no limit."""
-
-
-def score_ngrams(
-    opened: OpenedNetwork,
-    sequences: tuple[tuple[AffineSequence, ...], ...],
-    weights: tuple[Tensor, ...],
-    longest: int | None = None,
-) -> NGramScores:
-    """Score every n-gram of every direction under one readout; see :func:`score_each`."""
-    return score_each(opened, sequences, [weights], longest)[0]
 
 
 @without_grad_and_autocast()
