@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unrolled.held_forward.graph import changed_factors_refused
 
-__all__ = ["DenseMap", "PositionMap", "SelectionMap", "image", "position_map", "pull_back", "readers"]
+__all__ = ["DenseMap", "PositionMap", "SelectionMap", "image", "position_map", "pull_back", "random_like", "readers"]
 
 
 def pull_back(result: Tensor, sources: Sequence[Tensor], covector: Tensor) -> list[Tensor | None]:
@@ -54,7 +54,7 @@ def readers(result: Tensor, sources: Sequence[Tensor]) -> list[Tensor | None]:
     """
     count = result.shape[:-1].numel()
     numbers = torch.arange(count, device=result.device).reshape(*result.shape[:-1], 1)
-    probe = _random(result)
+    probe = random_like(result)
     passes = []
     for bit in range(max(1, (count - 1).bit_length())):
         has = (numbers >> bit) & 1
@@ -178,13 +178,13 @@ def _selection(result: Tensor, size: int, back: Callable[[Tensor], Tensor]) -> S
     weight = torch.zeros_like(result)
     weight[..., highest[features] - 1] = weights[..., features]
     found = SelectionMap(index, weight, size)
-    probe = _random(result)
+    probe = random_like(result)
     gap = (found.apply_transpose(probe) - back(probe)).abs().max()
     limit = 8 * torch.finfo(result.dtype).eps * float(probe.abs().max()) * max(1.0, float(weight.abs().max()))
     return found if float(gap) <= limit else None
 
 
-def _random(like: Tensor) -> Tensor:
-    """Random covectors that do not depend on the state of torch's generators."""
-    generator = torch.Generator().manual_seed(0)
+def random_like(like: Tensor, seed: int = 0) -> Tensor:
+    """Draw normal numbers in the form of a tensor, whatever the state of torch's generators is."""
+    generator = torch.Generator().manual_seed(seed)
     return torch.randn(like.shape, generator=generator, dtype=torch.float64, device="cpu").to(like)

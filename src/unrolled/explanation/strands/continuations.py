@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from unrolled.explanation.strands.strand import Strand, reads
-from unrolled.held_forward.recorded_maps import PositionMap, SelectionMap, image, position_map, readers
+from unrolled.held_forward.recorded_maps import PositionMap, SelectionMap, image, position_map, random_like, readers
 
 __all__ = ["Continuation", "find_continuation"]
 
@@ -143,7 +143,7 @@ def _bypass(start: Tensor, chain: Sequence[Strand], continued: Followed) -> Tens
     """
     ratio: Tensor | None = None
     for trial in range(2):
-        values = [_random(each.states, 2 * place + trial) for place, each in enumerate(chain)]
+        values = [random_like(each.states, 2 * place + trial) for place, each in enumerate(chain)]
         before = torch.zeros_like(start)
         for strand, theirs, mine in continued:
             earlier = chain[: chain.index(strand)]
@@ -166,9 +166,3 @@ def _is_identity(found: PositionMap) -> bool:
     if not isinstance(found, SelectionMap) or len(found.index) != found.size:
         return False
     return torch.equal(found.index, torch.arange(found.size, device="cpu")) and bool((found.weight == 1).all())
-
-
-def _random(like: Tensor, seed: int) -> Tensor:
-    """Random values that do not depend on the state of torch's generators."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(like.shape, generator=generator, dtype=torch.float64, device="cpu").to(like)
