@@ -8,7 +8,7 @@ from unrolled.errors import UnknownNameError, UsageError
 from unrolled.expansions.base import Expansion
 from unrolled.registry import Registry
 
-__all__ = ["EXPANSIONS", "UsageError", "resolve"]
+__all__ = ["EXPANSIONS", "resolve"]
 
 EXPANSIONS: Registry[Expansion] = Registry(__name__, Expansion, "expansion")  # type: ignore[type-abstract]  # a base
 

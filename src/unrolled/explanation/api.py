@@ -89,7 +89,8 @@ def explain(
             ``feature_scores``.
         expansion: How the states are decomposed; see :func:`unrolled.decompose`.
         readout: ``"held"``, or ``"ray"``: w is then the gradient averaged along the line from 0 to H, and the bias is
-            F(0). Where an operation behind the network has no rule, the ray is taken, and a note says so.
+            F(0). Where an operation behind the network has no rule, the ray is taken, and a note says so. A ray needs
+            one network that is called once.
         rnn: The recurrent network's path inside the model (``"encoder.rnn"``), the module, or a list of them; None for
             all. A step that you wrote yourself (``forward(x, state)``, ``step(x, state)``) is named in the same way, or
             by :func:`unrolled.as_cell`; without it, it is found in a model that has no other recurrent network.
@@ -115,6 +116,7 @@ def explain(
         UsageError: If the batch holds several examples; if there is no recurrent network; if the target is out of range
             or no gradient flows from it to the states.
         UnknownNameError: If there is no such expansion or readout, or no recurrent network at the path ``rnn``.
+        UnsupportedOperationError: If an operation has no rule and no ray is possible; the message names it.
         ShapeError: If the output, the target or the tokens do not fit.
         ChangedWeightsError: If another thread changes the model's weights meanwhile.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
@@ -210,9 +212,13 @@ def explain_batch(
     Raises:
         UsageError: As in :func:`explain`, or if one example's output depends on another example.
         UnknownNameError: As in :func:`explain`.
+        UnsupportedOperationError: As in :func:`explain`.
         ShapeError: As in :func:`explain`.
+        ChangedWeightsError: As in :func:`explain`.
         ParityError: As in :func:`explain`.
         NonFiniteError: As in :func:`explain`.
+        StrictError: If a result has notes and ``strict`` is true.
+        RandomOperationError: As in :func:`explain`.
 
     Example:
         >>> import torch, unrolled
