@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.graph import changed_factors_refused
+from unrolled.held_forward.repeated_axes import without_repeats
 
 __all__ = ["LinearOutput"]
 
@@ -156,10 +157,8 @@ class LinearOutput:
         repeated = [axis for axis, stride in enumerate(leaf.stride()) if stride == 0 and axis != axes[0]]
         if not repeated or not bool(torch.isfinite(leaf.sum())):
             return _entries(self.contributions(place), axes[0])
-        once = leaf  # of a repeated value the gradients are summed first
-        for axis in repeated:
-            once = once.narrow(axis, 0, 1)
-        return _entries(gradient.sum(dim=repeated, keepdim=True) * once, axes[0])
+        # of a repeated value the gradients are summed first
+        return _entries(gradient.sum(dim=repeated, keepdim=True) * without_repeats(leaf), axes[0])
 
     def _by_examples(self, place: int) -> Tensor:
         """Sum a row by the example that each entry serves."""
