@@ -18,6 +18,7 @@ from unrolled.cells.base import LayerRun
 from unrolled.linalg.operators import Operator
 from unrolled.linalg.structured import Structured
 from unrolled.linalg.sweep_back import sweep_back
+from unrolled.linalg.sweep_forward import sweep_forward
 
 __all__ = ["NODES", "AloneNode", "LayerSweep"]
 
@@ -41,41 +42,31 @@ class LayerSweep(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Sweep from the last step to the first."""
-        if torch.is_grad_enabled() and gradients[0].requires_grad:
-            covectors, first, moved = _Transposed.apply(gradients[0], ctx.operator, ctx.moves)
-            return covectors, moved if ctx.moves else None, first, None, None
-        covectors = gradients[0].contiguous().clone()
-        first = sweep_back(ctx.operator, covectors, ctx.needs_input_grad[2])
-        moved = None
-        if ctx.moves:
-            by_input = ctx.operator.apply_transpose(covectors[None], with_inputs=True)[1]
-            moved = None if by_input is None else by_input[0]
+        covectors, first, moved = _SweptBack.apply(gradients[0], ctx.operator, ctx.moves, ctx.needs_input_grad[2])
         return covectors, moved, first, None, None
 
 
-class _Transposed(torch.autograd.Function):
+class _SweptBack(torch.autograd.Function):
     """The backward pass of :class:`LayerSweep` as a linear map of its own, whose transpose runs the layer forward."""
 
     @staticmethod
-    def forward(ctx: Any, gradient: Tensor, operator: Operator, moves: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the covectors of G, s_0 and Δu."""
-        ctx.operator, covectors = operator, gradient.clone()
-        for t in range(len(covectors) - 1, 0, -1):
-            covectors[t - 1] += operator.at(t).apply_transpose(covectors[t][None], with_inputs=False)[0][0]
-        first = operator.at(0).apply_transpose(covectors[0][None], with_inputs=False)[0][0]
+    def forward(
+        ctx: Any, gradient: Tensor, operator: Operator, moves: bool, to_initial: bool
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Return the covectors of G, s_0 and Δu; None for one that is not asked for, or where Δu adds nothing."""
+        ctx.operator, covectors = operator, gradient.contiguous().clone()
+        first = sweep_back(operator, covectors, to_initial)
         by_input = operator.apply_transpose(covectors[None], with_inputs=True)[1] if moves else None
-        return covectors, first, covectors.new_zeros(()) if by_input is None else by_input[0]
+        return covectors, first, None if by_input is None else by_input[0]
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         """Compute the states that G, s_0 and Δu make."""
-        own, current, moved = gradients
-        states = []
-        for t, g in enumerate(own):
-            inputs = None if moved.dim() == 0 else moved[t][None]
-            current = g + ctx.operator.at(t).apply(current[None], inputs)[0]
-            states.append(current)
-        return torch.stack(states), None, None
+        own, start, moved = gradients
+        assert own is not None
+        states = own.clone() if moved is None else own + ctx.operator.apply_inputs(moved[None])[0]
+        sweep_forward(ctx.operator, states, torch.zeros_like(own[0]) if start is None else start)
+        return states, None, None, None
 
 
 class AloneNode(torch.autograd.Function):
@@ -101,13 +92,31 @@ class AloneNode(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Take covectors back to the products of all steps, then to what they were made of."""
-        of_input, of_recurrent = ctx.operator.product_covectors(gradients[0])
+        of_input, other = _ProductCovectors.apply(gradients[0], ctx.operator)
+        of_recurrent = of_input if other is None else other
         needs_source, needs_bias, needs_recurrent_bias = ctx.needs_input_grad[:3]
         source = ctx.to_source(of_input) if needs_source else None
         bias = of_input.sum(dim=0) if needs_bias else None
         same = of_recurrent is of_input and bias is not None
         recurrent_bias = (bias if same else of_recurrent.sum(dim=0)) if needs_recurrent_bias else None
         return source, bias, recurrent_bias, None, None, None
+
+
+class _ProductCovectors(torch.autograd.Function):
+    """From covectors of the state to those of the products W x and U h, a linear map of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, operator: Structured) -> tuple[Tensor, Tensor | None]:
+        """Return both; None for the second where it is the first."""
+        ctx.operator = operator
+        of_input, of_recurrent = operator.product_covectors(gradient)
+        return of_input, None if of_recurrent is of_input else of_recurrent
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Compute the state that the products make."""
+        of_input, of_recurrent = gradients
+        return ctx.operator.weigh(None, of_recurrent, of_input), None
 
 
 NODES = (LayerSweep, AloneNode)
