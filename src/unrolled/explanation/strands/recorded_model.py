@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.base import LayerRun
-from unrolled.cells.closed_run import ClosedRay
 from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack, expand_stack
 from unrolled.decomposition.held_model import HeldModel
@@ -201,10 +200,6 @@ class RecordedModel(HeldModel):
         """Make g of one layer linear in what the tokens alone are."""
         moved = (run.inputs - alone).detach()
         return self._alone(run.cell, alone, moved if bool(moved.any()) else None, run, run.ray(alone.detach()), base)
-
-    def _from_zero(self, ray: ClosedRay, alone: Tensor) -> Tensor:
-        """Make f(u⁰, 0) linear by its operations, whose graph can be differentiated twice."""
-        return self._step(ray.cell, alone, None)
 
 
 @dataclass(frozen=True)
