@@ -57,6 +57,46 @@ def test_a_product_of_three_is_shared_equally():
     assert by_steps == pytest.approx([7.5, 7.5, 15.0])
 
 
+def test_linear_attention_has_another_account_in_parallel_and_step_by_step():
+    x = torch.randn(3, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+    def attention(v, mix):
+        q, k, values = v.view(3, 9).chunk(3, 1)
+        return mix(q, k, values)[-1:].sum().view(1, 1)
+
+    def step_by_step(q, k, v):
+        state, found = torch.zeros(3, 3, dtype=v.dtype), []
+        for t in range(3):
+            state = state + torch.outer(k[t], v[t])
+            found.append(q[t] @ state)
+        return torch.stack(found)
+
+    in_parallel = lambda q, k, v: (q @ k.T).tril() @ v
+    (parallel, _), (steps, _) = (
+        account(lambda v, mix=mix: attention(v, mix), *x.flatten().tolist()) for mix in (in_parallel, step_by_step)
+    )
+    of_queries, of_keys, of_values = (
+        [float(torch.tensor(each).view(3, 3, 3)[:, part].sum()) for each in (parallel, steps)] for part in range(3)
+    )
+    whole = sum(parallel)
+    assert sum(steps) == pytest.approx(whole)
+    assert of_keys == pytest.approx([whole / 4, whole / 4])
+    assert of_queries == pytest.approx([whole / 4, whole / 2])
+    assert of_values == pytest.approx([whole / 2, whole / 4])
+    assert "in parallel, step by step and for every size of chunks" in PAGE
+
+
+@pytest.mark.parametrize("scale", [0.0, 2.0])
+def test_a_number_that_is_added_to_a_content_has_half_of_what_it_multiplies(scale):
+    (x, s), rest = account(lambda v: v[:, :1] * (1 + v[:, 1:]), 3.0, scale)
+    assert (x, s, rest) == pytest.approx((1.5 * (1 + scale), 1.5 * scale, 1.5))
+    (x, s), rest = account(lambda v: v[:, :1] + v[:, :1] * v[:, 1:], 3.0, scale)
+    assert (x, s, rest) == pytest.approx((3 + 1.5 * scale, 1.5 * scale, 0.0))
+    (x, _), rest = account(lambda v: v[:, :1] * (1 + torch.sigmoid(v[:, 1:])), 3.0, 0.0)
+    assert (x, rest) == pytest.approx((4.5, 0.0))
+    assert "Of x (1 + s) the number 1 is credited with half of x" in PAGE
+
+
 class Product(Cell):
     """h' = (x + h) (2 x + h): two factors that hold the input and the state."""
 
