@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import threading
+import types
 
 import pytest
 import torch
 
 import unrolled
 from equal_accounts import Read, assert_equal
+from unrolled.errors import UnsupportedOperationError
 from whole_model_zoo import ids
 
 
@@ -86,6 +88,7 @@ class Scan(torch.autograd.Function):
 
 
 kept = Swish.apply
+kept_is_compiled = isinstance(kept, types.BuiltinMethodType)  # in torch 2.15
 
 
 def scanned(_, h):
@@ -103,7 +106,6 @@ def in_a_loop(_, h):
 
 EQUAL = {
     "a saved gate": (lambda _, h: Swish.apply(h), lambda _, h: h * torch.sigmoid(h)),
-    "kept by the model": (lambda _, h: kept(h, 2.0), lambda _, h: h * torch.sigmoid(2.0 * h)),
     "setup_context": (lambda _, h: SwishInTwoParts.apply(h), lambda _, h: h * torch.sigmoid(h)),
     "a gradient that is turned": (lambda _, h: Reversed.apply(h, 3.0) * h, lambda _, h: h * h),
     "a held result": (lambda _, h: StraightThrough.apply(h) * h, lambda _, h: (h > 0) * h),
@@ -115,6 +117,17 @@ EQUAL = {
 @pytest.mark.parametrize("name", EQUAL)
 def test_a_custom_function_has_the_account_of_its_forward(name):
     assert_equal(*EQUAL[name])
+
+
+def test_a_function_whose_apply_the_model_keeps_is_followed_or_refused():
+    def read(_, h):
+        return kept(h, 2.0)
+
+    if kept_is_compiled:
+        with pytest.raises(UnsupportedOperationError, match=r"let it call Swish\.apply itself"):
+            unrolled.account(Read(read), ids(1, 3), target=1)
+    else:
+        assert_equal(read, lambda _, h: h * torch.sigmoid(2.0 * h))
 
 
 def test_the_functions_of_another_thread_and_of_later_runs_keep_their_gradient():

@@ -16,7 +16,9 @@ import torch.utils.checkpoint as checkpoints
 
 __all__ = ["without_checkpoints"]
 
-_REENTRANT, _OTHER = "CheckpointFunction", "_checkpoint_without_reentrant_generator"
+_NAMES = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
+"""The first is that of torch 2.15."""
+_REENTRANT, _OTHER = "CheckpointFunction", next(name for name in _NAMES if hasattr(checkpoints, name))
 """What ``torch.utils.checkpoint.checkpoint`` looks up in its module, for both values of ``use_reentrant``."""
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ClassMethodDescriptorType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, _is_setup_context_defined, _SingleLevelFunction
+from torch.autograd.function import Function, FunctionCtx, _is_setup_context_defined, _SingleLevelFunction
 from torch.overrides import _get_current_function_mode
 
 from unrolled.held_forward.graph import without_rule
@@ -19,6 +20,10 @@ from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.operands import carries, for_each_tensor, operands
 
 __all__ = ["custom_functions_followed"]
+
+_APPLIES: Any = Function if isinstance(vars(Function)["apply"], ClassMethodDescriptorType) else _SingleLevelFunction
+"""The class that gets a stand-in for ``apply``. In torch 2.13 Function.apply is Python and calls that of its base, also
+where a model keeps it (``swish = Swish.apply``). In 2.15 it is compiled: what a model keeps is refused."""
 
 
 @contextmanager
@@ -32,15 +37,18 @@ def custom_functions_followed() -> Iterator[None]:
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         mode = _get_current_function_mode()
         if not isinstance(mode, HeldForward) or cls.__module__.startswith("unrolled."):
-            return super(_SingleLevelFunction, cls).apply(*args, **kwargs)
+            return super(_APPLIES, cls).apply(*args, **kwargs)
         return _forward(mode, cls, args, kwargs)
 
-    base: Any = _SingleLevelFunction
-    base.apply = classmethod(apply)  # what Function.apply calls, also where a model keeps that
+    own = vars(_APPLIES).get("apply")
+    _APPLIES.apply = classmethod(apply)
     try:
         yield
     finally:
-        del base.apply
+        if own is None:
+            del _APPLIES.apply
+        else:
+            _APPLIES.apply = own
 
 
 def _forward(mode: HeldForward, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -91,9 +91,11 @@ def check_linear(output: Tensor, ours: tuple[type, ...] = ()) -> None:
         if getattr(node, "_forward_cls", None) is WithoutRule:
             raise UnsupportedOperationError(getattr(node, "message", name))
         if custom and getattr(node, "_forward_cls", None) not in ours:
+            function = name.removesuffix("Backward")
             raise UnsupportedOperationError(
-                f"the model uses the custom autograd function {name.removesuffix('Backward')}, whose value cannot be "
-                "followed; compute it with torch operations while it is explained, or explain a part of the model"
+                f"the model uses the custom autograd function {function}, whose value cannot be followed; if the model "
+                f"keeps its apply, let it call {function}.apply itself, or compute it with torch operations while it "
+                "is explained, or explain a part of the model"
             )
         bare = re.sub(r"Backward\d*$", "", name)
         divides = bare in _DIVISORS and node.next_functions[_DIVISORS[bare]][0] is not None
