@@ -115,3 +115,91 @@ def test_what_is_no_gate_has_other_shares(plain):
     """The control."""
     found = shares(lambda z: (z + 0.5 * (z * z)) - 0.5 * (z * z))
     assert float((found.triangle.contributions - plain.triangle.contributions).abs().max()) > 1e-3
+
+
+class Joined(nn.Module):
+    """An LSTM by hand; ``form`` computes its gates i, f, o and its contents from their sums."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.of_input, self.of_state, self.form = nn.Linear(3, 20), nn.Linear(5, 20), form
+
+    def forward(self, x, h, c):
+        i, f, o, g = self.form(self.of_input(x) + self.of_state(h))
+        c = self.add(i, f, g, c)
+        return o * torch.tanh(c), c
+
+    def add(self, i, f, g, c):
+        return f * c + i * g
+
+
+class AtOnce(Joined):
+    """Multiplies gates and contents at once, in both orders."""
+
+    def add(self, i, f, g, c):
+        return torch.stack(torch.split(torch.cat([f, g], 1) * torch.cat([c, i], 1), 5, 1)).sum(0)
+
+
+class LoopOfTwo(nn.Module):
+    def __init__(self, cell):
+        super().__init__()
+        self.cell, self.head = cell, nn.Linear(5, 2)
+
+    def forward(self, xs):
+        h = c = xs.new_zeros(len(xs), 5)
+        for x in xs.unbind(1):
+            h, c = self.cell(x, h, c)
+        return self.head(h)
+
+
+def explained(cell, expansion="shares"):
+    torch.manual_seed(0)
+    model = LoopOfTwo(cell).double()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.7)
+    series = torch.randn(1, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    return unrolled.explain(model, series, target=1, expansion=expansion)
+
+
+def apart(z):
+    return (*(each.sigmoid() for each in z[:, :15].chunk(3, 1)), z[:, 15:].tanh())
+
+
+def joined(z):
+    return torch.cat([z[:, :15].sigmoid(), z[:, 15:].tanh()], 1)
+
+
+def chosen(z):
+    return torch.where(torch.arange(20) < 15, z.sigmoid(), z.tanh()).chunk(4, 1)
+
+
+FORMS = {
+    "cat": lambda z: joined(z).chunk(4, 1),
+    "stack": lambda z: torch.stack(apart(z)),
+    "where": chosen,
+    "moved": lambda z: joined(z).clone().view(-1, 4, 5).transpose(0, 1),
+    "complement of a complement": lambda z: (1 - (1 - joined(z))).chunk(4, 1),
+    "padded": lambda z: F.pad(joined(z), (1, 0), value=1.0)[:, 1:].chunk(4, 1),
+    "beside numbers": lambda z: torch.cat([joined(z), torch.ones_like(z)], 1)[:, :20].chunk(4, 1),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("expansion", ["shares", "shares(0.25)", "secant"])
+def test_gates_and_contents_of_a_cell_in_one_tensor_are_told_apart(name, expansion):
+    assert_same_ngrams(explained(Joined(FORMS[name]), expansion), explained(Joined(apart), expansion))
+
+
+@pytest.mark.parametrize("expansion", ["shares", "secant"])
+def test_gates_and_contents_may_be_multiplied_at_once(expansion):
+    assert_same_ngrams(explained(AtOnce(apart), expansion), explained(Joined(apart), expansion))
+
+
+def test_gates_by_another_formula_beside_contents_have_other_shares():
+    """The control: (1 + tanh(z / 2)) / 2 = σ(z), and it is no gate."""
+
+    def no_gates(z):
+        return torch.cat([0.5 + 0.5 * (0.5 * z[:, :15]).tanh(), z[:, 15:].tanh()], 1).chunk(4, 1)
+
+    found, expected = explained(Joined(no_gates)), explained(Joined(apart))
+    assert float((found.triangle.contributions - expected.triangle.contributions).abs().max()) > 1e-3

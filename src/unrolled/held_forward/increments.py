@@ -68,7 +68,7 @@ class Increments(TorchFunctionMode):
         super().__init__()
         self.points: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        """Gates, as in :mod:`~unrolled.held_forward.gates`."""
+        """Which entries are gates, as in :mod:`~unrolled.held_forward.gates`: True for all, or a mask."""
         self.numbers: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """Tensors that the step makes of numbers alone, as ``torch.ones_like``."""
 
@@ -84,15 +84,31 @@ class Increments(TorchFunctionMode):
             return type(block)(self.keep(*each) for each in zip(block, base, end, strict=True))
         return self.follow(block, base, end)
 
-    def keep_gate(self, results: Any, entries: Any) -> Any:
-        """Let results be gates if each entry of them is that of a gate or a number."""
+    def keep_gate(self, results: Any, entries: Any, arrange: Callable[..., Any]) -> Any:
+        """Let results be gates where their entries are those of a gate or numbers.
+
+        ``arrange`` makes the results' entries of the entries of the operands.
+        """
         given = operands(entries)
-        if any(each in self.gates for each in given) and all(
-            each in self.gates or each in self.numbers or not each.is_floating_point() for each in given
-        ):
+        if not any(each in self.gates for each in given):
+            return results
+        if all(self.gates.get(each, each in self.numbers or not each.is_floating_point()) is True for each in given):
             for each in operands([results]):
                 self.gates[each] = True
+            return results
+        for each, gates in zip(operands([results]), operands([arrange(*self._are_gates(entries))]), strict=True):
+            self.gates[each] = bool(gates.all()) or gates != 0
         return results
+
+    def _are_gates(self, value: Any) -> Any:
+        """Replace operands by ones where they are gates or numbers, and by zeros elsewhere."""
+        if isinstance(value, tuple | list):
+            return type(value)(map(self._are_gates, value))
+        if not isinstance(value, Tensor) or not value.is_floating_point():
+            return 1.0 if isinstance(value, float) else value
+        gates = self.gates.get(value, value in self.numbers)
+        end = self.point(value)[1]
+        return gates.to(end) if isinstance(gates, Tensor) else torch.full_like(end, float(gates))
 
     def is_number(self, value: Any) -> bool:
         """Whether an operand is a number of the code, no parameter."""
@@ -103,8 +119,8 @@ class Increments(TorchFunctionMode):
         """Return where the line of an activation begins whose operand has this base and end."""
 
     @abstractmethod
-    def held_factor(self, factor: Tensor, other: Tensor) -> Tensor:
-        """Return ``factor``, which moves, as it multiplies the increments of ``other``."""
+    def held_factor(self, factor: Tensor, other: Tensor, by_entry: bool) -> Tensor:
+        """Return ``factor``, which moves, as it multiplies the increments of ``other``, entry by entry or summed."""
 
     @abstractmethod
     def base_of_constant(self, value: Any) -> Any:
@@ -161,7 +177,7 @@ class Increments(TorchFunctionMode):
             raise UnsupportedOperationError(f"the step changes a tensor in place ({name}); compute a new one instead")
         self.gates.pop(changed, None)
         if result in self.gates:
-            self.gates[changed] = True
+            self.gates[changed] = self.gates[result]
         return self.follow(changed.copy_(result if result in self.points else torch.zeros_like(result)), base, end)
 
     def of_numbers(self, result: Any) -> Any:
@@ -178,7 +194,7 @@ class SecantIncrements(Increments):
         """Return the operand's base."""
         return base
 
-    def held_factor(self, factor: Tensor, other: Tensor) -> Tensor:
+    def held_factor(self, factor: Tensor, other: Tensor, by_entry: bool) -> Tensor:
         """Return the mean of the factor's value with and without the state."""
         base, end = self.point(factor)
         return base + 0.5 * (end - base)
@@ -201,17 +217,27 @@ class ShareIncrements(Increments):
         """Return zero."""
         return torch.zeros_like(end)
 
-    def held_factor(self, factor: Tensor, other: Tensor) -> Tensor:
+    def held_factor(self, factor: Tensor, other: Tensor, by_entry: bool) -> Tensor:
         """Return γ₀ + p (γ - γ₀) for a gate, 1 - p of a content beside a gate, one half of it beside a content."""
         base, end = self.point(factor)
-        gate, beside = self._is_gate(factor), self._is_gate(other)
-        part = 0.5 if gate == beside else self.share if gate else 1 - self.share
-        # only a gate keeps what it is at zero; the constants of a content have a part of their own
-        return base + part * (end - base) if gate else part * end
+        gate, beside = self._is_gate(factor, by_entry), self._is_gate(other, by_entry)
+        if isinstance(gate, bool) and isinstance(beside, bool):
+            part = 0.5 if gate == beside else self.share if gate else 1 - self.share
+            # only a gate keeps what it is at zero; the constants of a content have a part of their own
+            return base + part * (end - base) if gate else part * end
+        gate, beside = (torch.as_tensor(each, device=end.device) for each in (gate, beside))
+        parts = torch.where(gate == beside, 0.5, torch.where(gate, self.share, 1 - self.share)).to(end)
+        return torch.where(gate, base + parts * (end - base), parts * end)
 
-    def _is_gate(self, value: Tensor) -> bool:
-        """Whether an operand is a gate; what is nothing at zero is a content."""
-        return value in self.gates and bool(self.point(value)[0].count_nonzero())
+    def _is_gate(self, value: Tensor, by_entry: bool) -> bool | Tensor:
+        """Tell which entries of an operand are gates; what is nothing at zero is a content."""
+        gates, base = self.gates.get(value, False), self.point(value)[0]
+        count = int(base.count_nonzero()) if by_entry or gates is True else 0
+        if gates is False or count == 0:
+            return False
+        if gates is True and (count == base.numel() or not by_entry):
+            return True
+        return (base != 0) & gates
 
     def base_of_constant(self, value: Any) -> Any:
         """Return a number itself, since it belongs to a gate's value at zero (1 - z); a bias moves from zero."""

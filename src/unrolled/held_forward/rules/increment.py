@@ -37,7 +37,7 @@ def linear_in_all(call: IncrementCall) -> Any:
         return torch.zeros_like(value) if value.is_floating_point() or value.is_complex() else value
 
     result = call.mode.keep(call.run(*increments(call.args)), *call.at_both())
-    return call.mode.keep_gate(result, call.args[:1]) if call.name in _OF_ENTRIES else result
+    return call.mode.keep_gate(result, call.args, call.run) if call.name in _OF_ENTRIES else result
 
 
 @increment_rule("add", "sub")
@@ -54,7 +54,10 @@ def add(call: IncrementCall) -> Tensor:
     shape = torch.broadcast_shapes(block.shape, end.shape)
     fresh = block if block is not a and block is not b and block.shape == shape else block.expand(shape)
     result = mode.follow(fresh, torch.as_tensor(begin, dtype=end.dtype, device=end.device).expand_as(end), end)
-    return result if call.moves(a) and call.moves(b) else mode.keep_gate(result, (a, b))
+    number = b if call.moves(a) else a
+    if call.moves(number) or not mode.is_number(number):
+        return result
+    return mode.keep_gate(result, (a if call.moves(a) else b,), end.new_zeros(shape).add)
 
 
 @increment_rule(*"mul matmul mm bmm mv linear einsum".split())
@@ -73,14 +76,14 @@ def product(call: IncrementCall) -> Tensor:
     a, b = factors
 
     def held(factor: Any, other: Any) -> Any:
-        return mode.held_factor(factor, other) if call.moves(factor) else factor
+        return mode.held_factor(factor, other, call.name == "mul") if call.moves(factor) else factor
 
     begin, end = (call.function(*equation, *mode.at(place, (a, b))) for place in (0, 1))
     parts = [call.function(*equation, held(a, b), b)] if call.moves(b) else []
     parts += [call.function(*equation, a, held(b, a))] if call.moves(a) else []
     result = mode.follow(parts[0] if len(parts) == 1 else parts[0] + parts[1], begin, end)
     if call.name == "mul" and len(parts) == 1:
-        return mode.keep_gate(result, (a if call.moves(a) else b,))
+        return mode.keep_gate(result, (a if call.moves(a) else b,), torch.zeros_like(end).add)
     if bias is None:
         return result
     with mode:
@@ -116,7 +119,7 @@ def activation(call: IncrementCall) -> Tensor:
 
     base, end = call.mode.point(z)
     if call.name in _BOUNDS and torch.equal(function(base), base) and torch.equal(function(end), end):
-        return call.mode.keep_gate(call.mode.follow(z.clone(), base, end), (z,))
+        return call.mode.keep_gate(call.mode.follow(z.clone(), base, end), (z,), torch.clone)
     start = call.mode.line_start(base, end)
     low, high = function(start), function(end)
     result = call.mode.follow(_slope(function, start, end, low, high) * z, low.expand_as(high), high)
@@ -192,7 +195,7 @@ def selected(call: IncrementCall) -> Tensor:
         return 0.0 if isinstance(value, int | float) and not isinstance(value, bool) else value
 
     result: Tensor = call.mode.keep(call.run(*map(increments, call.args)), *call.at_both())
-    return call.mode.keep_gate(result, call.args)
+    return call.mode.keep_gate(result, call.args, call.run)
 
 
 @increment_rule("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
@@ -215,7 +218,7 @@ def expand_as(call: IncrementCall) -> Tensor:
     base, end = call.mode.point(value)
     wide = torch.broadcast_shapes(value.shape, shape)
     found = call.mode.follow(value.expand(wide), base.expand(shape), end.expand(shape))
-    return call.mode.keep_gate(found, (value,))
+    return call.mode.keep_gate(found, (value,), torch.zeros_like(end.expand(shape)).add)
 
 
 @increment_rule(

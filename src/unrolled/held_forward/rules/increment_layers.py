@@ -96,8 +96,13 @@ def _by_channel(x: Tensor, *values: Tensor | None) -> tuple[Any, ...]:
 def pad(call: IncrementCall) -> Tensor:
     """Pad the increments with zeros: a number that is put beside them does not move."""
     x, widths, mode = call.bind("input", "pad", "mode")
-    block = torch.nn.functional.pad(x, widths, mode or "constant")
-    result: Tensor = call.mode.keep_gate(call.mode.keep(block, *call.at_both()), (x,))
+    mode = mode or "constant"
+    block = torch.nn.functional.pad(x, widths, mode)
+
+    def beside_ones(gates: Tensor) -> Tensor:
+        return torch.nn.functional.pad(gates, widths, mode, 1.0 if mode == "constant" else None)
+
+    result: Tensor = call.mode.keep_gate(call.mode.keep(block, *call.at_both()), (x,), beside_ones)
     return result
 
 
