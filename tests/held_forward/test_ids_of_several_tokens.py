@@ -44,6 +44,27 @@ def test_ids_of_several_tokens_are_named_and_noted_and_are_no_bias(operation):
         account(look_up(change), strict=True)
 
 
+PAIRS = {
+    "neighbours": lambda m, ids: ids[:, :-1] * V + ids[:, 1:],
+    "a sum": lambda m, ids: torch.add(ids[:, :2], ids[:, 1:], alpha=V),
+    "in place": lambda m, ids: ids[:, :2].clone().add_(V * ids[:, 1:]),
+}
+
+
+@pytest.mark.parametrize("way", PAIRS)
+def test_numbers_of_pairs_are_ids_though_each_id_is_zero_or_one(way):
+    change, binary = PAIRS[way], torch.tensor([[1, 0, 1], [0, 0, 1]])
+    found = account(look_up(change), binary)
+    given = account(look_up(lambda m, ids: ids), change(Reads(None), binary))
+    assert set(found.constants) == {"table.weight at ids that add made"}
+    (part,) = found.constants.values()
+    torch.testing.assert_close(part, given.texts["0"].sum(1), rtol=1e-9, atol=1e-12)
+    assert any("cannot be followed to single tokens" in note for note in found.notes)
+    places = account(look_up(lambda m, ids: (ids >= 0).long().cumsum(1)), binary)  # the control
+    assert set(places.constants) == set()
+    assert "table.weight" in places.biases
+
+
 COUNTS = {
     "bincount": lambda m, ids: m.of_one_hot(torch.stack([torch.bincount(each, minlength=V) for each in ids]).double()),
     "scatter": lambda m, ids: m.of_one_hot(torch.zeros(len(ids), V).double().scatter_(1, ids, 1.0)),

@@ -82,6 +82,8 @@ class ComputedIds:
             returns = operation.name in FROM_PYTHON and self._in_python and not sources and _has_integers(args)
             return Made(self._in_python, False) if returns else None
         of_masks = all(made.of_masks for made in found) and all(map(self.positions.are_masks, own))
+        if operation.name == "add" and len(own) > 1 and not any(each.dtype == torch.bool for each in own):
+            of_masks = False  # numbers of pairs, of which each id happens to be 0 or 1
         return Made(found[0].by if found else operation.name, of_masks)
 
     def follow(self, made: Made, operation: Operation, args: tuple[Any, ...], result: Any) -> bool:
