@@ -152,8 +152,7 @@ def entering_covectors(
                 covectors = read.clone()
             if spent is not None:
                 cell.hidden(covectors).add_(spent)
-            first = sweep_back(operator, covectors.transpose(0, 1), to_initial=True)
-            assert first is not None
+            first = sweep_back(operator, covectors.transpose(0, 1))
             if level:
                 by_input = operator.apply_transpose(covectors)[1]
                 if by_input is not None:

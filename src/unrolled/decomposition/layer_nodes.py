@@ -42,7 +42,7 @@ class LayerSweep(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Sweep from the last step to the first."""
-        covectors, first, moved = _SweptBack.apply(gradients[0], ctx.operator, ctx.moves, ctx.needs_input_grad[2])
+        covectors, first, moved = _SweptBack.apply(gradients[0], ctx.operator, ctx.moves)
         return covectors, moved, first, None, None
 
 
@@ -50,23 +50,19 @@ class _SweptBack(torch.autograd.Function):
     """The backward pass of :class:`LayerSweep` as a linear map of its own, whose transpose runs the layer forward."""
 
     @staticmethod
-    def forward(
-        ctx: Any, gradient: Tensor, operator: Operator, moves: bool, to_initial: bool
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Return the covectors of G, s_0 and Δu; None for one that is not asked for, or where Δu adds nothing."""
+    def forward(ctx: Any, gradient: Tensor, operator: Operator, moves: bool) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the covectors of G, s_0 and Δu; None for Δu where there is none, or where it adds nothing."""
         ctx.operator, covectors = operator, gradient.contiguous().clone()
-        first = sweep_back(operator, covectors, to_initial)
+        first = sweep_back(operator, covectors)
         by_input = operator.apply_transpose(covectors[None], with_inputs=True)[1] if moves else None
         return covectors, first, None if by_input is None else by_input[0]
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, own: Tensor, start: Tensor, moved: Tensor | None) -> tuple[Tensor | None, ...]:
         """Compute the states that G, s_0 and Δu make."""
-        own, start, moved = gradients
-        assert own is not None
         states = own.clone() if moved is None else own + ctx.operator.apply_inputs(moved[None])[0]
-        sweep_forward(ctx.operator, states, torch.zeros_like(own[0]) if start is None else start)
-        return states, None, None, None
+        sweep_forward(ctx.operator, states, start)
+        return states, None, None
 
 
 class AloneNode(torch.autograd.Function):
@@ -113,9 +109,8 @@ class _ProductCovectors(torch.autograd.Function):
         return of_input, None if of_recurrent is of_input else of_recurrent
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, of_input: Tensor, of_recurrent: Tensor | None) -> tuple[Tensor | None, ...]:
         """Compute the state that the products make."""
-        of_input, of_recurrent = gradients
         return ctx.operator.weigh(None, of_recurrent, of_input), None
 
 

@@ -133,8 +133,7 @@ def adjoint_sweep(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Te
         (part, g), operator, layer = (each[index] for each in parts), sequence.operators[index], sequence.layers[index]
         if spent is not None:
             layer.cell.hidden(part).add_(spent)
-        first = sweep_back(operator, part, to_initial=True)
-        assert first is not None
+        first = sweep_back(operator, part)
         starts += torch.einsum("tcbs,tbs->tcb", part, g)
         initial += (first * layer.initial).sum(dim=-1)
         if spent is not None:

@@ -11,33 +11,31 @@ from unrolled.linalg.structured import Structured, block, used_products
 __all__ = ["sweep_back"]
 
 
-def sweep_back(operator: Operator, covectors: Tensor, to_initial: bool) -> Tensor | None:
+def sweep_back(operator: Operator, covectors: Tensor) -> Tensor:
     """Add to the covector of every step what the later steps bring back.
 
     Args:
         operator: A of all steps.
         covectors: u_t before the sweep, shape (time, …, batch, state); changed in place.
-        to_initial: Whether A_1ᵀ u_1 is asked for.
 
     Returns:
-        The covector of the initial state, shape (…, batch, state), or None.
+        The covector of the initial state, A_1ᵀ u_1, shape (…, batch, state).
     """
     # one more place in front, so that the first step is no special case
     initial = torch.zeros_like(covectors[0])
     places = [initial, *covectors.unbind()]
-    last = 0 if to_initial else 1
     if isinstance(operator, Structured):
-        _sweep_structured(operator, places, last)
+        _sweep_structured(operator, places)
     else:
         workspace = Workspace()
-        for t in range(len(covectors) - 1, last - 1, -1):
+        for t in reversed(range(len(covectors))):
             block = places[t + 1].reshape(-1, *covectors.shape[-2:])
             image, _ = operator.at(t).apply_transpose(block, with_inputs=False, workspace=workspace)
             places[t].add_(image.view_as(places[t]))
-    return initial if to_initial else None
+    return initial
 
 
-def _sweep_structured(operator: Structured, places: list[Tensor], last: int) -> None:
+def _sweep_structured(operator: Structured, places: list[Tensor]) -> None:
     """Sweep with diagonals: one product a step, and around it only what must come between two products."""
     d, two = operator.units, len(operator.parts) == 2
     first = [place[..., :d] for place in places]
@@ -51,7 +49,7 @@ def _sweep_structured(operator: Structured, places: list[Tensor], last: int) -> 
         (block(stacked, k, d), [term for term in operator.recurrent_terms if term.product == k])
         for k in used_products(operator.recurrent_terms)
     ]
-    for t in range(len(places) - 2, last - 1, -1):
+    for t in reversed(range(len(places) - 1)):
         parts = {name: each[t + 1] for name, each in given.items()}
         if operator.projection is not None:
             parts["hidden"] = parts["hidden"] @ operator.projection

@@ -18,6 +18,7 @@ from unrolled.decomposition.bidirectional_stack import BidirectionalStack, enter
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.explanation.strands.strand import Strand
 from unrolled.held_forward.recorded_maps import image, pull_back
+from unrolled.linalg.sweep_back import sweep_back
 
 __all__ = ["Covectors", "find_covectors", "own_start"]
 
@@ -119,9 +120,7 @@ def _sweep(sequence: AffineSequence, read: Tensor, above: Tensor) -> tuple[Tenso
         if by_input is not None:
             cell.hidden(beyond).add_(by_input)
         states = reads[index] + beyond
-        for t in range(len(states) - 1, 0, -1):
-            states[t - 1] += operator.at(t).apply_transpose(states[t][None], with_inputs=False)[0][0]
-        starts.append(operator.at(0).apply_transpose(states[0][None], with_inputs=False)[0][0])
+        starts.append(sweep_back(operator, states))
         found = operator.apply_transpose(states[None], with_inputs=True)[1]
         by_input = states.new_zeros(*states.shape[:2], cell.input_size) if found is None else found[0]
         of_g.append(states - beyond)
