@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.memory_layout import entries_of_view, laid_out_as, without_repeats
 from unrolled.held_forward.moves import CONVERSIONS, MOVES
-from unrolled.held_forward.repeated_axes import without_repeats
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["OF_ONE_ENTRY", "Gate", "Gates"]
@@ -134,7 +134,8 @@ class Gates:
         gate = None if whole is None or whole not in self._kept else self.of(whole)
         if whole is None or gate is None:
             return None
-        risen, at_zero = (_viewed(_laid(part, whole), whole, tensor) for part in (gate.risen, gate.at_zero))
+        parts = (laid_out_as(whole, part) for part in (gate.risen, gate.at_zero))
+        risen, at_zero = (entries_of_view(part, whole, tensor) for part in parts)
         return Gate(risen, at_zero, gate.of_gates)
 
     def copy(self, tensor: Tensor) -> Tensor:
@@ -154,9 +155,9 @@ class Gates:
             return
 
         def written(parts: list[Any]) -> Tensor:
-            laid = _laid(parts[0], whole)
-            _viewed(laid, whole, part).copy_(parts[1])
-            return laid
+            copied = laid_out_as(whole, parts[0])
+            entries_of_view(copied, whole, part).copy_(parts[1])
+            return copied
 
         self.keep_chosen(whole, (before, result), written)
 
@@ -217,16 +218,6 @@ def _whole_of(view: Tensor) -> Tensor | None:
     """Return the tensor that a view takes entries of; None if it reads others, as parts of complex numbers."""
     whole = view._base
     return whole if whole is not None and whole.dtype == view.dtype else None
-
-
-def _laid(value: Tensor, whole: Tensor) -> Tensor:
-    """Copy a value into memory that is laid out as that of another tensor."""
-    return torch.empty_strided(whole.shape, whole.stride(), dtype=value.dtype, device=value.device).copy_(value)
-
-
-def _viewed(laid: Tensor, whole: Tensor, view: Tensor) -> Tensor:
-    """Take the entries that a view takes of the whole."""
-    return laid.as_strided(view.shape, view.stride(), view.storage_offset() - whole.storage_offset())
 
 
 def _is_sum(value: Tensor, gate: Gate) -> bool:

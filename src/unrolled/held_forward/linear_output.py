@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.graph import changed_factors_refused
-from unrolled.held_forward.repeated_axes import without_repeats
+from unrolled.held_forward.memory_layout import without_repeats
 
 __all__ = ["LinearOutput"]
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.memory_layout import without_repeats
 from unrolled.held_forward.operands import operands
-from unrolled.held_forward.repeated_axes import without_repeats
 
 __all__ = ["Kind", "Row", "Rows"]
 

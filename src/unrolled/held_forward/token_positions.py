@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.memory_layout import entries_of_view, laid_out_as
 from unrolled.held_forward.moves import MOVES
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.table_reads import positions_read
@@ -122,16 +123,11 @@ class TokenPositions:
         views = [each for each in self._known if each._base is whole and each.dtype == whole.dtype]
         if not views or changed.dtype != whole.dtype:
             return
-        numbers = torch.empty_strided(whole.shape, whole.stride(), dtype=torch.int64, device=whole.device)
-        numbers.copy_(self._positions_of(whole, whole))
-
-        def of(view: Tensor) -> Tensor:
-            return numbers.as_strided(view.shape, view.stride(), view.storage_offset() - whole.storage_offset())
-
-        of(changed).copy_(self._positions_of(changed, changed))
+        numbers = laid_out_as(whole, self._positions_of(whole, whole))
+        entries_of_view(numbers, whole, changed).copy_(self._positions_of(changed, changed))
         self._known[whole] = numbers
         for each in views:
-            self._known[each] = of(each).clone()
+            self._known[each] = entries_of_view(numbers, whole, each).clone()
 
     def _followed(
         self,
