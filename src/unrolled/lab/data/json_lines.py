@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from unrolled.lab.data.reading import InvalidRow
-from unrolled.lab.data.text_files import malformed, numbered_lines
+from unrolled.lab.data.text_files import malformed, numbered_lines, without_compression
 
 __all__ = ["find_surrogate", "read_json_objects"]
 
 
 def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]] | InvalidRow]:
-    """Yield each object of a file of JSON lines with its line's number; InvalidRow for any other line."""
+    """Yield each object of a file of JSON lines with its line's number; InvalidRow for any other line.
+
+    Raises:
+        DataError: If the file is one list of objects, or its objects are written over several lines.
+    """
     for number, line in numbered_lines(path):
         try:
             record = json.loads(line)
@@ -22,10 +27,28 @@ def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Inval
             record = None
         if isinstance(record, dict):
             yield number, record
+        elif number == 1 and (program := _program(line, record)):
+            raise malformed(path, 1, "one object in JSON a line", repr(line), _hint(path, program))
         else:
             hint = 'one a line, as {"text": "fine", "label": "good"}'
             error = malformed(path, number, "an object in JSON", repr(line), hint)
             yield InvalidRow(path, number, "without one object in JSON", error)
+
+
+def _program(line: str, record: Any) -> str:
+    """Return the program of jq that writes a file's objects on lines, by its first line; empty if there is none."""
+    if line.lstrip().startswith("[") and (record is None or (record and isinstance(record[0], dict))):
+        return ".[]"
+    return "." if line.strip() == "{" else ""
+
+
+def _hint(path: Path, program: str) -> str:
+    """Say how the objects of a file are written on lines."""
+    hint = "write each object on a line of its own"
+    if without_compression(path) != path:
+        return hint
+    new = shlex.quote(f"{path.stem}{'-lines' * (path.suffix == '.jsonl')}.jsonl")
+    return f"{hint}: jq -c '{program}' {shlex.quote(path.name)} > {new}"
 
 
 def find_surrogate(text: str) -> str:

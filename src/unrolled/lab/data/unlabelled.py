@@ -21,7 +21,7 @@ from unrolled.laboratory import is_hub_dataset
 __all__ = ["read_texts"]
 
 _TABLES = {".csv": COMMAS, ".tsv": TABS, ".tab": TABS}
-_JSON = (".jsonl", ".ndjson")
+_JSON = (".jsonl", ".ndjson", ".json")
 _SAMPLE = 2000
 _PLAIN = ("text", "sentence")
 
@@ -32,8 +32,8 @@ def read_texts(
     """Yield each text with the line at which it begins; empty ones stay, so that rows keep their places.
 
     Args:
-        path: A table (.csv, .tsv, .tab), JSON lines (.jsonl, .ndjson), or any other file: every line is a text. Or
-            ``hf:NAME`` or ``hf:FOLDER``, whose rows count as lines.
+        path: A table (.csv, .tsv, .tab), JSON lines (.jsonl, .ndjson, .json), or any other file: every line is a text.
+            Or ``hf:NAME`` or ``hf:FOLDER``, whose rows count as lines.
         reading: Which column holds the texts, and whether the first line may be a header.
         split: Which split of ``hf:NAME`` is read; by default test.
         say: Receives a line about the column that was chosen, and one about rows of other widths, whose text is empty.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 
@@ -83,3 +85,29 @@ def test_a_header_that_is_not_utf_8_is_refused_though_the_rows_are_ascii(tmp_pat
             read()
     path.write_text(content, encoding="utf-8")  # the control: the same header in UTF-8
     assert texts(read_files(Classification, [path])) == {text for _, text in read_texts(path, Reading())}
+
+
+OBJECTS = [{"text": review(n), "label": "good" if n % 2 else "bad"} for n in range(40)]
+LISTS = {
+    "a.json": (json.dumps(OBJECTS), ".[]"),
+    "b.json": (json.dumps(OBJECTS, indent=2), ".[]"),
+    "c.jsonl": ("\n".join(json.dumps(each, indent=2) for each in OBJECTS), "."),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_in_json_is_told_how_its_objects_are_written_on_lines(tmp_path, name):
+    content, program = LISTS[name]
+    path = save(tmp_path, name, content)
+    for read in (
+        lambda: read_files(Classification, [path], reading=Reading(skip_invalid=True)),
+        lambda: list(read_texts(path, Reading())),
+    ):
+        with pytest.raises(DataError, match=re.escape(f"on a line of its own: jq -c '{program}' {name} > ")) as caught:
+            read()
+        assert "\n" not in str(caught.value)
+    lines = save(tmp_path, "lines.json", "".join(json.dumps(each) + "\n" for each in OBJECTS))  # the control
+    assert texts(read_files(Classification, [lines])) == {each["text"] for each in OBJECTS}
+    pairs = save(tmp_path, "pairs.jsonl", '["a text", "good"]\n' * 12)
+    with pytest.raises(DataError, match="12 rows without one object in JSON"):
+        read_files(Classification, [pairs])

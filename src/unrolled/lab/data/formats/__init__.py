@@ -108,7 +108,7 @@ def _choose(path: Path, kind: type[Corpus[Any]], able: dict[str, type[Format]]) 
             return member
     raise UsageError(
         f"{path}: no format of the suffix {suffix!r} can be read for {kind.__name__.lower()}; "
-        f"expected one of {_listed(able)}"
+        f"expected one of {_listed(able)}; name the format of a file with another suffix by --format"
     )
 
 

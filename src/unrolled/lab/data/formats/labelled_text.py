@@ -193,7 +193,7 @@ class JsonLines(LabelledFormat):
     """One JSON object a line, with a text and a label; other keys are ignored."""
 
     name = "jsonl"
-    suffixes = (".jsonl", ".ndjson")
+    suffixes = (".jsonl", ".ndjson", ".json")
     description = '{"text": "…", "label": "…"}, one object a line; a label may be a number, other keys may be named'
 
     def fields(self, path: Path, kind: type[Corpus[Any]]) -> Iterator[tuple[int, str, str] | InvalidRow]:
