@@ -70,7 +70,7 @@ class Increments(TorchFunctionMode):
         self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """Which entries are gates, as in :mod:`~unrolled.held_forward.gates`: True for all, or a mask."""
         self.numbers: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        """Tensors that the step makes of numbers alone, as ``torch.ones_like``."""
+        """Tensors that the step makes of numbers alone, as ``torch.ones_like``, and results that are held."""
 
     def follow(self, block: Tensor, base: Tensor, end: Tensor) -> Tensor:
         """Let a tensor stand for a block of increments around a point; base and end have the block's leading axes."""
@@ -111,7 +111,7 @@ class Increments(TorchFunctionMode):
         return gates.to(end) if isinstance(gates, Tensor) else torch.full_like(end, float(gates))
 
     def is_number(self, value: Any) -> bool:
-        """Whether an operand is a number of the code, no parameter."""
+        """Whether an operand is a number of the code or a held result, no parameter."""
         return not isinstance(value, Tensor) or value in self.numbers
 
     @abstractmethod
@@ -160,7 +160,7 @@ class Increments(TorchFunctionMode):
         if operation.reflected:
             args = (args[1], args[0], *args[2:])
         if name in self.held:
-            result = function(*self.at(1, args), **options)
+            result = self.of_numbers(function(*self.at(1, args), **options))
         elif name in RULES:
             result = RULES[name](IncrementCall(function, operation, args, options, self))
         elif (body := python_body(func)) is not None:
@@ -181,7 +181,7 @@ class Increments(TorchFunctionMode):
         return self.follow(changed.copy_(result if result in self.points else torch.zeros_like(result)), base, end)
 
     def of_numbers(self, result: Any) -> Any:
-        """Remember tensors that are made of numbers."""
+        """Remember tensors that are made of numbers, or are held."""
         for each in operands([result]):
             self.numbers[each] = True
         return result
