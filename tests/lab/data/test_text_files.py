@@ -63,6 +63,10 @@ def test_a_truncated_or_mislabelled_file_is_a_data_error(tmp_path, suffix):
         ),
         (b"one\n\ntw\0o\n", r"a\.txt:3: expected text, found a NUL at column 3; the file is damaged, or is not a"),
         (
+            b"PK\x03\x04\x14\0",
+            r"a\.txt:1: expected text, found an archive, such as a workbook of Excel; save a sheet as CSV",
+        ),
+        (
             b"one\n" + b"x" * 10_000_000,
             r"a\.txt:2: expected a line of at most 4,194,304 bytes, found a longer one; check",
         ),
@@ -81,6 +85,7 @@ def test_what_is_no_text_is_a_data_error_that_names_the_line(tmp_path, content, 
         (b"a\rb\n\r\n", ["a\rb", ""]),
         (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
         (b"\xef\xbb\xbf", [""]),
+        (b"PK and others\n", ["PK and others"]),
         (b"\n\n", ["", ""]),
     ],
 )

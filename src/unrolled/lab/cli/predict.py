@@ -48,7 +48,9 @@ def predict(
     run: Annotated[Path, run_argument("The run folder of classify, relate or regress.")],
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="Tables, JSON lines, a text a line, or hf:NAME; else standard input."),
+        typer.Argument(
+            metavar="FILE", help="Tables, JSON lines, a text a line, or hf:NAME; else standard input, a text a line."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The CSV file to write.", show_default="standard output")] = None,
     text_column: Annotated[

@@ -39,6 +39,7 @@ BROKEN_COMPRESSION = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 """What Python raises for a file that is truncated, or not compressed as its suffix says."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_ARCHIVE = b"PK\x03\x04"
 _ESCAPED = 0xDC00  # the error handler surrogateescape adds it to a byte
 _SHOWN = 40
 _STANDARD_INPUT = Path("standard input")
@@ -200,6 +201,9 @@ def _decode(raw: bytes, path: Path, number: int) -> str:
     if number == 1:
         if raw.startswith(_UTF_16):
             raise malformed(path, 1, "UTF-8 text", "UTF-16", _utf8_hint(path, "UTF-16"))
+        if raw.startswith(_ARCHIVE):
+            hint = "save a sheet as CSV in UTF-8, or unpack the archive"
+            raise malformed(path, 1, "text", "an archive, such as a workbook of Excel", hint)
         raw = raw.removeprefix(_BYTE_ORDER_MARK)
         if b"\r" in raw.rstrip(b"\r") and not raw.endswith(b"\n"):  # the whole file: it has no line feed
             raise malformed(path, 1, "lines that end in a line feed", "carriage returns alone", _line_end_hint(path))
