@@ -78,3 +78,20 @@ def test_an_error_that_nobody_reads_keeps_its_exit_code(folder: Path) -> None:
     finally:
         os.close(write)
     assert done.returncode == 65
+
+
+def test_a_training_whose_progress_nobody_reads_is_finished(tmp_path: Path) -> None:
+    rows = "".join(f"a {('dull', 'great')[n % 2]} film of day {n},{('bad', 'good')[n % 2]}\n" for n in range(40))
+    (tmp_path / "a.csv").write_text(f"text,label\n{rows}")
+    read, write = os.pipe()
+    os.close(read)
+    words = ["train", "classify", "--data", "a.csv", "--epochs", "2", "--hidden", "4", "--out", "run"]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "unrolled", *words], stdout=subprocess.PIPE, stderr=write, check=False, cwd=tmp_path
+        )
+    finally:
+        os.close(write)
+    assert done.returncode == 0
+    assert "epoch" in done.stdout.decode()
+    assert (tmp_path / "run" / "metrics.json").exists()

@@ -19,9 +19,9 @@ class ReaderLeft(Exception):  # noqa: N818  # it is not an error, so its name do
 class _Watched:
     """A stream that sends the rest of the output to nowhere once its reader has left."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, lasting: bool) -> None:
         self.stream = stream
-        self.lasting = False
+        self.lasting = lasting
         """Whether the command goes on without a reader."""
 
     def __getattr__(self, name: str) -> Any:
@@ -49,13 +49,18 @@ class _Watched:
 
 @contextmanager
 def watched_output() -> Iterator[None]:
-    """Raise ReaderLeft where something is printed that nobody reads; typer would end the process with an error."""
-    plain = sys.stdout
-    sys.stdout = cast("TextIO", _Watched(plain))
+    """Raise ReaderLeft where something is printed that nobody reads; typer would end the process with an error.
+
+    Notes and the progress on stderr are no output: a command goes on without their reader (`2>&1 | head`).
+    """
+    plain = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (
+        cast("TextIO", _Watched(each, lasting)) for each, lasting in zip(plain, (False, True), strict=True)
+    )
     try:
         yield
     finally:
-        sys.stdout = plain
+        sys.stdout, sys.stderr = plain
 
 
 @contextmanager
