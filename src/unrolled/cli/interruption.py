@@ -9,6 +9,7 @@ before anything else.
 from __future__ import annotations
 
 import os
+import shlex  # here: a signal may come while one of its own imports is half done
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -70,8 +71,6 @@ def received() -> int | None:
 
 def advice(words: Sequence[str]) -> str:
     """Return the line for a command that can be started again as it was."""
-    import shlex
-
     return f"interrupted; start it again with: {shlex.join(('unrolled', *words))}"
 
 
