@@ -33,6 +33,7 @@ _VOCABULARY = (
     "Its vocabulary: one word a line, or a JSON list or map. The sentence is split at spaces; a word that it lacks is "
     "read in lower case, else as --unk."
 )
+_FILES = "Tables, JSON lines, a text a line, or hf:NAME, instead of a sentence; - for standard input, a text a line."
 _PHRASES = "A CSV table of the phrases of all texts, by their mean score for --target; shown on the page too."
 _MANY, _NAMED = 12, 5
 """Of more than _MANY outputs, only the _NAMED highest are listed."""
@@ -96,7 +97,7 @@ def explain(
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.", rich_help_panel=_WHERE)] = False,
     files: Annotated[
         list[Path] | None,
-        _many_option("Tables, JSON lines, a text a line, or hf:NAME, instead of a sentence.", "--file"),
+        _many_option(_FILES, "--file"),
     ] = None,
     text_column: Annotated[str | None, _many_option("Column of the texts: its name, or its number from 1.")] = None,
     no_header: Annotated[bool, _many_option("Read the first line as a text.", "--no-header")] = False,
@@ -135,7 +136,7 @@ def explain(
         several = len(set(files)) > 1
         options = FileOptions(target, against, expansion, html, json_file, phrases, page_texts, not force, several)
         opener = _opener(run, weights, vocab, hints, at)
-        title = ", ".join(path.name for path in files)
+        title = ", ".join(_shown(path).name for path in files)
         with outlast_reader((html, json_file, phrases)):
             explain_texts(_texts(files, text_column, not no_header, split, run), opener, options, title)
         return
@@ -216,7 +217,8 @@ def _check_files(files: Sequence[Path], png: Path | None) -> None:
     if png is not None:
         raise UsageError("--png draws one sentence; with --file write a page: --html")
     for path in files:
-        check_source(str(path))
+        if str(path) != "-":
+            check_source(str(path))
 
 
 def _texts(
@@ -227,7 +229,12 @@ def _texts(
 
     for path in files:
         for line, text in read_texts(path, text_column, header, split, run, say):
-            yield NumberedText(path, line, text)
+            yield NumberedText(_shown(path), line, text)
+
+
+def _shown(path: Path) -> Path:
+    """Name a file, or standard input, to the user."""
+    return Path("standard input") if str(path) == "-" else path
 
 
 def _opener(

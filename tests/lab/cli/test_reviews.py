@@ -316,6 +316,22 @@ def test_what_another_process_writes_meanwhile_is_not_replaced(unrolled, tmp_pat
     assert path.read_text() != "another's"
 
 
+def test_explain_reads_standard_input_as_a_file_of_a_text_a_line(unrolled, tmp_path, monkeypatch):
+    content = "a dull film\n\na great film\n"
+    (tmp_path / "a.txt").write_text(content)
+    of_file = unrolled("explain", "runs/reviews", "--file", "a.txt")
+    monkeypatch.setattr("sys.stdin", io.StringIO(content))
+    piped = unrolled("explain", "runs/reviews", "--file", "-", "--html", "a.html")
+    assert piped.out == f"{of_file.out}page: a.html\n"
+    assert "Explanations of standard input" in (tmp_path / "a.html").read_text()
+    monkeypatch.setattr("sys.stdin", io.StringIO("a dull film\ncaf\udce9\n"))
+    refused = unrolled("explain", "runs/reviews", "--file", "-")
+    assert refused.status == 65
+    assert "standard input:2: expected UTF-8 text" in refused.err
+    monkeypatch.setattr("sys.stdin", io.StringIO(content))
+    unrolled("explain", "runs/reviews", "--file", "-", "--text-column", "1").assert_refused(2, "every line of standard")
+
+
 def test_a_split_of_a_file_and_a_column_of_standard_input_are_refused(unrolled, tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("review,stars\na dull film,1\n")
     message = "--split is dev, but a.csv is a file without splits; leave it out"

@@ -14,7 +14,7 @@ import typer
 
 from unrolled.cli.output_file import check_new
 from unrolled.cli.texts_of_users import write_text
-from unrolled.errors import DataError, UsageError
+from unrolled.errors import DataError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import print_notes, run_argument
 from unrolled.lab.cli.prediction_file import (
@@ -68,7 +68,6 @@ def predict(
     unrolled predict runs/reviews new.csv --out predictions.csv
     """
     from unrolled.lab.data.reading import Reading
-    from unrolled.lab.data.text_files import standard_input
     from unrolled.lab.data.unlabelled import read_texts
 
     def say(line: str) -> None:
@@ -88,12 +87,10 @@ def predict(
     loaded.text_task()
     trained, _ = trained_columns(loaded.folder)
     reading = Reading(text_column=text_column, header=not no_header, trained_text=trained)
-    if "-" in names and (given := [*reading.columns, *([] if split is None else ["--split"])]):
-        raise UsageError(f"{given[0]} is given, but every line of standard input is a text; give the path of a file")
     texts = (
         _Text(("standard input" if str(path) == "-" else str(path), line), text)
         for path in paths
-        for line, text in (standard_input() if str(path) == "-" else read_texts(path, reading, split, say))
+        for line, text in read_texts(path, reading, split, say)
     )
     found = _predictions(loaded, texts)
     if out is None:

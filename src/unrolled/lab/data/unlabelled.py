@@ -15,7 +15,7 @@ from unrolled.lab.data.reading import InvalidRow, Reading, line_list, only_valid
 from unrolled.lab.data.tables.columns import choose_text
 from unrolled.lab.data.tables.dialect import COMMAS, TABS
 from unrolled.lab.data.tables.table import TextTable, open_texts, spread
-from unrolled.lab.data.text_files import check_escaped, numbered_lines, without_compression
+from unrolled.lab.data.text_files import check_escaped, numbered_lines, standard_input, without_compression
 from unrolled.laboratory import is_hub_dataset
 
 __all__ = ["read_texts"]
@@ -33,7 +33,7 @@ def read_texts(
 
     Args:
         path: A table (.csv, .tsv, .tab), JSON lines (.jsonl, .ndjson, .json), or any other file: every line is a text.
-            Or ``hf:NAME`` or ``hf:FOLDER``, whose rows count as lines.
+            Or ``hf:NAME`` or ``hf:FOLDER``, whose rows count as lines; or ``-``, standard input, a text a line.
         reading: Which column holds the texts, and whether the first line may be a header.
         split: Which split of ``hf:NAME`` is read; by default test.
         say: Receives a line about the column that was chosen, and one about rows of other widths, whose text is empty.
@@ -47,6 +47,12 @@ def read_texts(
     if is_hub_dataset(str(path)):
         path, rows = hub_rows(str(path), split or "test")
         found: Iterator[tuple[int, str]] = _json_texts(path, rows, reading, say)
+    elif str(path) == "-":
+        if given := [*reading.columns, *([] if split is None else ["--split"])]:
+            raise UsageError(
+                f"{given[0]} is given, but every line of standard input is a text; give the path of a file"
+            )
+        found = standard_input()
     elif split is not None:
         raise UsageError(f"--split is {split}, but {path} is a file without splits; leave it out")
     elif suffix in _TABLES:
