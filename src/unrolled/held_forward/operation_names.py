@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Operation", "name_of", "plain_form"]
+__all__ = ["Operation", "name_of", "plain_form", "plain_name"]
 
 _ARITHMETIC = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "matmul": "matmul", "pow": "pow"}
 _CONVERSIONS = frozenset("float int bool index complex array len hash format contains".split())
@@ -28,7 +28,7 @@ _SYNONYMS = {
     "swapdims": "transpose",
     "swapaxes": "transpose",
     "special_expit": "sigmoid",
-    "special_erf": "erf",
+    **{f"arc{name}": f"a{name}" for name in "cos sin tan tan2 cosh sinh tanh".split()},
     "greater": "gt",
     "greater_equal": "ge",
     "less": "lt",
@@ -54,13 +54,19 @@ class Operation:
     """Whether the operands come in reverse order, as in ``__rsub__``."""
 
 
+def plain_name(name: str) -> str:
+    """Return the one name of an operation that torch has by several."""
+    bare = name.removeprefix("special_")
+    return _SYNONYMS.get(name, bare if hasattr(torch, bare) else name)
+
+
 @lru_cache(maxsize=4096)
 def name_of(func: Callable[..., Any]) -> Operation:
     """Name an operation."""
     name = getattr(func, "__name__", str(func))
     if name in ("__get__", "__set__"):
         attribute = getattr(getattr(func, "__self__", None), "__name__", "")
-        return Operation(_SYNONYMS.get(f"{name[2:5]} {attribute}", f"{name[2:5]} {attribute}"))
+        return Operation(plain_name(f"{name[2:5]} {attribute}"))
     if name.startswith("__") and name.endswith("__"):
         bare = name[2:-2]
         if bare[:1] == "i" and bare[1:] in _ARITHMETIC:
@@ -72,7 +78,7 @@ def name_of(func: Callable[..., Any]) -> Operation:
         return Operation("sub", reflected=True)
     in_place = name.endswith("_") and not name.startswith("_")
     bare = name[:-1] if in_place else name
-    return Operation(_SYNONYMS.get(bare, bare), in_place)
+    return Operation(plain_name(bare), in_place)
 
 
 _PLAIN = {name: getattr(torch, name) for name in ("add", "sub", "mul", "div", "matmul", "pow")}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from unrolled.held_forward.operation_names import plain_name
+
 __all__ = ["registers"]
 
 Rule = TypeVar("Rule", bound=Callable[..., object])
@@ -24,7 +26,7 @@ def registers(rules: dict[str, Rule]) -> Register[Rule]:
         """Register a rule for the operations of these names."""
 
         def register(function: Rule) -> Rule:
-            rules.update(dict.fromkeys(names, function))
+            rules.update(dict.fromkeys(map(plain_name, names), function))
             return function
 
         return register

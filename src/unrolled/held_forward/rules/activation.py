@@ -12,7 +12,7 @@ from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries, detached
 
-__all__ = ["from_zero"]
+__all__ = ["ELEMENTWISE", "from_zero"]
 
 
 def from_zero(x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
@@ -27,11 +27,14 @@ def from_zero(x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, 
     return risen.real if risen.is_complex() and not at_zero.is_complex() else risen, at_zero  # |z| = Re (z |z| / z)
 
 
-@rule(
-    *"relu relu6 gelu silu tanh elu selu celu leaky_relu mish hardtanh hardswish softsign tanhshrink softshrink "
-    "hardshrink erf sin asin atan sinh asinh expm1 log1p softplus log_sigmoid threshold "
-    "sqrt abs rrelu".split()
+ELEMENTWISE = frozenset(
+    "relu relu6 gelu silu tanh elu selu celu leaky_relu mish hardtanh hardswish softsign tanhshrink softshrink "
+    "hardshrink erf sin asin atan sinh asinh atanh expm1 log1p softplus log_sigmoid threshold sqrt abs rrelu".split()
 )
+"""Functions of one number that are finite at zero."""
+
+
+@rule(*ELEMENTWISE)
 def activation(call: Held) -> Tensor:
     """φ(x); a value at zero becomes a row."""
     x, *rest = call.args

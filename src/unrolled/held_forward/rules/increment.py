@@ -12,6 +12,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.increments import IncrementCall, increment_rule
 from unrolled.held_forward.moves import CONVERSIONS, MOVES
+from unrolled.held_forward.rules.activation import ELEMENTWISE
 
 __all__: list[str] = []
 
@@ -99,11 +100,7 @@ def divide(call: IncrementCall) -> Tensor:
 
 
 @increment_rule(
-    *(
-        "sigmoid tanh relu gelu silu elu softplus leaky_relu exp sin cos hardtanh hardsigmoid mish selu pow "
-        "clamp clamp_min clamp_max square sqrt abs log_sigmoid expm1 log1p exp2 softsign "
-        "atan sinh cosh asinh erf relu6 hardswish celu tanhshrink softshrink hardshrink threshold prelu"
-    ).split()
+    *ELEMENTWISE, *"sigmoid hardsigmoid exp exp2 cos cosh pow square clamp clamp_min clamp_max prelu".split()
 )
 def activation(call: IncrementCall) -> Tensor:
     """Multiply by the slope of the line from its start to the end."""

@@ -1,0 +1,86 @@
+"""Functions of one number are opened in a model and in a step of a user's own, by each of their names."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import unrolled
+from unrolled.held_forward import rule
+from unrolled.held_forward.increments import SecantIncrements
+from unrolled.held_forward.mode import RULES
+from unrolled.held_forward.rules.activation import ELEMENTWISE
+
+X = 0.9 * torch.rand(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 0.05
+NAMED_OTHERWISE = {
+    "log_sigmoid": F.logsigmoid,
+    "threshold": lambda x: F.threshold(x, 0.1, 0.0),
+    "rrelu": F.rrelu,
+}
+FUNCTIONS = {
+    name: NAMED_OTHERWISE.get(name) or getattr(F, name, None) or getattr(torch, name) for name in sorted(ELEMENTWISE)
+}
+STRAIGHT = frozenset("relu relu6 leaky_relu hardtanh abs rrelu selu elu celu".split())
+"""Those that are lines for positive numbers below one."""
+SYNONYMS = {
+    "arctan": ("atan", torch.arctan),
+    "arcsinh": ("asinh", lambda x: x.arcsinh()),
+    "arctanh": ("atanh", torch.arctanh),
+    "special.expm1": ("expm1", torch.special.expm1),
+    "special.erf": ("erf", torch.special.erf),
+}
+
+
+class Model(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def account(function):
+    return unrolled.account(Model(function), X, target=lambda output: output.sum(1))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_a_function_rises_from_zero_is_its_operands(name):
+    function = FUNCTIONS[name]
+    found, at_zero = account(function), function(torch.zeros_like(X))
+    assert found.closes
+    torch.testing.assert_close(found.features["0"], function(X) - at_zero, rtol=1e-12, atol=1e-14)
+    constants = sum(found.constants.values(), torch.zeros(3, dtype=X.dtype))
+    torch.testing.assert_close(constants, at_zero.sum(1), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_a_function_rises_along_the_line_of_increments_is_theirs(name):
+    function, base = FUNCTIONS[name], 0.5 * X + 0.02
+    mode = SecantIncrements()
+    block = mode.follow(X - base, base, X)
+    with mode:
+        moved = function(block)
+    torch.testing.assert_close(moved, function(X) - function(base), rtol=1e-9, atol=1e-10)
+    assert torch.allclose(moved, function(X - base), atol=1e-4) == (name in STRAIGHT)  # the control: it matters where
+
+
+@pytest.mark.parametrize("name", SYNONYMS)
+def test_a_synonym_has_the_account_of_the_function(name):
+    plain, function = SYNONYMS[name]
+    found, expected = account(function), account(FUNCTIONS[plain])
+    assert torch.equal(found.features["0"], expected.features["0"])
+
+
+def test_a_rule_may_be_registered_by_any_name_of_an_operation(monkeypatch):
+    monkeypatch.delitem(RULES, "digamma", raising=False)
+    try:
+        rule("special_digamma")(lambda call: call.args[0] * (call.held() / call.args[0].detach()))
+        found = account(torch.digamma)
+    finally:
+        del RULES["digamma"]
+    torch.testing.assert_close(found.features["0"], torch.digamma(X))
+    with pytest.raises(unrolled.UnsupportedOperationError, match="digamma has no rule"):
+        account(torch.digamma)  # the control: without a rule
