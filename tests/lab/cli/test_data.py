@@ -43,6 +43,12 @@ def test_without_a_folder_the_list_says_so(unrolled):
     assert "negation\tclassification" in shown.out
 
 
+def test_a_data_folder_that_does_not_exist_is_told(unrolled, tmp_path):
+    shown = unrolled("data", "list", "--data-dir", tmp_path / "gone")
+    assert shown.err == f"no folder {tmp_path / 'gone'}; correct --data-dir, or the variable UNROLLED_DATA\n"
+    assert unrolled("data", "list", "--data-dir", tmp_path).err == ""  # the control
+
+
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_in_a_terminal_no_word_is_cut(unrolled, monkeypatch, width):
     plain = unrolled("data", "list").out.splitlines()

@@ -10,6 +10,7 @@ import typer
 
 from unrolled.errors import DataError, UnrolledError, UsageError
 from unrolled.lab.cli.options import DataFolder
+from unrolled.report.formatting import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,8 +51,11 @@ def list_datasets(data_dir: DataFolder = None) -> None:
         typer.echo(f"{name}: {kind}, available: {available}")
         for line in (description, f"licence: {licence}"):
             console.print(Padding(Text(line), (0, 0, 0, 4)), highlight=False)
-    if _folder(data_dir) is None:
+    folder = _folder(data_dir)
+    if folder is None:
         typer.echo("no data folder; pass --data-dir, or set the variable UNROLLED_DATA", err=True)
+    elif not folder.is_dir():
+        typer.echo(f"no folder {visible(str(folder))}; correct --data-dir, or the variable UNROLLED_DATA", err=True)
 
 
 def _folder(data_dir: Path | None) -> Path | None:
