@@ -4,46 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
-import random
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
+from toy_reviews import link_reviews, review_rows, train_on_reviews
 from unrolled.lab.metrics.confusion import Confusion
 from unrolled.lab.training.run_folder import load_run
-
-GOOD, BAD = ("great", "lovely", "witty"), ("dull", "awful", "weak")
-
-
-def rows(count=300, seed=0):
-    drawn = random.Random(seed)
-    for number in range(count):
-        good, negated = drawn.random() < 0.5, drawn.random() < 0.3
-        adjective = drawn.choice(GOOD if good else BAD)
-        text = f"the film of day {number} was {'not ' if negated else ''}{adjective}, said we"
-        yield {"id": number, "review": text, "sentiment": "good" if good != negated else "bad", "date": "2024-01-01"}
 
 
 @pytest.fixture(scope="module")
 def reviews(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reviews")
-    with (folder / "reviews.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["id", "review", "sentiment", "date"])
-        writer.writeheader()
-        writer.writerows(rows())
-    words = ["train", "classify", "--data", "reviews.csv", "--epochs", "2", "--hidden", "8", "--out", "runs/reviews"]
-    subprocess.run([sys.executable, "-m", "unrolled", *words], cwd=folder, check=True, capture_output=True)
-    return folder
+    return train_on_reviews(tmp_path_factory.mktemp("reviews"))
 
 
 @pytest.fixture(autouse=True)
 def _there(reviews, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "reviews.csv").symlink_to(reviews / "reviews.csv")
-    (tmp_path / "runs").symlink_to(reviews / "runs")
+    link_reviews(reviews, tmp_path)
 
 
 def table(text):
@@ -68,7 +48,7 @@ def test_the_predictions_are_text_label_predicted_and_probabilities_and_the_prin
     done = unrolled("evaluate", "runs/reviews", "--predictions", "predictions.csv")
     found = table((tmp_path / "predictions.csv").read_text())
     assert list(found[0]) == ["line", "text", "label", "predicted", "p(bad)", "p(good)"]
-    whole = {number: (row["review"], row["sentiment"]) for number, row in enumerate(rows(), 2)}
+    whole = {number: (row["review"], row["sentiment"]) for number, row in enumerate(review_rows(), 2)}
     assert all(whole[int(row["line"])] == (row["text"], row["label"]) for row in found)
     run = load_run(tmp_path / "runs" / "reviews")
     shares = run.predict_proba([row["text"] for row in found])
@@ -92,7 +72,7 @@ def test_a_file_is_compared_with_the_examples_of_the_training(unrolled, tmp_path
     with (tmp_path / "new.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ["id", "review", "sentiment", "date"])
         writer.writeheader()
-        writer.writerows(row | {"review": f"again {row['review']}"} for row in rows())
+        writer.writerows(row | {"review": f"again {row['review']}"} for row in review_rows())
     new = unrolled("evaluate", "runs/reviews", "--data", "new.csv")
     assert (new.status, "trained on" in new.err) == (0, False), new.err
 
@@ -149,7 +129,7 @@ def test_the_only_answer_is_told_of_several_classes_only():
 
 
 def test_predict_reads_tables_lines_and_standard_input(unrolled, tmp_path, monkeypatch):
-    texts = [row["review"] for row in rows(20, seed=3)]
+    texts = [row["review"] for row in review_rows(20, seed=3)]
     (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text in texts))
     with (tmp_path / "a.csv").open("w", newline="") as file:
         csv.writer(file, delimiter=";").writerows([("nr", "comment"), *((n, text) for n, text in enumerate(texts))])
@@ -274,46 +254,6 @@ def test_a_terminal_gets_symbols_for_escape_bytes_and_a_pipe_the_text(unrolled, 
     shown = unrolled("predict", "runs/reviews", "a.csv")
     assert shown.out == piped.out.replace("\x1b", "␛").replace("\x07", "␇")
     assert "\x1b" not in shown.out + shown.err
-
-
-def test_predictions_and_page_are_two_files(unrolled, tmp_path):
-    (tmp_path / "folder").mkdir()
-    words = ("evaluate", "runs/reviews", "--predictions", "a.csv", "--html")
-    unrolled(*words, "a.csv").assert_refused(2, "--predictions and --html both name a.csv; name two files")
-    unrolled(*words, "folder/../a.csv").assert_refused(2, "--predictions and --html both name a.csv")
-    words = ("explain", "runs/reviews", "a dull film", "--json", "a.html", "--html")
-    unrolled(*words, "folder/../a.html").assert_refused(2, "--html and --json both name a.html; name two files")
-
-
-@pytest.mark.parametrize(
-    ("words", "option"),
-    [
-        (("explain", "runs/reviews", "a dull film"), "--html=new.html"),
-        (("explain", "runs/reviews", "a dull film"), "--json=new.json"),
-        (("explain", "runs/reviews", "a dull film"), "--png=new.svg"),
-        (("explain", "runs/reviews", "--file", "a.txt"), "--html=new.html"),
-        (("explain", "runs/reviews", "--file", "a.txt"), "--json=new.json"),
-        (("explain", "runs/reviews", "--file", "a.txt", "--target", "good"), "--phrases=new.csv"),
-        (("evaluate", "runs/reviews"), "--html=new.html"),
-        (("evaluate", "runs/reviews"), "--predictions=new.csv"),
-        (("predict", "runs/reviews", "a.txt"), "--out=new.csv"),
-    ],
-)
-def test_what_another_process_writes_meanwhile_is_not_replaced(unrolled, tmp_path, monkeypatch, words, option):
-    (tmp_path / "a.txt").write_text("a dull film\na great film\n")
-    path = tmp_path / option.partition("=")[2]
-
-    def load_slowly(folder):
-        path.write_text("another's")
-        return load_run(folder)
-
-    monkeypatch.setattr("unrolled.lab.training.run_folder.load_run", load_slowly)
-    refused = unrolled(*words, option)
-    assert refused.status == 74
-    assert f"cannot write '{path.name}': it has been written meanwhile" in refused.err
-    assert path.read_text() == "another's"
-    assert unrolled(*words, option, "--force").status == 0  # the control: replacing it was asked for
-    assert path.read_text() != "another's"
 
 
 def test_explain_reads_standard_input_as_a_file_of_a_text_a_line(unrolled, tmp_path, monkeypatch):

@@ -1,0 +1,59 @@
+"""The files that a command writes: each has its own path, and none replaces another's."""
+
+from __future__ import annotations
+
+import pytest
+
+from toy_reviews import link_reviews, train_on_reviews
+from unrolled.lab.training.run_folder import load_run
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    return train_on_reviews(tmp_path_factory.mktemp("reviews"))
+
+
+@pytest.fixture(autouse=True)
+def _there(reviews, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    link_reviews(reviews, tmp_path)
+
+
+def test_predictions_and_page_are_two_files(unrolled, tmp_path):
+    (tmp_path / "folder").mkdir()
+    words = ("evaluate", "runs/reviews", "--predictions", "a.csv", "--html")
+    unrolled(*words, "a.csv").assert_refused(2, "--predictions and --html both name a.csv; name two files")
+    unrolled(*words, "folder/../a.csv").assert_refused(2, "--predictions and --html both name a.csv")
+    words = ("explain", "runs/reviews", "a dull film", "--json", "a.html", "--html")
+    unrolled(*words, "folder/../a.html").assert_refused(2, "--html and --json both name a.html; name two files")
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("explain", "runs/reviews", "a dull film"), "--html=new.html"),
+        (("explain", "runs/reviews", "a dull film"), "--json=new.json"),
+        (("explain", "runs/reviews", "a dull film"), "--png=new.svg"),
+        (("explain", "runs/reviews", "--file", "a.txt"), "--html=new.html"),
+        (("explain", "runs/reviews", "--file", "a.txt"), "--json=new.json"),
+        (("explain", "runs/reviews", "--file", "a.txt", "--target", "good"), "--phrases=new.csv"),
+        (("evaluate", "runs/reviews"), "--html=new.html"),
+        (("evaluate", "runs/reviews"), "--predictions=new.csv"),
+        (("predict", "runs/reviews", "a.txt"), "--out=new.csv"),
+    ],
+)
+def test_what_another_process_writes_meanwhile_is_not_replaced(unrolled, tmp_path, monkeypatch, words, option):
+    (tmp_path / "a.txt").write_text("a dull film\na great film\n")
+    path = tmp_path / option.partition("=")[2]
+
+    def load_slowly(folder):
+        path.write_text("another's")
+        return load_run(folder)
+
+    monkeypatch.setattr("unrolled.lab.training.run_folder.load_run", load_slowly)
+    refused = unrolled(*words, option)
+    assert refused.status == 74
+    assert f"cannot write '{path.name}': it has been written meanwhile" in refused.err
+    assert path.read_text() == "another's"
+    assert unrolled(*words, option, "--force").status == 0  # the control: replacing it was asked for
+    assert path.read_text() != "another's"

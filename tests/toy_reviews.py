@@ -1,0 +1,38 @@
+"""Made-up film reviews with negations, as a user's file, and a small network that the command line trains on them."""
+
+from __future__ import annotations
+
+import csv
+import random
+import subprocess
+import sys
+
+__all__ = ["link_reviews", "review_rows", "train_on_reviews"]
+
+GOOD, BAD = ("great", "lovely", "witty"), ("dull", "awful", "weak")
+
+
+def review_rows(count=300, seed=0):
+    drawn = random.Random(seed)
+    for number in range(count):
+        good, negated = drawn.random() < 0.5, drawn.random() < 0.3
+        adjective = drawn.choice(GOOD if good else BAD)
+        text = f"the film of day {number} was {'not ' if negated else ''}{adjective}, said we"
+        yield {"id": number, "review": text, "sentiment": "good" if good != negated else "bad", "date": "2024-01-01"}
+
+
+def train_on_reviews(folder):
+    """Write reviews.csv, train runs/reviews, and return the folder."""
+    with (folder / "reviews.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "review", "sentiment", "date"])
+        writer.writeheader()
+        writer.writerows(review_rows())
+    words = ["train", "classify", "--data", "reviews.csv", "--epochs", "2", "--hidden", "8", "--out", "runs/reviews"]
+    subprocess.run([sys.executable, "-m", "unrolled", *words], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+def link_reviews(reviews, folder):
+    """Let a folder have the file and the run."""
+    for name in ("reviews.csv", "runs"):
+        (folder / name).symlink_to(reviews / name)
