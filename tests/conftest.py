@@ -20,7 +20,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-pytest_plugins = ["command_line"]  # its fixture runs the command line in the test's own process
+# fixtures: the command line in the test's own process, and a network that it trained on made-up reviews
+pytest_plugins = ["command_line", "toy_reviews"]
 
 
 def seed(name):

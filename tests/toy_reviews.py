@@ -7,7 +7,9 @@ import random
 import subprocess
 import sys
 
-__all__ = ["link_reviews", "review_rows", "train_on_reviews"]
+import pytest
+
+__all__ = ["beside_reviews", "review_rows", "reviews"]
 
 GOOD, BAD = ("great", "lovely", "witty"), ("dull", "awful", "weak")
 
@@ -21,8 +23,10 @@ def review_rows(count=300, seed=0):
         yield {"id": number, "review": text, "sentiment": "good" if good != negated else "bad", "date": "2024-01-01"}
 
 
-def train_on_reviews(folder):
-    """Write reviews.csv, train runs/reviews, and return the folder."""
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    """The folder with reviews.csv and the trained runs/reviews."""
+    folder = tmp_path_factory.mktemp("reviews")
     with (folder / "reviews.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ["id", "review", "sentiment", "date"])
         writer.writeheader()
@@ -32,7 +36,9 @@ def train_on_reviews(folder):
     return folder
 
 
-def link_reviews(reviews, folder):
-    """Let a folder have the file and the run."""
+@pytest.fixture
+def beside_reviews(reviews, monkeypatch, tmp_path):
+    """A working folder of the test's own that has the file and the run."""
+    monkeypatch.chdir(tmp_path)
     for name in ("reviews.csv", "runs"):
-        (folder / name).symlink_to(reviews / name)
+        (tmp_path / name).symlink_to(reviews / name)

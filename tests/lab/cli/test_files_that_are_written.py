@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from toy_reviews import link_reviews, train_on_reviews
 from unrolled.lab.training.run_folder import load_run
 
-
-@pytest.fixture(scope="module")
-def reviews(tmp_path_factory):
-    return train_on_reviews(tmp_path_factory.mktemp("reviews"))
-
-
-@pytest.fixture(autouse=True)
-def _there(reviews, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    link_reviews(reviews, tmp_path)
+pytestmark = pytest.mark.usefixtures("beside_reviews")
 
 
 def test_predictions_and_page_are_two_files(unrolled, tmp_path):

@@ -10,20 +10,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from toy_reviews import link_reviews, review_rows, train_on_reviews
+from toy_reviews import review_rows
 from unrolled.lab.metrics.confusion import Confusion
 from unrolled.lab.training.run_folder import load_run
 
-
-@pytest.fixture(scope="module")
-def reviews(tmp_path_factory):
-    return train_on_reviews(tmp_path_factory.mktemp("reviews"))
-
-
-@pytest.fixture(autouse=True)
-def _there(reviews, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    link_reviews(reviews, tmp_path)
+pytestmark = pytest.mark.usefixtures("beside_reviews")
 
 
 def table(text):
