@@ -149,6 +149,20 @@ def test_table_5_lays_perplexities_beside_the_published_ones():
     assert paper.tables[0].cells()[0][-2:] == ["226.6 ± 0.0 (–)", "226.6 ± 0.0 (113.3)"]
 
 
+def test_table_5_keeps_trainings_without_dropout_apart():
+    experiment = table5.PerplexityByEncoder()
+
+    def values(settings):
+        perplexity = 100.0 if settings["dropout"] else 120.0
+        return {"dev_perplexity": perplexity, "test_perplexity": perplexity}
+
+    main, compared = experiment.report(pretend(experiment, "day", values), "day").tables
+    assert main.cells()[0][1:3] == ["100.0 (118.4)", "100.0 (110.1)"]
+    assert [row[0] for row in compared.cells()] == ["GRU", "MVMA-G"]
+    assert compared.cells()[0][1:] == ["100.0 (118.4)", "100.0 (110.1)", "120.0 (118.4)", "120.0 (110.1)"]
+    assert len(experiment.report(pretend(experiment, "paper", values), "paper").tables) == 1
+
+
 def test_networks_with_a_normalised_spectrum_have_rows_of_their_own():
     experiment = approximation.Approximation()
 

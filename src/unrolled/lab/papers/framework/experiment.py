@@ -209,7 +209,7 @@ def training_cell(
 def dev_test_rows(
     results: Sequence[Result],
     published: Mapping[str, Sequence[float | None]],
-    columns: Mapping[str, Sequence[str]],
+    columns: Mapping[str, Sequence[Any]],
     metric: str,
     *,
     percent: bool = False,
