@@ -11,6 +11,7 @@ import unrolled
 
 V, D = 12, 5
 TEXTS = torch.tensor([[3, 7, 1, 4], [5, 2, 9, 0]])
+LABELS = (torch.arange(2 * 3 * V).view(2, 3, V) % 3 == 0).double()
 WEIGHT = torch.linspace(0.5, 1.5, V, dtype=torch.float64)
 
 
@@ -38,6 +39,24 @@ def surprisal(logits, tokens, weight=None, ignored=None):
 
 def by_torch(tokens, **options):
     return lambda out: F.cross_entropy(out[0].transpose(1, 2), tokens[:, 1:], reduction="none", **options).sum(1)
+
+
+def two_pieces(width, scale=1.0):
+    """Squares up to a width, and the line that continues them beyond it; a multiple of the difference that is held."""
+    with torch.no_grad():
+        _, states, vectors = Predicts()(TEXTS)
+    gap = states - vectors
+    held = torch.where(gap.abs() <= width, gap / 2, width * (gap.sign() - width / (2 * gap)))
+    return lambda out: scale * ((out[1] - out[2]) * held).sum((1, 2))
+
+
+def two_classes(logits, positive=1.0):
+    """The formula with its two logarithms, each a content of its own."""
+    return -positive * LABELS * F.logsigmoid(logits) - (1 - LABELS) * (F.logsigmoid(logits) - logits)
+
+
+def by_probabilities(shares):
+    return -LABELS * shares.log() - (1 - LABELS) * (1 - shares).log()
 
 
 LOSSES = {
@@ -69,6 +88,36 @@ LOSSES = {
         lambda out: (out[1] - out[2]).abs().mean((1, 2)),
     ),
     "squares of a batch": (lambda out: nn.MSELoss()(out[1], out[2]), lambda out: ((out[1] - out[2]) ** 2).mean()),
+    "squares near zero, magnitudes beyond": (
+        lambda out: F.smooth_l1_loss(out[1], out[2], reduction="none", beta=0.4).sum((1, 2)),
+        two_pieces(0.4, scale=1 / 0.4),
+    ),
+    "the same in other units": (
+        lambda out: F.huber_loss(out[1], out[2], reduction="none", delta=0.4).sum((1, 2)),
+        two_pieces(0.4),
+    ),
+    "of two classes": (
+        lambda out: F.binary_cross_entropy_with_logits(out[0], LABELS, reduction="none").sum((1, 2)),
+        lambda out: two_classes(out[0]).sum((1, 2)),
+    ),
+    "of two classes, with weights": (
+        lambda out: nn.BCEWithLogitsLoss(weight=WEIGHT, pos_weight=2 * WEIGHT, reduction="sum")(out[0], LABELS),
+        lambda out: (WEIGHT * two_classes(out[0], 2 * WEIGHT)).sum(),
+    ),
+    "of two classes, by probabilities": (
+        lambda out: F.binary_cross_entropy(out[0].sigmoid(), LABELS, weight=WEIGHT, reduction="none").sum((1, 2)),
+        lambda out: (WEIGHT * by_probabilities(out[0].sigmoid())).sum((1, 2)),
+    ),
+    "divergence from probabilities": (
+        lambda out: F.kl_div(out[0].log_softmax(-1), WEIGHT.softmax(0).expand(2, 3, V), reduction="none").sum((1, 2)),
+        lambda out: (WEIGHT.softmax(0) * (WEIGHT.log_softmax(0) - out[0].log_softmax(-1))).sum((1, 2)),
+    ),
+    "divergence from logarithms": (
+        lambda out: F.kl_div(
+            out[0].log_softmax(-1), WEIGHT.log_softmax(0).expand(2, 3, V), reduction="batchmean", log_target=True
+        ),
+        lambda out: (WEIGHT.softmax(0) * (WEIGHT.log_softmax(0) - out[0].log_softmax(-1))).sum() / 2,
+    ),
     "from a constant": (
         lambda out: F.mse_loss(WEIGHT[:D].expand(2, D), out[1][:, -1], reduction="none").sum(1),
         lambda out: ((out[1][:, -1] - WEIGHT[:D]) ** 2).sum(1),

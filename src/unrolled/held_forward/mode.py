@@ -278,7 +278,10 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         return result
 
 
-OPENED = frozenset({"embedding", "embedding_bag", "batch_norm", "instance_norm", "mse_loss", "l1_loss"})
+OPENED = frozenset(
+    "embedding embedding_bag batch_norm instance_norm mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
+    "binary_cross_entropy_with_logits kl_div".split()
+)
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
 NUMBERS_TO_PYTHON = frozenset("item tolist numpy __float__ __int__ __index__ __array__ __bool__ is_nonzero".split())
 """Operations that give numbers to Python."""
