@@ -73,6 +73,16 @@ def test_what_is_left_out_is_named(unrolled: Command, tmp_path: Path) -> None:
 
 
 @safe
+def test_safetensors_do_not_get_the_suffix_of_a_checkpoint(unrolled: Command, tmp_path: Path) -> None:
+    torch.save({"w": torch.ones(2)}, tmp_path / "m.ckpt")
+    wrong = unrolled("convert", tmp_path / "m.ckpt", tmp_path / "m.pt")
+    wrong.assert_refused(2, "m.pt would hold the format of .safetensors, not of .pt")
+    assert not (tmp_path / "m.pt").exists()
+    assert unrolled("convert", tmp_path / "m.ckpt", tmp_path / "m").status == 0
+    assert_holds(tmp_path / "m", {"w": torch.ones(2)})
+
+
+@safe
 def test_no_file_is_replaced_unasked_and_the_checkpoint_never(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"w": torch.ones(2)}, tmp_path / "m.pt")
     (tmp_path / "words.txt").write_text("mine")

@@ -47,7 +47,7 @@ def convert(
     """Convert a checkpoint of torch.save to safetensors, without running code that a pickle may contain."""
     if source.exists() and target.exists() and source.samefile(target):
         raise UsageError(f"{target} is the checkpoint itself; give another path, e.g. {source.stem}.safetensors")
-    check_new(target, force)
+    check_new(target, force, ".safetensors")
     found, left_out = find_state_dict(read_checkpoint(source), key)
     from safetensors.torch import save
 

@@ -35,6 +35,7 @@ _VOCABULARY = (
 )
 _FILES = "Tables, JSON lines, a text a line, or hf:NAME, instead of a sentence; - for standard input, a text a line."
 _PHRASES = "A CSV table of the phrases of all texts, by their mean score for --target; shown on the page too."
+_SUFFIXES = {"--html": (".html", ".htm"), "--json": (".json",), "--phrases": (".csv",)}
 _MANY, _NAMED = 12, 5
 """Of more than _MANY outputs, only the _NAMED highest are listed."""
 
@@ -204,12 +205,13 @@ def _check_written(paths: Mapping[str, Path | None], force: bool) -> None:
             continue
         if (other := given.setdefault(os.path.realpath(path), option)) != option:
             raise UsageError(f"{other} and {option} both name {path}; name two files")
+        suffixes = _SUFFIXES.get(option, ())
         if option == "--png":
             from unrolled.report.figure import check_format
 
-            check_format(path)
+            suffixes = (check_format(path),)
             require_extra("figures", "a figure")
-        check_new(path, force)
+        check_new(path, force, *suffixes)
 
 
 def _check_files(files: Sequence[Path], png: Path | None) -> None:

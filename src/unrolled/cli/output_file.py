@@ -8,11 +8,24 @@ from unrolled.errors import FileError, UsageError
 
 __all__ = ["check_new"]
 
+_OF_OTHER_PROGRAMS = frozenset(
+    ".bin .ckpt .csv .htm .html .json .jsonl .ods .parquet .pdf .pickle .pkl .png .pt .pth .safetensors .svg .tsv .xls "
+    ".xlsx".split()
+)
+"""Suffixes from which programs choose how to read a file."""
 
-def check_new(path: Path | None, force: bool) -> None:
-    """Refuse, before anything is computed, to write over a file."""
+
+def check_new(path: Path | None, force: bool, *suffixes: str) -> None:
+    """Refuse, before anything is computed, to write over a file, or under a suffix of another format.
+
+    ``suffixes`` are those of what is written, the usual one first.
+    """
     if path is None:
         return
+    if (suffix := path.suffix.lower()) in _OF_OTHER_PROGRAMS and suffix not in suffixes:
+        raise UsageError(
+            f"{path} would hold the format of {suffixes[0]}, not of {suffix}; choose a name that ends in {suffixes[0]}"
+        )
     if path.is_dir():
         raise FileError(f"{path} is a folder; give the path of a file")
     if path.exists() and not force:

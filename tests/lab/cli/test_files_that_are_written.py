@@ -47,3 +47,24 @@ def test_what_another_process_writes_meanwhile_is_not_replaced(unrolled, tmp_pat
     assert path.read_text() == "another's"
     assert unrolled(*words, option, "--force").status == 0  # the control: replacing it was asked for
     assert path.read_text() != "another's"
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "wrong", "usual"),
+    [
+        (("explain", "runs/reviews", "a dull film"), "--html", "page.pdf", ".html"),
+        (("explain", "runs/reviews", "a dull film"), "--json", "page.html", ".json"),
+        (("explain", "runs/reviews", "--file", "a.txt", "--target", "good"), "--phrases", "phrases.tsv", ".csv"),
+        (("evaluate", "runs/reviews"), "--html", "page.json", ".html"),
+        (("evaluate", "runs/reviews"), "--predictions", "said.jsonl", ".csv"),
+        (("predict", "runs/reviews", "a.txt"), "--out", "said.XLSX", ".csv"),
+    ],
+)
+def test_a_suffix_of_another_format_is_refused(unrolled, tmp_path, words, option, wrong, usual):
+    (tmp_path / "a.txt").write_text("a dull film\na great film\n")
+    refused = unrolled(*words, option, wrong)
+    suffix = wrong[wrong.index(".") :].lower()
+    refused.assert_refused(2, f"{wrong} would hold the format of {usual}, not of {suffix}; choose a name that ends in")
+    assert not (tmp_path / wrong).exists()
+    assert unrolled(*words, option, "of_no_program.v2").status == 0  # the control: nobody chooses by such a name
+    assert (tmp_path / "of_no_program.v2").exists()

@@ -88,10 +88,10 @@ def evaluate(
         check_source(name)
     if split is not None and data and not is_hub_dataset(data[0]):
         raise UsageError(f"--split is {split}, but {data[0]} is a file without splits; leave it out")
-    for path in (predictions, html):
-        check_new(path, force)
     if predictions is not None and html is not None and os.path.realpath(predictions) == os.path.realpath(html):
         raise UsageError(f"--predictions and --html both name {predictions}; name two files")
+    check_new(predictions, force, ".csv")
+    check_new(html, force, ".html", ".htm")
     import torch
 
     from unrolled.lab.training.data_check import file_warnings, trained_columns

@@ -74,7 +74,7 @@ def predict(
         print_notes([line])
 
     check_run(run)
-    check_new(out, force)
+    check_new(out, force, ".csv")
     names = files or ["-"]
     for name in names:
         if name != "-":
