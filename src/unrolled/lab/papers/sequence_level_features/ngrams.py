@@ -1,10 +1,11 @@
 """Scores of n-grams of orders 1 to 4 that are strongly associated with a label: figures 3 and 5.
 
 A score is wᵀ v of the n-gram read alone, from a GRU (and also an LSTM) that learned SST or the negation corpus. The
-paper's claim: the shorter an n-gram, the better its score predicts the label. It shows figures only. The table states
-two numbers: how often the score has the label's sign, and how often a positive n-gram scores higher than a negative
-one. In the negation corpus, neither an adjective alone nor one with a single "not" predicts the label, because it is
-as often negated or doubly negated. SST's networks start without GloVe's vectors and train for 3 epochs at scale cpu.
+paper's claim: scores of single words and of bigrams reflect the label better than those of longer n-grams. It shows
+figures only. The table states two numbers: how often the score has the label's sign, and how often a positive n-gram
+scores higher than a negative one. In the negation corpus, neither an adjective alone nor one with a single "not"
+predicts the label, because it is as often negated or doubly negated. SST's networks start without GloVe's vectors and
+train for 3 epochs at scale cpu.
 
 Source:
     Sun and Lu, Sequence-level features (2020), section 5.1.2, figures 3 and 5.
