@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 import torch
 
+from unrolled.lab.data.corpus import Stream, Words
 from unrolled.lab.papers.framework import trial_training
 from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.sequence_level_features import bidirectional as bidirectional
@@ -14,6 +16,7 @@ from unrolled.lab.papers.sequence_level_features import negation as negation
 from unrolled.lab.papers.sequence_level_features import ngrams as ngrams
 from unrolled.lab.papers.sequence_level_features import table2 as table2
 from unrolled.lab.papers.sequence_level_features import table3 as table3
+from unrolled.lab.papers.sequence_level_features import unknown_words as unknown_words
 from unrolled.lab.papers.sequence_level_features.negation import PUBLISHED
 
 
@@ -63,6 +66,38 @@ def test_all_cells_of_a_corpus_learn_alike():
             assert not options or settings["corpus"] == "wikitext103"
             alike.setdefault((settings["corpus"], settings["seed"]), []).append(settings)
         assert all(len(same) == 8 and same.count(same[0]) == 8 for same in alike.values())
+
+
+def test_an_unknown_word_becomes_three_tokens_and_nothing_else_changes():
+    text = [["the", "<unk>", "of", "<unk>", "<eos>"], ["<eos>"]]
+    stream = Stream(lambda: iter(text))
+    split = unknown_words.split_unknown(Words(name="a text", train=stream, dev=stream, test=Stream(lambda: iter([]))))
+    expected = "the < unk > of < unk > <eos>".split()
+    assert [list(line) for line in split.train] == [list(line) for line in split.dev] == [expected, ["<eos>"]]
+    assert [list(line) for line in split.train] == [expected, ["<eos>"]]  # a stream is read once an epoch
+    assert not [*split.test]
+
+
+def test_a_perplexity_of_tokens_becomes_that_of_words_by_the_whole_loss():
+    """Tokens that are certain change the perplexity of a token and not that of a word."""
+    loss, words, tokens = 4.6 * 1000, 1000, 1120
+    lengths = {corpus: {"dev": 1.0, "test": tokens / words} for corpus in ("ptb", "wikitext2")}
+    experiment, results = unknown_words.PerplexityByToken(), []
+    for trial in experiment.trials("day"):
+        test = math.exp(loss / (tokens if trial.settings["tokens"] == 3 else words))
+        found = {"dev_perplexity": 100.0, "test_perplexity": test, "tokens_per_word": lengths}
+        results.append(made(trial, **found))
+    ours, published = experiment.report(results, "day").tables
+    one, three = (dict(zip(ours.columns, row, strict=True)) for row in ours.rows)
+    assert three["a token, test"].ours[0] < one["a token, test"].ours[0] / 1.5
+    assert three["a word, test"].ours == pytest.approx([math.exp(4.6)])
+    assert one["a word, test"].ours == pytest.approx([math.exp(4.6)])
+    assert three["a word, test"].theirs == pytest.approx(77.19 ** (tokens / words))
+    assert one["a word, test"].theirs == one["a token, test"].theirs == 77.19
+    assert [row[0] for row in published.rows][:2] == ["gru", "approx gru"]
+    assert published.cells()[0][1:3] == ["89.08 (89.08)", f"{77.19 ** (tokens / words):.2f} (77.19)"]
+    failed = [made(trial, diverged="the loss is nan", tokens_per_word=lengths) for trial in experiment.trials("day")]
+    assert experiment.report(failed, "day").tables[0].cells()[0][1] == "diverged (89.08)"
 
 
 def test_the_published_scores_turn_with_each_not():

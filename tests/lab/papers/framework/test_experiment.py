@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from markdown_it import MarkdownIt
 
 from unrolled.errors import UsageError
 from unrolled.lab.papers.framework import runner
@@ -110,6 +111,15 @@ def test_a_cell_says_what_failed():
     assert str(cell(Number(), ran=True)) == "diverged (–)"
     assert str(cell(Number((), 0.9, digits=1), ran=False)) == "– (0.9)"
     assert str(cell(Number([0.8], digits=1), ran=True)) == "0.8 (–)"
+
+
+def test_a_page_shows_tokens_that_look_like_tags():
+    def shown(markdown):
+        return MarkdownIt("commonmark").enable("table").render(markdown)
+
+    written = Table("with <eos>", ("a", "as <b>"), [("<unk>", Number([1.0]))]).markdown()
+    assert all(token in shown(written) for token in ("&lt;eos&gt;", "&lt;b&gt;", "&lt;unk&gt;"))
+    assert "&lt;unk&gt;" not in shown(written.replace("\\", ""))  # a tag: browsers show nothing of it
 
 
 def test_a_cell_cannot_break_the_table_and_a_row_must_fit_it():

@@ -119,14 +119,19 @@ class Table:
 
     def markdown(self) -> str:
         """Write the title and the table as Markdown."""
-        return f"**{self.title}**\n\n{markdown_table(self.columns, self.cells())}"
+        return f"**{_escape(self.title)}**\n\n{markdown_table(self.columns, self.cells())}"
 
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a Markdown table: the first column to the left, the others to the right; bars in cells are escaped."""
+    """Write a Markdown table: the first column to the left, the others to the right; bars and tags are escaped."""
 
     def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(each.replace("|", "\\|").replace("\n", " ") for each in cells) + " |"
+        return "| " + " | ".join(_escape(each).replace("|", "\\|").replace("\n", " ") for each in cells) + " |"
 
     border = "| --- |" + " ---: |" * (len(columns) - 1)
     return "\n".join([line(columns), border, *map(line, rows)])
+
+
+def _escape(text: str) -> str:
+    """Keep tokens such as ``<unk>`` from being read as HTML, of which browsers show nothing."""
+    return text.replace("<", "\\<")

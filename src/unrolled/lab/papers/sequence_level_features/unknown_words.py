@@ -1,0 +1,149 @@
+"""Perplexities of a text whose token ``<unk>`` is one token or three: how table 3 may have been counted.
+
+In table 3, perplexities of the Penn Treebank and WikiText-2 on dev are 1.14 to 1.18 times those on test, and a network
+of 128 units has 77 on the treebank, where a later paper of the authors prints 110 for 512 units. The paper reads its
+texts with torchtext and names no tokenizer. One that torchtext offers, spaCy's, splits ``<unk>`` into ``<``, ``unk``
+and ``>``. The second and the third follow from the first, so a perplexity that counts them is lower, and lowest where
+unknown words are most: they are 4.7 % of the treebank's dev text and 5.8 % of its test text.
+
+So a GRU trains on the text as it is and on one with three tokens. Its perplexities, and the published ones, are given
+for a token and for a word of the text as it is::
+
+    perplexity of a word = (perplexity of a token) ** (tokens / words)
+
+Source:
+    Sun and Lu, Sequence-level features (2020), section 5.2 and table 3; the later paper: Sun and Lu, Implicit n-grams
+    (2022), table 5. The tokenizer: https://github.com/pytorch/text/issues/653.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from unrolled.lab.data.corpus import Stream, Words
+from unrolled.lab.data.load import load_dataset
+from unrolled.lab.data.vocabulary import UNKNOWN_WORD
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.synthetic_corpora import words
+from unrolled.lab.papers.framework.table import Number, Table, cell
+from unrolled.lab.papers.framework.trial_training import train_and_measure
+from unrolled.lab.papers.sequence_level_features.table3 import PUBLISHED
+
+__all__ = ["PerplexityByToken", "split_unknown"]
+
+_PARTS = ("<", "unk", ">")
+_SPLITS = ("dev", "test")
+_CORPORA = {"ptb": "PTB", "wikitext2": "WikiText-2"}
+_SIZES: dict[Scale, dict[str, Any]] = {  # those of table 3
+    "smoke": {"corpus": "made-up", "epochs": 2, "hidden": 8, "adaptive": "off", "batch": 8, "counted": ["made-up"]},
+    "cpu": {"corpus": "ptb", "epochs": 2, "hidden": 128, "adaptive": "on", "batch": 20, "counted": [*_CORPORA]},
+    "day": {"corpus": "ptb", "epochs": 10, "hidden": 128, "adaptive": "auto", "batch": 20, "counted": [*_CORPORA]},
+    "paper": {"corpus": "ptb", "epochs": 40, "hidden": 128, "adaptive": "auto", "batch": 20, "counted": [*_CORPORA]},
+}
+
+
+class PerplexityByToken(Experiment):
+    """A trial is one training of a GRU, on one of the two texts."""
+
+    name = "sequence-level-features/unknown-words"
+    title = "Perplexities of a text whose token for unknown words is one token or three"
+    source = "Sun and Lu, Sequence-level features (2020), section 5.2 and table 3"
+    compared_columns = ("a token, dev", "a token, test", "a token, dev / test")
+    scales = tuple(SCALES)
+    usual_hours = 0.2
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the two texts."""
+        common = {**_SIZES[scale], "dropout": 0.2, "seed": 0}
+        return [
+            Trial(f"GRU, {UNKNOWN_WORD} as three tokens", {**common, "tokens": 3}),
+            Trial(f"GRU, {UNKNOWN_WORD} as one token", {**common, "tokens": 1}),
+        ]
+
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
+        """Train, measure on dev and test, and count how many tokens three for an unknown word make of a word."""
+        chosen = trial.settings
+        original = _read(chosen["corpus"], setup.data)
+        corpus = original if chosen["tokens"] == 1 else split_unknown(original)
+        model = {name: chosen[name] for name in ("hidden", "dropout", "adaptive")}
+        training = {name: chosen[name] for name in ("epochs", "batch", "seed")}
+        model = {**model, "encoder": "gru", "embedding": chosen["hidden"]}
+        found = train_and_measure(setup, "lm", corpus, model, training)
+        return {**found, "tokens_per_word": {name: _lengths(_read(name, setup.data)) for name in chosen["counted"]}}
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Compare with the published perplexities, and give those of all cells for a word, if they count three."""
+        title = f"Perplexity of a GRU on PTB, counting <eos>, where {UNKNOWN_WORD} is one token or three"
+        columns = (f"a {unit}, {split}" for unit, split in product(("token", "word"), _SPLITS))
+        texts = {1: "one token", 3: "three tokens"}
+        rows: list[Sequence[str | Number]] = [
+            (name, *_cells(result)) for count, name in texts.items() for result in where(results, tokens=count)
+        ]
+        tables = [Table(title, (UNKNOWN_WORD, *columns, "a token, dev / test"), rows)]
+        lengths = results[0]["tokens_per_word"] if results else {}
+        if lengths.keys() == _CORPORA.keys():
+            title = (
+                f"Published perplexities of a token, in brackets, and those of a word if {UNKNOWN_WORD} counts three"
+            )
+            columns = (f"{_CORPORA[corpus]}, {split}" for corpus, split in product(lengths, _SPLITS))
+            tables.append(Table(title, ("cell", *columns), _published_rows(lengths)))
+        return Report(tables)
+
+
+def split_unknown(corpus: Words) -> Words:
+    """Return the text with ``<unk>`` as the three tokens ``<``, ``unk`` and ``>``."""
+    train, dev, test = (Stream(partial(_split_lines, text)) for text in (corpus.train, corpus.dev, corpus.test))
+    return replace(corpus, name=f"{corpus.name} split", train=train, dev=dev, test=test)
+
+
+def _split_lines(text: Stream) -> Iterator[Sequence[str]]:
+    for line in text:
+        yield [part for token in line for part in (_PARTS if token == UNKNOWN_WORD else (token,))]
+
+
+def _read(name: str, folder: Path | None) -> Words:
+    return words() if name == "made-up" else load_dataset(name, Words, folder)
+
+
+def _lengths(corpus: Words) -> dict[str, float]:
+    """Count the tokens of a word on dev and test."""
+    split = split_unknown(corpus)
+    return {name: _count(getattr(split, name)) / _count(getattr(corpus, name)) for name in _SPLITS}
+
+
+def _count(text: Stream) -> int:
+    return sum(map(len, text))
+
+
+def _cells(result: Result) -> list[Number]:
+    """Give perplexities of a token and of a word, and the first two as a ratio, ours and the published ones."""
+    chosen = result.trial.settings
+    lengths = {"dev": 1.0, "test": 1.0} if chosen["tokens"] == 1 else result["tokens_per_word"][chosen["corpus"]]
+    dev, test = PUBLISHED["gru"]["ptb"]
+    assert dev is not None  # the paper lacks those of the variants alone
+    theirs = _both_units(dev, test, lengths)
+    if "diverged" in result.values:
+        return [cell(Number((), each), ran=True) for each in theirs]
+    ours = _both_units(result["dev_perplexity"], result["test_perplexity"], lengths)
+    return [Number([mine], each) for mine, each in zip(ours, theirs, strict=True)]
+
+
+def _both_units(dev: float, test: float, lengths: Mapping[str, float]) -> tuple[float, ...]:
+    return dev, test, dev ** lengths["dev"], test ** lengths["test"], dev / test
+
+
+def _published_rows(lengths: Mapping[str, Mapping[str, float]]) -> list[Sequence[str | Number]]:
+    rows: list[Sequence[str | Number]] = []
+    for name, published in PUBLISHED.items():
+        numbers = [
+            Number([each ** of_split[split]] if each else (), each)
+            for corpus, of_split in lengths.items()
+            for each, split in zip(published[corpus], _SPLITS, strict=True)
+        ]
+        rows.append((name.replace("_", " "), *numbers))
+    return rows
