@@ -16,6 +16,7 @@ from unrolled.lab.papers.framework.experiment import Result, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.second_order_rnns.choice_matrices import units_of_budget
 from unrolled.lab.papers.second_order_rnns.dyck import DyckBrackets, gates
+from unrolled.lab.papers.second_order_rnns.dyck_language_models import DyckLanguageModels
 from unrolled.lab.papers.second_order_rnns.language import EqualParameters
 from unrolled.lab.papers.second_order_rnns.partial import PUBLISHED, PartialSentences
 from unrolled.lab.tasks.lm import LanguageModelling, WordModelSettings
@@ -138,3 +139,44 @@ def test_more_choice_matrices_leave_fewer_units_in_networks_of_equal_size(cell):
         best = min(range(1, 80), key=lambda each: abs(parameters(each, choices) - 4000))
         assert units == best
     assert sorted(found.values(), reverse=True) == list(found.values())
+
+
+def test_by_all_symbols_even_the_automaton_is_right_only_where_no_bracket_may_open(tmp_path):
+    """Where one may, strings go on with an opening bracket as often as with the closing one."""
+    experiment = DyckLanguageModels()
+    (trial, *_) = (each for each in experiment.trials("smoke") if each.settings["model"] == "the automaton")
+    trial = replace(trial, settings={**trial.settings, "data": {"symbols": [600, 20_000, 300]}})
+    found = experiment.run(trial, a_setup(tmp_path))
+
+    strings = DyckStrings(2, 4, symbols=(600, 20_000, 300)).read().dev
+    forced, closed, opened = {}, 0, 0
+    for string in strings:
+        open_places = []
+        for place, bracket in enumerate(string):
+            if bracket < 2:
+                opened += 0 < len(open_places) < 4
+                open_places.append(place)
+            else:
+                closed += len(open_places) < 4
+                forced.setdefault(place - open_places[-1], []).append(len(open_places) == 4)
+                open_places.pop()
+    assert closed / (closed + opened) == pytest.approx(0.5, abs=0.02)
+    shares = [sum(each) / len(each) for each in forced.values()]
+    assert found["all_wcpa"] == min(shares) == 0.0
+    assert found["all_by_distance"] == pytest.approx(sum(shares) / len(shares))
+    assert found["all_by_distance"] > 0
+    assert found["closing_wcpa"] == found["closing_by_distance"] == 1.0
+
+
+def test_a_language_model_of_brackets_is_measured_by_both_probabilities(tmp_path):
+    experiment = DyckLanguageModels()
+    trial = experiment.trials("smoke")[0]
+    architecture = {"embedding": 8, "hidden": 24, "predict": "next"}
+    training = {"batch": 16, "lr": 0.02, "epochs": 6, "seed": 0}
+    data = {"short": [1, 20], "long": [21, 40], "symbols": [6000, 600, 300]}
+    settings = {**trial.settings, "depth": 2, "data": data, "architecture": architecture, "training": training}
+    found = experiment.run(replace(trial, settings=settings), a_setup(tmp_path))
+    assert found["closing_wcpa"] == found["dev_wcpa"] > 0.5  # it has learned which bracket closes
+    assert found["all_by_distance"] < 0.5 < found["closing_by_distance"]
+    claims = experiment.claims([a_result(experiment.trials("smoke")[0], found)])
+    assert list(claims.values()) == [False, True]
