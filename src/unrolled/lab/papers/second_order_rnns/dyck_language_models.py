@@ -79,6 +79,7 @@ class DyckLanguageModels(Experiment):
     name = "second-order-rnns/dyck-language-models"
     title = "Closing brackets by language models, by the probability of closing brackets and of all symbols"
     source = "Second-order RNNs, sections 5.2 and 5.4"
+    usual_hours = 0.02
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List every network and the automaton at m = 4, then deeper; a seed draws strings and weights."""
