@@ -179,6 +179,26 @@ def test_top_says_how_many_ngrams_are_listed(unrolled: Command, run: Path) -> No
 # A bare network
 
 
+def test_marks_that_a_tokenizer_would_add_are_named(unrolled: Command, bare: tuple[Path, Path], tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers", reason="needs the extra [tokenizers]")
+    words = {word: index for index, word in enumerate(bare[1].read_text().split())}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+
+    def notes() -> str:
+        made.save(str(tmp_path / "tokenizer.json"))
+        path = tmp_path / "it.json"
+        options = ("--vocab", tmp_path / "tokenizer.json", "--target", 2, "--json", path, "--force")
+        assert unrolled("explain", "--weights", bare[0], *options, "it is not bad").status == 0
+        record = only_account(path)
+        assert record["tokens"] == ["it", "is", "not", "bad"]
+        return " ".join(record["notes"])
+
+    assert "marks" not in notes()
+    made.post_processor = tokenizers.processors.TemplateProcessing(single="it $A", special_tokens=[("it", words["it"])])
+    assert "without the tokenizer's marks it, which the model may have read" in notes()
+
+
 def test_a_bare_network_is_explained(unrolled: Command, bare: tuple[Path, Path], tmp_path: Path) -> None:
     path = tmp_path / "it.json"
     done = unrolled(

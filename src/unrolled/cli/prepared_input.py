@@ -198,6 +198,8 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
         head=options.head,
         nonlinearity=options.nonlinearity,
     )
+    marks = words.marks if isinstance(words, Tokenizer) else ()
+    left_out = (f"without the tokenizer's marks {' '.join(marks)}, which the model may have read",) if marks else ()
     unused = (f"not used, as --head says: {', '.join(loaded.unused)}",) if loaded.unused else ()
 
     def prepare(sentence: str) -> PreparedInput:
@@ -214,7 +216,7 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
             inputs=(torch.tensor([indices]),),
             tokens=mark_unknown(tokens, unknown),
             labels=(),
-            notes=(_BUILT, *unused, *note_unknown(unknown, getattr(words, "unknown_word", None))),
+            notes=(_BUILT, *left_out, *unused, *note_unknown(unknown, getattr(words, "unknown_word", None))),
         )
 
     return prepare

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from unrolled.errors import DataError, FileError, NonFiniteError, ShapeError, UsageError
 from unrolled.weights.checksum import check_tensors, read_metadata
+from unrolled.weights.computed_weights import refuse_computed
 from unrolled.weights.foreign_file import IN_PYTHON, describe_foreign
 from unrolled.weights.recurrent_weights import RecurrentWeights, describe
 
@@ -106,6 +107,7 @@ def load_classifier(
     they are needed only where the tensors leave a choice.
     """
     tensors = read_tensors(path)
+    refuse_computed(tensors)
     weights = RecurrentWeights.find(tensors, rnn)
     network = weights.build(nonlinearity)
     directions = 2 if network.bidirectional else 1
@@ -149,7 +151,8 @@ def _find_embedding(tensors: Mapping[str, Tensor], key: str | None, words: int, 
     exact = [name for name, tensor in fitting.items() if len(tensor) == words]
     if not exact:
         raise DataError(
-            f"the vocabulary has {words} words; expected an embedding of as many rows, found {describe(fitting)}"
+            f"the vocabulary has {words} words; expected an embedding of as many rows, found {describe(fitting)}; give "
+            "the words in the order of their rows, and any name for a row without a word"
         )
     if len(exact) > 1:
         raise UsageError(f"several tensors may be the embedding: {', '.join(exact)}; name one with --embedding")

@@ -28,7 +28,10 @@ def is_tokenizer_file(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A tokeniser that splits texts and numbers their tokens itself, without marks at the ends of a text."""
+    """A tokeniser that splits texts and numbers their tokens itself, without marks at the ends of a text.
+
+    A text is read whole: where a file sets a length to which texts are cut or padded, it is not used.
+    """
 
     given: Any
     """An object of ``tokenizers`` or ``transformers``, or one like them."""
@@ -51,19 +54,35 @@ class Tokenizer:
             raise FileError(f"there is no file {path}; give a tokenizer.json")
         require_extra("tokenizers", "a tokenizer.json")
         try:
-            return cls(importlib.import_module("tokenizers").Tokenizer.from_file(str(path)))
+            read = importlib.import_module("tokenizers").Tokenizer.from_file(str(path))
         except Exception as error:  # the package raises bare exceptions
             raise DataError(f"{path} is no tokenizer.json: {str(error).splitlines()[0]}") from error
+        read.no_truncation()
+        read.no_padding()
+        return cls(read)
 
     def encode(self, text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """Return the tokens of a text and their numbers."""
-        found = self.given.encode(text, add_special_tokens=False)
+        """Return the tokens of a text and their numbers.
+
+        Raises:
+            DataError: If the tokeniser fails, as one without an unknown word does at a word that it lacks.
+        """
+        try:
+            found = self.given.encode(text, add_special_tokens=False)
+        except Exception as error:  # bare exceptions here too
+            raise DataError(f"the tokenizer cannot split {text[:40]!r}: {str(error).splitlines()[0]}") from error
         if hasattr(found, "ids"):
             return tuple(found.tokens), tuple(found.ids)
         numbers = tuple(int(number) for number in found)
         names = getattr(self.given, "convert_ids_to_tokens", None)
         return tuple(map(str, names(list(numbers)) if names else numbers)), numbers
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The marks, such as ``[CLS]``, that it puts at the ends of a text unless it is told not to."""
+        return tuple(getattr(self.given.encode(""), "tokens", ()))
+
     def __len__(self) -> int:
-        size = getattr(self.given, "get_vocab_size", None)
-        return int(size()) if size else len(self.given)
+        """Return the number of indices, of which some may have no token."""
+        every = getattr(self.given, "get_vocab", None)
+        return 1 + max(every().values(), default=-1) if every else len(self.given)
