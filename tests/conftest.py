@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -30,6 +31,13 @@ def seed(name):
     random.seed(number)
     np.random.seed(number)
     torch.manual_seed(number)
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector what lives as long as the run: thousands of tests, and the modules of torch."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.hookimpl(tryfirst=True)
