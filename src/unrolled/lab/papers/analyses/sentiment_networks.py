@@ -18,7 +18,16 @@ from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.training.run_folder import Run
 
-__all__ = ["ADAGRAD", "GLOVE", "NEGATION_SIZES", "learn_negation", "learn_phrases", "negation_corpus", "phrase_trials"]
+__all__ = [
+    "ADAGRAD",
+    "GLOVE",
+    "NEGATION_SIZES",
+    "learn_negation",
+    "learn_phrases",
+    "negation_corpus",
+    "phrase_corpus",
+    "phrase_trials",
+]
 
 ADAGRAD: dict[str, Any] = {"optimiser": "adagrad", "lr": 0.05}
 """The optimiser of Implicit n-grams, which does not state the rate. At this rate a GRU of its figure 2 has a higher dev
@@ -67,18 +76,23 @@ def phrase_trials(scale: Scale, encoders: Iterable[str], seeds: int) -> Sequence
     ]
 
 
+def phrase_corpus(trial: Trial, setup: TrialSetup) -> Classification:
+    """Draw the labelled phrases of one of :func:`phrase_trials`; at scale smoke, generate sentences."""
+    chosen = trial.settings
+    if not chosen["vectors"]:
+        return negation(seed=chosen["seed"])
+    return load_cached("sst2", Classification, setup.data).sample(chosen["phrases"], chosen["seed"])
+
+
 def learn_phrases(trial: Trial, setup: TrialSetup, **model: Any) -> Run:
     """Train the network of one of :func:`phrase_trials`, from GloVe's vectors.
 
     At scale smoke it learns generated sentences, without vectors. ``model`` holds settings of the architecture other
     than encoder and sizes.
     """
-    chosen = trial.settings
+    chosen, corpus = trial.settings, phrase_corpus(trial, setup)
     training = {"epochs": chosen["epochs"], "seed": chosen["seed"]}
     if chosen["vectors"]:
-        corpus = load_cached("sst2", Classification, setup.data).sample(chosen["phrases"], chosen["seed"])
         training["vectors"] = find_file(chosen["vectors"], setup.data)
-    else:
-        corpus = negation(seed=chosen["seed"])
     sizes = {name: chosen[name] for name in ("encoder", "hidden", "embedding")}
     return train_once(setup, "classify", corpus, {**sizes, **model}, training)
