@@ -190,19 +190,30 @@ def test_what_autograd_refuses_is_refused_in_one_line():
         assert "\n" not in str(told.value)
 
 
-def test_a_factor_that_is_changed_after_its_product_is_refused_in_one_line():
-    def read(_, h):
+@pytest.mark.parametrize("expansion", ["secant", "shares"])
+@pytest.mark.parametrize("open_", [unrolled.account, unrolled.explain])
+def test_a_factor_that_is_changed_after_its_product_counts_as_it_was(open_, expansion):
+    def changed(_, h):
         factor = torch.tanh(h)
         y = h * factor
         factor.mul_(2.0)
-        return y
+        return y + factor
 
-    for open_ in (unrolled.account, unrolled.explain):
-        with pytest.raises(
-            UnsupportedOperationError, match=r"that an operation before needs.*change a clone\(\)"
-        ) as told:
-            open_(Read(read), ids(1, 3), target=1)
-        assert "\n" not in str(told.value)
+    def kept(_, h):
+        factor = torch.tanh(h)
+        return h * factor + 2.0 * factor
+
+    def changed_before(_, h):
+        factor = torch.tanh(h)
+        factor.mul_(2.0)
+        return h * factor + factor
+
+    found, expected, other = (
+        open_(Read(read), ids(1, 3), target=1, expansion=expansion).to_frame()["contribution"].to_numpy()
+        for read in (changed, kept, changed_before)
+    )
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert found != pytest.approx(other, abs=1e-3)
 
 
 def test_a_step_that_changes_what_its_slopes_need_is_refused_in_one_line_and_has_an_account():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import torch
@@ -33,7 +34,7 @@ from unrolled.explanation.targets.select_target import Target
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.explanation.tokens.sequence_names import Words
 from unrolled.explanation.tokens.token_names import checked_words
-from unrolled.held_forward.graph import changed_factors_refused
+from unrolled.held_forward.graph import with_factors_as_they_were
 from unrolled.linalg.freed_memory import keep_freed_memory
 
 __all__ = ["explain", "explain_batch"]
@@ -262,10 +263,10 @@ def _checked_readout(readout: str) -> str:
 @torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
 def _explanations(model: nn.Module, asked: Request, rnn: Named, seed: int | None) -> Explanations:
     """Explain every example."""
-    with python_modules(model, asked.args, asked.kwargs) as python, changed_factors_refused():
+    with python_modules(model, asked.args, asked.kwargs) as python:
         run = _observed_run(python.model, asked.args, asked.kwargs, seed)
         networks, forms = find_networks(python.model, python.named(rnn), run)
-        found = _explain_python(python.model, networks, forms, asked, seed)
+        found = with_factors_as_they_were(partial(_explain_python, python.model, networks, forms, asked, seed))
         return Explanations(
             tuple(
                 replace(each, notes=(*python.notes, *kind_note(each.target, python.model), *each.notes))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,7 +12,9 @@ from torch.autograd.function import BackwardCFunction
 
 from unrolled.errors import UnsupportedOperationError
 
-__all__ = ["changed_factors_refused", "check_linear", "without_rule"]
+__all__ = ["check_linear", "with_factors_as_they_were", "without_rule"]
+
+T = TypeVar("T")
 
 
 class WithoutRule(torch.autograd.Function):
@@ -40,18 +41,31 @@ def without_rule(result: Tensor, message: str) -> Tensor:
     return marked
 
 
-@contextmanager
-def changed_factors_refused() -> Iterator[None]:
-    """Refuse in one line a graph of which a tensor that it needs was changed in place."""
+def with_factors_as_they_were(run: Callable[[], T]) -> T:
+    """Run what records a graph and differentiates it; once more, on copies, if the model changed a factor in place.
+
+    A scan that works in place changes the factors of products that it has computed. Their gradients need them as they
+    were then. To copy every factor costs time and memory, so it is done only where autograd finds one that changed.
+
+    Raises:
+        UnsupportedOperationError: If a transform of torch.func differentiates the change, which takes no copies.
+    """
     try:
-        yield
+        return run()
     except RuntimeError as error:
         if "modified by an inplace operation" not in str(error):
             raise
-        raise UnsupportedOperationError(
-            "the model changes a tensor in place that an operation before needs as it was, as a factor or for a slope; "
-            "change a clone() of it, or use the operation without the underscore"
-        ) from error
+        changed = error
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(lambda factor: factor.detach().clone(), lambda copy: copy):
+            return run()
+    except RuntimeError as error:
+        if "saved tensor hooks" not in str(error):
+            raise
+    raise UnsupportedOperationError(
+        "the model changes a tensor in place that an operation before needs as it was, as a factor or for a slope; "
+        "change a clone() of it, or use the operation without the underscore"
+    ) from changed
 
 
 _PRODUCTS = frozenset(

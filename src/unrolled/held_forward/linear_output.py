@@ -8,7 +8,6 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.graph import changed_factors_refused
 from unrolled.held_forward.memory_layout import without_repeats
 
 __all__ = ["LinearOutput"]
@@ -41,8 +40,7 @@ class LinearOutput:
         """Return the gradient of a function of the output by each row."""
         if not value.requires_grad or not self.leaves:
             return (None,) * len(self.leaves)
-        with changed_factors_refused():
-            return torch.autograd.grad(value, self.leaves, allow_unused=True, retain_graph=self._keeps)
+        return torch.autograd.grad(value, self.leaves, allow_unused=True, retain_graph=self._keeps)
 
     def contributions(self, place: int) -> Tensor:
         """Return gradient times value of one row, in the row's shape."""

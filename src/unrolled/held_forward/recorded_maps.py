@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.graph import changed_factors_refused
-
 __all__ = ["DenseMap", "PositionMap", "SelectionMap", "image", "position_map", "pull_back", "random_like", "readers"]
 
 
@@ -23,8 +21,7 @@ def pull_back(result: Tensor, sources: Sequence[Tensor], covector: Tensor) -> li
     """Compute Jᵀc for each source; None for one that the result does not depend on."""
     if not result.requires_grad or not sources:
         return [None] * len(sources)
-    with changed_factors_refused():
-        return list(torch.autograd.grad(result, sources, covector, retain_graph=True, allow_unused=True))
+    return list(torch.autograd.grad(result, sources, covector, retain_graph=True, allow_unused=True))
 
 
 def image(result: Tensor, sources: Sequence[Tensor], values: Sequence[Tensor]) -> Tensor:

@@ -29,6 +29,7 @@ from unrolled.explanation.targets.select_target import Target, class_outputs, se
 from unrolled.explanation.targets.target_function import called_target
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.explanation.tokens.token_names import Tokens, checked_words
+from unrolled.held_forward.graph import with_factors_as_they_were
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.contributions import Contributions, collect
@@ -124,7 +125,9 @@ def account(
         raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
     chosen, tokens = resolve(expansion), checked_words(tokens)
     with python_modules(model, args, kwargs) as python:
-        found = _account(python.model, args, kwargs, target, of, classes, tokens, chosen, share, seed)
+        found = with_factors_as_they_were(
+            partial(_account, python.model, args, kwargs, target, of, classes, tokens, chosen, share, seed)
+        )
     told = replace(found, feature_names=feature_names(features, found), notes=(*python.notes, *found.notes))
     refuse_notes(told.notes, strict)
     return told

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries, detached, operands
@@ -115,6 +117,20 @@ def multi_dot(call: Held) -> Tensor:
 def with_axes(call: Held) -> Tensor:
     """A product of two, along axes that further arguments name."""
     return shared(call, list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
+
+
+@rule("_grouped_mm")
+def grouped_product(call: Held) -> Tensor:
+    """A product of each group of rows with a matrix of its own: the experts of a mixture."""
+    rows, matrices, ends, bias = call.bind("self", "mat2", "offs", "bias")
+    if (rows.dim(), matrices.dim()) != (2, 3) or bias is not None:
+        raise UnsupportedOperationError(
+            f"{call.name} of tensors of {rows.dim()} and {matrices.dim()} dimensions"
+            f"{'' if bias is None else ' with a bias'} has no rule; expected 2 and 3 dimensions without a bias"
+        )
+    bounds = pairwise([0, *ends.tolist()])
+    with call.mode:  # one product a group: torch's gradient of all at once takes no gradient that is expanded
+        return torch.cat([rows[i:j] @ matrix for (i, j), matrix in zip(bounds, matrices, strict=True)])
 
 
 @rule("prod")
