@@ -93,7 +93,8 @@ def _called_once(seen: Sequence[SeenStep]) -> str:
     name = repr(path) if method == "forward" and path else f"unrolled.as_cell({path!r}, method={method!r})"
     return (
         f"{path or 'the model'}.{method} of {type(step.module).__name__} takes a state and is called once, which "
-        f"does not show that it is a step: if it is, pass rnn={name}, or a sequence of several steps"
+        f"does not show that it is a step: if it is, pass rnn={name}, or a sequence of several steps; if it is not, "
+        "the model has no recurrent network, and unrolled.account opens it"
     )
 
 
