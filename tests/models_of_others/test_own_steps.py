@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, UserDict
+from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
+
 import pytest
 import torch
 from torch import nn
@@ -252,3 +256,24 @@ def test_what_else_a_step_may_do(kind, expansion):
     assert len(found) == T
     assert found.residual < 1e-9
     assert abs(found.ledger.remainder) < 1e-9
+
+
+@dataclass(frozen=True)
+class Kept:
+    h: torch.Tensor
+    steps: int = field(default=0, init=False)
+
+
+@pytest.mark.parametrize(("made", "held"), [
+    (Kept, attrgetter("h")),
+    *((kind, itemgetter("h")) for kind in (lambda h: {"h": h}, lambda h: OrderedDict(h=h), lambda h: UserDict(h=h))),
+])  # fmt: skip
+def test_a_state_in_a_container_is_that_state(made, held):
+    class Boxed(OwnGRU):
+        def forward(self, x, state):
+            return made(OwnGRU.forward(self, x, held(state)))
+
+    model = Loop(Boxed(E, D), lambda cell, x, state: cell(x, state), lambda ids: made(zero(ids)), held)
+    bare = gru_in_a_loop()
+    bare.load_state_dict(model.state_dict())
+    assert_same(unrolled.explain(model, IDS, target=1), unrolled.explain(bare, IDS, target=1))

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.cells.base import Cell
-from unrolled.decomposition.step_calls import Place, StepCall, leaves, real_form
+from unrolled.decomposition.nested_tensors import Place, leaves
+from unrolled.decomposition.step_calls import StepCall, real_form
 
 __all__ = ["OwnCell"]
 

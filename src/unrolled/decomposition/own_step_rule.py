@@ -15,8 +15,9 @@ from unrolled.cells.batch_layout import Layout
 from unrolled.decomposition.eval_mode import eval_copy
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import NetworkCall
+from unrolled.decomposition.nested_tensors import Place, leaves, rebuilt
 from unrolled.decomposition.own_cell import OwnCell
-from unrolled.decomposition.step_calls import Place, StepCall, leaves, real_form, rebuilt, same_tensor
+from unrolled.decomposition.step_calls import StepCall, real_form, same_tensor
 from unrolled.errors import RandomOperationError, ShapeError
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries

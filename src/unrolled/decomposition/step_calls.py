@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,23 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import handle_torch_function
 
+from unrolled.decomposition.nested_tensors import Place, leaves, rebuilt
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnsupportedOperationError
 
-__all__ = [
-    "Place",
-    "StepCall",
-    "StepForm",
-    "leaves",
-    "own_step",
-    "real_form",
-    "rebuilt",
-    "same_tensor",
-    "steps_as_operations",
-]
-
-Place = tuple[Any, ...]
-"""Where a tensor stands among arguments or results: a parameter's name, and the indices that lead to the tensor."""
+__all__ = ["StepCall", "StepForm", "own_step", "real_form", "same_tensor", "steps_as_operations"]
 
 
 @dataclass(frozen=True)
@@ -42,40 +29,6 @@ class StepForm:
     """For each tensor of the state among the arguments: where the next one stands among the results."""
     tested: set[Any] = field(default_factory=set, compare=False)
     """The shapes of calls whose rows were found independent of each other."""
-
-
-def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Tensor]]:
-    """List the tensors in arguments or results, each with its place."""
-    if isinstance(value, Tensor):
-        yield place, value
-    elif isinstance(value, tuple | list):
-        for index, each in enumerate(value):
-            yield from leaves(each, (*place, index))
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from leaves(each, (*place, key))
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for each in dataclasses.fields(value):
-            yield from leaves(getattr(value, each.name), (*place, each.name))
-
-
-def rebuilt(value: Any, tensors: Mapping[Place, Tensor], place: Place = ()) -> Any:
-    """Return arguments or results with other tensors at some places, or with pairs of numbers for complex ones."""
-    if isinstance(value, Tensor):
-        other = tensors.get(place, value)
-        is_pairs = value.is_complex() and not other.is_complex()
-        return torch.complex(*other.unbind(-1)) if is_pairs else other
-    if isinstance(value, tuple | list):
-        parts = [rebuilt(each, tensors, (*place, index)) for index, each in enumerate(value)]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if type(value) is dict:
-        return {key: rebuilt(each, tensors, (*place, key)) for key, each in value.items()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [each.name for each in dataclasses.fields(value)]
-        return dataclasses.replace(
-            value, **{name: rebuilt(getattr(value, name), tensors, (*place, name)) for name in names}
-        )
-    return value
 
 
 def real_form(each: Tensor) -> Tensor:

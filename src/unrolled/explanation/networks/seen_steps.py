@@ -18,8 +18,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from unrolled.cells.recurrent import Recurrent
+from unrolled.decomposition.nested_tensors import Place, leaves
 from unrolled.decomposition.replaced_methods import replaced_methods
-from unrolled.decomposition.step_calls import Place, StepForm, leaves, same_tensor
+from unrolled.decomposition.step_calls import StepForm, same_tensor
 from unrolled.explanation.networks.as_cell import CellAdapter
 
 __all__ = ["SeenStep", "found_steps", "named_step", "seen_steps"]

@@ -14,9 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.nested_tensors import copy_tensors
+from unrolled.decomposition.nested_tensors import Place, copy_tensors, leaves, rebuilt
 from unrolled.decomposition.recurrent_twin import networks_with_weights
-from unrolled.decomposition.step_calls import Place, leaves, rebuilt
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 

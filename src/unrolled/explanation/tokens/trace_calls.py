@@ -17,11 +17,12 @@ from torch import Tensor, nn
 
 from unrolled.cells.batch_layout import read_batch
 from unrolled.decomposition.eval_mode import without_autocast
+from unrolled.decomposition.nested_tensors import leaves, rebuilt
 from unrolled.decomposition.own_step_rule import STEPS
 from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.recurrent_rules import RECURRENT, networks_as_operations
-from unrolled.decomposition.step_calls import StepCall, StepForm, leaves, rebuilt, steps_as_operations
+from unrolled.decomposition.step_calls import StepCall, StepForm, steps_as_operations
 from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.strands.running_networks import RunningNetworks
 from unrolled.explanation.strands.strand import Strand
