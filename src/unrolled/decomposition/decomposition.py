@@ -6,6 +6,7 @@ r"""Decompose the states of a recurrent network into sums of n-gram terms.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -141,13 +142,13 @@ def _opened(
     refuse_meta(dict(rnn.named_parameters()) | {"inputs": inputs, "lengths": lengths, "state": state})
     generators, weights = RandomGenerators(ModelState(rnn).generators), UnchangedWeights(rnn)
     weights.run_starts()
-    runs = _NetworkRuns(rnn, inputs, lengths, state, generators)
+    runs = TwoRuns(rnn, (), partial(network_outputs, rnn, inputs, lengths, state), generators, seeded=None)
     try:
         opened = open_network(rnn, inputs, lengths, state)
         if runs.draws:
-            runs.second(torch.cat(opened.outputs, dim=-1), _NetworkRuns.outputs)
+            runs.second(torch.cat(opened.outputs, dim=-1), _comparable)
     except ParityError:
-        runs.second(runs.run(), _NetworkRuns.outputs)  # two runs that differ are refused by name
+        runs.second(runs.run(), _comparable)  # two runs that differ are refused by name
         raise
     finally:
         generators.restore()
@@ -155,30 +156,8 @@ def _opened(
     return opened
 
 
-class _NetworkRuns(TwoRuns):
-    """Two runs of a network alone."""
-
-    way_out = ""
-
-    def __init__(
-        self,
-        rnn: Network | Cell,
-        inputs: Tensor | PackedSequence,
-        lengths: Lengths,
-        state: InitialState,
-        generators: RandomGenerators,
-    ) -> None:
-        super().__init__(rnn, (), (), {}, generators, seeded=False)
-        self._network = rnn, inputs, lengths, state
-
-    def run(self) -> Tensor:
-        """Run the network once more."""
-        return network_outputs(*self._network)
-
-    @staticmethod
-    def outputs(found: Tensor) -> Tensor:
-        """Compare all outputs."""
-        return found.float() if found.dtype in (torch.bfloat16, torch.float16) else found
+def _comparable(outputs: Tensor) -> Tensor:
+    return outputs.float() if outputs.dtype in (torch.bfloat16, torch.float16) else outputs
 
 
 def _refuse(failures: Iterable[ConvergenceError | None]) -> None:

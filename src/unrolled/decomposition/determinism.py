@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
+from unrolled.decomposition.nested_tensors import tensors_in
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.errors import ParityError, RandomOperationError
 
@@ -31,33 +31,27 @@ class TwoRuns:
     Args:
         model: The model.
         modules: Those of its modules whose inputs and results are compared as well.
-        args: The model's positional arguments.
-        kwargs: Its keyword arguments.
+        run: Runs it on the same arguments.
         generators: Those that it may draw from, as they were before its first run.
-        seeded: Whether every run starts them from a seed.
+        seeded: Whether every run starts them from a seed; None where no call takes a seed.
     """
-
-    way_out: ClassVar[str] = ", or pass seed=0, which calls torch.manual_seed(0) before each run, to explain one draw"
-    """What a user can do beside switching the draw off."""
 
     def __init__(
         self,
         model: nn.Module,
         modules: Iterable[nn.Module],
-        args: tuple[object, ...],
-        kwargs: dict[str, object],
+        run: Callable[[], Any],
         generators: RandomGenerators,
-        seeded: bool,
+        seeded: bool | None,
     ) -> None:
         self.model, self.modules, self.generators, self.seeded = model, tuple(modules), generators, seeded
-        self._given = copy_tensors((args, kwargs))
+        self._run = run
         self._first: list[Tensor] = []
 
     def run(self) -> Any:
         """Run the model once more."""
-        args, kwargs = copy_tensors(self._given)
         with torch.no_grad():
-            return self.model(*args, **kwargs)
+            return self._run()
 
     @contextmanager
     def first(self) -> Iterator[None]:
@@ -127,9 +121,10 @@ class TwoRuns:
             )
         drawn = self._sources(select)
         cause = f"{_listed(drawn)} draws random numbers" if drawn else "it draws random numbers or keeps a state"
+        seed = ", or pass seed=0, which calls torch.manual_seed(0) before each run, to explain one draw"
         return RandomOperationError(
             f"the model gives another output at each call in evaluation mode: {cause}; switch that off when "
-            f"self.training is false{self.way_out}"
+            f"self.training is false{'' if self.seeded is None else seed}"
         )
 
     def _sources(self, select: Callable[[Any], Tensor]) -> list[str]:

@@ -58,7 +58,7 @@ def explain_calls(
 ) -> list[Explanation]:
     """Explain every example of an output by all calls of some networks."""
     run, arguments = runner(model, asked.args, asked.kwargs), (*asked.args, *asked.kwargs.values())
-    runs = TwoRuns(model, (), asked.args, asked.kwargs, generators, seeded)
+    runs = TwoRuns(model, (), run, generators, seeded)
     recorded = RecordedNetworks()
     with named_failures(arguments), recorded:
         plain = runs.run()

@@ -39,6 +39,7 @@ from unrolled.explanation.readout.ray_readout import ray_readout
 from unrolled.explanation.readout.read_numbers import numbers_of_call
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import NotOneCallError, RecordedForward, record_forward
+from unrolled.explanation.readout.run_model import named_failures, runner
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.select_target import Target, select_target
 from unrolled.explanation.tokens.sequence_names import of_one
@@ -57,9 +58,10 @@ def explain_one_call(
         NotOneCallError: If the network is not called once, or not with one sequence for each example.
     """
     chosen = asked.expansion
-    runs = TwoRuns(model, [network], asked.args, asked.kwargs, generators, seeded=seeded)
-    with runs.first():
-        recorded = record_forward(model, network, asked.args, asked.kwargs)
+    run = runner(model, asked.args, asked.kwargs)
+    runs = TwoRuns(model, [network], run, generators, seeded=seeded)
+    with runs.first(), named_failures((*asked.args, *asked.kwargs.values())):
+        recorded = record_forward(model, network, run)
     opened = recorded.opened
     batch = opened.lengths.shape[0]
     if count_examples(recorded.output, asked.wanted.target, [batch], batch) != batch:

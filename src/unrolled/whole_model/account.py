@@ -22,7 +22,7 @@ from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.notes import refuse_notes
-from unrolled.explanation.readout.run_model import named_failures
+from unrolled.explanation.readout.run_model import named_failures, runner
 from unrolled.explanation.targets.likely_targets import example_target
 from unrolled.explanation.targets.output_classes import class_index, class_names
 from unrolled.explanation.targets.select_target import Target, class_outputs, select_target
@@ -148,9 +148,9 @@ def _account(
     """Account for an output of a model of Python modules."""
     _refuse_unusual(model)
     keep_freed_memory()
-    few = one_thread_if_small(model, (args, kwargs))
+    few, run = one_thread_if_small(model, (args, kwargs)), runner(model, args, kwargs)
     with preserved(model, seed) as generators, without_autocast(), without_gradients(model), few:
-        runs = TwoRuns(model, (), args, kwargs, generators, seeded=seed is not None)
+        runs = TwoRuns(model, (), run, generators, seeded=seed is not None)
         recorded = RecordedNetworks()
         with named_failures((*args, *kwargs.values())), recorded if _has_networks(model) else nullcontext():
             plain = runs.run()
@@ -218,8 +218,6 @@ def _refuse_unusual(model: nn.Module) -> None:
                 "was made of"
             )
     for name, weight in model.named_parameters():
-        if weight.is_inference():
-            raise UsageError(f"{name} was made in inference mode; make the model outside torch.inference_mode")
         if weight.is_complex():
             raise UsageError(f"{name} is complex; an account needs a model of real numbers")
         if weight.dtype in (torch.bfloat16, torch.float16):

@@ -20,7 +20,6 @@ from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
 from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import ParityError, UsageError
-from unrolled.explanation.readout.run_model import named_failures, runner
 
 __all__ = ["NotOneCallError", "RecordedForward", "record_forward"]
 
@@ -114,16 +113,13 @@ class _Call:
         return cast("InitialState", self.kwargs.get("hx", self.args[1] if len(self.args) > 1 else None))
 
 
-def record_forward(
-    model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]
-) -> RecordedForward:
+def record_forward(model: nn.Module, rnn: Network, run: Callable[[], object]) -> RecordedForward:
     """Run a model in evaluation mode once, and open the recurrent network inside it on the inputs it received.
 
     Raises:
         NotOneCallError: If the network is not called once, as torch.nn's are.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
     """
-    run = runner(model, args, kwargs)
     calls: list[_Call] = []
 
     def record(_: nn.Module, given: tuple[object, ...], named: dict[str, object], result: object) -> None:
@@ -132,7 +128,7 @@ def record_forward(
 
     handle = rnn.register_forward_hook(record, with_kwargs=True)
     try:
-        with torch.no_grad(), named_failures((*args, *kwargs.values())):
+        with torch.no_grad():
             output = run()
     finally:
         handle.remove()
