@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import unrolled
-from computed_ids_zoo import HISTORY, IDS, Reads, account, assert_equal_parts
+from computed_ids_zoo import HISTORY, IDS, E, Reads, account, assert_equal_parts
 
 ONE = torch.ones(1, dtype=torch.float64)
 NUMBERS = {
@@ -73,3 +73,22 @@ def test_a_mask_of_integers_that_is_added_adds_no_parts():
 def test_a_mask_that_is_a_feature_by_itself_is_named():
     found = account(lambda m, x: m.table(x) + (x == 4).double()[..., None])
     assert set(found.constants) == {"masks"}
+
+
+W = 0.1 + torch.eye(E, dtype=torch.float64)
+PRODUCTS = {
+    "added to value by addmm": (lambda h, n: torch.addmm(h[0], n[0], W)[None], lambda h, n: (h[0] + n[0] @ W)[None]),
+    "a bias of value": (lambda h, n: torch.nn.functional.linear(n[:1], W, h[0, 0]), lambda h, n: n[:1] @ W.T + h[0, 0]),
+    "linalg.matmul": (lambda h, n: torch.linalg.matmul(n, h.mT) @ n, lambda h, n: n @ h.mT @ n),
+    "vecdot": (lambda h, n: torch.linalg.vecdot(h, n)[..., None] * W[0], lambda h, n: (h * n).sum(-1, True) * W[0]),
+    "multi_dot": (lambda h, n: torch.linalg.multi_dot([h[0].T, n[0], W])[None], lambda h, n: (h[0].T @ n[0] @ W)[None]),
+    "in place": (lambda h, n: n.clone().mul_(h) + n, lambda h, n: n * h + n),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRODUCTS, ids=str)
+def test_integers_in_any_product_are_held_beside_value_and_are_features_beside_weights(name):
+    def written(product):
+        return lambda m, x: product(m.table(x), x.double().flip(1)[..., None].expand(-1, -1, E))
+
+    assert_equal_parts(*(account(written(product)) for product in PRODUCTS[name]))

@@ -9,17 +9,12 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.moves import CONVERSIONS, MOVES
+from unrolled.held_forward.operands import carries
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["IntegerNumbers"]
 
-PRODUCTS = frozenset(
-    "mul matmul mm bmm mv dot inner outer ger vdot kron einsum tensordot linear bilinear conv1d conv2d conv3d "
-    "cross".split()
-)
-ADDED_PRODUCTS = frozenset("addmm baddbmm addmv addbmm addr".split())
-"""Products of the second and the third operand, added to the first."""
 KEEPS = (
     MOVES
     | CONVERSIONS
@@ -72,19 +67,11 @@ class IntegerNumbers:
                 else:
                     self._known.pop(each, None)
 
-    def held_factors(self, operation: Operation, args: tuple[Any, ...], valued: Sequence[Tensor]) -> tuple[Any, ...]:
-        """The same arguments, where numbers that multiply other value are held."""
-        if all(each in self for each in valued):
-            return args
-
-        def held(value: Any) -> Any:
-            if isinstance(value, tuple | list):
-                return type(value)(map(held, value))
-            return value.detach() if value in self else value
-
-        if operation.name in PRODUCTS:
-            return tuple(map(held, args))
-        return (args[0], *map(held, args[1:])) if operation.name in ADDED_PRODUCTS else args
+    def held_beside_value(self, factors: Sequence[Any]) -> list[Any]:
+        """The factors of a product, where numbers that multiply other value are held."""
+        if not self or all(each in self for each in factors if carries(each)):
+            return list(factors)
+        return [each.detach() if each in self else each for each in factors]
 
     def _is_weight(self, value: Tensor) -> bool:
         return not value.requires_grad and self._rows.origin(value)[0] == "bias"

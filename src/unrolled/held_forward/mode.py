@@ -149,8 +149,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             return self._without_rule(func, operation, args, options)
         call = Held(plain_form(func, operation), operation, args, options, self)
         if operation.in_place:
-            return self._in_place(found, call, valued)
-        result = self._by_rule(found, call, valued)
+            return self._in_place(found, call)
+        result = self._by_rule(found, call)
         if operation.name == "detach":
             self.memory.keep(result)
         elif operation.name in TO_INTEGERS:
@@ -176,20 +176,19 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             given = operands((*args, *options.values()))
         return args, options, given
 
-    def _by_rule(self, found: Rule, call: Held, valued: list[Tensor]) -> Any:
+    def _by_rule(self, found: Rule, call: Held) -> Any:
         """Compute the plain form of an operation by its rule."""
-        numbers, args = self.vectors.numbers, call.args
-        if numbers:
-            args = numbers.held_factors(call.operation, args, valued)
         if call.operation.reflected:
-            args = (args[1], args[0], *args[2:])
-        return found(call if args is call.args else replace(call, args=args))
+            call = replace(call, args=(call.args[1], call.args[0], *call.args[2:]))
+        return found(call)
 
-    def _in_place(self, found: Rule, call: Held, valued: list[Tensor]) -> Tensor:
+    def _in_place(self, found: Rule, call: Held) -> Tensor:
         """Let the first operand become the result of an operation."""
         changed: Tensor = call.args[0]
         before = self.gates.copy(changed)  # autograd keeps factors, which must not change
-        result = self._by_rule(found, replace(call, args=(before, *call.args[1:])), valued)
+        if changed in self.vectors.numbers:
+            self.vectors.numbers.add(before)
+        result = self._by_rule(found, replace(call, args=(before, *call.args[1:])))
         with parts_refused(call.name):
             self.gates.write(changed, result)
         return changed

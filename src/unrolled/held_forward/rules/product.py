@@ -26,6 +26,7 @@ __all__ = ["shared"]
 
 def shared(call: Held, factors: list[Tensor], product: Callable[..., Tensor]) -> Tensor:
     """Compute a product that is linear in each factor: a gate among contents, or each with an equal part."""
+    factors = call.mode.vectors.numbers.held_beside_value(factors)
     valued = [place for place, each in enumerate(factors) if carries(each)]
     if len(valued) == 1:
         return product(*factors)
@@ -53,7 +54,7 @@ def _gates_among(call: Held, factors: list[Tensor]) -> list[tuple[int, Gate]]:
 @rule("mul")
 def mul(call: Held) -> Tensor:
     """Compute a ⊙ b, a gate times a content among them."""
-    a, b = call.args[:2]
+    a, b = call.mode.vectors.numbers.held_beside_value(call.args[:2])
     if carries(a) and carries(b):
         gates, p = _gates_among(call, [a, b]), call.mode.share
         if len(gates) == 2:
@@ -81,7 +82,7 @@ def _of_gates(call: Held, last: tuple[Tensor, Gate], first: tuple[Tensor, Gate])
 
 def _scaled(call: Held, value: Tensor, other: Any) -> Tensor:
     """Compute a product with a held factor: that of a gate is a gate."""
-    gate, result = call.gates.of(value), torch.mul(*call.args[:2])
+    gate, result = call.gates.of(value), torch.mul(value, other)
     if gate is None:
         return result
     risen, at_zero = gate.risen * other, gate.at_zero * other
