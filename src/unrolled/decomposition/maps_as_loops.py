@@ -15,6 +15,8 @@ from torch._functorch import apis
 from torch._functorch.vmap import _process_batched_inputs
 from torch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
+from unrolled.held_forward.replaced_attributes import replaced_attributes
+
 __all__ = ["maps_as_loops"]
 
 _MAP = "vmap_impl"
@@ -25,8 +27,7 @@ _MAP = "vmap_impl"
 def maps_as_loops() -> Iterator[None]:
     """Let ``torch.vmap`` loop where a mode meets operations, until the end of the block.
 
-    The stand-in is there for all threads; a thread without a mode maps as before. Two threads in such blocks would
-    restore each other's stand-ins, so the caller holds ``decomposition.eval_mode.ONE_THREAD``.
+    A thread without a mode maps as before.
     """
     before = getattr(apis, _MAP)
 
@@ -43,11 +44,8 @@ def maps_as_loops() -> Iterator[None]:
             return before(function, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)
         return _loop(function, in_dims, out_dims, args, kwargs)
 
-    setattr(apis, _MAP, mapped)
-    try:
+    with replaced_attributes([(apis, _MAP, mapped)]):
         yield
-    finally:
-        setattr(apis, _MAP, before)
 
 
 def _loop(

@@ -11,17 +11,14 @@ from contextlib import contextmanager
 
 from torch import nn
 
+from unrolled.held_forward.replaced_attributes import replaced_attributes
+
 __all__ = ["padded_encoders"]
 
 
 @contextmanager
 def padded_encoders(model: nn.Module) -> Iterator[None]:
-    """Let encoders keep the padding, until the end of the block; the caller holds ``ONE_THREAD``."""
+    """Let encoders keep the padding, until the end of the block."""
     cutting = [each for each in model.modules() if isinstance(each, nn.TransformerEncoder) and each.use_nested_tensor]
-    for each in cutting:
-        each.use_nested_tensor = False
-    try:
+    with replaced_attributes((each, "use_nested_tensor", False) for each in cutting):
         yield
-    finally:
-        for each in cutting:
-            each.use_nested_tensor = True

@@ -20,10 +20,10 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.recorded_networks import FUSED
-from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries, for_each_tensor, operands
+from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.linalg.activations import RELU
 
 __all__ = ["RECURRENT", "networks_as_operations"]
@@ -140,7 +140,7 @@ def networks_as_operations(model: nn.Module) -> Iterator[None]:
     """Make each network of ours in a model one operation of a mode; those of torch.nn are one already."""
     # a user may have replaced the forward of one: its operations are met one by one
     ours = [part for part in model.modules() if isinstance(part, Recurrent) and "forward" not in part.__dict__]
-    with replaced_methods((part, "forward", _stand_in(part)) for part in ours):
+    with replaced_attributes((part, "forward", _stand_in(part)) for part in ours):
         yield
 
 

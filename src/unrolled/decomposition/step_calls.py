@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.overrides import handle_torch_function
 
 from unrolled.decomposition.nested_tensors import Place, leaves, rebuilt
-from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["StepCall", "StepForm", "own_step", "real_form", "same_tensor", "steps_as_operations"]
 
@@ -82,7 +82,7 @@ def steps_as_operations(model: nn.Module, forms: Mapping[str, StepForm]) -> Iter
     """Make each call of these steps one operation of a mode, until the end of the block."""
     modules = dict(model.named_modules())
     steps = ((modules[path], form.method, _stand_in(path, modules[path], form)) for path, form in forms.items())
-    with replaced_methods(steps):
+    with replaced_attributes(steps):
         yield
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch.utils.checkpoint as checkpoints
 
+from unrolled.held_forward.replaced_attributes import replaced_attributes
+
 __all__ = ["without_checkpoints"]
 
 _NAMES = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
@@ -26,8 +28,7 @@ _REENTRANT, _OTHER = "CheckpointFunction", next(name for name in _NAMES if hasat
 def without_checkpoints() -> Iterator[None]:
     """Let checkpoints call their functions directly in this thread, until the end of the block.
 
-    The stand-ins are there for all threads; those of other threads compute their checkpoints as before. Two threads in
-    such blocks would restore each other's stand-ins, so the caller holds ``decomposition.eval_mode.ONE_THREAD``.
+    Other threads compute their checkpoints as before.
     """
     here = get_ident()
     reentrant, other = getattr(checkpoints, _REENTRANT), getattr(checkpoints, _OTHER)
@@ -38,13 +39,9 @@ def without_checkpoints() -> Iterator[None]:
     def around(*args: Any, **kwargs: Any) -> Iterator[None]:
         return _nothing() if get_ident() == here else other(*args, **kwargs)
 
-    setattr(checkpoints, _REENTRANT, SimpleNamespace(apply=apply))
-    setattr(checkpoints, _OTHER, around)
-    try:
+    stand_ins = {_REENTRANT: SimpleNamespace(apply=apply), _OTHER: around}
+    with replaced_attributes((checkpoints, name, each) for name, each in stand_ins.items()):
         yield
-    finally:
-        setattr(checkpoints, _REENTRANT, reentrant)
-        setattr(checkpoints, _OTHER, other)
 
 
 def _nothing() -> Iterator[None]:

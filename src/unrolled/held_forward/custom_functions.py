@@ -18,6 +18,7 @@ from torch.overrides import _get_current_function_mode
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.operands import carries, for_each_tensor, operands
+from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["custom_functions_followed"]
 
@@ -30,8 +31,7 @@ where a model keeps it (``swish = Swish.apply``). In 2.15 it is compiled: what a
 def custom_functions_followed() -> Iterator[None]:
     """Let custom functions compute their forward where a held run meets operations, until the end of the block.
 
-    The stand-in is there for all threads; without a held run a function is applied as before. Two threads in such
-    blocks would take away each other's stand-ins, so the caller holds ``decomposition.eval_mode.ONE_THREAD``.
+    Without a held run a function is applied as before.
     """
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -40,15 +40,8 @@ def custom_functions_followed() -> Iterator[None]:
             return super(_APPLIES, cls).apply(*args, **kwargs)
         return _forward(mode, cls, args, kwargs)
 
-    own = vars(_APPLIES).get("apply")
-    _APPLIES.apply = classmethod(apply)
-    try:
+    with replaced_attributes([(_APPLIES, "apply", classmethod(apply))]):
         yield
-    finally:
-        if own is None:
-            del _APPLIES.apply
-        else:
-            _APPLIES.apply = own
 
 
 def _forward(mode: HeldForward, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch import nn
 
+from unrolled.held_forward.replaced_attributes import replaced_attributes
+
 __all__ = ["compiled_as_python"]
 
 
@@ -19,15 +21,8 @@ def compiled_as_python(model: nn.Module) -> Iterator[None]:
     A hook of a module that ``module.compile()`` compiled is compiled with it, and would not see the module's tensors.
     """
     compiled = [part for part in model.modules() if getattr(part, "_compiled_call_impl", None) is not None]
-    kept = [part._compiled_call_impl for part in compiled]
-    try:
-        for part in compiled:
-            part._compiled_call_impl = None
-        with _eager():
-            yield
-    finally:
-        for part, call in zip(compiled, kept, strict=True):
-            part._compiled_call_impl = call
+    with replaced_attributes((part, "_compiled_call_impl", None) for part in compiled), _eager():
+        yield
 
 
 def _eager() -> AbstractContextManager[object]:

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.nested_tensors import Place, leaves
-from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.decomposition.step_calls import StepForm, same_tensor
 from unrolled.explanation.networks.as_cell import CellAdapter
+from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["SeenStep", "found_steps", "named_step", "seen_steps"]
 
@@ -218,7 +218,7 @@ def _parameters(module: nn.Module, method: str) -> tuple[str, ...]:
 @contextmanager
 def _noting_calls(candidates: Sequence[SeenStep]) -> Iterator[None]:
     """Note the calls of methods until the end of the block."""
-    with replaced_methods((each.module, each.method, _noted(each)) for each in candidates):
+    with replaced_attributes((each.module, each.method, _noted(each)) for each in candidates):
         yield
 
 

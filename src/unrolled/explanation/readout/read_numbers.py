@@ -25,7 +25,6 @@ from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
-from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Expansion, Linearisation
 from unrolled.explanation.numbers.no_numbers import (
@@ -41,6 +40,7 @@ from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.sources import Sources
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
+from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["numbers_of_call"]
@@ -182,5 +182,5 @@ def _ending(rnn: nn.Module) -> Iterator[None]:
         forward(*args, **kwargs)
         reach(*args, **kwargs)
 
-    with replaced_methods([(rnn, "forward", end)]):
+    with replaced_attributes([(rnn, "forward", end)]):
         yield

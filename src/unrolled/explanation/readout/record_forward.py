@@ -18,8 +18,8 @@ from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.decomposition.eval_mode import autocast_enabled
 from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
-from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.errors import ParityError, UsageError
+from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["NotOneCallError", "RecordedForward", "record_forward"]
 
@@ -50,7 +50,7 @@ class RecordedForward:
     def replay(self, states: tuple[Tensor, ...]) -> object:
         """Run the model with other states in place of its recurrent network's, and return its output."""
         substitute = self._results(states)
-        with replaced_methods([(self.rnn, "forward", lambda *_, **__: substitute)]):
+        with replaced_attributes([(self.rnn, "forward", lambda *_, **__: substitute)]):
             return self.run()
 
     def _results(self, states: tuple[Tensor, ...]) -> tuple[Tensor | PackedSequence, InitialState]:

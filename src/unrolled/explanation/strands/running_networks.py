@@ -9,8 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.decomposition.step_calls import StepForm
+from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["RunningNetworks"]
 
@@ -35,7 +35,7 @@ class RunningNetworks:
             (modules[path], method, self._noted(path, getattr(modules[path], method)))
             for path, method in methods.items()
         )
-        with replaced_methods(own):
+        with replaced_attributes(own):
             yield
 
     def _noted(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:

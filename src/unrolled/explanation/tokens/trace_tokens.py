@@ -20,11 +20,11 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from unrolled.cells.batch_layout import read_batch
 from unrolled.decomposition.nested_tensors import items_of, with_items
 from unrolled.decomposition.open_network import Network
-from unrolled.decomposition.replaced_methods import replaced_methods
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
 from unrolled.explanation.tokens.vectors_read import where_read
 from unrolled.held_forward.moves import CONVERSIONS
 from unrolled.held_forward.operation_names import name_of
+from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.variables import ReadsVariables
 
@@ -218,7 +218,7 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
     tracer = Tracer()
     given, named = tracer.open(args), tracer.open(kwargs)
     try:
-        with replaced_methods([(rnn, "forward", reach)]), torch.enable_grad(), tracer:
+        with replaced_attributes([(rnn, "forward", reach)]), torch.enable_grad(), tracer:
             model(*given, **named)
     except NetworkReached as reached:
         inputs, lengths = reached.inputs, reached.lengths

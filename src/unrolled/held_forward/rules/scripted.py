@@ -17,6 +17,7 @@ from torch.overrides import handle_torch_function
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import detached, for_each_tensor, operands
+from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["scripts_as_operations"]
 
@@ -28,17 +29,10 @@ _KINDS: tuple[Any, ...] = (torch._C.ScriptFunction, torch._C.ScriptMethod)
 def scripts_as_operations() -> Iterator[None]:
     """Make each call of a scripted function one operation of a mode, until the end of the block.
 
-    The stand-ins are there for all threads; a thread without a mode calls the function as before. Two threads in such
-    blocks would restore each other's stand-ins, so the caller holds ``decomposition.eval_mode.ONE_THREAD``.
+    A thread without a mode calls the function as before.
     """
-    before = [kind.__call__ for kind in _KINDS]
-    for kind, call in zip(_KINDS, before, strict=True):
-        kind.__call__ = _stand_in(call)
-    try:
+    with replaced_attributes((kind, "__call__", _stand_in(kind.__call__)) for kind in _KINDS):
         yield
-    finally:
-        for kind, call in zip(_KINDS, before, strict=True):
-            kind.__call__ = call
 
 
 def _stand_in(call: Callable[..., Any]) -> Callable[..., Any]:
