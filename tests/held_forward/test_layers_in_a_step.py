@@ -100,8 +100,12 @@ OTHERS = {
 
 
 def model_of(name):
+    return model_with(*{**POSITION_WISE, **OTHERS}[name])
+
+
+def model_with(*parts):
     torch.manual_seed(3)
-    made = Loop(Layered(*{**POSITION_WISE, **OTHERS}[name])).double()
+    made = Loop(Layered(*parts)).double()
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=0.5)
     return made
@@ -124,6 +128,13 @@ def test_of_a_linear_layer_the_secant_is_the_mean_jacobian(name):
     model = model_of(name)
     found, mean = (unrolled.explain(model, SERIES[:1], target=1, expansion=each) for each in ("secant", "path"))
     torch.testing.assert_close(found.token_scores, mean.token_scores, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("join", [torch.hstack, torch.column_stack])
+def test_shares_follow_entries_that_are_joined_in_any_way(join):
+    models = [model_with(lambda z, each=each: each((z[:, 3:], z[:, :3]))) for each in (join, lambda z: torch.cat(z, 1))]
+    scores = [unrolled.explain(model, SERIES[:1], target=1, expansion="shares").token_scores for model in models]
+    torch.testing.assert_close(*scores)
 
 
 @pytest.mark.parametrize(("function", "converges"), [(of_a_part, True), (kinked, False)])

@@ -146,6 +146,18 @@ EQUAL = {
         lambda _, h: torch.cat((h[:, ::2][:, :2], h[:, 1::2][:, :2] + h[:, 4::2], h[:, 5::2]), 1),
     ),
     "fill_ and zero_": (filled, joined),
+    "diagonal_scatter": (
+        lambda model, h: torch.diagonal_scatter(h, model.middle(h).diagonal()),
+        lambda model, h: torch.where(torch.eye(*h.shape).bool(), model.middle(h), h),
+    ),
+    "put": (
+        lambda model, h: h.put(torch.arange(2), model.middle(h).flatten()[:2]),
+        lambda model, h: torch.where(torch.arange(h.numel()).view_as(h) < 2, model.middle(h), h),
+    ),
+    "logarithms in columns": (
+        lambda _, h: torch.column_stack((h.abs().log()[:, :2], h.abs().log()[:, 2:])).exp(),
+        lambda _, h: h.abs(),
+    ),
     "a number at some places": (
         lambda _, h: h.index_fill(1, torch.tensor([0]), 2.0).scatter(1, torch.tensor([[1]] * len(h)), 3.0),
         lambda _, h: torch.cat((torch.full_like(h[:, :1], 2.0), torch.full_like(h[:, :1], 3.0), h[:, 2:]), 1),

@@ -90,7 +90,7 @@ class ComputedIds:
         """Remember the results of an operation, of which no position is known; tell whether they have a name."""
         if operation.name in LISTS_TO_PYTHON and not made.of_masks:
             self._in_python = operation.name
-        changed = args[0] if operation.in_place or operation.name == "setitem" else None
+        changed = args[0] if operation.writes else None
         results = [*(result if isinstance(result, tuple | list) else (result,)), changed]
         results.append(changed._base if isinstance(changed, Tensor) else None)
         for each in results:

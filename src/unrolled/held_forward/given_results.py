@@ -58,7 +58,7 @@ class GivesGivenTensors(TorchFunctionMode):
             if gate is not None:
                 self.gates.keep(args[0], gate)
             return args[0] if logarithm is None else self.logarithms.keep(args[0], logarithm)
-        if operation.in_place or operation.name == "setitem":
+        if operation.writes:
             self._open_around(args[0], args[1:])
         return super().__torch_function__(func, types, args, options)
 

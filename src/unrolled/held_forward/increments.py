@@ -155,7 +155,7 @@ class Increments(TorchFunctionMode):
         name = operation.name
         if name.startswith("get "):
             return getattr(self.point(args[0])[1], name[4:])
-        changed = args[0] if options.pop("inplace", False) or operation.in_place or name == "setitem" else None
+        changed = args[0] if options.pop("inplace", False) or operation.writes else None
         function = plain_form(func, operation)
         if operation.reflected:
             args = (args[1], args[0], *args[2:])

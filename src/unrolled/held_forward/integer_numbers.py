@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from unrolled.held_forward.moves import CONVERSIONS, MOVES
+from unrolled.held_forward.moves import CONVERSIONS, JOINS, MOVES
 from unrolled.held_forward.operands import carries
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Rows
@@ -17,9 +17,10 @@ __all__ = ["IntegerNumbers"]
 
 KEEPS = (
     MOVES
+    | JOINS
     | CONVERSIONS
     | frozenset(
-        "detach setitem copy cat stack hstack vstack pad add sub mul div pow neg square sqrt exp log log1p clamp "
+        "detach setitem copy pad add sub mul div pow neg square sqrt exp log log1p clamp "
         "clamp_min clamp_max where masked_fill sum mean cumsum".split()
     )
 )
@@ -59,7 +60,7 @@ class IntegerNumbers:
         """
         of_numbers = operation.name in KEEPS and all(each in self for each in valued)
         of_numbers = of_numbers and not any(self._is_weight(each) for each in given)
-        changed = given[:1] if operation.in_place or operation.name == "setitem" else ()
+        changed = given[:1] if operation.writes else ()
         for each in (*(result if isinstance(result, tuple | list) else (result,)), *changed):
             if isinstance(each, Tensor) and each.requires_grad:
                 if of_numbers:

@@ -1,4 +1,4 @@
-"""Operations that make each entry of their result of one entry of one tensor: what is known of the entries stays known.
+"""Operations that make each entry of their result of one entry of a tensor: what is known of the entries stays known.
 
 Token ids stay those of their tokens, gates stay gates, logarithms those of their values, numbers of arguments what they
 are.
@@ -6,7 +6,7 @@ are.
 
 from __future__ import annotations
 
-__all__ = ["CONVERSIONS", "MOVES"]
+__all__ = ["CONVERSIONS", "JOINS", "MOVES"]
 
 MOVES = frozenset(
     "view view_as reshape reshape_as permute transpose t adjoint squeeze unsqueeze flatten unflatten ravel movedim "
@@ -17,5 +17,7 @@ MOVES = frozenset(
     "pixel_shuffle pixel_unshuffle".split()
 )
 """Operations that put entries elsewhere, or copy them."""
+JOINS = frozenset("cat stack hstack vstack dstack column_stack row_stack".split())
+"""Operations that put the entries of several tensors, given in a list, side by side."""
 CONVERSIONS = frozenset("to float double half bfloat16 type type_as".split())
 """Operations that convert entries to another floating-point type; ``to`` and ``type`` may convert to any."""

@@ -53,6 +53,11 @@ class Operation:
     reflected: bool = False
     """Whether the operands come in reverse order, as in ``__rsub__``."""
 
+    @property
+    def writes(self) -> bool:
+        """Whether the first operand holds the result then, or a part of it."""
+        return self.in_place or self.name == "setitem"
+
 
 def plain_name(name: str) -> str:
     """Return the one name of an operation that torch has by several."""

@@ -10,17 +10,14 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.memory_layout import entries_of_view, laid_out_as
-from unrolled.held_forward.moves import MOVES
+from unrolled.held_forward.moves import JOINS, MOVES
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.table_reads import positions_read
 from unrolled.held_forward.written_positions import positions_written
 
 __all__ = ["TokenPositions"]
 
-MOVES_OF_IDS = MOVES | frozenset(
-    "detach tensor as_tensor cat stack hstack vstack dstack column_stack row_stack pad_sequence "
-    "_pack_padded_sequence".split()
-)
+MOVES_OF_IDS = MOVES | JOINS | frozenset("detach tensor as_tensor pad_sequence _pack_padded_sequence".split())
 """Operations that move token ids, of one tensor or of several, and change none of them."""
 CASTS = frozenset("to long int short type type_as tensor as_tensor asarray".split())
 """Operations that may change the type of token ids; their positions need not fit into that type."""

@@ -12,7 +12,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from unrolled.held_forward.computed_ids import ComputedIds, Made, numbers_of
 from unrolled.held_forward.integer_numbers import IntegerNumbers
 from unrolled.held_forward.left_ids import LeftIds
-from unrolled.held_forward.moves import CONVERSIONS
+from unrolled.held_forward.moves import CONVERSIONS, JOINS
 from unrolled.held_forward.numbers_as_ids import entries_of
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Kind, Rows
@@ -24,7 +24,7 @@ __all__ = ["TokenVectors"]
 
 TO_FLOATS = CONVERSIONS | {"tensor", "as_tensor"}
 """Operations that may give integers as floating-point numbers."""
-MIXES = frozenset("add sub mul div cat stack hstack vstack where pow".split())
+MIXES = JOINS | frozenset("add sub mul div where pow".split())
 """Operations that use an integer as a number where another operand is a floating-point number."""
 WRITTEN = {**WRITES, "setitem": 2, "copy": 1}
 """Operations that write an operand into the first one, and which one it is."""

@@ -11,9 +11,11 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.given_results import parts_refused
 from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.moves import JOINS
 from unrolled.held_forward.operands import carries, operands
+from unrolled.held_forward.written_positions import WRITES
 
-__all__ = ["where_operands", "with_rows"]
+__all__ = ["where_operands"]
 
 
 def with_rows(call: Held, values: Any, like: Tensor) -> Any:
@@ -67,7 +69,7 @@ def add(call: Held) -> Tensor:
     return call.gates.keep_sum(result, (a, b), lambda parts: combined(*parts).expand(shape))
 
 
-@rule("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack", "block_diag", "complex")
+@rule(*JOINS, "block_diag", "complex")
 def join(call: Held) -> Tensor:
     """Join tensors; those without value become rows."""
     separate = isinstance(call.args[0], Tensor) if call.args else False  # one after another, not in a list
@@ -190,10 +192,7 @@ def copy(call: Held) -> Tensor:
         return source.to(x.dtype).expand_as(x)
 
 
-_WRITES = frozenset({"index_put", "index_copy", "masked_scatter", "slice_scatter", "select_scatter", "scatter"})
-
-
-@rule(*_WRITES - {"scatter"}, "scatter_add", "index_add")
+@rule(*WRITES.keys() - {"scatter"}, "scatter_add", "index_add")
 def write(call: Held) -> Tensor:
     """Write or add at some places; the places are held."""
     like = next(each for each in operands(call.args) if carries(each))
@@ -202,7 +201,7 @@ def write(call: Held) -> Tensor:
         for each in call.args
     ]
     result = call.run(*floating)
-    if call.name not in _WRITES or any(each is True for each in (*call.args, *call.kwargs.values())):  # accumulate
+    if call.name not in WRITES or any(each is True for each in (*call.args, *call.kwargs.values())):  # accumulate
         return result
     places = [place for place, each in enumerate(call.args) if isinstance(each, Tensor) and each.is_floating_point()]
 

@@ -11,19 +11,20 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.increments import IncrementCall, increment_rule
-from unrolled.held_forward.moves import CONVERSIONS, MOVES
+from unrolled.held_forward.moves import CONVERSIONS, JOINS, MOVES
 from unrolled.held_forward.rules.activation import ELEMENTWISE
 
 __all__: list[str] = []
 
-_OF_ENTRIES = OF_ONE_ENTRY | {"cat", "stack", "detach"}
+_OF_ENTRIES = OF_ONE_ENTRY | JOINS | {"detach"}
 
 
 @increment_rule(
     *MOVES - {"expand_as"},
+    *JOINS,
     *CONVERSIONS,
     *(
-        "detach neg cat stack sum mean cumsum trace tril triu avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
+        "detach neg sum mean cumsum trace tril triu avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
         "adaptive_avg_pool2d adaptive_avg_pool3d view_as_real view_as_complex complex real imag conj"
     ).split(),
 )

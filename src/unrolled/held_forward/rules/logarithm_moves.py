@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside, of_nothing
-from unrolled.held_forward.moves import CONVERSIONS, MOVES
+from unrolled.held_forward.moves import CONVERSIONS, JOINS, MOVES
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands
 from unrolled.held_forward.rules.additive import where_operands
 
@@ -36,7 +36,7 @@ def move(call: LogarithmCall) -> Any:
     return _moved(call, (x,), lambda args: function(args[0], *rest, **call.kwargs))
 
 
-@beside("cat", "stack", "hstack", "vstack")
+@beside(*JOINS)
 def join(call: LogarithmCall) -> Any:
     """Join values as their logarithms are joined."""
     options = {name: value for name, value in call.kwargs.items() if name != "tensors"}
