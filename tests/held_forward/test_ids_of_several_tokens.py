@@ -111,6 +111,7 @@ def test_a_model_that_reads_such_ids_only_is_refused_for_that(operation):
 
 PYTHON = {
     "int": lambda m, ids: torch.stack([m.table.weight[int(row[0])] for row in ids]),
+    "float": lambda m, ids: torch.stack([m.table.weight[int(float(row[0]))] for row in ids]),
     "item": lambda m, ids: torch.stack([m.table.weight[row[0].item(), :] for row in ids]),
     "tolist": lambda m, ids: torch.stack([m.table.weight[row[0]] for row in ids.tolist()]),
     "and back": lambda m, ids: m.table(torch.tensor([int(row[0]) for row in ids])),

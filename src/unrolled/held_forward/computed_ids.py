@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.operation_names import Operation
+from unrolled.held_forward.python_values import FROM_PYTHON, LISTS_TO_PYTHON
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
 
@@ -24,10 +25,6 @@ OF_NONE = frozenset(
     "new_full".split()
 )
 """Operations that read no number of their operands."""
-LISTS_TO_PYTHON = frozenset({"tolist", "numpy", "__array__"})
-"""Operations that give Python many ids at once."""
-FROM_PYTHON = frozenset({"tensor", "as_tensor", "new_tensor", "from_numpy", "asarray"})
-"""Operations that make tensors of what Python has."""
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,11 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from unrolled.held_forward.computed_ids import FROM_PYTHON, LISTS_TO_PYTHON
 from unrolled.held_forward.operation_names import Operation
+from unrolled.held_forward.python_values import FROM_PYTHON, TO_PYTHON
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["LeftIds"]
-
-TO_PYTHON = LISTS_TO_PYTHON | {"item", "__int__", "__index__"}
-"""Operations that give ids to Python."""
 
 
 class LeftIds:

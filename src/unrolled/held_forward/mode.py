@@ -22,6 +22,7 @@ from unrolled.held_forward.operands import carries, detached, for_each_tensor, o
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.python_bodies import parameters, python_body
+from unrolled.held_forward.python_values import TO_PYTHON
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.rules_by_name import registers
 from unrolled.held_forward.shared_memory import SharedMemory
@@ -137,7 +138,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         refuse_inference_mode(operation)
         found, body = RULES.get(operation.name), python_body(func)
         numbers = self.vectors.numbers
-        unknown = operation.name in NUMBERS_TO_PYTHON or (found is None and body is None)
+        unknown = operation.name in READ_BY_PYTHON or (found is None and body is None)
         if numbers and unknown and valued and all(each in numbers for each in valued):
             result = Held(func, operation, args, options, self).held()
             self.rows.mark(result, "held", operation.name)
@@ -282,8 +283,8 @@ OPENED = frozenset(
     "binary_cross_entropy_with_logits kl_div".split()
 )
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
-NUMBERS_TO_PYTHON = frozenset("item tolist numpy __float__ __int__ __index__ __array__ __bool__ is_nonzero".split())
-"""Operations that give numbers to Python."""
+READ_BY_PYTHON = TO_PYTHON | {"__bool__", "is_nonzero"}
+"""Operations that give Python numbers, or answers about them."""
 
 
 def _view(tensor: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 from unrolled.errors import UnsupportedOperationError, UsageError
 from unrolled.explanation.readout.function_of_states import Run, gradients
 from unrolled.held_forward.operation_names import name_of
+from unrolled.held_forward.python_values import TO_PYTHON
 
 __all__ = ["jumps", "refuse_severed"]
 
@@ -19,8 +20,6 @@ JUMPING = frozenset(
     "bucketize bernoulli multinomial bool long int".split()
 )
 """Operations whose results jump."""
-LEAVING = frozenset("numpy tolist item __float__ __array__ __complex__".split())
-"""Operations whose results are no tensors."""
 
 
 class _Operations(TorchFunctionMode):
@@ -41,7 +40,7 @@ class _Operations(TorchFunctionMode):
         name = name_of(func).name
         if name in JUMPING and any(isinstance(each, Tensor) and each.requires_grad for each in args):
             self.jumping[name] = None
-        if name in LEAVING and any(isinstance(each, Tensor) and each.is_floating_point() for each in args):
+        if name in TO_PYTHON and any(isinstance(each, Tensor) and each.is_floating_point() for each in args):
             self.leaving[name.strip("_")] = None  # of a detached tensor, as a rule
         result: object = func(*args, **(kwargs or {}))
         return result

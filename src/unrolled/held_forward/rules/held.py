@@ -10,6 +10,7 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import detached
+from unrolled.held_forward.python_values import TO_PYTHON
 
 __all__: list[str] = []
 
@@ -78,7 +79,7 @@ def attribute(call: Held) -> Any:
     return call.function(*call.args)
 
 
-@rule(*"numpy item tolist __float__ __int__ __index__ __array__ __complex__ __format__ dlpack".split())
+@rule(*TO_PYTHON, "__format__", "dlpack")
 def leaves_torch(call: Held) -> Any:
     """Refuse to lose value out of torch."""
     raise UnsupportedOperationError(
