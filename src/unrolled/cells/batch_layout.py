@@ -40,11 +40,11 @@ class Layout:
     """Shape (batch,)."""
     time: int
     """The padded length."""
-    ragged: bool
-    """Whether a sequence ends before the padded length."""
-    batch_first: bool
-    unbatched: bool
-    packed: PackedSequence | None
+    ragged: bool = False
+    """Whether a sequence ends before the padded length; known, so that no device is waited for."""
+    batch_first: bool = False
+    unbatched: bool = False
+    packed: PackedSequence | None = None
     """The packed sequence, if the batch was one."""
 
     @property
@@ -118,9 +118,9 @@ def read_batch(
         padded, own = pad_packed_sequence(inputs)
         if padded.dim() != 3 or padded.shape[-1] != size:
             raise ShapeError(f"packed inputs have shape {tuple(inputs.data.shape)}; expected (tokens, {size})")
-        time = padded.shape[0]
-        ragged = int(own.min()) < time
-        return padded, Layout(own.to(padded.device), time, ragged, batch_first, False, inputs)
+        return padded, Layout(
+            own.to(padded.device), len(padded), int(own.min()) < len(padded), batch_first, packed=inputs
+        )
     if not isinstance(inputs, Tensor):
         raise UsageError(f"the inputs are a {type(inputs).__name__}; expected a tensor or a packed sequence")
     if inputs.dim() not in (2, 3) or inputs.shape[-1] != size:
@@ -136,12 +136,12 @@ def read_batch(
         raise ShapeError(f"inputs have {batch} sequences of {time} tokens; expected at least one token")
     if lengths is None:
         full = torch.full((batch,), time, device=inputs.device)
-        return inputs, Layout(full, time, False, batch_first, unbatched, None)
+        return inputs, Layout(full, time, False, batch_first, unbatched)
     given = _whole(lengths, batch).to(inputs.device)
     shortest, longest = int(given.min()), int(given.max())
     if shortest < 1 or longest > time:
         raise UsageError(f"lengths run from {shortest} to {longest}; expected 1 to {time}")
-    layout = Layout(given, time, shortest < time, batch_first, unbatched, None)
+    layout = Layout(given, time, shortest < time, batch_first, unbatched)
     return layout.blank(inputs), layout
 
 

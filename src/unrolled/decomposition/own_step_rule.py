@@ -58,7 +58,7 @@ def held_own_step(held: Held) -> Any:
     start = torch.cat([each.reshape(batch, -1) for each in first], dim=-1)
     own = torch.cat([each.reshape(batch, -1) for each, _ in parts], dim=-1)
     _check_rows(call, cell, x.detach(), start.detach(), own)
-    layout = Layout(torch.ones(batch, dtype=torch.int64, device="cpu"), 1, False, False, False, None)
+    layout = Layout(torch.ones(batch, dtype=torch.int64, device="cpu"), 1)
     _, (final,) = held.mode.run_network(NetworkCall([[cell]], x[None], layout, [start], own[None]))
     columns_of_parts = zip(final.split(cell.part_sizes, -1), parts, strict=True)
     new = [column.reshape(each.shape).clone() for column, (each, _) in columns_of_parts]  # as view_as_complex asks

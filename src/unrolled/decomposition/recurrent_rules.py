@@ -87,14 +87,14 @@ def fused_network(call: Held) -> tuple[Tensor, ...]:
     if packed:
         data, sizes, state, weights, biases, layers, share, training, both = call.args
         inputs, lengths = torch._VF._pad_packed_sequence(_model(call).opened(data), sizes, False, 0.0, len(sizes))
-        layout = Layout(lengths, len(sizes), int(lengths.min()) < len(sizes), False, False, None)
+        layout = Layout(lengths, len(sizes), int(lengths.min()) < len(sizes))
     else:
         inputs, state, weights, biases, layers, share, training, both, batch_first = call.args
         inputs = _model(call).opened(inputs)
         if batch_first:
             inputs = call.rows.move(inputs, lambda each: each.transpose(0, 1).contiguous())
         lengths = torch.full((inputs.shape[1],), inputs.shape[0], device="cpu")
-        layout = Layout(lengths, inputs.shape[0], False, False, False, None)
+        layout = Layout(lengths, inputs.shape[0])
     if training and share and layers > 1:
         raise UnsupportedOperationError("dropout between the layers of the network is on; put the model in eval mode")
     _note_computed_weights(call, weights)
@@ -126,7 +126,7 @@ def fused_cell(call: Held) -> Any:
     name = call.name
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     cell = _cell(name, dict(zip(names, [*weights, None, None], strict=False)))
-    layout = Layout(torch.ones(len(inputs), dtype=torch.int64, device="cpu"), 1, False, False, False, None)
+    layout = Layout(torch.ones(len(inputs), dtype=torch.int64, device="cpu"), 1)
     given = tuple(each[None] for each in state) if isinstance(state, tuple | list) else state[None]
     initial = flat_states(_with_rows(call, given), 1)
     steps = _model(call).opened(inputs)[None]

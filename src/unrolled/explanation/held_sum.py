@@ -10,10 +10,16 @@ from torch import Tensor
 
 from unrolled.errors import NonFiniteError, ParityError, UnsupportedOperationError
 
-__all__ = ["check_sum", "sum_gap"]
+__all__ = ["check_sum", "refuse_infinite", "sum_gap"]
 
 CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
 """How far both may be from the model's own output, relative to the parts, by the coarsest type among them."""
+
+
+def refuse_infinite(logit: Tensor) -> None:
+    """Refuse a logit of the model's own that is NaN or infinite."""
+    if not torch.isfinite(logit).all():
+        raise NonFiniteError(f"the logit is {logit.tolist()}; expected finite numbers")
 
 
 def sum_gap(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None], coarsest: torch.dtype) -> float | None:
@@ -30,8 +36,7 @@ def sum_gap(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None], co
 
 def check_sum(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None], coarsest: torch.dtype) -> None:
     """Refuse a held run whose output, or the sum of whose parts, is not the model's own output."""
-    if not torch.isfinite(expected).all():
-        raise NonFiniteError(f"the logit is {expected.tolist()}; expected finite numbers")
+    refuse_infinite(expected)
     gap = sum_gap(output, expected, parts, coarsest)
     if gap is not None and not math.isfinite(gap):
         raise UnsupportedOperationError(

@@ -22,9 +22,9 @@ from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
-from unrolled.errors import NonFiniteError, UnsupportedOperationError
+from unrolled.errors import UnsupportedOperationError
 from unrolled.expansions.secant import Secant
-from unrolled.explanation.held_sum import sum_gap
+from unrolled.explanation.held_sum import refuse_infinite, sum_gap
 from unrolled.explanation.notes import bias_notes
 from unrolled.explanation.readout.batch_order import ambiguous_order, example_of_sequence
 from unrolled.explanation.readout.function_of_states import function_of_states
@@ -72,8 +72,7 @@ class HeldReadouts:
         """
         recorded, states, batch = self._recorded, self._recorded.states, self._batch
         logit = select_target(recorded.output, self._targets[place], batch).detach()
-        if not torch.isfinite(logit).all():
-            raise NonFiniteError(f"the logit is {logit.tolist()}; expected finite numbers")
+        refuse_infinite(logit)
         output, rows = self._outputs[place], self._rows.rows
         check_linear(output, NODES)
         linear = LinearOutput(output, [row.leaf for row in rows], keeps=len(self._targets) > 1)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import NonFiniteError
+from unrolled.explanation.held_sum import refuse_infinite
 from unrolled.explanation.readout.batch_order import example_of_sequence
 from unrolled.explanation.readout.function_of_states import Run, function_of_states, gradients
 from unrolled.explanation.readout.missing_gradients import jumps, refuse_severed
@@ -47,8 +48,7 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
     """
     states, batch = recorded.states, recorded.opened.lengths.shape[0]
     logit = select_target(recorded.output, target, batch).detach()
-    if not torch.isfinite(logit).all():
-        raise NonFiniteError(f"the logit is {logit.tolist()}; expected finite numbers")
+    refuse_infinite(logit)
     run = function_of_states(recorded, target)
     refuse_severed(run, states, ROUNDING * torch.finfo(logit.dtype).eps)
     line = _Line(run, states, example_of_sequence(run, states, batch), logit)
