@@ -17,26 +17,22 @@ from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.step_calls import StepForm
 from unrolled.decomposition.triangle import Triangle
-from unrolled.errors import NonFiniteError, ShapeError, UsageError
+from unrolled.errors import NonFiniteError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.explanation import Explanation
-from unrolled.explanation.features import FeaturesFound, one_after_another
-from unrolled.explanation.joint import JointExplanation, side_by_side
+from unrolled.explanation.features import FeaturesFound
+from unrolled.explanation.joint import OTHERS, joint_explanation
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
 from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.open_calls import open_calls
 from unrolled.explanation.opened_lines import OpenedCalls, OpenedLine
 from unrolled.explanation.readout.run_model import named_failures, runner
 from unrolled.explanation.request import Request
-from unrolled.explanation.tokens.sequence_names import Words, line_titles, words_of
-from unrolled.explanation.tokens.token_names import word_rows
+from unrolled.explanation.tokens.sequence_names import Words, given_words, line_titles, words_of
 from unrolled.explanation.tokens.trace_calls import trace_calls
 from unrolled.explanation.tokens.trace_tokens import Traces
 
 __all__ = ["explain_calls"]
-
-OTHERS = "n-grams of "
-"""Where the bias of a sequence names what another one contributes."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +84,7 @@ def explain_calls(
             if not sequences:
                 raise UsageError(f"example {b} does not read {titles[call]}; choose another call, or leave it out")
         closed = [replace(each, exact=each.exact and each.closes, unit=unit) for each in sequences]
-        results.append(closed[0] if len(closed) == 1 else _joint(closed, _shared_notes(sequences)))
+        results.append(closed[0] if len(closed) == 1 else joint_explanation(closed, _shared_notes(sequences)))
     return results
 
 
@@ -141,48 +137,15 @@ def _words(
     """Name the tokens of every sequence of every example, with notes on them."""
     lines = [opened.line for opened in found.lines]
     named = []
-    for parts, given in zip(examples, _given(tokens, examples), strict=True):
+    for parts, given in zip(
+        examples, given_words(tokens, [[part.name for part in parts] for parts in examples]), strict=True
+    ):
         own = []
         for part, words in zip(parts, given, strict=True):
             inside = lines[part.line].inside[:, part.row]
             own.append(words_of(words, part.name, int(inside.sum()), part.row, traces[part.line]))
         named.append(own)
     return named
-
-
-def _given(tokens: Words, examples: Sequence[Sequence[_Part]]) -> list[list[object]]:
-    """Sort the words that were given by example and sequence."""
-    if tokens is None:
-        return [[None] * len(parts) for parts in examples]
-    if isinstance(tokens, Mapping):
-        names = [part.name for parts in examples for part in parts]
-        for key in tokens:
-            if key not in names:
-                raise UsageError(
-                    f"tokens names {key!r}; expected names of sequences: {', '.join(dict.fromkeys(names))}"
-                )
-        return [
-            [_of_example(tokens.get(part.name), b, len(examples)) for part in parts] for b, parts in enumerate(examples)
-        ]
-    if all(len(parts) == 1 for parts in examples):
-        return [[row] for row in word_rows(tokens, len(examples))]
-    rows: list[object] = list(tokens)
-    if len(examples) == 1 and len(rows) == len(examples[0]) and all(isinstance(row, list | tuple) for row in rows):
-        return [rows]
-    names = [part.name for part in examples[0]]
-    raise ShapeError(
-        f"tokens are {len(rows)} texts; expected words for each sequence: tokens={{{names[0]!r}: [...], …}}, with the "
-        f"names {', '.join(names)}"
-    )
-
-
-def _of_example(words: object, example: int, batch: int) -> object:
-    """Return one example's words, where each example has its own."""
-    if isinstance(words, list | tuple) and words and isinstance(words[0], list | tuple):
-        if len(words) != batch:
-            raise ShapeError(f"tokens are those of {len(words)} examples; expected {batch}")
-        return words[example]
-    return words
 
 
 def _sequences(
@@ -253,36 +216,6 @@ def _numbers(found: OpenedCalls) -> Sequence[Sequence[Numbers | None]]:
 def _shared_notes(sequences: Sequence[Explanation]) -> tuple[str, ...]:
     """Return the notes that are not of the number of one sequence."""
     return tuple(dict.fromkeys(note for each in sequences for note in each.notes if note not in number_notes(each)))
-
-
-def _joint(members: Sequence[Explanation], shared: tuple[str, ...]) -> JointExplanation:
-    """Put several sequences of one example into one explanation."""
-    first, shown = members[0], {f"{OTHERS}{each.name}" for each in members}
-    biases = {name: value for name, value in first.biases.items() if name not in shown}
-    ngrams, initial = sum(each.ledger.ngrams for each in members), sum(each.ledger.initial for each in members)
-    joint = JointExplanation(
-        tokens=tuple(token for each in members for token in each.tokens),
-        directions=max((each.directions for each in members), key=len),
-        triangle=side_by_side(members),
-        ledger=replace(first.ledger, ngrams=ngrams, initial=initial, bias=sum(biases.values())),
-        target=first.target,
-        unit=first.unit,
-        expansion=first.expansion,
-        exact=all(each.exact for each in members),
-        local=first.local,
-        residual=max(each.residual for each in members),
-        parity=max(each.parity for each in members),
-        biases=biases,
-        deterministic=first.deterministic,
-        rounding=first.rounding,
-        notes=shared,
-        max_order=min((each.max_order for each in members if each.max_order is not None), default=None),
-        by_token=torch.cat([each.token_scores for each in members]),
-        features=one_after_another([each.features for each in members]),
-        no_features=first.no_features if first.features is None else "each of its sequences has its own",
-        members=tuple(members),
-    )
-    return replace(joint, notes=(*shared, *number_notes(joint)))
 
 
 def _triangle(line: OpenedLine, row: int) -> Triangle:

@@ -11,11 +11,16 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.attribution import Attribution, NGram
+from unrolled.decomposition.number_notes import number_notes
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.features import one_after_another
 
-__all__ = ["JointExplanation", "side_by_side"]
+__all__ = ["OTHERS", "JointExplanation", "joint_explanation"]
+
+OTHERS = "n-grams of "
+"""Where the bias of a sequence names what another one contributes."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -133,7 +138,37 @@ def _with_others(member: Explanation) -> Explanation:
     return replace(member, notes=(*member.notes, "the bias holds what the other sequences contribute"))
 
 
-def side_by_side(members: Sequence[Explanation]) -> Triangle:
+def joint_explanation(members: Sequence[Explanation], shared: tuple[str, ...]) -> JointExplanation:
+    """Put several sequences of one example into one explanation, with the notes that are not of one number alone."""
+    first, shown = members[0], {f"{OTHERS}{each.name}" for each in members}
+    biases = {name: value for name, value in first.biases.items() if name not in shown}
+    ngrams, initial = sum(each.ledger.ngrams for each in members), sum(each.ledger.initial for each in members)
+    joint = JointExplanation(
+        tokens=tuple(token for each in members for token in each.tokens),
+        directions=max((each.directions for each in members), key=len),
+        triangle=_side_by_side(members),
+        ledger=replace(first.ledger, ngrams=ngrams, initial=initial, bias=sum(biases.values())),
+        target=first.target,
+        unit=first.unit,
+        expansion=first.expansion,
+        exact=all(each.exact for each in members),
+        local=first.local,
+        residual=max(each.residual for each in members),
+        parity=max(each.parity for each in members),
+        biases=biases,
+        deterministic=first.deterministic,
+        rounding=first.rounding,
+        notes=shared,
+        max_order=min((each.max_order for each in members if each.max_order is not None), default=None),
+        by_token=torch.cat([each.token_scores for each in members]),
+        features=one_after_another([each.features for each in members]),
+        no_features=first.no_features if first.features is None else "each of its sequences has its own",
+        members=tuple(members),
+    )
+    return replace(joint, notes=(*shared, *number_notes(joint)))
+
+
+def _side_by_side(members: Sequence[Explanation]) -> Triangle:
     """Put the triangles of several sequences in one, one after the other."""
     ways = max(len(each.directions) for each in members)
     ends = tuple(accumulate(len(each) for each in members))

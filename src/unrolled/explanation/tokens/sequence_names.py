@@ -9,10 +9,10 @@ import torch
 
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.strands.lines import Line
-from unrolled.explanation.tokens.token_names import UNKNOWN, Tokens, padded_words
+from unrolled.explanation.tokens.token_names import UNKNOWN, Tokens, padded_words, word_rows
 from unrolled.explanation.tokens.trace_tokens import Trace, Traces
 
-__all__ = ["Words", "line_titles", "of_one", "words_of"]
+__all__ = ["Words", "given_words", "line_titles", "of_one", "words_of"]
 
 Words = Sequence[str] | Sequence[Sequence[str]] | Mapping[str, object] | None
 """Words of one sequence, of several in order, or by the names of sequences."""
@@ -32,6 +32,45 @@ def of_one(given: Words) -> Tokens:
     if isinstance(given, Mapping):
         raise UsageError(f"tokens names {', '.join(map(repr, given))}; the output is made of one sequence: pass a list")
     return given
+
+
+def given_words(tokens: Words, names: Sequence[Sequence[str]]) -> list[list[object]]:
+    """Sort the words that were given by example and sequence.
+
+    Args:
+        tokens: The words, as the user gave them.
+        names: The names of the sequences that each example reads.
+
+    Raises:
+        ShapeError: If they are of another number of examples or sequences.
+        UsageError: If they are given to a sequence that no example reads.
+    """
+    if tokens is None:
+        return [[None] * len(each) for each in names]
+    if isinstance(tokens, Mapping):
+        known = dict.fromkeys(name for each in names for name in each)
+        for key in tokens:
+            if key not in known:
+                raise UsageError(f"tokens names {key!r}; expected names of sequences: {', '.join(known)}")
+        return [[_of_example(tokens.get(name), b, len(names)) for name in each] for b, each in enumerate(names)]
+    if all(len(each) == 1 for each in names):
+        return [[row] for row in word_rows(tokens, len(names))]
+    rows: list[object] = list(tokens)
+    if len(names) == 1 and len(rows) == len(names[0]) and all(isinstance(row, list | tuple) for row in rows):
+        return [rows]
+    raise ShapeError(
+        f"tokens are {len(rows)} texts; expected words for each sequence: tokens={{{names[0][0]!r}: [...], …}}, with "
+        f"the names {', '.join(names[0])}"
+    )
+
+
+def _of_example(words: object, example: int, batch: int) -> object:
+    """Return one example's words, where each example has its own."""
+    if isinstance(words, list | tuple) and words and isinstance(words[0], list | tuple):
+        if len(words) != batch:
+            raise ShapeError(f"tokens are those of {len(words)} examples; expected {batch}")
+        return words[example]
+    return words
 
 
 def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> tuple[tuple[str, ...], tuple[str, ...]]:
