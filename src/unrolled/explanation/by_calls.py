@@ -30,7 +30,7 @@ from unrolled.explanation.readout.run_model import named_failures, runner
 from unrolled.explanation.request import Request
 from unrolled.explanation.tokens.sequence_names import Words, given_words, line_titles, words_of
 from unrolled.explanation.tokens.trace_calls import trace_calls
-from unrolled.explanation.tokens.trace_tokens import Traces
+from unrolled.explanation.tokens.traces import Traces
 
 __all__ = ["explain_calls"]
 

@@ -10,7 +10,7 @@ import torch
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.tokens.token_names import UNKNOWN, Tokens, padded_words, word_rows
-from unrolled.explanation.tokens.trace_tokens import Trace, Traces
+from unrolled.explanation.tokens.traces import Trace, Traces
 
 __all__ = ["Words", "given_words", "line_titles", "of_one", "words_of"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from unrolled.errors import ShapeError, UsageError
-from unrolled.explanation.tokens.trace_tokens import Trace, Traces
+from unrolled.explanation.tokens.traces import Trace, Traces
 
 __all__ = ["PADDING", "UNKNOWN", "Tokens", "checked_words", "padded_words", "token_names", "word_rows"]
 

@@ -26,11 +26,10 @@ from unrolled.decomposition.step_calls import StepCall, StepForm, steps_as_opera
 from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.strands.running_networks import RunningNetworks
 from unrolled.explanation.strands.strand import Strand
-from unrolled.explanation.tokens.trace_tokens import (
+from unrolled.explanation.tokens.tracer import TokenSource, Tracer
+from unrolled.explanation.tokens.traces import (
     Member,
-    TokenSource,
     Trace,
-    Tracer,
     Traces,
     are_mixed,
     are_of_all_steps,

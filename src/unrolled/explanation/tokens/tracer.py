@@ -1,0 +1,150 @@
+"""A run in which token ids are followed until they pick vectors of a table, which become leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from unrolled.decomposition.nested_tensors import items_of, with_items
+from unrolled.held_forward.moves import CONVERSIONS
+from unrolled.held_forward.operation_names import name_of
+from unrolled.held_forward.token_positions import TokenPositions
+from unrolled.held_forward.variables import ReadsVariables
+
+__all__ = ["TokenSource", "Tracer"]
+
+LOOKUPS = frozenset({"embedding", "index_select", "getitem"})
+
+
+@dataclass(frozen=True)
+class TokenSource:
+    """Vectors that were looked up, or an argument of vectors."""
+
+    leaf: Tensor
+    """Shape (*rows, features)."""
+    ids: Tensor | None
+    places: Tensor
+    argument: Tensor
+    padding: int = 0
+    vectors: int = -1
+    table: int = -1
+    """Names the table of a lookup."""
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether ids are known to be those of an argument."""
+        return self.ids is None or self.argument.numel() > 0
+
+
+class Tracer(ReadsVariables):
+    """Makes leaves of the vectors of tokens, and follows their ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = TokenPositions()
+        self.arguments: list[tuple[int, Tensor]] = []
+        """The number of the first token of each argument of ids."""
+        self.sources: list[TokenSource] = []
+        self.looked_up = False
+        """Whether ids were looked up, be it that they could be followed or not."""
+        self.lost = False
+        """Whether some of them could not be followed."""
+        self._one_hot: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._count = self._vectors = 0
+
+    def open(self, value: Any) -> Any:
+        """Return an argument as the model receives it."""
+        if type(value) is PackedSequence:
+            return value._replace(data=self.open(value.data))
+        if not isinstance(value, Tensor):
+            items = items_of(value)
+            return value if items is None else with_items(value, {key: self.open(each) for key, each in items.items()})
+        copy = value.detach().clone()
+        if copy.is_floating_point():
+            if copy.dim() < 2:
+                return copy
+            leaf = copy.requires_grad_()
+            used = (leaf.detach() != 0).any(dim=-1).long()
+            places, number = torch.arange(used.numel(), device="cpu").view(used.shape), self._vectors
+            self.sources.append(TokenSource(leaf, None, places, used, vectors=number))
+            self._vectors += 1
+            return leaf.clone()
+        if copy.dtype != torch.bool and not copy.is_complex():
+            self.positions[copy] = torch.arange(copy.numel(), device=copy.device).view(copy.shape) + self._count
+            self.arguments.append((self._count, copy.clone()))
+            self._count += copy.numel()
+        return copy
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run an operation, and make leaves of vectors that it looks up."""
+        options = kwargs or {}
+        operation = name_of(func)
+        result = func(*args, **options)
+        if not isinstance(result, Tensor):
+            self.positions.follow(func, operation, args, options, result)
+            return result
+        if operation.name == "one_hot":
+            self._one_hot[result] = args[0]
+            return result
+        if result.is_floating_point():
+            ids = self._looked_up(operation.name, args)
+            if ids is not None:
+                third = args[2] if operation.name == "embedding" and len(args) > 2 else None
+                return self.leaf(result, ids, options.get("padding_idx", third), _table_of(args, ids))
+            return result
+        if args and isinstance(args[0], Tensor) and args[0] in self._one_hot and result.shape == args[0].shape:
+            self._one_hot[result] = self._one_hot[args[0]]
+        if result.dtype != torch.bool:  # an id that stands for another one has the name of its own
+            self.positions.follow(func, operation, args, options, result)
+        return result
+
+    def _looked_up(self, name: str, args: tuple[Any, ...]) -> Tensor | None:
+        """The ids of a lookup; None for any other operation."""
+        if name in CONVERSIONS:
+            return self._one_hot.get(args[0])
+        if name not in LOOKUPS or len(args) < 2:
+            return None
+        if name == "index_select":
+            args = (args[0], args[2])
+        table = next((each for each in args[:2] if isinstance(each, nn.Parameter)), None)
+        ids = next((each for each in args[:2] if isinstance(each, Tensor) and each is not table), None)
+        if table is None and name != "embedding":
+            return None
+        return ids if ids is not None and not ids.is_floating_point() and ids.dtype != torch.bool else None
+
+    def leaf(self, result: Tensor, ids: Tensor, padding: int | None, table: int) -> Tensor:
+        """Make a leaf of vectors; ids that are those of no argument, or were not followed, are of none."""
+        self.looked_up = bool(self.arguments)
+        places = self.positions.get(ids)
+        if places is None or not bool((places >= 0).any()):
+            self.lost = self.lost or self.looked_up
+            nowhere = torch.full_like(ids, -1, dtype=torch.int64)
+            return self._opened(result, ids, nowhere, ids.new_zeros(0), 0, table)
+        highest = int(places.max())
+        first, argument = next((n, each) for n, each in reversed(self.arguments) if n <= highest)
+        inside = (places >= first) & (places < first + argument.numel())
+        places = torch.where(inside, places - first, -1)
+        number = 0 if padding is None or padding < 0 else padding
+        return self._opened(result, ids, places, argument, number, table)
+
+    def _opened(
+        self, result: Tensor, ids: Tensor, places: Tensor, argument: Tensor, padding: int, table: int
+    ) -> Tensor:
+        """Make vectors a source."""
+        leaf = result.detach().requires_grad_()
+        self.sources.append(TokenSource(leaf, ids.detach().clone(), places, argument, padding, table=table))
+        with torch.enable_grad():
+            return leaf.clone()
+
+
+def _table_of(args: Sequence[Any], ids: Tensor) -> int:
+    """Return a number that names the table of a lookup."""
+    return next((each.data_ptr() for each in args if isinstance(each, Tensor) and each is not ids), -1)
