@@ -44,8 +44,9 @@ def test_an_answer_that_is_added_is_held_and_named(name):
     assert any("held contribute" in note for note in found.notes)
 
 
-def test_the_form_of_a_number_is_a_constant():
-    found = unrolled.account(Model(torch.ones_like), X, target=lambda output: output.sum(1))
+@pytest.mark.parametrize("form", [torch.ones_like, lambda x: torch.randint_like(x, 1, 5)], ids=["ones", "drawn"])
+def test_the_form_of_a_number_is_a_constant(form):
+    found = unrolled.account(Model(form), X, target=lambda output: output.sum(1), seed=0)
     assert list(found.constants) == ["constants"]
     assert not found.notes
 

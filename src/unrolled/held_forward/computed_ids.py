@@ -16,7 +16,7 @@ from unrolled.held_forward.python_values import FROM_PYTHON, LISTS_TO_PYTHON
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
 
-__all__ = ["OF_FIRST", "ComputedIds", "Made", "numbers_of", "operands_read"]
+__all__ = ["OF_FIRST", "OF_NONE", "ComputedIds", "Made", "numbers_of", "operands_read"]
 
 OF_FIRST = frozenset("expand_as view_as reshape_as type_as to".split())
 """Operations that read of their second operand what form it has."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.computed_ids import OF_NONE
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import detached
 from unrolled.held_forward.python_values import TO_PYTHON
@@ -60,10 +61,10 @@ def answer(call: Held) -> Any:
 
 
 @rule(
-    *"equal allclose is_nonzero __bool__ __contains__ is_floating_point is_complex is_signed is_conj is_neg zeros_like "
-    "ones_like empty_like full_like rand_like randn_like new new_zeros new_ones new_empty new_full size dim numel "
-    "stride storage_offset is_contiguous element_size data_ptr ndimension nelement __len__ get_device is_same_size "
-    "dim_order is_pinned is_inference is_set_to __hash__ untyped_storage".split()
+    *OF_NONE,
+    *"equal allclose is_nonzero __bool__ __contains__ is_floating_point is_complex is_signed is_conj is_neg size dim "
+    "numel stride storage_offset is_contiguous element_size data_ptr ndimension nelement __len__ get_device "
+    "is_same_size dim_order is_pinned is_inference is_set_to __hash__ untyped_storage".split(),
 )
 def question(call: Held) -> Any:
     """Give Python an answer, or what has the form of an operand."""

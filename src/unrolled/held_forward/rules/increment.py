@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.computed_ids import OF_NONE
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.increments import IncrementCall, increment_rule
 from unrolled.held_forward.moves import CONVERSIONS, JOINS, MOVES
@@ -220,10 +221,7 @@ def expand_as(call: IncrementCall) -> Tensor:
 
 
 @increment_rule(
-    *(
-        "zeros_like ones_like empty_like full_like new_zeros new_ones new_empty new_full new_tensor size dim numel "
-        "__len__ is_floating_point is_complex is_contiguous stride"
-    ).split()
+    *OF_NONE, *"new_tensor size dim numel __len__ is_floating_point is_complex is_contiguous stride".split()
 )
 def question(call: IncrementCall) -> Any:
     """Answer by the end: what a tensor is does not move."""
