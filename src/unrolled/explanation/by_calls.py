@@ -53,10 +53,10 @@ def explain_calls(
     seeded: bool,
 ) -> list[Explanation]:
     """Explain every example of an output by all calls of some networks."""
-    run, arguments = runner(model, asked.args, asked.kwargs), (*asked.args, *asked.kwargs.values())
+    run = runner(model, asked.args, asked.kwargs)
     runs = TwoRuns(model, (), run, generators, seeded)
     recorded = RecordedNetworks()
-    with named_failures(arguments), recorded:
+    with named_failures(asked.arguments), recorded:
         plain = runs.run()
     refuse_no_examples(plain)
     chosen, call = asked.expansion, asked.call
@@ -69,8 +69,7 @@ def explain_calls(
     unit = "probability" if unit == "logit" and found.is_sigmoid else unit
     if call is not None and not 0 <= call < len(titles):
         raise UsageError(f"call is {call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
-    if len(found.logit) != 1 and not asked.several:
-        raise UsageError(f"the batch has {len(found.logit)} examples; expected one: use unrolled.explain_batch")
+    asked.refuse_several(len(found.logit))
     examples = [_parts(found, titles, b) for b in range(len(found.logit))]
     traces = trace_calls(model, [line.line for line in found.lines], networks, forms, asked.args, asked.kwargs)
     words = _words(found, examples, asked.tokens, traces)

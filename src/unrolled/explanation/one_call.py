@@ -26,7 +26,6 @@ from unrolled.errors import (
     RandomOperationError,
     UnrolledError,
     UnsupportedOperationError,
-    UsageError,
 )
 from unrolled.expansions.base import TOLERANCE, Expansion
 from unrolled.explanation.choice import Choice
@@ -60,14 +59,13 @@ def explain_one_call(
     chosen = asked.expansion
     run = runner(model, asked.args, asked.kwargs)
     runs = TwoRuns(model, [network], run, generators, seeded=seeded)
-    with runs.first(), named_failures((*asked.args, *asked.kwargs.values())):
+    with runs.first(), named_failures(asked.arguments):
         recorded = record_forward(model, network, run)
     opened = recorded.opened
     batch = opened.lengths.shape[0]
     if count_examples(recorded.output, asked.wanted.target, [batch], batch) != batch:
         raise NotOneCallError(f"the network reads {batch} sequences, and the output is not one number for each of them")
-    if batch != 1 and not asked.several:
-        raise UsageError(f"the batch has {batch} examples; expected one: use unrolled.explain_batch")
+    asked.refuse_several(batch)
     choice = asked.wanted.choose(recorded.output, batch)
     try:
         reads, drawn = _read_each(recorded, choice, asked.readout, runs)

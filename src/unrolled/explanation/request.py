@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from unrolled.errors import UsageError
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.choice import Wanted
 from unrolled.explanation.tokens.sequence_names import Words
@@ -28,3 +29,13 @@ class Request:
     call: int | None
     several: bool
     """Whether the output may have several examples."""
+
+    @property
+    def arguments(self) -> tuple[object, ...]:
+        """All arguments of the model."""
+        return (*self.args, *self.kwargs.values())
+
+    def refuse_several(self, examples: int) -> None:
+        """Refuse a batch where one example is to be explained."""
+        if examples != 1 and not self.several:
+            raise UsageError(f"the batch has {examples} examples; expected one: use unrolled.explain_batch")
