@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,13 +11,14 @@ from torch import Tensor
 from unrolled.cells.batch_layout import reversal
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.bands import by_entered, put_terms
+from unrolled.decomposition.composed_sequence import ComposedSequence
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.score_weight import score_weight
-from unrolled.decomposition.sweeps import adjoint_sweep, forward_sweep
+from unrolled.decomposition.sweeps import TermBlock, adjoint_sweep, forward_sweep
 from unrolled.linalg.quadrature import relative_error
 
-__all__ = ["NGramScores", "score_each"]
+__all__ = ["NGramScores", "score_each", "scored_blocks"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,26 @@ class NGramScores:
     """Largest relative error of the sum against the network's own state, shape (batch,)."""
     longest: int | None = None
     """Length of the longest n-gram that was scored; None for no limit."""
+
+
+def scored_blocks(
+    sequence: AffineSequence | ComposedSequence, weights: Tensor, longest: int | None
+) -> Iterator[tuple[TermBlock, Tensor, Tensor]]:
+    """Sweep forward, and multiply the terms that end at each step with the weight of the scores and with that step's.
+
+    Args:
+        sequence: The recurrence.
+        weights: w_t of each readout in the order of the recurrence, shape (time, readouts, batch, state).
+        longest: Length of the longest n-gram; None for no limit.
+
+    Yields:
+        The terms, and both products in float64, shape (readouts, batch, starts).
+    """
+    strongest = score_weight(weights)
+    for block in forward_sweep(sequence, longest):
+        both = torch.cat((strongest, weights[block.time])).transpose(0, 1)  # (batch, 2 readouts, state)
+        of_score, of_weight = torch.einsum("mbs,bks->kbm", block.terms, both).double().chunk(2)
+        yield block, of_score, of_weight
 
 
 @without_grad_and_autocast()
@@ -68,7 +89,6 @@ def score_each(
         given = torch.stack([weights[d] for weights in readouts], dim=1)  # (time, readouts, batch, state)
         weight = torch.where(inside[:, None, :, None], given, torch.zeros_like(given))
         weight, own = (opened.layout.turn(each, d) for each in (weight, opened.outputs[d]))
-        strongest = score_weight(weight)
         error = torch.zeros_like(own)
         share = 1 / len(members)
         for sequence in members:
@@ -76,12 +96,10 @@ def score_each(
                 entering = adjoint_sweep(sequence, weight)[0]  # (time, readouts, batch)
                 entering = opened.layout.turn(entering[..., None], d)[..., 0]
                 tokens += share * entering.permute(1, 2, 0).double()
-            for block in forward_sweep(sequence, longest):
+            for block, of_score, of_weight in scored_blocks(sequence, weight, longest):
                 t = block.time
-                both = torch.cat((strongest, weight[t])).transpose(0, 1)  # (batch, 2 readouts, state)
-                values = torch.einsum("mbs,bks->kbm", block.terms, both).double()
-                put_terms(scores[:, :, d], t, share * values[:count])
-                put_terms(contributions[:, :, d], t, share * values[count:])
+                put_terms(scores[:, :, d], t, share * of_score)
+                put_terms(contributions[:, :, d], t, share * of_weight)
                 initial += share * (weight[t] * block.initial).sum(dim=-1).double()
                 total = block.terms.sum(dim=0) + block.initial + block.older
                 error[t] += share * (total[..., sequence.hidden] - own[t])

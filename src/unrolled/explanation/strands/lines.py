@@ -18,9 +18,8 @@ from unrolled.decomposition.bands import put_terms
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack, total_states
 from unrolled.decomposition.composed_sequence import ComposedSequence, Stretch
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
+from unrolled.decomposition.score_ngrams import scored_blocks
 from unrolled.decomposition.score_spans import span_bands
-from unrolled.decomposition.score_weight import score_weight
-from unrolled.decomposition.sweeps import forward_sweep
 from unrolled.explanation.strands.strand import Strand
 from unrolled.linalg.operators import Workspace
 from unrolled.linalg.quadrature import relative_error
@@ -157,13 +156,9 @@ def _score(sequence: ComposedSequence, weights: Tensor, longest: int | None) -> 
     scores = torch.zeros(batch, time, held, dtype=torch.float64, device=weights.device)
     contributions = torch.zeros_like(scores)
     weights = torch.nn.functional.pad(weights, (sequence.g.shape[-1] - weights.shape[-1], 0))  # no start is read
-    strongest = score_weight(weights)
-    for block in forward_sweep(sequence, longest):
-        t = block.time
-        both = torch.stack((strongest, weights[t])).transpose(0, 1)
-        values = torch.einsum("mbs,bks->kbm", block.terms, both).double()
-        put_terms(scores, t, values[0])
-        put_terms(contributions, t, values[1])
+    for block, (of_score,), (of_weight,) in scored_blocks(sequence, weights[:, None], longest):
+        put_terms(scores, block.time, of_score)
+        put_terms(contributions, block.time, of_weight)
     return scores, contributions
 
 
