@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from unrolled.decomposition.nested_tensors import tensors_in
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.errors import ParityError, RandomOperationError
+from unrolled.held_forward.operation_mode import OperationMode
 
 __all__ = ["TwoRuns", "agree"]
 
@@ -169,22 +169,20 @@ def _close(one: Tensor, other: Tensor) -> bool:
     return torch.allclose(one, other, rtol=0, atol=SAME[one.dtype] * size, equal_nan=True)
 
 
-class _Names(TorchFunctionMode):
+class _Names(OperationMode):
     """Knows the function of torch that is being called, as the user wrote it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.current = ""
 
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         before, self.current = self.current, getattr(func, "__name__", "")
-        share = (kwargs or {}).get("p", args[1] if len(args) > 1 else None)
+        share = options.get("p", args[1] if len(args) > 1 else None)
         if "dropout" in self.current and isinstance(share, float):
             self.current += f" of {share:g}"
         try:
-            return func(*args, **(kwargs or {}))
+            return super().run_operation(func, args, options)
         finally:
             self.current = before
 

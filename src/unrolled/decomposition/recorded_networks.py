@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
+from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of
 
 __all__ = ["FUSED", "RecordedNetworks"]
@@ -16,7 +16,7 @@ __all__ = ["FUSED", "RecordedNetworks"]
 FUSED = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 
-class RecordedNetworks(TorchFunctionMode):
+class RecordedNetworks(OperationMode):
     """Keeps the outputs of each fused network, in the order of the calls.
 
     The held run meets the networks in the same order. What is recorded is a proposal: the held run recomputes each
@@ -28,15 +28,9 @@ class RecordedNetworks(TorchFunctionMode):
         self._outputs: list[Tensor] = []
         self._next = 0
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run an operation as it is, and keep what a network gave."""
-        result = func(*args, **(kwargs or {}))
+        result = super().run_operation(func, args, options)
         if name_of(func).name in FUSED:
             self._outputs.append(result[0].detach().clone())  # the model may change its own in place
         return result

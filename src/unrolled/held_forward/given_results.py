@@ -6,17 +6,17 @@ copied. A re-arrangement in place changes the shape of a tensor, which no copy d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.logarithms import Logarithms
+from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.positional_operands import with_positions
 from unrolled.held_forward.rows import Rows
@@ -28,7 +28,7 @@ _RE_ARRANGED = frozenset({"unsqueeze", "squeeze", "t", "transpose", "as_strided"
 """Operations in place that change the shape of their operand and none of its entries."""
 
 
-class GivesGivenTensors(TorchFunctionMode):
+class GivesGivenTensors(OperationMode):
     """A mode that meets the plain form of an operation whose result is a tensor that was given."""
 
     rows: Rows
@@ -36,22 +36,16 @@ class GivesGivenTensors(TorchFunctionMode):
     logarithms: Logarithms
     gates: Gates
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Meet one operation, and let the tensor that was given be its result."""
-        args, options = with_positions(func, args, kwargs or {})
+        args, options = with_positions(func, args, options)
         operation = name_of(func)
         given = options.pop("out", None)
         if given is not None:
-            result = super().__torch_function__(func, types, args, options)
+            result = super().run_operation(func, args, options)
             return self._write(given, result, operation)
         if operation.in_place and operation.name in _RE_ARRANGED and self._is_followed(args[0]):
-            result = super().__torch_function__(plain_form(func, operation), types, args, options)
+            result = super().run_operation(plain_form(func, operation), args, options)
             logarithm, gate = self.logarithms.of(result), self.gates.of(result)
             with torch.enable_grad(), parts_refused(operation.name):
                 func(*args, **options)
@@ -60,7 +54,7 @@ class GivesGivenTensors(TorchFunctionMode):
             return args[0] if logarithm is None else self.logarithms.keep(args[0], logarithm)
         if operation.writes:
             self._open_around(args[0], args[1:])
-        return super().__torch_function__(func, types, args, options)
+        return super().run_operation(func, args, options)
 
     def _is_followed(self, tensor: Tensor) -> bool:
         return tensor.requires_grad or self.logarithms.of(tensor) is not None

@@ -15,18 +15,19 @@ Source:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch.overrides import resolve_name
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.operands import operands, without_flags
 from unrolled.held_forward.operation_call import OperationCall
+from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of, plain_form
 from unrolled.held_forward.positional_operands import with_positions
 from unrolled.held_forward.python_bodies import python_body
@@ -58,7 +59,7 @@ increment_rule = registers(RULES)
 """Register a rule of increments."""
 
 
-class Increments(TorchFunctionMode):
+class Increments(OperationMode):
     """Runs a step on blocks of increments, (columns, …), while the factors of one point are held."""
 
     held: ClassVar[frozenset[str]] = frozenset()
@@ -136,15 +137,9 @@ class Increments(TorchFunctionMode):
             return type(value)(self.at(place, each) for each in value)
         return self.point(value)[place]
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Apply the rule of one operation."""
-        args, options = with_positions(func, args, kwargs or {})
+        args, options = with_positions(func, args, options)
         operation, given = name_of(func), [*operands(args), *operands(options.values())]
         if not any(each in self.points for each in given):
             with torch.no_grad():  # autograd is to follow increments only

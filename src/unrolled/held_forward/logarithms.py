@@ -7,17 +7,17 @@ the rows, and equal to :math:`e^u` up to a held factor, so that adding held numb
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.operation_call import OperationCall
+from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of, plain_form
 from unrolled.held_forward.rules_by_name import registers
 
@@ -107,7 +107,7 @@ beside = registers(BESIDE)
 """Register what operations make of logarithms."""
 
 
-class FollowsLogarithms(TorchFunctionMode):
+class FollowsLogarithms(OperationMode):
     """A mode that follows logarithms of value beside its own rules."""
 
     def __init__(self) -> None:
@@ -119,15 +119,9 @@ class FollowsLogarithms(TorchFunctionMode):
     def meet(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Meet one operation by its own rule."""
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Meet one operation, and follow the logarithms among its operands."""
-        options, operation = dict(kwargs or {}), name_of(func)
+        operation = name_of(func)
         rule = BESIDE.get(operation.name) if self.logarithms or operation.name in _BEGIN else None
         if rule is None:
             return self.meet(func, args, options)
@@ -135,7 +129,7 @@ class FollowsLogarithms(TorchFunctionMode):
             changed = args[0]
             if self.logarithms.of(changed) is None:
                 return self.meet(func, args, options)
-            result = self.__torch_function__(plain_form(func, operation), types, args, options)
+            result = self.run_operation(plain_form(func, operation), args, options)
             found = self.logarithms.of(result)
             changed.copy_(result)
             return changed if found is None else self.logarithms.keep(changed, found)

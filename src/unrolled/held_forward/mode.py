@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -194,18 +194,12 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             self.gates.write(changed, result)
         return changed
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Meet one operation; follow integers that are used as numbers, and remember where value lies in memory."""
-        numbers, options = self.vectors.numbers, kwargs or {}
+        numbers = self.vectors.numbers
         given = operands((*args, *options.values())) if numbers else []
         valued = [each for each in given if each.requires_grad]
-        result = super().__torch_function__(func, types, args, options)
+        result = super().run_operation(func, args, options)
         self.memory.remember(args[0] if result is None and args else result)
         if carries(result) and result.dtype != self.coarsest:
             self.coarsest = max(self.coarsest, result.dtype.to_real(), key=lambda each: torch.finfo(each).eps)

@@ -12,7 +12,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 from torch.autograd import Variable
-from torch.overrides import TorchFunctionMode
+
+from unrolled.held_forward.operation_mode import OperationMode
 
 __all__ = ["ReadsVariables"]
 
@@ -20,7 +21,7 @@ _LOCK = Lock()
 _READING: Counter[int] = Counter()  # threads, by how many modes are open in them
 
 
-class ReadsVariables(TorchFunctionMode):
+class ReadsVariables(OperationMode):
     """A mode under which Variable returns, in its thread, the tensor that it is given."""
 
     def __enter__(self) -> Self:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from unrolled.errors import UnsupportedOperationError, UsageError
 from unrolled.explanation.readout.function_of_states import Run, gradients
+from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.python_values import TO_PYTHON
 
@@ -22,7 +23,7 @@ JUMPING = frozenset(
 """Operations whose results jump."""
 
 
-class _Operations(TorchFunctionMode):
+class _Operations(OperationMode):
     """Collects the names of operations on the states whose results jump, and of those that leave torch."""
 
     def __init__(self) -> None:
@@ -30,20 +31,13 @@ class _Operations(TorchFunctionMode):
         self.jumping: dict[str, None] = {}
         self.leaving: dict[str, None] = {}
 
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: object,
-        args: tuple[object, ...] = (),
-        kwargs: dict[str, object] | None = None,
-    ) -> object:
+    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         name = name_of(func).name
         if name in JUMPING and any(isinstance(each, Tensor) and each.requires_grad for each in args):
             self.jumping[name] = None
         if name in TO_PYTHON and any(isinstance(each, Tensor) and each.is_floating_point() for each in args):
             self.leaving[name.strip("_")] = None  # of a detached tensor, as a rule
-        result: object = func(*args, **(kwargs or {}))
-        return result
+        return super().run_operation(func, args, options)
 
 
 def _operations(run: Run, states: tuple[Tensor, ...]) -> _Operations:

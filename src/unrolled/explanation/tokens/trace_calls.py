@@ -9,7 +9,7 @@ not known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -57,9 +57,7 @@ class _CallTracer(Tracer):
         self.networks, self.running = frozenset(networks), RunningNetworks()
         self.reads: list[Tensor] = []
 
-    def __torch_function__(
-        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run an operation; the result of a recurrent call has no gradient, and nothing else takes one away."""
         name = name_of(func).name
         if name == "_set_grad_enabled":
@@ -67,9 +65,9 @@ class _CallTracer(Tracer):
         if name == "detach" and args[0].requires_grad:
             return args[0].clone()
         if name not in RECURRENT | STEPS or self.running.now[0] not in self.networks:
-            return super().__torch_function__(func, types, args, kwargs)
+            return super().run_operation(func, args, options)
         self.reads.append(self._read_by_step(*args) if name in STEPS else _read(name, args))
-        result = func(*args, **(kwargs or {}))
+        result = func(*args, **options)
         return rebuilt(result, {place: each.detach() for place, each in leaves(result)})
 
     def _read_by_step(self, call: StepCall, tensors: Sequence[Tensor]) -> Tensor:

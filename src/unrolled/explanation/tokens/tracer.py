@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,13 +81,10 @@ class Tracer(ReadsVariables):
             self._count += copy.numel()
         return copy
 
-    def __torch_function__(
-        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run an operation, and make leaves of vectors that it looks up."""
-        options = kwargs or {}
         operation = name_of(func)
-        result = func(*args, **options)
+        result = super().run_operation(func, args, options)
         if not isinstance(result, Tensor):
             self.positions.follow(func, operation, args, options, result)
             return result
