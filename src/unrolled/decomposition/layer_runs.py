@@ -13,10 +13,10 @@ from unrolled.cells.batch_layout import Layout
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.linalg.available_memory import refuse_too_long
 
-__all__ = ["NetworkCall", "run_layers", "run_once", "top_outputs"]
+__all__ = ["PARITY", "NetworkCall", "run_layers", "run_once", "top_outputs"]
 
 PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
-"""How far a known output may be from the state that follows from the one before it."""
+"""How far a recomputed state may be from the network's own: the rounding of a few hundred steps."""
 
 
 @dataclass(frozen=True)

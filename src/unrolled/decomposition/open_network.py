@@ -21,7 +21,7 @@ from unrolled.cells.batch_layout import InitialState, Layout, Lengths, checked_s
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_mode, without_grad_and_autocast
-from unrolled.decomposition.layer_runs import NetworkCall, run_once, top_outputs
+from unrolled.decomposition.layer_runs import PARITY, NetworkCall, run_once, top_outputs
 from unrolled.decomposition.recurrent_twin import quantised_kind
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
@@ -32,8 +32,8 @@ __all__ = ["Network", "OpenedNetwork", "build_cells", "cell_type", "network_outp
 Network = nn.RNNBase | Recurrent
 """The networks that can be opened; the two classes have the same interface."""
 
-PARITY = {torch.float64: 1e-9, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
-"""Largest allowed difference of the states, by the type the network computes in: rounding of a few hundred steps."""
+ALLOWED = {**PARITY, torch.bfloat16: 0.1, torch.float16: 0.02}
+"""The same of a network that computes in half precision, too."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _open_layers(
     runs = run_once(NetworkCall(cells, x.to(dtype), layout, initial, own))
     parity = float(layout.blank((top_outputs(runs, layout) - own).abs()).max())
     # The states of relu and affine cells may grow beyond 1, and their rounding with them.
-    allowed = PARITY[x.dtype] * max(1.0, float(layout.blank(own).abs().max()))
+    allowed = ALLOWED[x.dtype] * max(1.0, float(layout.blank(own).abs().max()))
     if not parity <= allowed:
         home = "unrolled" if isinstance(rnn, Recurrent) else "torch.nn"
         raise ParityError(

@@ -16,7 +16,7 @@ from unrolled.cells.base import LayerRun
 from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack, expand_stack
 from unrolled.decomposition.held_model import HeldModel
-from unrolled.decomposition.layer_runs import NetworkCall, run_layers, top_outputs
+from unrolled.decomposition.layer_runs import PARITY, NetworkCall, run_layers, top_outputs
 from unrolled.decomposition.own_step_rule import STEPS
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import RECURRENT
@@ -30,9 +30,6 @@ from unrolled.held_forward.recorded_maps import PositionMap, image
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["RecordedModel"]
-
-# Largest allowed difference of the states: rounding of a few hundred steps.
-PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
 
 
 class RecordedModel(HeldModel):
