@@ -83,6 +83,7 @@ FOLLOWED = {
     "vectors without gradient": (frozen, WORDS[:2:-1]),
     "a table of the model's own": (by_hand, WORDS[::-1]),
     "one-hot": (one_hot, WORDS[::-1]),
+    "picked by a named index": (lambda m, ids: m.embed.weight.index_select(0, index=ids[0].flip(0))[None], WORDS[::-1]),
     "in a list": (lambda m, ids: pad_sequence([m.embed(row) for row in ids], batch_first=True), WORDS),
     "two at a time": (lambda m, ids: m.embed(ids)[:, :4].view(1, 2, 2, E).sum(2), ["seven three", "3rd nine"]),
 }

@@ -18,7 +18,6 @@ from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.logarithms import Logarithms
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
-from unrolled.held_forward.positional_operands import with_positions
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
 
@@ -38,7 +37,6 @@ class GivesGivenTensors(OperationMode):
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Meet one operation, and let the tensor that was given be its result."""
-        args, options = with_positions(func, args, options)
         operation = name_of(func)
         given = options.pop("out", None)
         if given is not None:

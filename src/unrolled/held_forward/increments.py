@@ -29,7 +29,6 @@ from unrolled.held_forward.operands import operands, without_flags
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of, plain_form
-from unrolled.held_forward.positional_operands import with_positions
 from unrolled.held_forward.python_bodies import python_body
 from unrolled.held_forward.rules_by_name import registers
 
@@ -139,7 +138,6 @@ class Increments(OperationMode):
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Apply the rule of one operation."""
-        args, options = with_positions(func, args, options)
         operation, given = name_of(func), [*operands(args), *operands(options.values())]
         if not any(each in self.points for each in given):
             with torch.no_grad():  # autograd is to follow increments only
