@@ -80,6 +80,21 @@ class Coarse(Reader):
             return super().forward(x)
 
 
+class CoarseNetwork(Reader):
+    """Calls its network under autocast, once or twice; its output is float32."""
+
+    def __init__(self, calls, on=True):
+        super().__init__()
+        self.calls, self.on = calls, on
+
+    def forward(self, x):
+        last = None
+        for part in self.e(x).chunk(self.calls, dim=1):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.on):
+                states, last = self.rnn(part, last)
+        return self.head(states[:, -1].float())
+
+
 MODELS = {
     name: Model(make, (ids(2, 4),), 1, (0,), alone=one_of(ids(2, 4)))
     for name, make in (("compiled head", compiled_head), ("compiled network", CompiledNetwork), ("adapted", Adapted))
@@ -128,6 +143,14 @@ def test_autocast_inside_a_model_is_named():
         model.rnn.weight_hh_l0 *= 4
     with pytest.raises(ParityError, match=r"runs its recurrent network under torch.autocast"):
         unrolled.explain(model, ids(1, 9), target=1)
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+@pytest.mark.parametrize("open_model", [unrolled.account, unrolled.explain])
+def test_a_network_under_autocast_is_refused_by_name(open_model, calls):
+    with pytest.raises(ParityError, match=r"runs its recurrent network under torch.autocast"):
+        open_model(CoarseNetwork(calls), ids(1, 9), target=1)
+    open_model(CoarseNetwork(calls, on=False), ids(1, 9), target=1)
 
 
 class Leaky(nn.Module):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ONE_THREAD",
+    "UNDER_AUTOCAST",
     "autocast_enabled",
     "eval_copy",
     "eval_mode",
@@ -36,6 +37,11 @@ M = TypeVar("M", bound=nn.Module)
 DEVICES = tuple(device for device in ("cpu", "cuda", "mps", "xpu") if torch.amp.is_autocast_available(device))
 
 
+UNDER_AUTOCAST = (
+    "the model runs its recurrent network under torch.autocast, so its states are too coarse for an account; switch "
+    "that off where its forward switches it on: enabled=False"
+)
+"""What a refusal says."""
 ONE_THREAD = threading.RLock()
 """Held while a model's modes, attributes or flags are changed: another thread would restore the changed ones."""
 

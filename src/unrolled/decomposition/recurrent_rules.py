@@ -17,10 +17,11 @@ from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.cells.recurrent import Recurrent
+from unrolled.decomposition.eval_mode import UNDER_AUTOCAST, autocast_enabled
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.recorded_networks import FUSED
-from unrolled.errors import UnsupportedOperationError
+from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries, for_each_tensor, operands
 from unrolled.held_forward.replaced_attributes import replaced_attributes
@@ -56,6 +57,8 @@ def _with_rows(call: Held, state: InitialState) -> InitialState:
 def _model(call: Held) -> HeldModel:
     if not isinstance(call.mode, HeldModel):
         raise UnsupportedOperationError(f"{call.name}: only unrolled.account holds recurrent networks")
+    if autocast_enabled():
+        raise ParityError(UNDER_AUTOCAST)
     return call.mode
 
 

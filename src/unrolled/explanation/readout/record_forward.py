@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.batch_layout import InitialState, Lengths
-from unrolled.decomposition.eval_mode import autocast_enabled
+from unrolled.decomposition.eval_mode import UNDER_AUTOCAST, autocast_enabled
 from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
 from unrolled.errors import ParityError, UsageError
@@ -77,12 +77,6 @@ class RecordedForward:
         return self.opened.layout.restore(torch.cat(tops, dim=-1)), final
 
 
-_COARSE = (
-    "the model runs its recurrent network under torch.autocast, so its states are too coarse for an account; switch "
-    "that off where its forward switches it on: enabled=False"
-)
-
-
 def _weights(rnn: nn.Module) -> list[Tensor | None]:
     return [weight for part in rnn.modules() for weight in part._parameters.values()]
 
@@ -142,7 +136,7 @@ def record_forward(model: nn.Module, rnn: Network, run: Callable[[], object]) ->
             opened = open_network(rnn, call.inputs, cast("Lengths", call.kwargs.get("lengths")), call.state, known)
         except ParityError as error:
             if call.coarse and not autocast_enabled():
-                raise ParityError(_COARSE) from error
+                raise ParityError(UNDER_AUTOCAST) from error
             raise
     final = call.result[1]
     return RecordedForward(model, rnn, run, output, opened, final if isinstance(final, tuple) else (final,))
