@@ -1,7 +1,8 @@
 """Which position of a network reads each vector, found by gradients.
 
-Weighed by the numbers of the positions, the gradient of a vector is its position's number times the plain gradient. A
-vector that several positions read has no such number.
+Weighed by 2 to the power of a digit of the positions' numbers, the gradient of a vector is that power of its position
+times the plain gradient. Powers of two pass through operations without rounding, so this holds in any precision. A
+vector that several positions read has no such power.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from torch import Tensor
 __all__ = ["where_read"]
 
 CLOSE = 1e-2
-"""How far the number of a position may be from a whole one, in float32 with many terms."""
+"""How far the logarithm of a weight may be from a whole number."""
+BASE = 32
+"""Digits of a position's number: weights are at most 2 to the power of 31."""
+BASE_OF_HALF = 8
+"""The same for float16, which ends at 2 to the power of 16."""
 
 
 def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> list[Tensor | None]:
@@ -34,37 +39,44 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> list[T
     generator = torch.Generator().manual_seed(0)
     weights = torch.rand(read.shape, generator=generator, device="cpu").to(read) + 0.5
     weights = weights * inside[..., None].to(read.device)
-    by_step = torch.arange(1, time + 1, device=read.device)[:, None, None]
-    by_example = torch.arange(1, batch + 1, device=read.device)[:, None]
-    numbers = [read.new_ones(1, 1, 1), by_step, by_example]
+    base, positions = BASE_OF_HALF if read.dtype == torch.float16 else BASE, torch.arange(time * batch, device="cpu")
+    digits = [torch.zeros_like(positions)]
+    while bool(positions.any()):
+        digits.append(positions % base)
+        positions = positions // base
     gradients = [
-        torch.autograd.grad((read * weights * n.to(read)).sum(), leaves, allow_unused=True, retain_graph=True)
-        for n in numbers
+        torch.autograd.grad(
+            torch.ldexp(read * weights, each.view(time, batch, 1).to(read.device)).sum(),
+            leaves,
+            allow_unused=True,
+            retain_graph=True,
+        )
+        for each in digits
     ]
     found: list[Tensor | None] = []
-    for leaf, plain, by_time, by_sequence in zip(leaves, *gradients, strict=True):
-        if plain is None:
-            found.append(_by_value(leaf, read.detach(), inside))
-            continue
-        t, b = _number(plain, by_time, time), _number(plain, by_sequence, batch)
-        found.append(None if t is None or b is None else torch.where(t < 0, -1, t * batch + b))
+    for leaf, plain, *weighed in zip(leaves, *gradients, strict=True):
+        found.append(_by_value(leaf, read.detach(), inside) if plain is None else _numbers(plain, weighed, base))
     return found
 
 
-def _number(plain: Tensor, weighed: Tensor, count: int) -> Tensor | None:
-    """Return which of ``count`` numbers weighed each vector's gradient, from 0; -1 for a vector that is not read."""
+def _numbers(plain: Tensor, weighed: Sequence[Tensor], base: int) -> Tensor | None:
+    """Return the number of the position that reads each vector, from its digits; -1 where none does."""
     used = plain != 0
-    if bool((weighed != 0)[~used].any()):
-        return None
-    quotient = torch.where(used, weighed / torch.where(used, plain, torch.ones_like(plain)), 0.0)
-    number = quotient.round()
     # entries at the size of rounding have no quotient to speak of
     counts = used & (plain.abs() > 1e-3 * plain.abs().amax(dim=-1, keepdim=True))
-    wrong = counts & (((quotient - number).abs() > CLOSE) | (number < 1) | (number > count))
-    highest = torch.where(counts, number, 0).amax(dim=-1)
-    if bool(wrong.any()) or bool((counts & (number != highest[..., None])).any()):
-        return None
-    return highest.long() - 1
+    divisor = torch.where(used, plain, torch.ones_like(plain)).to(torch.promote_types(plain.dtype, torch.float32))
+    number = torch.where(counts.any(dim=-1), 0, -1)
+    for place, each in enumerate(weighed):
+        if bool((each != 0)[~used].any()):
+            return None
+        power = torch.where(counts, each / divisor, 1.0).clamp_min(0.5).log2()
+        digit = power.round()
+        highest = torch.where(counts, digit, 0.0).amax(dim=-1)
+        wrong = ((power - digit).abs() > CLOSE) | (digit != highest[..., None]) | (digit < 0) | (digit >= base)
+        if bool((counts & wrong).any()):
+            return None
+        number += highest.long() * base**place
+    return number
 
 
 def _by_value(leaf: Tensor, read: Tensor, inside: Tensor) -> Tensor | None:
