@@ -56,6 +56,14 @@ def test_the_columns_of_rows_name_the_steps():
     assert found.tokens == tuple(wide.columns)
 
 
+def test_a_row_whose_columns_have_another_order_is_refused():
+    wide = pd.DataFrame(VALUES[:, :, 0], columns=[f"{hour}:00" for hour in range(6)])
+    fit, row = regressor().fit(wide, TOTALS), wide.iloc[0]
+    assert fit.explain(row).ledger == fit.explain(row.to_numpy()).ledger == fit.explain(row.tolist()).ledger
+    with pytest.raises(UsageError, match="an example has the columns of the training in another order"):
+        fit.explain(row[::-1])
+
+
 @pytest.mark.parametrize(
     ("odd", "shown"),
     [("aus", "'aus'"), (pd.Timestamp("2024-01-01"), "'2024-01-01 00:00:00'"), ("", "''")],

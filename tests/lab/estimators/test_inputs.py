@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.model_selection import cross_val_score
 
 from unrolled.errors import UsageError
@@ -101,6 +102,12 @@ def test_a_first_text_that_is_missing_is_named_as_any_other(missing):
     ("examples", "message"),
     [
         (set(TEXTS), "the examples are a set; expected a list, in the order of the answers"),
+        ((text for text in TEXTS), "the examples are a generator; expected a list of texts or sequences, or an array"),
+        (None, "the examples are a NoneType; expected a list"),
+        (pd.DataFrame({"id": [0, 1], "load": [2.0, 3.0]}).groupby("id"), "are a DataFrameGroupBy; expected a list"),
+        (csr_array(np.eye(16)), r"the examples are a sparse csr_array; expected a dense array: pass X\.toarray"),
+        (np.ma.masked_equal(np.eye(16), 1), "X has masked values; expected numbers"),
+        (np.ma.masked_equal(np.eye(16)[:, :, None], 1), "sequence 1 has masked values; expected numbers"),
         (dict.fromkeys(TEXTS, 1), "the examples are a dict; expected a list"),
         (pd.DataFrame({"text": TEXTS}), "a row with 'a good film'; expected texts or numbers: pass one column"),
         ([text.split() for text in TEXTS], "a row with 'a'; expected texts or numbers"),
@@ -112,11 +119,20 @@ def test_what_is_neither_texts_nor_numbers_is_refused(examples, message):
         RecurrentClassifier(**SMALL).fit(examples, MOODS)
 
 
-def test_a_prediction_of_no_example_is_refused_as_scikit_learn_does():
+def test_no_example_is_refused_as_scikit_learn_does():
+    with pytest.raises(ValueError, match="0 sample"):
+        RecurrentClassifier(**SMALL).fit([], [])
     for examples in (TEXTS, np.ones((16, 5, 2))):
         fit = RecurrentClassifier(**SMALL).fit(examples, MOODS)
         with pytest.raises(ValueError, match="0 sample"):
             fit.predict([])
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_a_missing_answer_is_no_class(missing):
+    for moods in ([*MOODS[:3], missing, *MOODS[4:]], pd.Series([*MOODS[:3], missing, *MOODS[4:]], dtype=object)):
+        with pytest.raises(UsageError, match=r"y\[3\] is (None|nan|of type NAType); expected an answer"):
+            RecurrentClassifier(**SMALL).fit(TEXTS, moods)
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,29 @@ def test_what_explain_cannot_read_is_refused_in_the_words_of_predict():
     assert by_text.explain("a b").closes
 
 
+def test_target_and_against_are_classes_of_the_training():
+    classifier = RecurrentClassifier(**QUICK | {"epochs": 2}).fit(["a film", "a plot", "a play"] * 2, [1, 2, 3] * 2)
+    found = classifier.explain("a film", target=3, against=1)
+    logits = np.log(classifier.predict_proba(["a film"])[0])
+    assert found.target == "3 rather than 1"
+    assert found.ledger.logit == pytest.approx(logits[2] - logits[0])
+    assert found.ledger.logit != pytest.approx(logits[2] - logits[1])  # 1 is the index of class 2
+    assert classifier.explain("a film", target=3, classes=["x", "y", "z"]).target == "z"
+    with pytest.raises(UsageError, match="unknown class 0; expected one of: 1, 2, 3"):
+        classifier.explain("a film", against=0)
+    with pytest.raises(UsageError, match="the class 0 was given, but a regressor has one output; leave it out"):
+        RecurrentRegressor(**QUICK | {"epochs": 1}).fit(["a", "b"], [0.0, 1.0]).explain("a", against=0)
+
+
+def test_a_training_that_fails_leaves_no_model_of_other_words():
+    classifier = RecurrentClassifier(**QUICK | {"epochs": 2}).fit(TEXTS, MOODS)
+    classifier.set_params(lr=-1)
+    with pytest.raises(UsageError, match="lr is -1"):
+        classifier.fit(["other words"] * 2, [0, 1])
+    with pytest.raises(NotFittedError):
+        classifier.predict(TEXTS)
+
+
 @pytest.mark.slow
 def test_pooling_decides_which_steps_of_a_long_series_are_learned():
     values = np.random.default_rng(0).normal(size=(300, 100))

@@ -29,9 +29,12 @@ def learn_columns(estimator: BaseEstimator, sequences: Iterable[Any] | None) -> 
         setattr(estimator, _LEARNED, np.array(names, dtype=object))
 
 
-def check_columns(estimator: BaseEstimator, sequences: Iterable[Any]) -> None:
-    """Refuse data frames whose columns are not those of the training, in their order; numbers have no names."""
-    known, found = getattr(estimator, _LEARNED, None), _columns(sequences)
+def check_columns(estimator: BaseEstimator, examples: Iterable[Any], *, rows: bool) -> None:
+    """Refuse data frames whose columns are not those of the training, in their order; numbers have no names.
+
+    A row of a data frame is a series of pandas, whose index holds the columns.
+    """
+    known, found = getattr(estimator, _LEARNED, None), _columns(examples, "index" if rows else "columns")
     if known is not None and found is not None:
         _check_same(found, tuple(known), "an example", "the training")
 
@@ -42,11 +45,12 @@ def shown_names(estimator: BaseEstimator, *, rows: bool) -> dict[str, Any]:
     return {} if known is None else {"tokens" if rows else "features": list(known)}
 
 
-def _columns(sequences: Iterable[Any]) -> tuple[str, ...] | None:
-    """Return the columns of data frames; None where a sequence is no data frame, or a column has no name."""
+def _columns(examples: Iterable[Any], axis: str = "columns") -> tuple[str, ...] | None:
+    """Return the columns of data frames; None where an example has none, or a column has no name."""
     first: tuple[str, ...] | None = None
-    for number, one in enumerate(sequences, 1):
-        names = tuple(getattr(one, "columns", ()))
+    for number, one in enumerate(examples, 1):
+        found = getattr(one, axis, ())
+        names = () if callable(found) else tuple(found)  # a list has a method index
         if not names or not all(isinstance(name, str) for name in names):
             return None
         first = names if first is None else first

@@ -18,7 +18,7 @@ from unrolled.errors import ShapeError, UsageError
 
 __all__ = [
     "Padded",
-    "check_some",
+    "check_container",
     "checked_rows",
     "is_nested",
     "is_text",
@@ -30,12 +30,8 @@ __all__ = [
 
 def is_text(X: Any) -> bool:
     """Tell whether the examples are texts: a list, array or series with a string in it."""
-    if isinstance(X, str):
-        raise UsageError(f"the examples are the string {X[:40]!r}; expected a list of texts: [{X[:40]!r}]")
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or not len(X):
         return False
-    if isinstance(X, Mapping | Set):
-        raise UsageError(f"the examples are a {type(X).__name__}; expected a list, in the order of the answers")
     numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
     return not numbers and any(isinstance(each, str) for each in X)
 
@@ -70,6 +66,7 @@ def numeric_sequences(X: Any, kind: Literal["rows", "sequences"]) -> list[NDArra
 
 def _check_numbers(one: Any, number: int) -> None:
     """Refuse a sequence with dates or names in it; numbers that are written as strings are numbers."""
+    _refuse_masked(one, f"sequence {number}")
     try:
         np.asarray(one, dtype=np.float64)
     except (TypeError, ValueError):
@@ -125,10 +122,25 @@ def _depth(example: Any) -> int:
     return 1 + int(len(example) > 0 and (isinstance(example[0], Sequence | np.ndarray)))
 
 
-def check_some(X: Any) -> None:
-    """Refuse a list of no examples, in scikit-learn's words."""
+def check_container(X: Any) -> None:
+    """Refuse what is no list or array of examples, and a list of none, in scikit-learn's words."""
+    if isinstance(X, str):
+        raise UsageError(f"the examples are the string {X[:40]!r}; expected a list of texts: [{X[:40]!r}]")
+    kind = type(X).__name__
+    if hasattr(X, "toarray"):
+        raise UsageError(f"the examples are a sparse {kind}; expected a dense array: pass X.toarray()")
+    if isinstance(X, Mapping | Set):
+        raise UsageError(f"the examples are a {kind}; expected a list, in the order of the answers")
+    if not isinstance(X, Sequence) and not hasattr(X, "__array__"):
+        raise UsageError(f"the examples are a {kind}; expected a list of texts or sequences, or an array")
     if getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and not len(X):
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+
+
+def _refuse_masked(values: Any, name: str) -> None:
+    """Refuse an array with masked values, which scikit-learn reads as if they were not masked."""
+    if np.ma.is_masked(values):
+        raise UsageError(f"{name} has masked values; expected numbers: fill them, or cut the sequences there")
 
 
 def _check_no_strings(X: Any) -> None:
@@ -155,6 +167,7 @@ def _is_number(value: Any) -> bool:
 def checked_rows(estimator: BaseEstimator, X: Any, *, fitted: bool) -> list[NDArray[np.float64]]:
     """Return series of one feature, each of shape (time, 1), all of as many steps as those of the training."""
     _check_no_strings(X)
+    _refuse_masked(X, "X")
     if isinstance(X, Sequence) or _holds_objects(X):
         lengths = sorted({len(each) for each in X if _depth(each) == 1})
         if len(lengths) > 1:

@@ -20,10 +20,11 @@ from torch.nn import functional as F
 from unrolled.errors import UsageError
 from unrolled.lab.data.text_lists import check_strings, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
+from unrolled.lab.estimators.answers import class_place, refuse_missing
 from unrolled.lab.estimators.fitting import Fitting, outputs_of, train
 from unrolled.lab.estimators.frame_names import check_columns, learn_columns, shown_names
 from unrolled.lab.estimators.inputs import (
-    check_some,
+    check_container,
     checked_rows,
     is_nested,
     is_text,
@@ -91,7 +92,7 @@ class _Recurrent(BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def explain(self, x: Any, target: Any = None, **options: Any) -> Explanation:
+    def explain(self, x: Any, target: Any = None, against: Any = None, **options: Any) -> Explanation:
         """Explain the output for one text or one sequence.
 
         The contribution of a number is that of its distance from the mean of the training sequences.
@@ -99,6 +100,7 @@ class _Recurrent(BaseEstimator):
         Args:
             x: A text, or numbers of shape (time, features) or (time,).
             target: A class; None for the predicted one.
+            against: A class whose output is subtracted: why the target rather than this one?
             **options: Other options of :func:`unrolled.explain`, such as ``features``, the names of the numbers of a
                 step, and ``tokens``, those of the steps; by default the columns of the training's data frames.
         """
@@ -106,7 +108,7 @@ class _Recurrent(BaseEstimator):
 
         check_is_fitted(self, "model_")
         names = [str(each) for each in self.classes_] if len(getattr(self, "classes_", ())) > 1 else None
-        options.update(target=self._target(target), classes=names)
+        options = {"classes": names} | options | {"target": self._place(target), "against": self._place(against)}
         if self.words_ is not None and (x is None or isinstance(x, float)):
             raise UsageError(f"the text is {shown_kind(x)}; expected a string")
         if isinstance(x, str) != (self.words_ is not None):
@@ -118,15 +120,14 @@ class _Recurrent(BaseEstimator):
             found = explain(self.model_, torch.as_tensor(indices)[None], tokens=mark_unknown(words, unknown), **options)
             return replace(found, notes=(*found.notes, *note_unknown(unknown, UNKNOWN_WORD)))
         options = shown_names(self, rows=self.rows_) | options
-        if not self.rows_:
-            check_columns(self, [x])
+        check_columns(self, [x], rows=self.rows_)
         features = 1 if self.rows_ else self.n_features_in_
         (sequence,) = with_features(numeric_sequences([x], "sequences"), features, type(self).__name__)
         values = torch.tensor(sequence, dtype=torch.float64)[None]  # a copy: an array may be read-only
         model = cast("SequenceModel", self.model_)
         return with_values(explain(model.behind_reader(), model.reader(values), **options), values[0])
 
-    def _target(self, target: Any) -> int | None:
+    def _place(self, given: Any) -> int | None:
         raise NotImplementedError
 
     def _read_training(self, X: Any, y: Any) -> tuple[list[NDArray[Any]], Any]:
@@ -136,6 +137,9 @@ class _Recurrent(BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give an answer for each "
                 "example"
             )
+        check_container(X)
+        refuse_missing(y)
+        self.__dict__.pop("model_", None)  # a training that fails leaves no model of other words or columns
         self.words_ = None
         learn_columns(self, X if is_nested(X) else None)
         if is_text(X):
@@ -156,7 +160,7 @@ class _Recurrent(BaseEstimator):
     def _read(self, X: Any) -> list[NDArray[Any]]:
         """Check the examples of a prediction."""
         check_is_fitted(self, "model_")
-        check_some(X)
+        check_container(X)
         text = is_text(X)
         if text != (self.words_ is not None):
             given, learned = ("texts", "numbers") if text else ("numbers", "texts")
@@ -165,7 +169,7 @@ class _Recurrent(BaseEstimator):
             check_strings(X)
             return [self.words_.split(each)[1] for each in X]
         if not self.rows_:
-            check_columns(self, X)
+            check_columns(self, X, rows=False)
             return with_features(numeric_sequences(X, "sequences"), self.n_features_in_, type(self).__name__)
         return list(checked_rows(self, X, fitted=True))
 
@@ -269,13 +273,8 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
         chosen = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
-    def _target(self, target: Any) -> int | None:
-        if target is None:
-            return None
-        found = np.flatnonzero(self.classes_ == target)
-        if not len(found):
-            raise UsageError(f"unknown class {target!r}; expected one of: {', '.join(map(str, self.classes_))}")
-        return int(found[0])
+    def _place(self, given: Any) -> int | None:
+        return None if given is None else class_place(self.classes_, given)
 
 
 class RecurrentRegressor(RegressorMixin, _Recurrent):
@@ -314,7 +313,7 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
         """Predict the number of each example."""
         return np.asarray(self._outputs(X)[:, 0])
 
-    def _target(self, target: Any) -> int | None:
-        if target is not None:
-            raise UsageError(f"target is {target!r}, but a regressor has one output; leave it out")
-        return 0
+    def _place(self, given: Any) -> int | None:
+        if given is not None:
+            raise UsageError(f"the class {given!r} was given, but a regressor has one output; leave it out")
+        return None
