@@ -25,7 +25,11 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, *, durable: bool 
     Raises:
         FileError: If the path cannot be written.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise FileError(f"cannot write to a {type(path).__name__}; give the path of a file")
     shown = os.fspath(path)
+    if not shown:
+        raise FileError("cannot write: the path is empty; give the path of a file")
     try:
         target = Path(os.path.realpath(shown))
         if target.is_dir():

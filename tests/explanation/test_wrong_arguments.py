@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import ShapeError, UnsupportedOperationError, UsageError
+from unrolled.errors import FileError, ShapeError, UnsupportedOperationError, UsageError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -166,3 +166,68 @@ def test_an_output_that_is_counted_from_the_end_has_its_own_name():
         assert unrolled.explain(Model(), X, target=last).target == "output 2"
         assert unrolled.account(Model(), X, target=last).target == "output 2"
     assert unrolled.account(Model(), X, target=-2).target == "output 1"
+
+
+LISTS = [
+    (5, UsageError, "are a int; expected a list of 3 names"),
+    ({"a", "b", "c"}, UsageError, "are a set; expected a list"),  # whose order is arbitrary
+    ({0: "a", 1: "b", 2: "c"}, UsageError, "are a dict; expected a list"),
+    (iter("abc"), UsageError, "are a str_ascii_iterator; expected a list"),
+    ("abc", ShapeError, "are the string 'abc'; expected 3 names"),
+    (["a"], ShapeError, "are 1 names; expected 3, one for each"),
+]
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+@pytest.mark.parametrize(("names", "error", "message"), LISTS, ids=[type(each[0]).__name__ for each in LISTS])
+def test_names_that_are_no_list(call, names, error, message):
+    refused(error, f"classes {message}", call, Model(), X, target=1, classes=names)
+    series = nn.Sequential(nn.Flatten(), nn.Linear(3, 2)) if call is unrolled.account else OfNumbers()
+    refused(error, f"features {message}", call, series, torch.randn(1, 3)[:, None], target=1, features=names)
+
+
+class OfNumbers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head = nn.GRU(3, 4, batch_first=True), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(self.rnn(x)[0][:, -1])
+
+
+def test_a_name_of_several_outputs_is_refused():
+    names = ["a", "a", "b"]
+    with pytest.raises(UsageError, match="'a' is the name of several outputs; pass the index of one as target"):
+        unrolled.explain(Model(), X, target="a", classes=names)
+    assert unrolled.explain(Model(), X, target="b", against=0, classes=names).target == "b rather than a"
+    refused(
+        UsageError, "against is a function; expected an index", unrolled.explain, Model(), X, target=1, against=fails
+    )
+
+
+@pytest.mark.parametrize("call", [*CALLS.values(), unrolled.check], ids=[*CALLS, "check"])
+@pytest.mark.parametrize("made", [lambda out: out + 0j, lambda out: out > 0, torch.Tensor.to_sparse])
+def test_outputs_that_are_no_dense_real_numbers(call, made):
+    model = Model()
+    model.register_forward_hook(lambda _, __, out: made(out))
+    said = "expected floating-point numbers|the model's output is sparse; expected a dense tensor"
+    if call is unrolled.check:
+        assert not any(part.opens for part in call(model, X).parts)
+    else:
+        refused(UsageError, said, call, model, X)
+
+
+def test_arguments_of_a_result():
+    found = unrolled.explain(Model(), X, target=1)
+    for start, stop in ((0, 1.0), ("a", "b"), (0, None), (-1, 2), (2, 2)):
+        refused(UsageError, "expected 0 <= start < stop <= 3", found.phrase_score, start, stop)
+        refused(UsageError, "expected 0 <= start < stop <= 3", found.contribution, start, stop)
+    assert found.phrase_score(np.int64(0), torch.tensor(3)) == found.phrase_score(0, 3)
+    for k in (-1, 2.5, None, "a"):
+        refused(UsageError, "expected 0 or more, a whole number", found.top, k)
+    batch = unrolled.explain_batch(Model(), X, target=1)
+    refused(UsageError, "longest is 2.5; expected 1 or more, a whole number", batch.phrases, 2.5)
+    refused(UsageError, "least is None; expected 1 or more, a whole number", batch.phrases, least=None)
+    for path, said in ((None, "a NoneType"), (b"page.html", "a bytes"), ("", "the path is empty")):
+        refused(FileError, f"cannot write.*{said}; give the path", found.save_html, path)
+        refused(FileError, f"cannot write.*{said}; give the path", found.save_json, path)

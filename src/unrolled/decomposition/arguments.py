@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Set
 from numbers import Real
 
 import torch
@@ -11,7 +11,15 @@ from torch import Tensor
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.whole_number import whole_number
 
-__all__ = ["checked_direction", "checked_order", "checked_tolerance", "checked_weight", "refuse_meta"]
+__all__ = [
+    "checked_count",
+    "checked_direction",
+    "checked_names",
+    "checked_order",
+    "checked_tolerance",
+    "checked_weight",
+    "refuse_meta",
+]
 
 
 def refuse_meta(named: Mapping[str, object]) -> None:
@@ -38,6 +46,38 @@ def checked_order(order: object) -> int | None:
     if whole is None or whole < 1:
         raise UsageError(f"max_order is {order!r}; expected a whole number, 1 or more, or None for no limit")
     return whole
+
+
+def checked_count(label: str, value: object, least: int = 0) -> int:
+    """Return a validated whole number that is at least ``least``."""
+    whole = whole_number(value)
+    if whole is None or whole < least:
+        raise UsageError(f"{label} is {value!r}; expected {least} or more, a whole number")
+    return whole
+
+
+def checked_names(label: str, given: object, count: int, of: str) -> tuple[str, ...]:
+    """Return ``count`` names as the user gave them, in their order.
+
+    Args:
+        label: What they are in an error: ``"classes"``.
+        given: A list, an array, or anything else that has a length and an order.
+        count: How many are expected.
+        of: What each of them names.
+
+    Raises:
+        UsageError: If they have no order or are no list.
+        ShapeError: If there are more or fewer, or they are one string.
+    """
+    if isinstance(given, str):
+        raise ShapeError(f"{label} are the string {given[:40]!r}; expected {count} names, one for each {of}")
+    if isinstance(given, Mapping | Set | bytes) or not isinstance(given, Collection):
+        kind = type(given).__name__
+        raise UsageError(f"{label} are a {kind}; expected a list of {count} names, one for each {of}")
+    names = tuple(map(str, given))
+    if len(names) != count:
+        raise ShapeError(f"{label} are {len(names)} names; expected {count}, one for each {of}")
+    return names
 
 
 def checked_tolerance(tolerance: object) -> float:

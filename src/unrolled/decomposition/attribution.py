@@ -28,10 +28,12 @@ from functools import cached_property
 
 from torch import Tensor
 
+from unrolled.decomposition.arguments import checked_count
 from unrolled.decomposition.bands import by_entered
 from unrolled.decomposition.outputs import Features, Outputs
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import UsageError
+from unrolled.whole_number import whole_number
 
 __all__ = ["Attribution", "Ledger", "NGram"]
 
@@ -170,7 +172,7 @@ class Attribution:
             stop: Index after the last token.
             direction: ``"forward"`` or ``"backward"``; None for the sum over the directions of the network.
         """
-        self._check_span(start, stop)
+        start, stop = self._checked_span(start, stop)
         total = 0.0
         for d in self._direction_indices(direction):
             read = stop - 1 if self.directions[d] == "forward" else start
@@ -225,10 +227,9 @@ class Attribution:
         N-grams that contribute nothing are left out.
 
         Raises:
-            UsageError: If k is negative.
+            UsageError: If k is no whole number, or negative.
         """
-        if k < 0:
-            raise UsageError(f"k is {k}; expected 0 or more")
+        k = checked_count("k", k)
         band = self.triangle.contribution_band
         sizes = band.abs().flatten()
         largest = sizes.topk(min(k, sizes.numel()))
@@ -280,16 +281,16 @@ class Attribution:
         text = n.text if len(tokens) <= _WHOLE else " ".join((*tokens[:_ENDS], "…", *tokens[-_ENDS:]))
         return {"start": n.start, "stop": n.stop, "order": n.order, **asdict(n), "text": text}
 
-    def _check_span(self, start: int, stop: int) -> None:
-        if not 0 <= start < stop <= len(self):
+    def _checked_span(self, start: int, stop: int) -> tuple[int, int]:
+        first, last = whole_number(start), whole_number(stop)
+        if first is None or last is None or not 0 <= first < last <= len(self):
+            raise UsageError(f"no tokens in [{start}, {stop}); expected 0 <= start < stop <= {len(self)}, its length")
+        if self.max_order is not None and last - first > self.max_order:
             raise UsageError(
-                f"no tokens in [{start}, {stop}); expected 0 <= start < stop <= {len(self)}, the sentence's length"
-            )
-        if self.max_order is not None and stop - start > self.max_order:
-            raise UsageError(
-                f"[{start}, {stop}) has {stop - start} tokens, and n-grams of more than {self.max_order} were not told "
+                f"[{start}, {stop}) has {last - first} tokens, and n-grams of more than {self.max_order} were not told "
                 f"apart; expected at most {self.max_order} tokens: pass a larger max_order to explain"
             )
+        return first, last
 
     def _direction_indices(self, direction: str | None) -> list[int]:
         if direction is None:
@@ -299,7 +300,7 @@ class Attribution:
         return [self.directions.index(direction)]
 
     def _sum_directions(self, bands: Tensor, start: int, stop: int, direction: str | None) -> float:
-        self._check_span(start, stop)
+        start, stop = self._checked_span(start, stop)
         return sum(self._entry(bands, d, start, stop) for d in self._direction_indices(direction))
 
     def _entry(self, bands: Tensor, d: int, start: int, stop: int) -> float:

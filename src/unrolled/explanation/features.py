@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from unrolled.decomposition.arguments import checked_names
 from unrolled.decomposition.outputs import Features
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.numbers.no_numbers import NOT_BY_STEPS, MixedNumbersError, NoNumbersError
 from unrolled.explanation.numbers.step_numbers import OTHER_NUMBERS, Numbers
 from unrolled.explanation.request import Request
 
-__all__ = ["FeaturesFound", "checked_features", "one_after_another"]
+__all__ = ["FeaturesFound", "one_after_another"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,11 @@ class FeaturesFound:
         numbers = self.numbers[first][second] if self.numbers else None
         if numbers is None:
             return replace(found, no_features=self.why or NOT_BY_STEPS)
-        names = numbers.names if self.names is None else checked_features(self.names, len(numbers.names))
+        names = (
+            numbers.names
+            if self.names is None
+            else checked_names("features", self.names, len(numbers.names), "number of a step")
+        )
         rest = found.token_scores - numbers.scores.sum(dim=1)
         return replace(found, features=Features(names, numbers.values, numbers.scores, rest, numbers.rest_of))
 
@@ -75,15 +80,3 @@ def one_after_another(members: Sequence[Features | None]) -> Features | None:
     )
     kinds = {each.rest_of for each in found}
     return Features(found[0].names, values, scores, rest, kinds.pop() if len(kinds) == 1 else OTHER_NUMBERS)
-
-
-def checked_features(names: Sequence[str], count: int) -> tuple[str, ...]:
-    """Return the names of the numbers of a step.
-
-    Raises:
-        ShapeError: If there are more or fewer.
-    """
-    if isinstance(names, str) or len(names) != count:
-        given = f"the string {names[:40]!r}" if isinstance(names, str) else f"{len(names)} names"
-        raise ShapeError(f"features are {given}; expected {count} names, one for each number of a step")
-    return tuple(map(str, names))

@@ -112,12 +112,13 @@ class JointExplanation(Explanation):
         """Where each sequence begins among the tokens."""
         return [0, *accumulate(len(each) for each in self.members)][:-1]
 
-    def _check_span(self, start: int, stop: int) -> None:
-        super()._check_span(start, stop)
+    def _checked_span(self, start: int, stop: int) -> tuple[int, int]:
+        start, stop = super()._checked_span(start, stop)
         if not any(
             first <= start and stop <= first + len(m) for first, m in zip(self._firsts, self.members, strict=True)
         ):
             raise UsageError(f"the tokens [{start}, {stop}) are of two sequences; expected those of one")
+        return start, stop
 
     def _ngram(self, d: int, start: int, stop: int) -> NGram:
         found = super()._ngram(d, start, stop)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from unrolled.decomposition.arguments import checked_count
 from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.report.corpus_phrases import CorpusPhrase, CorpusPhrases
@@ -48,8 +49,7 @@ class PhraseTotals:
     sums: dict[tuple[str, ...], _Sums] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.longest < 1:
-            raise UsageError(f"longest is {self.longest}; expected 1 or more tokens")
+        self.longest = checked_count("longest", self.longest, 1)
 
     def add(self, explanation: Explanation) -> None:
         """Add the phrases of one text.
@@ -82,8 +82,7 @@ class PhraseTotals:
         """
         if self.explained is None:
             raise UsageError("there are no explanations; expected at least one")
-        if least < 1:
-            raise UsageError(f"least is {least}; expected 1 or more texts")
+        least = checked_count("least", least, 1)
         found = [
             CorpusPhrase(
                 text=" ".join(phrase),

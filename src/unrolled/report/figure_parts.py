@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Real
 from typing import TYPE_CHECKING
 
 from unrolled.decomposition.attribution import Attribution
@@ -24,8 +25,9 @@ def checked_limit(limit: float | None) -> float | None:
     Raises:
         UsageError: If it is not above 0.
     """
-    if limit is not None and not limit > 0:
-        raise UsageError(f"colour limit is {limit}; expected a number above 0")
+    given: object = limit
+    if given is not None and not (isinstance(given, Real) and float(given) > 0):
+        raise UsageError(f"colour limit is {limit!r}; expected a number above 0")
     return limit
 
 

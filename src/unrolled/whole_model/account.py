@@ -25,7 +25,7 @@ from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.readout.run_model import named_failures, runner
 from unrolled.explanation.targets.likely_targets import example_target
 from unrolled.explanation.targets.output_classes import class_index, class_names
-from unrolled.explanation.targets.select_target import Target, class_outputs, select_target
+from unrolled.explanation.targets.select_target import Target, checked_floating, class_outputs, select_target
 from unrolled.explanation.targets.target_function import called_target
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.explanation.tokens.token_names import Tokens, checked_words
@@ -243,7 +243,7 @@ def _target(plain: Any, target: Target | str | None, classes: Sequence[str] | No
         found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"a {type(plain).__name__}"
         one = "an index or a function" if isinstance(plain, Tensor) and plain.dim() == 1 else "a function"
         raise UsageError(f"the output is {found}, not (batch, classes): pass target=, {one}{example_target(plain)}")
-    predicted = class_outputs(plain, 0, len(plain)).argmax(dim=1, keepdim=True)
+    predicted = checked_floating(class_outputs(plain, 0, len(plain))).argmax(dim=1, keepdim=True)
     names = class_names(classes, plain.shape[1]) or tuple(f"output {k}" for k in range(plain.shape[1]))
     name = names[int(predicted)] if len(plain) == 1 else "the predicted class"
     return (lambda output: output.gather(1, predicted)[:, 0]), name

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
+from unrolled.decomposition.arguments import checked_names
 from unrolled.errors import UsageError
-from unrolled.explanation.features import checked_features
 from unrolled.whole_model.result import Account
 
 __all__ = ["feature_names"]
@@ -25,7 +25,7 @@ def feature_names(given: Sequence[str] | None, found: Account) -> Mapping[str, t
     if not found.features:
         raise UsageError("features= names numbers, but the model reads token ids; leave it out")
     counts = {name: _count(part) for name, part in found.features.items()}
-    names, left = {}, checked_features(given, sum(counts.values()))
+    names, left = {}, checked_names("features", given, sum(counts.values()), "number of a step")
     for name, count in counts.items():
         names[name], left = left[:count], left[count:]
     return names

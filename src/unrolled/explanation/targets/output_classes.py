@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from unrolled.errors import ShapeError, UnknownNameError, UsageError
+from unrolled.decomposition.arguments import checked_names
+from unrolled.errors import UnknownNameError, UsageError
 from unrolled.whole_number import whole_number
 
 __all__ = ["class_index", "class_names"]
@@ -17,13 +18,9 @@ def class_names(classes: Sequence[str] | None, count: int) -> tuple[str, ...]:
 
     Raises:
         ShapeError: If there are more or fewer.
+        UsageError: If they are no list.
     """
-    if classes is None:
-        return ()
-    if isinstance(classes, str) or len(classes) != count:
-        found = f"the string {classes[:40]!r}" if isinstance(classes, str) else f"{len(classes)} names"
-        raise ShapeError(f"classes are {found}; expected {count}, one name for each output")
-    return tuple(map(str, classes))
+    return () if classes is None else checked_names("classes", classes, count, "output")
 
 
 def class_index(role: str, given: object, names: Sequence[str], count: int) -> int:
@@ -42,13 +39,16 @@ def class_index(role: str, given: object, names: Sequence[str], count: int) -> i
     if isinstance(given, str) and names:
         if given not in names:
             raise UnknownNameError("class", given, names)
+        if names.count(given) > 1:
+            raise UsageError(f"{given!r} is the name of several outputs; pass the index of one as {role}")
         return names.index(given)
+    subject = "the target" if role == "target" else role
     if isinstance(given, bool) or getattr(given, "dtype", None) == torch.bool:
-        raise UsageError(f"the {role} is a truth value; expected an index of the output, such as 1")
+        raise UsageError(f"{subject} is a truth value; expected an index of the output, such as 1")
     index = whole_number(given)
     if index is None:
-        hint = ", or its name, with classes=" if isinstance(given, str) else ", or a callable"
-        raise UsageError(f"the {role} is a {type(given).__name__}; expected an index of the output{hint}")
+        hint = ", or its name, with classes=" if isinstance(given, str) or role != "target" else ", or a callable"
+        raise UsageError(f"{subject} is a {type(given).__name__}; expected an index of the output{hint}")
     if not -count <= index < count:
         raise UsageError(f"{role} is {index}; expected 0 to {count - 1}, an index of the output")
     return index % count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from unrolled.errors import ShapeError, UsageError
@@ -23,7 +24,11 @@ def select_target(output: object, target: Target, batch: int) -> Tensor:
 
 
 def checked_floating(target: Tensor) -> Tensor:
-    """Return a target that is of a floating type, and refuse any other."""
+    """Return a target that is a dense tensor of a floating type, and refuse any other."""
+    if target.layout != torch.strided:
+        raise UsageError(
+            "the model's output is sparse; expected a dense tensor, or a target that makes one: to_dense()"
+        )
     if not target.is_floating_point():
         raise UsageError(
             f"the target is {target.dtype}; expected floating-point numbers: those before an arg max, a comparison or "
