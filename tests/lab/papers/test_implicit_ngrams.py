@@ -241,7 +241,7 @@ def test_at_scale_day_figures_open_the_networks_of_table_3(tmp_path, monkeypatch
     assert all(each in asked["table 3"] for each in asked["figures"])
 
 
-def test_at_scale_day_word_vectors_are_fixed_as_published(tmp_path, monkeypatch):
+def test_from_scale_day_up_word_vectors_are_fixed_as_published(tmp_path, monkeypatch):
     frozen = []
 
     def record(_setup, _task, _corpus, _model, training):
@@ -253,7 +253,7 @@ def test_at_scale_day_word_vectors_are_fixed_as_published(tmp_path, monkeypatch)
     monkeypatch.setattr(intensification, "sst2_adjectives", lambda _: None)
     monkeypatch.setattr(intensification, "find_file", lambda name, _: tmp_path / name)
     experiment = intensification.Intensification()
-    for scale in ("cpu", "day"):
+    for scale in ("cpu", "day", "paper"):
         with pytest.raises(KeyboardInterrupt):
             experiment.run(experiment.trials(scale)[0], TrialSetup(tmp_path, None, tmp_path / "shelf"))
-    assert frozen == [False, True]
+    assert frozen == [False, True, True]

@@ -6,9 +6,8 @@ GRU and LSTM networks are expanded at zero, as in the paper; the tables also sho
 scale day up there are also MVM-G and MVM-L, which the paper does not show here: their context is a single n-gram.
 
 The paper counts 4,601 "not" and 1,729 "very" in its training set. All phrases of the training trees have 4,495 and
-1,709, so we assume that it trained on those. Its word vectors are GloVe's and fixed; ours start as GloVe's of 50
-dimensions and are trained, except at scale day. At scale cpu, models have 64 units (the paper: 300) and train for 2
-epochs.
+1,709, so we assume that it trained on those. Its word vectors are GloVe's and fixed; ours are GloVe's of 50 dimensions,
+fixed from scale day up and trained below. At scale cpu, models have 64 units (the paper: 300) and train for 2 epochs.
 
 Source:
     Sun and Lu (2022), Implicit n-grams, figures 3 and 5, section 5.2, appendices B.1 and E.1.
@@ -90,7 +89,8 @@ class Intensification(Experiment):
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, seed by seed."""
         sizes, trials = dict(_SIZES[scale]), []
-        models = _MODELS if scale in ("day", "paper") else _IN_PAPER
+        as_published = scale in ("day", "paper")
+        models = _MODELS if as_published else _IN_PAPER
         for seed, model in product(range(sizes.pop("seeds")), models):
             architecture = {"encoder": _MODELS[model], "pooling": "mean", **sizes}
             settings = {
@@ -98,7 +98,7 @@ class Intensification(Experiment):
                 "begins with": None if scale == "smoke" else GLOVE,
                 "name": model,
                 **full_settings("regress", architecture, {**ADAGRAD, **_TRAINING[scale], "seed": seed}),
-                **({"fixed": True} if scale == "day" else {}),
+                **({"fixed": True} if as_published else {}),
             }
             trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
