@@ -1,6 +1,6 @@
 """The verdict on an item: do the results agree with what was published?
 
-An item is compared by its claims or, without claims, by the published numbers of its first table.
+An item is compared by its claims or conditions or, without them, by the published numbers of its first table.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from unrolled.lab.papers.framework.table import POINTS, SHARE, Number
 __all__ = ["RULES", "Comparison", "compare", "headline", "verdict"]
 
 RULES = f"""\
-1. If an item lists claims of its source, we check these claims. Any other item is compared by the published
-   numbers of its first table, or of those of its columns that the item's file names.
+1. If an item lists claims of its source, or conditions that we set beforehand, we check these. Any other item is
+   compared by the published numbers of its first table, or of those of its columns that the item's file names.
 2. A number agrees if it is within {POINTS:g} percentage points of the published one (numbers in percent) or within
    {100 * SHARE:g} % of it (all other numbers). Compared is the mean over the seeds whose training did not diverge; if
    all of them diverged, the number does not agree.
 3. *reproduced*: everything that was compared agrees; *partly*: at least half of it; *not reproduced*: less than half.
 4. What has not been run is not compared; the column "trials" says how much was run. *not run*: no trial at any scale
    above smoke.
-5. *nothing to compare*: the question is our own, the source gives neither numbers nor claims, or too few seeds were run
-   to check its claim.
+5. *nothing to compare*: the question is our own and sets no condition, the source gives neither numbers nor claims, or
+   too few seeds were run to check its claim.
 
 A verdict holds for its scale only. At scale cpu trainings are much shorter than the papers', so published numbers are
 rarely reached there; but rankings of models and signs of scores can agree."""
