@@ -260,7 +260,11 @@ def test_the_sign_of_what_the_caption_speaks_of_is_held_against_it():
     scores = torch.zeros(2, 5, 5)
     for direction, end, start, sign in bidirectional.CLAIMS:
         scores[0 if direction == "forward" else 1, end, start] = sign
-    values = {"test_accuracy": 0.8, "scores": {"activation": scores.tolist(), "path": (-scores).tolist()}}
+    values = {
+        "dev_accuracy": 0.75,
+        "test_accuracy": 0.8,
+        "scores": {"activation": scores.tolist(), "path": (-scores).tolist()},
+    }
     report = experiment.report([made(trial, **values)], "cpu")
     assert [row[:2] for row in report.tables[0].rows] == [
         ('forward, "contradictory things"', "below 0"),
@@ -268,3 +272,4 @@ def test_the_sign_of_what_the_caption_speaks_of_is_held_against_it():
         ('backward, "to freedom"', "above 0"),
         ('backward, "freedom"', "above 0"),
     ]
+    assert report.tables[1].cells() == [["GRU", "75.0", "80.0"]]

@@ -24,7 +24,17 @@ from unrolled.decomposition.open_network import Network
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.polarity import polarity_weight
 from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trials
-from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import (
+    SCALES,
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    average,
+    where,
+)
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics
@@ -43,6 +53,7 @@ CLAIMS = (("forward", 4, 3, -1), ("forward", 4, 0, 1), ("backward", 0, 1, 1), ("
 """Statements of the caption: direction, the word read last, the word read first, and the sign of the score."""
 
 _DIRECTIONS = ("forward", "backward")
+_SPLITS = ("dev", "test")
 _ENCODERS = ("gru", "lstm")
 _EXPANSIONS = {"activation": "approximation", "path": "exact"}
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "day": 3, "paper": 5}
@@ -68,7 +79,7 @@ class Bidirectional(Experiment):
         return {**run_metrics(run), "scores": scores}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Compare the scores that the paper mentions with the signs that it finds, and draw all scores."""
+        """Compare the scores that the paper mentions with the signs that it finds; draw all scores."""
         rows: list[Sequence[str | Number]] = []
         for claim in CLAIMS:
             cells = [
@@ -84,12 +95,20 @@ class Bidirectional(Experiment):
             if where(results, encoder=encoder)
             for name in _EXPANSIONS.values()
         ]
-        table = Table("Polarity scores of tokens and sequences", ("read", "published", *columns), rows)
+        accuracies: list[Sequence[str | Number]] = [
+            (encoder.upper(), *(average(chosen, f"{split}_accuracy", digits=1, percent=True) for split in _SPLITS))
+            for encoder in _ENCODERS
+            if (chosen := where(results, encoder=encoder))
+        ]
+        tables = [
+            Table("Polarity scores of tokens and sequences", ("read", "published", *columns), rows),
+            Table("Accuracy on SST, both directions, %", ("network", *_SPLITS), accuracies),
+        ]
         drawn = {
             f"sequence-level-features-figure4-{name}": partial(_draw, results, expansion)
             for expansion, name in _EXPANSIONS.items()
         }
-        return Report([table], drawn)
+        return Report(tables, drawn)
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The caption: the signs of four scores, which the paper finds with the approximation."""
