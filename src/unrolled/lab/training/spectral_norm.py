@@ -1,12 +1,13 @@
 r"""Spectral normalisation of recurrent weights: each U_k is divided by its largest singular value.
 
 A network whose U_k have norm one stays closer to its first-order expansion, and its n-gram terms stay bounded.
-torch.nn.utils.parametrizations.spectral_norm would divide a stacked matrix by the norm of the whole stack; here each
-of the stacked matrices is divided by its own. Each access to the weight in training makes one step of power iteration.
+torch.nn.utils.parametrizations.spectral_norm would divide a stacked matrix by the norm of the whole stack, as the
+authors of Implicit n-grams do in their published code; here each of the stacked matrices is divided by its own. Each
+access to the weight in training makes one step of power iteration.
 
 Source:
-    Miyato et al. (2018), arXiv:1802.05957, algorithm 1; Implicit n-grams, section 4 and appendix B.2, which
-    normalises the matrices W_h*.
+    Miyato et al. (2018), arXiv:1802.05957, algorithm 1; Implicit n-grams, notes 4 and 8: the matrices
+    W_h* of its standard networks are normalised. Code: https://github.com/richardsun-voyager/inibr.
 """
 
 from __future__ import annotations

@@ -72,8 +72,10 @@ def polar_adjectives(examples: Iterable[Example], ratio: float = _RATIO) -> Pola
     .. math:: \frac{n_+(w)}{n_-(w)} > 3 \;\text{or}\; < \frac13
 
     The paper does not say whether n counts occurrences or shares, nor whether it counts sentences or phrases, nor how
-    it queries textblob. Occurrences in all phrases of SST-2 and the adjectives of textblob's lexicon give a list that
-    contains all 68 printed adjectives. Sentences alone do not: "authentic" is equally frequent in both labels there.
+    it queries textblob. Its authors' published code counts occurrences, and asks for more than five of them with the
+    word's label, a polarity beyond ±0.2 and the tag JJ for the word alone; we do not. Occurrences in all phrases of
+    SST-2 and the adjectives of textblob's lexicon give a list that contains all 68 printed adjectives. Sentences alone
+    do not: "authentic" is equally frequent in both labels there.
     """
     seen: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     for example in examples:

@@ -67,7 +67,8 @@ LEARNS: Mapping[str, bool] = {
     "GRU": True, "MVMA-G": True, "MVM-G": True, "MVMA-ME": True, "LSTM": True, "MVMA-L": True, "MVM-L": True,
     "MVMA-E": False, "MM": False, "VA-W": False, "VA-EW": False, "Transformer": False,
 }  # fmt: skip
-"""Whether, in the paper, negated negative adjectives become positive; all models reverse positive ones."""
+"""Whether, in the paper, negated negative adjectives become positive. It says of no model that it fails on positive
+ones, so we count as a claim that all reverse them."""
 _GROUPS = ("positive", "not positive", "negative", "not negative")
 
 _SIZES: dict[Scale, dict[str, int]] = {
