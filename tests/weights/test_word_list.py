@@ -1,4 +1,4 @@
-"""A vocabulary file of the user's: three formats, and every way to get one wrong."""
+"""A vocabulary file of the user's: four formats, and every way to get one wrong."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def written(tmp_path: Path, name: str, content: str) -> Path:
         ("vocab.json", "\ufeff" + json.dumps(["<unk>", "no", "yes"])),
         ("vocab.json", json.dumps(["<unk>", "no", "yes"])),
         ("vocab.json", json.dumps({"yes": 2, "<unk>": 0, "no": 1})),
+        ("VOCAB.JSON", json.dumps({"2": "yes", "0": "<unk>", "1": "no"})),
     ],
 )
 def test_all_formats_say_the_same(tmp_path: Path, name: str, content: str) -> None:
@@ -57,6 +58,14 @@ def test_case_counts_where_the_list_has_it(tmp_path: Path) -> None:
         ("vocab.json", "[]", "has no words"),
         ("vocab.txt", "a\nb\na\n", "the word 'a' 2 times"),
         ("vocab.txt", "<unk>\nthe 99\nfilm 7\n", "expected one word a line, found 'the 99'; keep the column"),
+        ("vocab.csv", "the,99\nfilm,7\n", "expected one word a line, found 'the,99'; keep the column"),
+        ("vocab.jsonl", '"the"\n"film"\n', "expected one word a line, found '\"the\"'; keep .* without quotes"),
+        ("vocab.txt", " the\n film\n", "expected one word a line, found ' the'; keep .* without quotes and spaces"),
+        ("vocab.txt", "a\nb\n\n\n", r"the word '' 2 times \(indices 2, 3\)"),
+        ("vocab.json", '{"a": 0, "b": 1, "a": 2}', r"the word 'a' 2 times \(indices 0, 2\)"),
+        ("vocab.json", '{"a": 100000000000000000000}', "beyond 64 bits"),
+        ("vocab.json", '{"word2idx": {"a": 0}}', r'found a map that begins with "word2idx": {…}'),
+        ("vocab.json", '[["a", 0]]', r"found a list that begins with \[…\]"),
         ("vocab.json", '{"a": 0, "b": 0}', "used once"),
         ("vocab.json", '{"a": -1}', "not below 0"),
         ("vocab.json", '{"a": "0"}', "a map from words to indices"),
@@ -68,6 +77,12 @@ def test_case_counts_where_the_list_has_it(tmp_path: Path) -> None:
 def test_what_is_no_vocabulary_is_refused(tmp_path: Path, name: str, content: str, expected: str) -> None:
     with pytest.raises(DataError, match=expected):
         WordList.load(written(tmp_path, name, content))
+
+
+def test_marks_of_punctuation_are_words(tmp_path: Path) -> None:
+    """The control of other columns, quotes and spaces: few words have them, or they are all of a word."""
+    words = WordList.load(written(tmp_path, "vocab.txt", ",\n;\n|\n \n'\n\"\n1,000\nNew York\n"))
+    assert words.encode([",", "|", "1,000"]) == [0, 2, 6]
 
 
 def test_bytes_that_are_not_text_and_files_that_are_not_there(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ __all__ = ["Tokenizer", "is_tokenizer_file"]
 
 def is_tokenizer_file(path: Path) -> bool:
     """Tell whether a file is a ``tokenizer.json``: a JSON object with a model that has a vocabulary."""
-    if path.suffix != ".json":
+    if path.suffix.lower() != ".json":
         return False
     try:
         found = json.loads(path.read_text(encoding="utf-8-sig"))

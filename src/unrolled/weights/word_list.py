@@ -1,4 +1,4 @@
-"""The vocabulary of a network from elsewhere: one word a line, a JSON list, or a JSON map to indices.
+"""The vocabulary of a network from elsewhere: one word a line, a JSON list, or a JSON map of words and indices.
 
 No word has a fixed place: padding and the unknown word may be anywhere, or missing.
 """
@@ -6,14 +6,21 @@ No word has a fixed place: padding and the unknown word may be anywhere, or miss
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unrolled.errors import DataError, FileError, UsageError
 
 __all__ = ["UNKNOWN_WORDS", "WordList"]
+
+_MORE = re.compile(r".+[\s,;|].*|.*\s.+|(['\"]).+\1", re.DOTALL)
+"""A line that holds more than a word: other columns, quotes, or spaces around it."""
+_SHOWN = 60  # characters of what a file holds instead
 
 UNKNOWN_WORDS = ("<unk>", "[UNK]", "<UNK>", "UNK", "unk", "<oov>", "[OOV]", "<OOV>")
 """Common names of the unknown word, tried in this order."""
@@ -33,7 +40,7 @@ class WordList:
 
         Args:
             path: A text file with one word a line, whose line number (from 0) is its index; or a ``.json`` file with a
-                list of words, or a map from words to indices.
+                list of words, or a map from words to indices or from indices to words.
             unknown_word: The word for all others; by default the first of :data:`UNKNOWN_WORDS` in the list.
         """
         try:
@@ -74,31 +81,59 @@ class WordList:
         return self.indices[self.unknown_word]
 
 
-def _parse(text: str, path: Path) -> list[str] | dict[str, int]:
-    if path.suffix != ".json":
-        return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+def _parse(text: str, path: Path) -> list[tuple[str, int]]:
+    """Return every word with its index, as the file has them."""
+    if path.suffix.lower() != ".json":
+        words = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+        odd = [word for word in words if _MORE.fullmatch(word)]
+        if 2 * len(odd) > len(words):
+            raise DataError(
+                f"{path}: expected one word a line, found {odd[0][:_SHOWN]!r}; keep the column of the words alone, "
+                "without quotes and spaces"
+            )
+        return [(word, index) for index, word in enumerate(words)]
     try:
-        found: object = json.loads(text)
+        found: object = json.loads(text, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: expected a whole JSON file; {error}") from error
-    if isinstance(found, list) and all(isinstance(word, str) for word in found):
-        return found
-    if isinstance(found, dict) and all(type(index) is int for index in found.values()):
-        return found
-    raise DataError(f"{path}: expected a JSON list of words, or a map from words to indices")
+    if isinstance(found, _Pairs):
+        if all(type(index) is int for _, index in found):
+            return found
+        if all(isinstance(word, str) and key.isdecimal() for key, word in found):
+            return [(word, int(key)) for key, word in found]
+    elif isinstance(found, list) and all(isinstance(word, str) for word in found):
+        return [(word, index) for index, word in enumerate(found)]
+    raise DataError(
+        f"{path}: expected a JSON list of words, a map from words to indices, or one from indices to words; found "
+        f"{_described(found)}"
+    )
 
 
-def _indices(found: list[str] | dict[str, int], path: Path) -> dict[str, int]:
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON map, in which a key may occur twice."""
+
+
+def _described(found: object) -> str:
+    if isinstance(found, _Pairs):
+        key, value = found[0]
+        return f"a map that begins with {json.dumps(key, ensure_ascii=False)[:_SHOWN]}: {_short(value)}"
+    return f"a list that begins with {_short(found[0])}" if isinstance(found, list) else _short(found)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, list):
+        return "{…}" if isinstance(value, _Pairs) else "[…]"
+    return json.dumps(value, ensure_ascii=False)[:_SHOWN]
+
+
+def _indices(found: list[tuple[str, int]], path: Path) -> dict[str, int]:
     if not found:
         raise DataError(f"{path} has no words; expected at least one")
-    if isinstance(found, dict):
-        if min(found.values()) < 0 or len(set(found.values())) < len(found):
-            raise DataError(f"{path}: expected indices that are each used once and not below 0")
-        return found
-    if len(set(found)) < len(found):
-        word, count = Counter(found).most_common(1)[0]
-        raise DataError(f"{path} has the word {word!r} {count} times; expected every word once")
-    spaced = [word for word in found if len(word.split()) > 1]
-    if 2 * len(spaced) > len(found):
-        raise DataError(f"{path}: expected one word a line, found {spaced[0]!r}; keep the column of the words alone")
-    return {word: index for index, word in enumerate(found)}
+    indices = dict(found)
+    if len(indices) < len(found):
+        twice, count = Counter(word for word, _ in found).most_common(1)[0]
+        places = ", ".join(str(index) for word, index in found if word == twice)
+        raise DataError(f"{path} has the word {twice!r} {count} times (indices {places}); expected every word once")
+    if min(indices.values()) < 0 or max(indices.values()) >= sys.maxsize or len(set(indices.values())) < len(indices):
+        raise DataError(f"{path}: expected indices that are each used once and not below 0, nor beyond 64 bits")
+    return indices
