@@ -56,10 +56,18 @@ def test_every_command_has_help(unrolled: Command, command: str) -> None:
         (["explain", "--nonsense"], "--nonsense"),
         (["convert", "only-one"], "target"),
         (["train", "nonsense"], "nonsense"),
+        (["explain", "run", "- not bad"], "a text that begins with - is given after --"),
+        (["explain", "run", "--not bad"], "a text that begins with - is given after --"),
     ],
 )
 def test_a_command_line_that_cannot_be_is_one_line_and_2(unrolled: Command, words: list[str], expected: str) -> None:
     unrolled(*words).assert_refused(2, expected)
+
+
+def test_an_option_with_a_spelling_mistake_is_no_text(unrolled: Command) -> None:
+    done = unrolled("explain", "run", "--expnsion", "path")
+    done.assert_refused(2, "Possible options: --expansion")
+    assert "begins with -" not in done.err
 
 
 def test_a_group_without_a_command_ends_after_its_help_without_an_error(unrolled: Command) -> None:
