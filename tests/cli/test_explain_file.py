@@ -86,6 +86,29 @@ def test_a_page_holds_so_many_texts(unrolled: Command, run: Path, tmp_path: Path
     assert "good" in done.out
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("good", "--page-texts", 2), "--page-texts is for --file"),
+        (("good", "--no-header"), "--no-header is for --file"),
+        (("--file", "texts.txt", "--page-texts", 2), "--page-texts is for --html and --json"),
+        (("--file", "texts.txt", "--top", 2), "--top lists n-grams of one sentence"),
+        (("good", "--json", "-"), "a file is written to a path, found -"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    unrolled: Command,
+    run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[object, ...],
+    expected: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "texts.txt")
+    unrolled("explain", run, *words).assert_refused(2, expected)
+
+
 def test_one_target_for_all(unrolled: Command, run: Path, tmp_path: Path) -> None:
     path = written(tmp_path, "texts.txt")
     done = unrolled("explain", run, "--file", path, "--target", "negative", "--against", "positive")

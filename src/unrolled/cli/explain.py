@@ -36,6 +36,8 @@ _VOCABULARY = (
 _FILES = "Tables, JSON lines, a text a line, or hf:NAME, instead of a sentence; - for standard input, a text a line."
 _PHRASES = "A CSV table of the phrases of all texts, by their mean score for --target; shown on the page too."
 _SUFFIXES = {"--html": (".html", ".htm"), "--json": (".json",), "--phrases": (".csv",)}
+_LISTED, _ON_A_PAGE = 10, 200
+"""N-grams in the terminal, and texts on a page, if the user names no number."""
 _MANY, _NAMED = 12, 5
 """Of more than _MANY outputs, only the _NAMED highest are listed."""
 
@@ -91,7 +93,9 @@ def explain(
             autocompletion=expansion_names,
         ),
     ] = "secant",
-    top: Annotated[int, typer.Option(min=0, help="Number of n-grams to list.")] = 10,
+    top: Annotated[
+        int | None, typer.Option(min=0, help="Number of n-grams to list.", show_default=str(_LISTED))
+    ] = None,
     html: Annotated[Path | None, _file_option("An HTML page with all expansions side by side.")] = None,
     png: Annotated[Path | None, _file_option("The triangle of phrase scores: .png, .svg or .pdf.")] = None,
     json_file: Annotated[Path | None, _file_option("All n-grams and the ledger.", "--json")] = None,
@@ -104,9 +108,14 @@ def explain(
     no_header: Annotated[bool, _many_option("Read the first line as a text.", "--no-header")] = False,
     split: Annotated[str | None, _many_option("Split of hf:NAME or hf:FOLDER; by default test.")] = None,
     page_texts: Annotated[
-        int,
-        typer.Option(min=1, help="Largest number of texts on the page and in the JSON file.", rich_help_panel=_TEXTS),
-    ] = 200,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Largest number of texts on the page and in the JSON file.",
+            rich_help_panel=_TEXTS,
+            show_default=str(_ON_A_PAGE),
+        ),
+    ] = None,
     phrases: Annotated[
         Path | None,
         _many_option(_PHRASES, "--phrases"),
@@ -134,21 +143,31 @@ def explain(
     _check_written({"--html": html, "--png": png, "--json": json_file, "--phrases": phrases}, force)
     if files:
         _check_files(files, png)
+        if top is not None:
+            raise UsageError("--top lists n-grams of one sentence; with --file each text has one line: leave it out")
+        if page_texts is not None and html is None and json_file is None:
+            raise UsageError("--page-texts is for --html and --json; give one of them as well, or leave it out")
         several = len(set(files)) > 1
-        options = FileOptions(target, against, expansion, html, json_file, phrases, page_texts, not force, several)
+        most = page_texts or _ON_A_PAGE
+        options = FileOptions(target, against, expansion, html, json_file, phrases, most, not force, several)
         opener = _opener(run, weights, vocab, hints, at)
         title = ", ".join(_shown(path).name for path in files)
         with outlast_reader((html, json_file, phrases)):
             explain_texts(_texts(files, text_column, not no_header, split, run), opener, options, title)
         return
-    if text_column is not None or no_header or split is not None or phrases is not None:
-        raise UsageError(
-            "--text-column, --no-header, --split and --phrases are for --file; give --file as well, or leave them out"
-        )
+    of_files = {
+        "--text-column": text_column,
+        "--no-header": no_header or None,
+        "--split": split,
+        "--page-texts": page_texts,
+        "--phrases": phrases,
+    }
+    if given := [option for option, value in of_files.items() if value is not None]:
+        raise UsageError(f"{given[0]} is for --file; give --file as well, or leave it out")
     chosen = _opener(run, weights, vocab, hints, at)(sentence).choose_target(target, against)
     explanation = chosen.explain(expansion)
     with outlast_reader((html, png, json_file)):
-        _print(chosen, explanation, top)
+        _print(chosen, explanation, _LISTED if top is None else top)
         _write(chosen, explanation, html, png, json_file, not force)
 
 

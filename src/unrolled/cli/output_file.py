@@ -26,6 +26,8 @@ def check_new(path: Path | None, force: bool, *suffixes: str) -> None:
         raise UsageError(
             f"{path} would hold the format of {suffixes[0]}, not of {suffix}; choose a name that ends in {suffixes[0]}"
         )
+    if str(path) == "-":
+        raise UsageError(f"a file is written to a path, found -; give one, e.g. written{suffixes[0]}")
     if path.is_dir():
         raise FileError(f"{path} is a folder; give the path of a file")
     if path.exists() and not force:

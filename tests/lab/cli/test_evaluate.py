@@ -51,6 +51,8 @@ def test_what_cannot_be_judged_is_one_line(unrolled: Command, trained: Path, tmp
     unrolled("evaluate", tmp_path / "none").assert_refused(74, "no run folder")
     (tmp_path / "x.conll").write_text("a O\n")
     unrolled("evaluate", trained, "--data", tmp_path / "x.conll").assert_refused(2, "no format of the suffix '.conll'")
+    unrolled("evaluate", trained, "--page-errors", 3).assert_refused(2, "--page-errors is for --html")
+    unrolled("evaluate", trained, "--format", "csv").assert_refused(2, "--format", "are for --data FILE")
 
 
 def test_a_finished_run_is_resumed_at_once_and_stays_as_it_was(

@@ -33,6 +33,7 @@ __all__ = ["app", "evaluate"]
 
 
 _SPLITS = ("test", "dev", "train")
+_ON_THE_PAGE = 50
 _CLASSES = 20
 """With more classes, a table of them is written only on request."""
 
@@ -70,7 +71,10 @@ def evaluate(
         Path | None, _written("A CSV file: line in the file that was read, text, label, predicted, probabilities.")
     ] = None,
     html: Annotated[Path | None, _written("A page that explains the worst errors.")] = None,
-    page_errors: Annotated[int, typer.Option(min=1, help="Largest number of errors on the page.")] = 50,
+    page_errors: Annotated[
+        int | None,
+        typer.Option(min=1, help="Largest number of errors on the page.", show_default=str(_ON_THE_PAGE)),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     data_dir: DataFolder = None,
 ) -> None:
@@ -90,6 +94,8 @@ def evaluate(
         raise UsageError(f"--split is {split}, but {data[0]} is a file without splits; leave it out")
     if predictions is not None and html is not None and os.path.realpath(predictions) == os.path.realpath(html):
         raise UsageError(f"--predictions and --html both name {predictions}; name two files")
+    if page_errors is not None and html is None:
+        raise UsageError("--page-errors is for --html; give --html as well, or leave it out")
     check_new(predictions, force, ".csv")
     check_new(html, force, ".html", ".htm")
     import torch
@@ -115,9 +121,10 @@ def evaluate(
         header=own.header and not no_header,
         skip_invalid=own.skip_invalid or skip_invalid,
     )
-    if not data and reading != own:
+    if not data and (reading != own or format_name is not None):
         raise UsageError(
-            "the options about columns and rows are for --data FILE; the run's own data are read as in its training"
+            "--format and the options about columns and rows are for --data FILE; the run's own data are read as in "
+            "its training"
         )
     examples, title = _examples(loaded, data, split or "test", format_name, reading, data_dir)
     encoded = loaded.task.encode(examples)
@@ -135,7 +142,7 @@ def evaluate(
             predicted = predict_classes(loaded, examples)
             print_classes(predicted, errors, _CLASSES)
             if html is not None:
-                typer.echo(write_error_page(html, loaded, predicted, page_errors, not force))
+                typer.echo(write_error_page(html, loaded, predicted, page_errors or _ON_THE_PAGE, not force))
             rows = predicted.rows
         elif predictions is not None:
             rows = predict_ratings(loaded, examples)
