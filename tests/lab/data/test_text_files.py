@@ -66,6 +66,9 @@ def test_a_truncated_or_mislabelled_file_is_a_data_error(tmp_path, suffix):
             b"PK\x03\x04\x14\0",
             r"a\.txt:1: expected text, found an archive, such as a workbook of Excel; save a sheet as CSV",
         ),
+        (b"BZh91AY&SY\r\0", r"a\.txt:1: expected text, found a file compressed with bzip2; unpack it"),
+        (b"PAR1\x15\0", r"a\.txt:1: expected text, found a Parquet file; write it as CSV: pandas"),
+        (b"\x1f\x8b\x08\0", r"a\.txt:1: expected text, found a file compressed with gzip; .* suffix \.gz"),
         (
             b"one\n" + b"x" * 10_000_000,
             r"a\.txt:2: expected a line of at most 4,194,304 bytes, found a longer one; check",

@@ -20,6 +20,7 @@ __all__ = [
     "FOLDER_VARIABLE",
     "LONGEST_LINE",
     "check_escaped",
+    "check_text",
     "find_file",
     "iter_lines",
     "iter_lines_escaped",
@@ -39,7 +40,18 @@ BROKEN_COMPRESSION = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 """What Python raises for a file that is truncated, or not compressed as its suffix says."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_ARCHIVE = b"PK\x03\x04"
+_UNPACK = "unpack it, or compress it with gzip"
+_BINARY = {
+    b"PK\x03\x04": ("an archive, such as a workbook of Excel", "save a sheet as CSV in UTF-8, or unpack the archive"),
+    b"\xd0\xcf\x11\xe0": ("an old workbook of Excel", "save a sheet as CSV in UTF-8"),
+    b"PAR1\x15": ("a Parquet file", "write it as CSV: pandas.read_parquet(path).to_csv('texts.csv', index=False)"),
+    b"BZh91AY&SY": ("a file compressed with bzip2", _UNPACK),
+    b"(\xb5/\xfd": ("a file compressed with zstd", _UNPACK),
+    b"\x1f\x8b": ("a file compressed with gzip", "give its name the suffix .gz"),
+    b"\xfd7zXZ\0": ("a file compressed with xz", "give its name the suffix .xz"),
+}
+"""What a file is that is no text, by its first bytes, and what to do."""
+_LONGEST_START = max(map(len, _BINARY))
 _ESCAPED = 0xDC00  # the error handler surrogateescape adds it to a byte
 _SHOWN = 40
 _STANDARD_INPUT = Path("standard input")
@@ -177,6 +189,16 @@ def standard_input() -> Iterator[tuple[int, str]]:
         yield number, _without_foreign_bytes(_decode(raw, _STANDARD_INPUT, number), _STANDARD_INPUT, number)
 
 
+def check_text(path: Path) -> None:
+    """Refuse a file that is no text by its first bytes; DataError. A file that cannot be read is left to its reader."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_LONGEST_START)
+    except OSError:
+        return
+    _refuse_binary(path, start)
+
+
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield each line with its number, but not the blank lines at the end of the file."""
     blank: list[tuple[int, str]] = []
@@ -197,13 +219,17 @@ def _read_line(file: BinaryIO, path: Path, number: int) -> bytes:
     return raw
 
 
+def _refuse_binary(path: Path, start: bytes) -> None:
+    for first, (found, hint) in _BINARY.items():
+        if start.startswith(first):
+            raise DataError(f"{path}:1: expected text, found {found}; {hint}")
+
+
 def _decode(raw: bytes, path: Path, number: int) -> str:
     if number == 1:
         if raw.startswith(_UTF_16):
             raise malformed(path, 1, "UTF-8 text", "UTF-16", _utf8_hint(path, "UTF-16"))
-        if raw.startswith(_ARCHIVE):
-            hint = "save a sheet as CSV in UTF-8, or unpack the archive"
-            raise malformed(path, 1, "text", "an archive, such as a workbook of Excel", hint)
+        _refuse_binary(path, raw)
         raw = raw.removeprefix(_BYTE_ORDER_MARK)
         if b"\r" in raw.rstrip(b"\r") and not raw.endswith(b"\n"):  # the whole file: it has no line feed
             raise malformed(path, 1, "lines that end in a line feed", "carriage returns alone", _line_end_hint(path))

@@ -10,7 +10,7 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.formats.base import Files, Format
 from unrolled.lab.data.reading import PLAIN, Reading
-from unrolled.lab.data.text_files import without_compression
+from unrolled.lab.data.text_files import check_text, without_compression
 from unrolled.registry import Registry
 
 __all__ = ["FORMATS", "ReadSplit", "read_files", "read_split"]
@@ -106,6 +106,7 @@ def _choose(path: Path, kind: type[Corpus[Any]], able: dict[str, type[Format]]) 
     for member in able.values():
         if not member.suffixes:
             return member
+    check_text(path)
     raise UsageError(
         f"{path}: no format of the suffix {suffix!r} can be read for {kind.__name__.lower()}; "
         f"expected one of {_listed(able)}; name the format of a file with another suffix by --format"
