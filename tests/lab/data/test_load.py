@@ -58,6 +58,10 @@ def test_a_dataset_with_splits_of_its_own_takes_no_files(mine):
         load_dataset("negation", Classification, test=[mine])
     with pytest.raises(UsageError, match=said):
         load_dataset(["negation", mine], Classification)
+    with pytest.raises(UsageError, match="--format is for your own files, and negation is a dataset"):
+        load_dataset("negation", Classification, format="csv")
+    with pytest.raises(UsageError, match=r"negation is a dataset, and .*mine\.tsv is a file"):
+        load_dataset([mine, "negation"], Classification)
 
 
 SIZES = "symbols=(300,100,100)"

@@ -67,9 +67,12 @@ def load_dataset(
     if names and is_hub_dataset(names[0]):
         return _from_hub(names[0], kind, (*map(Path, names[1:]), *dev, *test), format, reading)
     if names and is_dataset(names[0]):
-        if given := (*reading.columns, *(("--skip-invalid",) if reading.skip_invalid else ())):
+        about_files = {"--skip-invalid": reading.skip_invalid, "--format": format is not None}
+        if given := (*reading.columns, *(option for option, is_given in about_files.items() if is_given)):
             raise UsageError(f"{given[0]} is for your own files, and {names[0]} is a dataset; leave it out")
         return _load_by_name(names, kind, folder, (*dev, *test))
+    if other := next((name for name in names[1:] if is_dataset(name) and not Path(name).exists()), None):
+        raise UsageError(f"{other} is a dataset, and {names[0]} is a file; give files alone, or one dataset alone")
     paths = [Path(name) for name in names]
     for path in (*paths, *dev, *test):
         if path.exists() and not (path.is_file() or path.is_dir()):
