@@ -127,8 +127,11 @@ def test_labels_that_are_the_same_number_are_told(tmp_path):
     path = save(tmp_path, "a.tsv", "".join(f"{review(n)}\t{labels[n % 6]}\n" for n in range(60)))
     corpus = read_files(Classification, [path])
     assert len(corpus.labels) == 6
-    assert corpus.notes == (f"{path}: labels that are the same number are different labels: 0 and 0.0, 1 and 1.0",)
-    assert read_files(Classification, [save(tmp_path, "b.tsv", path.read_text().replace(".0", ""))]).notes == ()
+    missing = "labels that may stand for a missing one are learned as labels: nan (6 examples)"
+    same = f"{path}: labels that are the same number are different labels: 0 and 0.0, 1 and 1.0"
+    assert corpus.notes == (same, f"{path}: {missing}")
+    other = save(tmp_path, "b.tsv", path.read_text().replace(".0", ""))
+    assert read_files(Classification, [other]).notes == (f"{other}: {missing}",)
 
 
 def test_a_foreign_header_is_not_an_example(tmp_path):

@@ -111,3 +111,37 @@ def test_a_list_in_json_is_told_how_its_objects_are_written_on_lines(tmp_path, n
     pairs = save(tmp_path, "pairs.jsonl", '["a text", "good"]\n' * 12)
     with pytest.raises(DataError, match="12 rows without one object in JSON"):
         read_files(Classification, [pairs])
+
+
+@pytest.mark.parametrize("title", ["Reviews of 2024\n", "# made by hand\n\n"])
+def test_a_header_below_a_title_is_no_example(tmp_path, title):
+    rows = table(("review", "label"), lambda n: (review(n), n % 2))
+    path = save(tmp_path, "a.csv", title + rows)
+    with pytest.raises(DataError, match=r"with more or fewer columns|expected 2 columns, found 1"):
+        read_files(Classification, [path])
+    corpus = read_files(Classification, [path], reading=Reading(skip_invalid=True))
+    assert corpus.labels == ("0", "1")
+    assert corpus.train == read_files(Classification, [save(tmp_path, "b.csv", rows)]).train
+
+
+def test_texts_with_commas_below_the_name_of_their_column_are_no_header(tmp_path):
+    """The control of titles: a single column has a header of one field."""
+    path = save(tmp_path, "a.csv", "text\nHello, world\n" + "".join(f"good {n}, bad {n}\n" for n in range(20)))
+    said: list[str] = []
+    assert [line for line, _ in read_texts(path, Reading(), say=said.append)] == list(range(2, 23))
+
+
+def test_a_header_without_rows_is_told_as_that(tmp_path):
+    path = save(tmp_path, "a.csv", "review,sentiment\n")
+    with pytest.raises(DataError, match="expected examples below the header, found none"):
+        read_files(Classification, [path])
+
+
+def test_labels_that_may_stand_for_a_missing_one_are_told(tmp_path):
+    def notes(label: str) -> str:
+        rows = table(("text", "label"), lambda n: (review(n), label if n % 3 == 0 else ("good", "bad")[n % 2]))
+        return "\n".join(read_files(Classification, [save(tmp_path, "a.csv", rows)]).notes)
+
+    for label in ("NaN", "NA", "null", "#N/A"):
+        assert f"labels that may stand for a missing one are learned as labels: {label} (" in notes(label)
+    assert "missing" not in notes("nanny")

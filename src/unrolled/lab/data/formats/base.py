@@ -26,6 +26,8 @@ R = TypeVar("R")
 _HELD_OUT = 0.1  # for dev, and for test
 _FEWEST = 10
 _SHOWN = 5
+_MISSING = frozenset({"nan", "na", "<na>", "n/a", "#n/a", "null", "none"})
+"""What programs write in the place of a value that is missing, without its case."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class RowFormat(Format, Generic[R]):
                 )
         self._note_rare_labels(train, kind)
         self._note_similar_labels(train, kind)
+        self._note_missing_labels(train, kind)
         values = [[row.value for row in split] for split in (train, *splits)]
         try:
             corpus = self.corpus(files.name, kind, *values)
@@ -221,6 +224,15 @@ class RowFormat(Format, Generic[R]):
                 more = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
                 shown = ", ".join(pairs[:_SHOWN]) + more
                 self.notes.append(f"{train[0].path}: labels {said} are different labels: {shown}")
+
+    def _note_missing_labels(self, train: Sequence[ValidRow[R]], kind: type[Corpus[object]]) -> None:
+        counts = Counter(str(label) for row in train for label in set(self.labels(row.value, kind)))
+        missing = sorted(label for label in counts if label.casefold() in _MISSING)
+        if missing:
+            shown = ", ".join(f"{label} ({counts[label]:,} examples)" for label in missing)
+            self.notes.append(
+                f"{train[0].path}: labels that may stand for a missing one are learned as labels: {shown}"
+            )
 
 
 def _number_or_itself(label: str) -> object:

@@ -127,12 +127,9 @@ def choose_columns(
     if text is None and label is None and len(profiles) == 2 and not header:
         text, label = 0, 1
     if text is None or label is None:
-        what = "texts" if text is None else "labels"
         numbered = "" if header else ", by number from 1"
-        raise DataError(
-            f"{path}: cannot tell which column holds the {what}; found {_listed(profiles)}; "
-            f"name the two with --text-column and --label-column{numbered}{_of_series(profiles)}"
-        )
+        hint = f"name the two with --text-column and --label-column{numbered}"
+        raise _cannot_tell(path, "texts" if text is None else "labels", profiles, hint)
     return Columns(text, label)
 
 
@@ -149,10 +146,7 @@ def choose_text(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]
     if chosen is None:
         chosen = _find_text(profiles, None, Corpus)
     if chosen is None:
-        raise DataError(
-            f"{path}: cannot tell which column holds the texts; found {_listed(profiles)}; name it with --text-column"
-            f"{_of_series(profiles)}"
-        )
+        raise _cannot_tell(path, "texts", profiles, "name it with --text-column")
     return chosen
 
 
@@ -292,6 +286,13 @@ def _only(
 
 def _listed(profiles: Sequence[_Profile]) -> str:
     return ", ".join(map(str, profiles[:30])) + (f" and {len(profiles) - 30:,} more" if len(profiles) > 30 else "")
+
+
+def _cannot_tell(path: Path, what: str, profiles: Sequence[_Profile], hint: str) -> DataError:
+    if not any(profile.rows for profile in profiles):
+        return DataError(f"{path}: expected examples below the header, found none")
+    found = f"{path}: cannot tell which column holds the {what}; found {_listed(profiles)}"
+    return DataError(f"{found}; {hint}{_of_series(profiles)}")
 
 
 def _of_series(profiles: Sequence[_Profile]) -> str:

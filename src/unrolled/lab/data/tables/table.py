@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.reading import Reading
-from unrolled.lab.data.tables.columns import Columns, choose_columns, choose_text, has_header
+from unrolled.lab.data.tables.columns import Columns, choose_columns, choose_text, has_header, is_usual_name
 from unrolled.lab.data.tables.dialect import Dialect, read_records, sniff
 from unrolled.lab.data.text_files import check_escaped
 
 __all__ = ["TextTable", "open_table", "open_texts", "spread"]
 
 _SAMPLE = 4000  # rows from which the columns are chosen
+_HEAD = 10  # rows among which the header is
 T = TypeVar("T")
 
 
@@ -33,10 +35,13 @@ class TextTable:
     columns: Columns
     joined: bool = False
     """Whether the last separator alone separates two columns."""
+    above: int = 0
+    """Number of lines above the header, which are rows that do not fit."""
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line at which each row begins, and its fields."""
         records = read_records(self.path, self.dialect)
+        yield from islice(records, self.above)
         if self.header:
             next(records, None)
         yield from ((line, _join(cells)) for line, cells in records) if self.joined else records
@@ -63,19 +68,19 @@ class TextTable:
 
 def open_table(path: Path, dialects: Sequence[Dialect], reading: Reading, kind: type[Corpus[object]]) -> TextTable:
     """Find out how a file writes its fields, whether it has a header, and which columns hold texts and labels."""
-    dialect, header, rows = _begin(path, dialects, reading)
+    dialect, above, header, rows = _begin(path, dialects, reading)
     joined = not dialect.quotes and not header and reading.text_column is None and reading.label_column is None
     if joined:  # a text in a file without quotes may contain tabs
         rows = list(map(_join, rows))
     columns = choose_columns(path, header, rows, reading, kind) if header or rows else Columns(0, 1)
-    return TextTable(path, dialect, header, _width(header, rows, 2), columns, joined)
+    return TextTable(path, dialect, header, _width(header, rows, 2), columns, joined, above)
 
 
 def open_texts(path: Path, dialects: Sequence[Dialect], reading: Reading) -> TextTable:
     """Do what :func:`open_table` does for a file whose labels, if it has any, are not read."""
-    dialect, header, rows = _begin(path, dialects, reading)
+    dialect, above, header, rows = _begin(path, dialects, reading)
     text = choose_text(path, header, rows, reading) if header or rows else 0
-    return TextTable(path, dialect, header, _width(header, rows, 1), Columns(text, text))
+    return TextTable(path, dialect, header, _width(header, rows, 1), Columns(text, text), above=above)
 
 
 def _join(cells: list[str]) -> list[str]:
@@ -91,19 +96,28 @@ def _width(header: Sequence[str], rows: Sequence[Sequence[str]], default: int) -
 
 def _begin(
     path: Path, dialects: Sequence[Dialect], reading: Reading
-) -> tuple[Dialect, tuple[str, ...], list[list[str]]]:
-    """Return the dialect, the header, and a sample of the rows below it."""
+) -> tuple[Dialect, int, tuple[str, ...], list[list[str]]]:
+    """Return the dialect, the number of lines above the header, the header, and a sample of the rows below it."""
     dialect = sniff(path, dialects)
     records = read_records(path, dialect)
-    line, first = next(records, (0, None))
-    if first is None:
-        return dialect, (), []
-    rows = spread((fields for _, fields in records), _SAMPLE)
+    head = list(islice(records, _HEAD))
+    if not head:
+        return dialect, 0, (), []
+    above = _titles([fields for _, fields in head]) if dialect.quotes else 0
+    line, first = head[above]
+    rows = spread((fields for _, fields in chain(head[above + 1 :], records)), _SAMPLE)
     if has_header(path, first, rows, reading):
         if foreign := next(filter(None, (check_escaped(path, line, name) for name in first)), None):
             raise foreign
-        return dialect, tuple(first), rows
-    return dialect, (), [first, *rows]
+        return dialect, above, tuple(first), rows
+    return dialect, 0, (), [*(fields for _, fields in head[: above + 1]), *rows]
+
+
+def _titles(head: Sequence[Sequence[str]]) -> int:
+    """Count the lines of one field, titles and comments, above the first of as many as most: it may be a header."""
+    usual = Counter(map(len, head)).most_common(1)[0][0]
+    place = next((place for place, fields in enumerate(head) if len(fields) > 1), 0)
+    return 0 if is_usual_name(head[0][0]) or len(head[place]) != usual else place
 
 
 def spread(items: Iterable[T], most: int) -> list[T]:
