@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HUB_PREFIX",
     "TrainedRun",
+    "check_named",
     "check_run",
     "check_source",
     "estimators",
@@ -123,8 +124,15 @@ def is_hub_dataset(name: str) -> bool:
     return name.startswith(HUB_PREFIX)
 
 
+def check_named(name: str) -> None:
+    """Refuse an empty name, as of a variable of a shell that is not set; it would be the current folder."""
+    if not name:
+        raise UsageError("the name of a file is empty; give a file, a dataset, hf:NAME or hf:FOLDER")
+
+
 def check_source(name: str) -> None:
     """Say that a file of texts cannot be read before torch is loaded; a dataset of the library is looked up later."""
+    check_named(name)
     path = Path(name)
     if is_hub_dataset(name):
         require_extra("hf", name)

@@ -140,6 +140,8 @@ MADE = ("--data", "negation")
         (("--data", "sst2"), 2, "UNROLLED_DATA"),
         (("--data", "sst2", "--data-dir", "."), 74, "expected sst/train.txt, sst/train.txt.xz or"),
         (("--data", "gone.tsv"), 74, "gone.tsv: cannot be read"),
+        (("--data", ""), 2, "the name of a file is empty"),
+        (("reviews.csv",), 2, "a dataset or a file is named by --data: --data reviews.csv"),
         ((*MADE, "--config", "gone.yaml"), 74, "gone.yaml: cannot be read"),
     ],
 )

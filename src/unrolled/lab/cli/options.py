@@ -15,7 +15,7 @@ import typer.core
 
 from unrolled.cli.completed_values import run_folders
 from unrolled.errors import FileError, UsageError
-from unrolled.laboratory import is_hub_dataset
+from unrolled.laboratory import check_named, is_hub_dataset
 from unrolled.report.formatting import harmless
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def check_files(names: Sequence[str]) -> None:
         path = Path(name)
         if is_hub_dataset(name):
             continue
+        check_named(name)
         if path.is_dir() and not is_dataset(name):
             raise FileError(f"{name} is a folder; give a file, or hf:{name} for a dataset that save_to_disk wrote")
         if not path.exists() and (path.suffix or len(names) > 1) and not is_dataset(name):
@@ -75,6 +76,8 @@ class MultiValueCommand(typer.core.TyperCommand):
         has_argument = any(each.param_type_name == "argument" for each in self.params)
         if has_argument and (not args or args[0].startswith("-")):
             return super().parse_args(ctx, args)
+        if not has_argument and args and not args[0].startswith("-"):
+            raise UsageError(f"{args[0]!r} follows no option; a dataset or a file is named by --data: --data {args[0]}")
         repeated = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         return super().parse_args(ctx, list(_spread(args, repeated)))
 
