@@ -160,6 +160,22 @@ def test_the_page_is_self_contained_and_escapes_tokens(account, tmp_path):
     assert 'class="word s' in page
 
 
+def test_a_narrow_page_hides_no_contribution(account):
+    page = render_page(account.view())
+    hidden = re.findall(r"([^{}]+)\{[^{}]*display: none", page)
+    assert ".spare" in {selector.strip() for selector in hidden}
+    assert not [selector for selector in hidden if ":nth" in selector]
+    assert "spare" not in page.partition("</style>")[2]
+
+
+def test_a_short_group_has_its_numbers_beside_a_long_one():
+    steps = Group("steps", tuple(f"x{k}" for k in range(50)), (0.5,) * 50)
+    features = Group("features", ("wind", "<rain>"), (0.25, 24.75))
+    page = render_page(view(groups=(steps,), by_feature=(features,)))
+    assert re.findall(r"<small>(.*?)</small>", page) == ["+0.250", "+24.750"]
+    assert page.count('class="sentence dense"') == 1
+
+
 def test_a_notebook_shows_one_div(account):
     fragment = account._repr_html_()
     assert fragment.startswith("<div")

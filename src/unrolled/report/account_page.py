@@ -13,7 +13,7 @@ from unrolled.report.page_view import waterfall
 __all__ = ["render_fragment", "render_page", "save_page"]
 
 _NUMBERED = 40
-"""Up to this many tokens, each has its number below it."""
+"""Each token of a group of up to this many has its number below it."""
 
 
 def render_page(view: AccountView, title: str | None = None) -> str:
@@ -31,7 +31,7 @@ def render_page(view: AccountView, title: str | None = None) -> str:
             view=view,
             limit=view.limit,
             bars=waterfall(view.entries, ("output", view.output)),
-            numbered=sum(len(group.values) for group in view.shown) <= _NUMBERED,
+            numbered=_NUMBERED,
             style=sheet,
             policy=policy(style=sheet),
         )
