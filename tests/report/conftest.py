@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 import torch
 
 from banded import banded
+from page_in_browser import CHROMIUM, Document
 from unrolled.decomposition.attribution import Attribution, Ledger
 from unrolled.decomposition.triangle import Triangle
 
@@ -92,3 +95,34 @@ def hostile(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def all_hostile() -> list[str]:
     return list(HOSTILE.values())
+
+
+@pytest.fixture
+def chromium(tmp_path: Path):
+    def run(html: str, fragment: str, *options: str) -> bytes:
+        path = tmp_path / "page.html"
+        path.write_text(html, encoding="utf-8")
+        arguments = (
+            "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync --hide-scrollbars "
+            "--disable-background-networking --disable-component-update --virtual-time-budget=2000"
+        )
+        done = subprocess.run(
+            [
+                CHROMIUM,
+                *arguments.split(),
+                *(options or ("--window-size=1200,1600", "--dump-dom")),
+                f"--user-data-dir={tmp_path / 'profile'}",
+                f"{path.as_uri()}{fragment}",
+            ],
+            capture_output=True,
+            check=True,
+            timeout=120,
+        )
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def browse(chromium):
+    return lambda html, fragment="": Document(chromium(html, fragment).decode())

@@ -5,15 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 import torch
 
+from page_in_browser import CHROMIUM, Document
 from unrolled.decomposition.attribution import Ledger
 from unrolled.decomposition.contrast import of_output
 from unrolled.decomposition.outputs import Features, Outputs
@@ -22,79 +20,10 @@ from unrolled.report.formatting import minus, signed, visible
 from unrolled.report.page import render_page, render_pages
 from unrolled.report.spans import by_span, rows_by_order, values_of
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
 ]
-
-
-class Document(HTMLParser):
-    """The elements of a dumped document with their attributes, and the text inside elements of a class or a name."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.within: list[tuple[str, set[str]]] = []
-        self.pieces: list[tuple[list[tuple[str, set[str]]], str]] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        self.elements.append((tag, given))
-        if tag not in ("meta", "link", "br", "input", "img"):
-            self.within.append((tag, set((given.get("class") or "").split()) | {given.get("id") or ""}))
-
-    def handle_endtag(self, tag):
-        if any(name == tag for name, _ in self.within):
-            while self.within.pop()[0] != tag:
-                pass
-
-    def handle_data(self, data):
-        self.pieces.append((list(self.within), data))
-
-    def text(self, name: str) -> str:
-        """The text inside elements that have this tag, class or id, with single blanks."""
-        found = [data for within, data in self.pieces if any(name == tag or name in names for tag, names in within)]
-        return " ".join(" ".join(found).split())
-
-    def having(self, **wanted: str) -> list[dict[str, str | None]]:
-        return [given for _, given in self.elements if wanted.items() <= given.items()]
-
-    def with_class(self, name: str) -> list[dict[str, str | None]]:
-        return [given for _, given in self.elements if name in (given.get("class") or "").split()]
-
-
-@pytest.fixture
-def chromium(tmp_path: Path):
-    def run(html: str, fragment: str, *options: str) -> bytes:
-        path = tmp_path / "page.html"
-        path.write_text(html, encoding="utf-8")
-        arguments = (
-            "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync --hide-scrollbars "
-            "--disable-background-networking --disable-component-update --virtual-time-budget=2000"
-        )
-        done = subprocess.run(
-            [
-                CHROMIUM,
-                *arguments.split(),
-                *(options or ("--window-size=1200,1600", "--dump-dom")),
-                f"--user-data-dir={tmp_path / 'profile'}",
-                f"{path.as_uri()}{fragment}",
-            ],
-            capture_output=True,
-            check=True,
-            timeout=120,
-        )
-        return done.stdout
-
-    return run
-
-
-@pytest.fixture
-def browse(chromium):
-    return lambda html, fragment="": Document(chromium(html, fragment).decode())
 
 
 @pytest.fixture
@@ -209,7 +138,8 @@ def test_another_output_is_a_choice(build, browse, colours):
     highest = 100 * max(outputs.probabilities)
     assert page.text("verdict") == f"Highest output: {outputs.names[outputs.predicted]} , softmax {highest:.1f}%"
     assert page.text("picker").startswith(f"Explain positive {shown.target}")
-    assert page.text("lede").startswith(f"{shown.target} is {minus(signed(shown.ledger.logit))}")
+    assert page.text("lede").startswith(f"{shown.target} is {minus(signed(shown.ledger.logit))} : the sum of n-grams ")
+    assert f"bias {minus(signed(shown.ledger.bias))} and remainder" in page.text("lede")
     assert f"phrase score {minus(signed(total))}" in page.text("detail")
     assert shades(shown, "phrase") <= colours(html, "#explain=1")
 
@@ -229,11 +159,17 @@ def test_several_examples_are_a_list_and_the_address_picks_one(build, browse):
     first, second = classified(build), classified(build, tokens=("it", "shines"))
     predicted = second.outputs.predicted
     right = replace(second, outputs=replace(second.outputs, true=(predicted + 1) % 3))
-    page = browse(render_pages([[first], [right]]), "#item=2")
+    plain, sequence = build(mean=True), build(mean=True, name="rnn, call 1")
+    page = browse(render_pages([[first], [right], [plain], [sequence]]), "#item=2")
     assert "hidden" not in page.having(id="list")[0]
     rows = [given for tag, given in page.elements if tag == "tr" and "data-item" in given]
-    assert [row.get("class") or "" for row in rows] == ["", "current"]
-    assert "2 of 2 shown" in page.text("turn")
+    assert [row.get("class") or "" for row in rows] == ["", "current", "", ""]
+    assert "4 of 4 shown" in page.text("turn")
+    # without classes the explained output; of a sequence of several, what its n-grams contribute
+    assert page.text("rows").endswith(
+        f"not a bad film class 1 {minus(signed(plain.ledger.logit))} "
+        f"rnn, call 1: not a bad film class 1 {minus(signed(sequence.ledger.ngrams))}"
+    )
     assert page.text("sentence").startswith("it ")
     assert "wrong" in page.text("outputs")
     alone = browse(render_page([first]))

@@ -121,6 +121,8 @@ def test_the_ledger_is_written_out_and_sums(build):
         assert minus(signed(value)) in text
     assert ledger.ngrams + ledger.initial + ledger.bias + ledger.remainder == ledger.logit
     assert f"The remainder is {minus(magnitude(attribution.relative_remainder))} of the {attribution.unit}" in text
+    parts = [f"{name} {minus(signed(ledger[key]))}" for name, key in (("n-grams", "ngrams"), ("bias", "bias"))]
+    assert f"the sum of {parts[0]}, initial state +0.062, {parts[1]} and remainder" in text
 
 
 def test_expansions_stand_side_by_side_with_what_they_miss(build):

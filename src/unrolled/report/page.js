@@ -68,7 +68,7 @@ function build() {
   });
   const tabs = view.tabs.length > 1 ? element("div", { class: "tabs", role: "tablist", "aria-label": "Expansions" }, ...view.tabs) : null;
   for (const name of ["kind", "sentence", "triangle", "ledger", "top", "comparison", "detail", "moment"]) view[name] = element("div", { class: name });
-  view.detail.setAttribute("role", "status");
+  for (const told of [view.detail, view.moment]) told.setAttribute("role", "status");
   const series = item.series ? element("section", { "aria-label": "Series" }, view.seriesHead = element("div", { class: "head" }), view.moment, view.series = element("div", { class: item.tokens.length > 60 ? "wide" : null }), view.features = element("div", {})) : null;
   const sentence = item.series && !item.series.named ? null : element("section", { "aria-label": item.series ? "Steps" : "Sentence" }, view.sentenceHead = element("div", { class: "head" }), view.sentence);
   view.show = choice("What the cells show", QUANTITIES, state.quantity, (value) => { state.quantity = value; update(); remember(); });
@@ -104,7 +104,8 @@ function update() {
   const told = currentOption();
   view.select.value = String(state.option);
   const total = told.ledger[told.ledger.length - 1].value;
-  view.explained.replaceChildren(element("b", {}, element("bdi", {}, option.name)), " is ", element("b", { class: "number" }, signed(total)), ": a sum over all n-grams, with a remainder of ", element("span", { class: "number" }, told.remainder), ".");
+  const summands = told.ledger.slice(0, -1).flatMap((bar, k, all) => [k ? k === all.length - 1 ? " and " : ", " : "", `${bar.name} `, element("span", { class: "number" }, signed(bar.value))]);
+  view.explained.replaceChildren(element("b", {}, element("bdi", {}, option.name)), " is ", element("b", { class: "number" }, signed(total)), ": the sum of ", ...summands, ".");
   view.tabs.forEach((tab, k) => {
     tab.setAttribute("aria-selected", String(k === state.panel));
     tab.setAttribute("tabindex", k === state.panel ? "0" : "-1");
@@ -237,12 +238,12 @@ function drawLedger(panel, told) {
 }
 
 function drawTop(told) {
-  const head = ["n-gram", current().series ? "steps" : "tokens", "contribution", "phrase score"].map((name, k) => element("th", { scope: "col", class: k > 1 ? "number" : null }, name));
+  const head = ["n-gram", current().series ? "steps" : "tokens", "contribution", "phrase score"].map((name, k) => element("th", { scope: "col", class: k > 1 ? "number" : k ? "spare" : null }, name));
   const rows = told.top.map((row) => {
     const near = row.copies ? element("span", { class: "quiet" }, ` with ${row.copies} near-cop${row.copies > 1 ? "ies" : "y"}`) : null;
     const button = element("button", { type: "button", class: "link" }, wordy(row));
     button.addEventListener("click", () => { if (view.drawn.has(row.start, row.stop)) { view.drawn.reveal(row); view.drawn.pin({ start: row.start, stop: row.stop }); } });
-    return element("tr", {}, element("th", { scope: "row" }, button, near), element("td", {}, `[${row.start}, ${row.stop})`),
+    return element("tr", {}, element("th", { scope: "row" }, button, near), element("td", { class: "spare" }, `[${row.start}, ${row.stop})`),
       element("td", { class: "number" }, element("span", { class: `chip s${step(row.contribution, told.limits.contribution)}` }), signed(row.contribution)),
       element("td", { class: "number" }, signed(row.score)));
   });

@@ -17,7 +17,7 @@ from unrolled.decomposition.contrast import of_output
 from unrolled.errors import NonFiniteError, UsageError
 from unrolled.report.colour import limit_of, shared_limit
 from unrolled.report.feature_rows import feature_rows, rows_limit, steps_are_named
-from unrolled.report.formatting import clip, magnitude, minus, share_of, signed, visible
+from unrolled.report.formatting import clip, magnitude, minus, share_of, visible
 from unrolled.report.page_view import panel_labels, sum_of_ngrams, waterfall_of_ledger
 from unrolled.report.spans import Quantity, by_span, largest_phrases, rows_by_order
 
@@ -224,7 +224,6 @@ def _of_option(attribution: Attribution, first: Attribution) -> dict[str, object
         ],
         "features": _feature_scores(attribution, first),
         "longer": attribution.longer,
-        "remainder": minus(signed(attribution.ledger.remainder)),
         "share": minus(share_of(attribution.relative_remainder, f"the {attribution.unit}")),
         "cancellation": minus(magnitude(attribution.cancellation)),
         "notes": [visible(note) for note in attribution.notes],

@@ -49,6 +49,11 @@ function shades() {
   return dark.matches && !printing.matches ? data.dark : data.light;
 }
 
+// The width that a drawing has; on paper, where nothing scrolls, that of a page of letter or A4.
+function widthOf(node) {
+  return printing.matches ? Math.min(660, node.clientWidth || 660) : node.clientWidth;
+}
+
 function ink(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

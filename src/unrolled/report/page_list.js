@@ -7,7 +7,10 @@ function startList() {
   const predictedOf = (outputs) => outputs.names[outputs.predicted];
   const trueOf = (outputs) => (outputs.true === null ? null : outputs.names[outputs.true]);
   const probabilityName = [...new Set(data.items.map((item) => item.outputs && item.outputs.probability_name).filter(Boolean))].join(" or ");
-  const highest = ({ outputs }) => (!outputs ? 0 : (outputs.probability_name ? outputs.probabilities : outputs.values)[outputs.predicted]);
+  const named = data.items.some((item) => item.name);
+  // Of sequences of one output each shows what its n-grams contribute; else without classes the explained output.
+  const explained = ({ name, panels }) => panels[0].options[0].ledger.at(name ? 0 : -1).value;
+  const highest = (item) => (!item.outputs ? explained(item) : (item.outputs.probability_name ? item.outputs.probabilities : item.outputs.values)[item.outputs.predicted]);
   const wrong = (item) => Boolean(item.outputs) && item.outputs.true !== null && item.outputs.true !== item.outputs.predicted;
   const labelled = data.items.some((item) => item.outputs && item.outputs.true !== null);
   const search = element("input", { type: "search", id: "search" });
@@ -21,7 +24,7 @@ function startList() {
     labelled ? field("truth", "right answer", truth) : null, labelled ? field("errors", "errors only", errors) : null, field("order", "order", order));
   const count = element("p", { class: "quiet", role: "status" });
   const body = element("tbody", {});
-  const head = ["text", ...(labelled ? ["right answer"] : []), classes(predictedOf).length ? "highest output" : "output", probabilityName || "value"];
+  const head = ["text", ...(labelled ? ["right answer"] : []), classes(predictedOf).length ? "highest output" : "output", probabilityName || (named ? "n-grams" : "value")];
   const table = element("div", { class: "rows", tabindex: "0", role: "region", "aria-label": "Examples" }, element("table", {},
     element("thead", {}, element("tr", {}, ...head.map((name, k) => element("th", { scope: "col", class: k === head.length - 1 ? "number" : null }, name)))), body));
   const rows = data.items.map((item, k) => {
@@ -30,7 +33,7 @@ function startList() {
     return element("tr", { "data-item": k }, element("th", { scope: "row" }, button),
       labelled ? element("td", { "data-name": "right answer" }, element("bdi", {}, (item.outputs && trueOf(item.outputs)) || "")) : null,
       element("td", {}, element("bdi", {}, item.outputs ? predictedOf(item.outputs) : item.options[0].name), wrong(item) ? element("span", { class: "tag wrong" }, "wrong") : null),
-      element("td", { class: "number" }, !item.outputs ? "" : item.outputs.probability_name ? percent(highest(item)) : signed(highest(item))));
+      element("td", { class: "number" }, item.outputs && item.outputs.probability_name ? percent(highest(item)) : signed(highest(item))));
   });
   let shown = rows.map((_, k) => k);
   const before = element("button", { type: "button" }, "\u2190 before");
@@ -81,4 +84,5 @@ document.getElementById("static").remove();
 open();
 startList();
 window.addEventListener("hashchange", open);
-for (const media of [dark, printing]) media.addEventListener("change", () => { view.drawn.paint(); if (view.line) view.line.paint(); });
+dark.addEventListener("change", () => { view.drawn.paint(); if (view.line) view.line.paint(); });
+printing.addEventListener("change", () => { view.drawn.layout(true); if (view.line) view.line.layout(); });

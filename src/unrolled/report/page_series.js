@@ -17,14 +17,14 @@ class Series {
     this.told = told; // called with a time and a row, or null; the row after the last feature is the total
     this.canvas = element("canvas", {});
     this.space = element("div", { class: "space" }, this.canvas);
-    this.scroll = element("div", { class: "scroll canvas", tabindex: "0", role: "group", "aria-label": "Input series and contributions over time" }, this.space);
+    this.scroll = element("div", { class: "scroll canvas", tabindex: "0", role: "application", "aria-label": "Input series and contributions over time. Arrow keys move." }, this.space);
     host.replaceChildren(this.scroll);
     this.at = null;
     this.scroll.addEventListener("scroll", () => this.paint());
     this.canvas.addEventListener("pointermove", (event) => this.point(this.under(event)));
     this.canvas.addEventListener("pointerleave", () => this.point(null));
     this.scroll.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => { if (this.rows && this.scroll.clientWidth !== this.seen) this.layout(); }).observe(this.scroll);
+    new ResizeObserver(() => { if (this.rows && widthOf(this.scroll) !== this.seen) this.layout(); }).observe(this.scroll);
   }
 
   show(names, values, rows, limit, steps) {
@@ -34,12 +34,12 @@ class Series {
   }
 
   layout() {
-    this.seen = this.scroll.clientWidth;
+    this.seen = widthOf(this.scroll);
     const c = this.canvas.getContext("2d");
     const widest = (texts, font) => { c.font = font; return Math.max(...texts.map((text) => c.measureText(text).width)); };
     this.left = Math.min(0.3 * this.seen, widest(this.names, GUTTER) + 24);
     this.label = Math.min(0.25 * this.seen, widest(this.steps, AXIS));
-    this.width = Math.max(3, (this.seen - this.left - 6) / this.count);
+    this.width = Math.max(printing.matches ? 0 : 3, (this.seen - this.left - 6) / this.count);
     this.band = this.values.length <= 6 ? 44 : this.values.length <= 16 ? 28 : 18;
     this.strip = this.values.length <= 16 ? 20 : 14;
     this.top = this.values.length * this.band + 14;

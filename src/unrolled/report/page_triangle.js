@@ -37,7 +37,7 @@ class Triangle {
     this.canvas.addEventListener("pointerleave", () => this.point(null));
     this.canvas.addEventListener("click", (event) => this.pin(this.under(event)));
     this.scroll.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => { if (this.tokens && this.scroll.clientWidth !== this.seen) this.layout(); }).observe(this.scroll);
+    new ResizeObserver(() => { if (this.tokens && widthOf(this.scroll) !== this.seen) this.layout(); }).observe(this.scroll);
   }
 
   show(tokens, starts, rows, limit) {
@@ -52,20 +52,20 @@ class Triangle {
     const count = this.tokens.length;
     const longest = this.tokens.reduce((most, t) => Math.max(most, Array.from(t).length), 0);
     const least = Math.max(46, Math.min(longest, 12) * 7.4 + 14);
-    this.seen = this.scroll.clientWidth;
+    this.seen = widthOf(this.scroll);
     const room = (this.seen - 4) / count;
     // A slanted label reaches beyond the left of its own column.
     const beyond = (width) => Math.max(2, ...this.tokens.slice(0, 40).map((t, k) => Math.min(Array.from(t).length, 16) * 5.3 - (k + 0.5) * width));
     const slanted = room >= least ? 2 : beyond(room);
     this.fit = Math.max(1.5, Math.min(88, (this.seen - 14 - slanted) / count));
-    const start = this.fit >= 14 ? this.fit : 15;
-    const width = this.wanted || (this.fit >= least ? this.fit : start);
+    const start = this.fit >= 14 || printing.matches ? this.fit : 15;
+    const width = (!printing.matches && this.wanted) || (this.fit >= least ? this.fit : start);
     this.width = width;
     this.upright = longest <= 12 && width >= least;
     this.numbers = width >= 44;
     this.left = this.upright || width < 9 ? 2 : beyond(width);
     this.foot = this.upright ? 30 : width >= 9 ? Math.min(longest, 16) * 5.6 + 20 : 8;
-    const tallest = Math.max(280, Math.min(900, 0.78 * window.innerHeight));
+    const tallest = printing.matches ? 800 : Math.max(280, Math.min(900, 0.78 * window.innerHeight));
     const usual = this.numbers ? Math.min(34, Math.round(width * 0.44) + 4) : Math.max(1, Math.min(24, width * 0.62));
     // Where all rows fit with legible numbers, they are not scrolled.
     this.height = Math.min(usual, Math.max(this.numbers ? 17 : usual, (tallest - this.foot) / this.rows.length));
