@@ -80,6 +80,13 @@ def test_a_command_line_parses(words: list[str], capsys: pytest.CaptureFixture[s
         assert option in captured.out, f"{option} is no option of this command"
 
 
+def test_the_commands_of_the_readme_write_different_files() -> None:
+    """A file that exists is not written over: a reader who runs the README in one folder would be refused."""
+    written = re.findall(r"(?:--(?:html|out|predictions)|save_html\(\") ?([\w./]+)", README.read_text())
+    assert len(written) >= 5
+    assert len(set(written)) == len(written), written
+
+
 @PAGES
 def test_every_picture_and_page_it_links_to_is_there(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text()):

@@ -166,6 +166,29 @@ class RetNet(Block):
         return self.norm_out(y.flatten(0, 1)).view_as(y)
 
 
+class Mamba(Block):
+    """A selective scan behind a convolution, its step as a method."""
+
+    def build(self):
+        self.inner, self.conv, self.out = nn.Linear(D, 2 * D), nn.Conv1d(D, D, 3, padding=2, groups=D), nn.Linear(D, D)
+        self.select, self.dt, self.D = nn.Linear(D, 1 + 2 * 4), nn.Linear(1, D), nn.Parameter(torch.ones(D))
+        self.A_log = nn.Parameter(torch.arange(1, 5).float().log().repeat(D, 1))
+
+    def step(self, x, h):
+        dt, B, C = self.select(x).split([1, 4, 4], -1)
+        dt = F.softplus(self.dt(dt))[..., None]
+        h = torch.exp(-dt * self.A_log.exp()) * h + dt * B[:, None] * x[..., None]
+        return (h * C[:, None]).sum(-1) + self.D * x, h
+
+    def mix(self, x):
+        x, z = self.inner(x).chunk(2, -1)
+        x, h, out = F.silu(self.conv(x.mT)[..., : x.shape[1]].mT), x.new_zeros(len(x), D, 4), []
+        for t in range(x.shape[1]):
+            y, h = self.step(x[:, t], h)
+            out.append(y)
+        return self.out(torch.stack(out, 1) * F.silu(z))
+
+
 class Mamba2(Block):
     """State space duality: the quadratic form, with two heads."""
 
@@ -225,5 +248,6 @@ def test_the_account_is_right(name):
     judge_account(MODELS[name])
 
 
-def test_a_step_of_a_delta_rule_that_is_a_method_has_n_grams():
-    judge_explanation(MODELS["GatedDeltaNet"])
+@pytest.mark.parametrize("name", ["GatedDeltaNet", "Mamba"])
+def test_a_step_that_is_a_method_has_n_grams(name):
+    judge_explanation(MODELS[name])
