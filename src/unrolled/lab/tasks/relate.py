@@ -48,7 +48,7 @@ class Relate(TextClassification[Relations]):
     kind = Relations
     Architecture = RelateSettings
     training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 0.002, "batch": 32, "clip": 5.0, "epochs": 20}
-    metrics = (
+    metrics: tuple[Metric, ...] = (
         Metric(
             "f1",
             f"macro F1 over the relations of the split without {OTHER}; a wrong direction is an error: "
@@ -80,9 +80,9 @@ class Relate(TextClassification[Relations]):
             loss += F.cross_entropy(logits, batch.labels, reduction="sum").item()
             truths += [self.labels[label] for label in batch.labels.tolist()]
             answers += [self.labels[label] for label in logits.argmax(dim=-1).tolist()]
+        return {**self.scores(truths, answers), "loss": loss / len(truths)}
+
+    def scores(self, truths: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
+        """Score the labels that the model answers."""
         right = sum(truth == answer for truth, answer in zip(truths, answers, strict=True))
-        return {
-            "f1": relation_f1(truths, answers),
-            "accuracy": right / len(truths),
-            "loss": loss / len(truths),
-        }
+        return {"f1": relation_f1(truths, answers), "accuracy": right / len(truths)}
