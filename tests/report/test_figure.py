@@ -11,8 +11,10 @@ from unrolled.errors import FileError, UsageError
 
 pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from unrolled.report.colour import SCALE, STEPS, colour, shared_limit
 from unrolled.report.figure import save_figure
@@ -187,3 +189,16 @@ def test_an_image_of_several_sequences_has_the_images_of_each(direction):
     np.testing.assert_array_equal(image[:3, 10:], raster(other, direction, 3))
     as_one = raster(torch.cat((one, other)), direction, 4)
     assert np.isnan(image).sum() > np.isnan(as_one).sum()
+
+
+def test_a_character_that_the_font_lacks_comes_from_another_installed_font(build):
+    token = "\u1d25"  # in DejaVu Serif and not in DejaVu Sans; matplotlib brings both
+    triangle_figure(build([token, "film"])).canvas.draw()  # a warning would be an error
+    plain = Figure()
+    plain.text(0.5, 0.5, token)
+    with pytest.warns(UserWarning, match="missing from font"):
+        FigureCanvasAgg(plain).draw()
+
+
+def test_a_notebook_shows_a_figure_without_pyplot(build):
+    assert triangle_figure(build())._repr_png_().startswith(b"\x89PNG")

@@ -193,6 +193,19 @@ def test_the_figure_has_a_bar_for_each_token(account):
         account.figure(limit=0)
 
 
+def test_the_figure_names_every_feature_beside_many_steps():
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
+    from unrolled.report.account_figure import account_figure
+
+    steps = Group("steps", tuple(f"x{k}" for k in range(70)), (0.5,) * 70)
+    features = Group("features, all steps together", ("temperature", "rain"), (0.25, 34.75))
+    (axes,) = account_figure(view(groups=(steps,), by_feature=(features,))).axes
+    labels = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert labels[-3:] == ["features, all steps together", "temperature", "rain"]
+    assert [each.get_text() for each in axes.texts] == ["+0.25", "+34.75"]
+    assert len(axes.patches) == 72
+
+
 def test_a_text_of_many_tokens_and_one_of_zeros():
     pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     from unrolled.report.account_figure import account_figure

@@ -5,7 +5,7 @@ It is drawn on a ``Figure`` of its own and does not use pyplot's global state.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from unrolled.extras import require_extra
 from unrolled.report.account_view import AccountView
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["account_figure"]
 
 _LABELLED = 60
-"""Up to this many bars, every one has a label and a number."""
+"""Up to this many bars of a group, every one has a label and a number."""
 _LINE = 0.24
-"""Inches of one bar."""
+"""Inches of one bar of such a group; the bars of a longer one are narrower."""
 
 
 def account_figure(view: AccountView, limit: float | None = None) -> Figure:
@@ -36,50 +36,47 @@ def account_figure(view: AccountView, limit: float | None = None) -> Figure:
         NonFiniteError: If the account holds NaN or infinity.
     """
     require_extra("figures", "a figure")
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
+    from unrolled.report.shown_figure import ShownFigure
+
     ends = checked_limit(limit) or view.limit or 1.0
-    several = len(view.shown) > 1
-    inputs = [
-        (f"{group.name}: {label}" if several and k == 0 else label, value)
-        for group in view.shown
-        for k, (label, value) in enumerate(zip(group.labels, group.values, strict=True))
-    ]
-    count = len(inputs)
-    every = -(-count // _LABELLED)
-    line = _LINE if every == 1 else _LINE * _LABELLED / count
+    rows = _rows(view)
+    bars = [row for row in rows if row.value is not None]
+    values = [row.value for row in rows if row.value is not None]
     head, foot = 0.9, 0.45
-    body = max(line * (count + 0.6), 1.0)
+    body = max(rows[-1].place + 0.8 * _LINE if rows else 0.0, 1.0)
     wide, tall = 7.2, head + body + foot
-    figure = Figure(figsize=(wide, tall), facecolor="white")
+    figure = ShownFigure(figsize=(wide, tall), facecolor="white")
     axes = figure.add_axes((1.7 / wide, foot / tall, (wide - 2.0) / wide, body / tall))
-    values = [value for _, value in inputs]
-    axes.barh(range(count), values, height=0.78, color=[colour(value, ends) for value in values], edgecolor="none")
+    colours = [colour(value, ends) for value in values]
+    axes.barh([row.place for row in bars], values, [0.78 * row.line for row in bars], color=colours, edgecolor="none")
     axes.axvline(0, color=SOFT, linewidth=0.6)
-    axes.set_ylim(count - 0.2, -0.8)
+    axes.set_ylim(body, 0.0)
     axes.spines[:].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", length=2, labelsize=7.5, color=SOFT, labelcolor=SOFT)
     axes.xaxis.set_major_locator(MaxNLocator(7, symmetric=True))
     axes.set_xlabel("contribution to the output", fontsize=8, color=SOFT)
-    shown = range(0, count, every)
-    ticks = axes.set_yticks(shown, [clip(visible(inputs[k][0]), 24) for k in shown], fontsize=8 if every == 1 else 6.5)
-    for tick in ticks:
-        tick.label1.set(parse_math=False, color=INK)
+    named = [row for row in rows if row.label]
+    texts = [clip(row.label, 24 if row.value is not None else 34) for row in named]
+    ticks = axes.set_yticks([row.place for row in named], texts, fontsize=8)
+    for tick, row in zip(ticks, named, strict=True):
+        tick.label1.set(parse_math=False, color=INK if row.value is not None else SOFT)
     span = (max(0.0, *values, 0.0) - min(0.0, *values, 0.0)) or ends
     axes.set_xlim(min(0.0, *values, 0.0) - 0.12 * span, max(0.0, *values, 0.0) + 0.12 * span)
-    for place, value in enumerate(values if every == 1 else ()):
-        axes.annotate(
-            minus(brief(value, ends)),
-            (value, place),
-            xytext=(3 if value >= 0 else -3, 0),
-            textcoords="offset points",
-            ha="left" if value >= 0 else "right",
-            va="center",
-            fontsize=7.5,
-            color=SOFT,
-        )
+    for row in rows:
+        if row.value is not None and row.line == _LINE:
+            axes.annotate(
+                minus(brief(row.value, ends)),
+                (row.value, row.place),
+                xytext=(3 if row.value >= 0 else -3, 0),
+                textcoords="offset points",
+                ha="left" if row.value >= 0 else "right",
+                va="center",
+                fontsize=7.5,
+                color=SOFT,
+            )
     ledger = " + ".join(f"{name} {minus(signed(value))}" for name, value in view.entries)
     lines = (
         (0.2, 11.0, INK, f"{clip(visible(view.target), 60)}: {minus(signed(view.output))}"),
@@ -89,3 +86,27 @@ def account_figure(view: AccountView, limit: float | None = None) -> Figure:
     )
     write_lines(figure, 0.25 / wide, tall, lines)
     return figure
+
+
+class _Row(NamedTuple):
+    """A bar, or the name of a group above its bars; place and height are in inches from the top."""
+
+    label: str
+    place: float
+    line: float = _LINE
+    value: float | None = None
+
+
+def _rows(view: AccountView) -> list[_Row]:
+    """List the rows of the figure: where there are several groups, each begins with its name."""
+    rows, place = [], 0.8 * _LINE
+    for group in view.shown:
+        if len(view.shown) > 1:
+            rows.append(_Row(visible(group.name), place))
+            place += _LINE
+        every = -(-len(group.labels) // _LABELLED)
+        line = _LINE if every == 1 else _LINE * _LABELLED / len(group.labels)
+        for k, (label, value) in enumerate(zip(group.labels, group.values, strict=True)):
+            rows.append(_Row(visible(label) if k % every == 0 else "", place, line, value))
+            place += line if k < len(group.labels) - 1 else _LINE
+    return rows

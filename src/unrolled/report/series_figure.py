@@ -40,7 +40,7 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
         NonFiniteError: If a number is NaN or infinite.
     """
     require_extra("figures", "a figure")
-    from matplotlib.figure import Figure
+    from unrolled.report.shown_figure import ShownFigure
 
     if attribution.features is None:
         raise UsageError(f"no features to draw: {attribution.no_features}; choose another quantity")
@@ -53,7 +53,7 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
     left, right, width = 0.35 + 0.075 * longest, gap + 0.95, min(9.0, max(4.5, 0.16 * len(attribution)))
     series, strips = _BAND * len(drawn), _STRIP * (len(rows) + 1)
     wide, tall = left + width + right, _HEAD + series + 0.18 + strips + _FOOT
-    figure = Figure(figsize=(wide, tall), facecolor="white")
+    figure = ShownFigure(figsize=(wide, tall), facecolor="white")
     for place, row in enumerate(drawn):
         bottom = tall - _HEAD - (place + 1) * _BAND
         axes = figure.add_axes((left / wide, (bottom + 0.05) / tall, width / wide, (_BAND - 0.1) / tall))

@@ -58,7 +58,8 @@ def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", lim
     require_extra("figures", "a figure")
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
+
+    from unrolled.report.shown_figure import ShownFigure
 
     if quantity not in _UNIT:
         raise UsageError(f"unknown quantity {quantity!r}; expected one of: {', '.join(_UNIT)}")
@@ -77,7 +78,7 @@ def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", lim
     left = 0.25 if flat else max(0.25, 0.06 * min(14, len(visible(attribution.tokens[0]))))  # a label at an angle
     wide, tall = left + width + 1.35, _HEAD + max(2.0, panels * pitch)
 
-    figure = Figure(figsize=(wide, tall), facecolor="white")
+    figure = ShownFigure(figsize=(wide, tall), facecolor="white")
     mappable = ScalarMappable(Normalize(-ends, ends), colour_map())
     for d, direction in enumerate(attribution.directions):
         top = tall - _HEAD - d * pitch - (pitch - height - foot)
