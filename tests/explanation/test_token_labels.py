@@ -133,8 +133,9 @@ def test_tokens_keep_their_names_beside_vectors_of_the_models_own(way):
     change, first = BESIDE[way]
     model = Model(change)
     model.start = nn.Parameter(torch.randn(1, 1, E))
-    found = unrolled.explain(model, IDS, target=0, tokens=WORDS)
-    assert list(found.tokens) == [first, *WORDS]
+    words = [*WORDS[:-1], ""]  # an empty word is a word
+    found = unrolled.explain(model, IDS, target=0, tokens=words)
+    assert list(found.tokens) == [first, *words]
     assert not [note for note in found.notes if "as large as their sum" not in note]
     assert unrolled.explain(model, IDS, target=0).tokens[1:] == ("7", "3", "3", "9", "4")
     both = unrolled.explain_batch(model, torch.cat([IDS, IDS.flip(1)]), target=0, tokens=[WORDS, WORDS[::-1]])

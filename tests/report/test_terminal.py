@@ -123,6 +123,13 @@ def test_the_places_of_long_ngrams_are_shown_and_only_their_words_are_cut(build,
     assert max(map(len, lines)) <= width
 
 
+def test_a_narrow_terminal_shows_words_and_no_scores(build):
+    lines = to_text(build([f"word{k}" for k in range(40)]), width=40).splitlines()
+    (head,) = [k for k, line in enumerate(lines) if line.split() == ["contribution", "tokens", "n-gram"]]
+    assert all(re.search(r"\[\d+, \d+\) +word\d+", row) for row in lines[head + 1 : head + 4])
+    assert max(map(len, lines)) <= 40
+
+
 def test_the_numbers_under_the_words_are_named(build):
     text = to_text(build(["not", "bad"]))
     assert text.index("contribution of each token: the sum of all n-grams that enter there") < text.index("not")

@@ -40,6 +40,8 @@ _TOP = 8
 """Number of n-grams to list."""
 _CELL = 8
 """Columns of a cell of the triangle."""
+_READABLE = 14
+"""Columns that the words of an n-gram need at least beside its numbers."""
 FAINT = Style(dim=True)
 """The style of what is said beside the numbers."""
 
@@ -125,7 +127,7 @@ def sum_table(entries: Sequence[tuple[str, float]], total: tuple[str, float]) ->
 
 @dataclass(frozen=True)
 class _Top:
-    """The n-grams with the largest contributions; in a narrow terminal only their words are cut."""
+    """The n-grams with the largest contributions; in a narrow terminal without scores, so that words can be read."""
 
     attribution: Attribution
     limit: float
@@ -138,15 +140,18 @@ class _Top:
         span = max(map(len, [places, *spans]))
         table = Table(box=None, padding=(0, 2, 0, 0), header_style=FAINT, pad_edge=False)
         table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
-        table.add_column("phrase score", justify="right", no_wrap=True, min_width=12)
+        left = options.max_width - 12 - 12 - span - 6
+        scored = left >= _READABLE
+        if scored:
+            table.add_column("phrase score", justify="right", no_wrap=True, min_width=12)
         table.add_column(places, no_wrap=True, min_width=span)
-        left = max(6, options.max_width - 12 - 12 - span - 6)
+        left = max(6, left if scored else left + 14)
         table.add_column("n-gram", overflow="ellipsis", no_wrap=True, max_width=left)
         for phrase, place in zip(phrases, spans, strict=True):
             near = f" and {phrase.copies} near-cop{'ies' if phrase.copies > 1 else 'y'}" if phrase.copies else ""
             table.add_row(
                 Text(signed(phrase.contribution), _tint(phrase.contribution, self.limit)),
-                Text(signed(phrase.score)),
+                *([Text(signed(phrase.score))] if scored else []),
                 Text(place, FAINT),
                 Text.assemble(clip(_named(self.attribution, phrase), max(6, left - len(near))), (near, FAINT)),
             )

@@ -155,7 +155,7 @@ def _placed(words: Sequence[str], row: int, trace: Trace) -> tuple[str, ...] | N
     found = [dict(zip(read, words, strict=True))] if len(read) == len(words) else _by_part(words, read, trace)
     named = {
         tuple(
-            " ".join(word.get(place, f"‹{key}›") for place, key in zip(step, keys, strict=True)) or f"x{t}"
+            " ".join(word.get(place, f"‹{key}›") for place, key in zip(step, keys, strict=True)) if step else f"x{t}"
             for t, (step, keys) in enumerate(zip(steps, ids, strict=True))
         )
         for word in found

@@ -144,7 +144,9 @@ def _words(rows: list[list[str]], order: Sequence[int], trace: Trace) -> list[tu
         ids = trace.ids[row] if trace.ids is not None else trace.places[row]
         named.append(
             tuple(
-                " ".join(word.get(place, f"‹{key}›") for place, key in zip(each, keys, strict=True)) or OWN_VECTOR
+                " ".join(word.get(place, f"‹{key}›") for place, key in zip(each, keys, strict=True))
+                if each
+                else OWN_VECTOR
                 for each, keys in zip(trace.places[row], ids, strict=True)
             )
         )
