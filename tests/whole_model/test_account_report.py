@@ -13,6 +13,7 @@ from unrolled.errors import NonFiniteError, UnrolledError, UsageError
 from unrolled.report.account_page import render_page
 from unrolled.report.account_terminal import to_text
 from unrolled.report.account_view import AccountView, Group
+from unrolled.report.formatting import minus, signed
 from whole_model_zoo import Classifier, Siamese, Tagger, ids
 
 WORDS = ["not", "<b>bad</b>", "\u202eevil\x1b[31m", ""]
@@ -158,6 +159,8 @@ def test_the_page_is_self_contained_and_escapes_tokens(account, tmp_path):
     assert "prefers-color-scheme: dark" in page
     assert "head.0.bias" in page
     assert 'class="word s' in page
+    parts = [f"{name} {minus(signed(value))}" for name, value in account.view().entries]
+    assert f"the sum of {', '.join(parts[:-1])} and {parts[-1]}." in page
 
 
 def test_a_narrow_page_hides_no_contribution(account):
@@ -173,6 +176,8 @@ def test_a_short_group_has_its_numbers_beside_a_long_one():
     features = Group("features", ("wind", "<rain>"), (0.25, 24.75))
     page = render_page(view(groups=(steps,), by_feature=(features,)))
     assert re.findall(r"<small>(.*?)</small>", page) == ["+0.250", "+24.750"]
+    (table,) = re.findall(r"<details class=\"numerics.*?</details>", page, re.DOTALL)
+    assert re.findall(r"<bdi>(x\d+)</bdi></th><td class=\"number\">\+0\.500<", table) == list(steps.labels)
     assert page.count('class="sentence dense"') == 1
 
 
