@@ -109,10 +109,12 @@ class Attribution:
     """
 
     tokens: tuple[str, ...]
+    """The words that the sequence reads, as they were given; else their ids."""
     directions: tuple[str, ...]
     """``("forward",)`` or ``("forward", "backward")``."""
     triangle: Triangle
     ledger: Ledger
+    """The parts of the logit: n-grams, initial state, bias and remainder."""
     target: str
     """Name of the logit: ``"output 1"``, or a class; ``"output"`` where the model has one output."""
     expansion: str
@@ -125,14 +127,14 @@ class Attribution:
     parity: float
     """Largest difference between the recomputed states and the network's own."""
     notes: tuple[str, ...] = field(default=())
+    """What a reader has to know of this explanation."""
     biases: Mapping[str, float] = field(default_factory=dict)
     """The parts of the bias by name, where the readout knows them."""
     max_order: int | None = None
     """Length of the longest n-grams in the triangle; None for all."""
     by_token: Tensor | None = None
-    """Contributions of all n-grams that enter at each token, shape (time,); None where the triangle tells.
-
-    It does not where ``max_order`` limits it, nor in a bidirectional network of several layers."""
+    """Contributions of all n-grams that enter at each token, shape (time,), where the triangle does not tell: under
+    ``max_order``, and in a bidirectional network of several layers; else None."""
     outputs: Outputs | None = None
     """All outputs of the model, if the explained one is a class or the difference of two."""
     features: Features | None = None
@@ -181,10 +183,7 @@ class Attribution:
 
     @cached_property
     def token_scores(self) -> Tensor:
-        """Contributions of all n-grams that enter at each token, shape (time,).
-
-        They add up to ``ledger["ngrams"]``.
-        """
+        """Contributions of all n-grams that enter at each token, shape (time,); their sum is ``ledger["ngrams"]``."""
         if self.by_token is not None:
             return self.by_token
         return by_entered(self.triangle.contribution_band)
@@ -272,7 +271,7 @@ class Attribution:
 
     @property
     def relative_remainder(self) -> float:
-        """The remainder relative to the logit, |remainder| / |logit|; infinite if the logit alone is 0."""
+        """The remainder relative to the logit, ``|remainder| / |logit|``; infinite if the logit alone is 0."""
         remainder, logit = abs(self.ledger.remainder), abs(self.ledger.logit)
         return remainder / logit if logit else math.inf if remainder else 0.0
 
