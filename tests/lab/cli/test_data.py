@@ -44,9 +44,10 @@ def test_without_a_folder_the_list_says_so(unrolled):
 
 
 def test_a_data_folder_that_does_not_exist_is_told(unrolled, tmp_path):
-    shown = unrolled("data", "list", "--data-dir", tmp_path / "gone")
-    assert shown.err == f"no folder {tmp_path / 'gone'}; correct --data-dir, or the variable UNROLLED_DATA\n"
-    assert unrolled("data", "list", "--data-dir", tmp_path).err == ""  # the control
+    for words in (("list",), ("describe", "sst2")):
+        shown = unrolled("data", *words, "--data-dir", tmp_path / "gone")
+        assert shown.err == f"no folder {tmp_path / 'gone'}; correct --data-dir, or the variable UNROLLED_DATA\n"
+        assert unrolled("data", *words, "--data-dir", tmp_path).err == ""  # the control
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
@@ -103,6 +104,13 @@ def test_a_check_of_everything_looks_at_what_is_at_hand(unrolled, tmp_path):
     assert shown.status == 0
     generated = [name for name in DATASETS.names() if not read_manifest().source(name).files]
     assert [line.split(":")[0] for line in shown.out.splitlines()] == generated
+    assert "no folder" not in shown.err
+
+
+def test_a_check_of_everything_says_where_nothing_is_at_hand(unrolled, tmp_path, monkeypatch):
+    monkeypatch.setattr("unrolled.lab.data.collection.manifest.check_dataset", lambda *_: ())
+    (tmp_path / "file").write_text("")
+    assert "no folder" in unrolled("data", "check", "--data-dir", tmp_path / "file").err
 
 
 @pytest.mark.parametrize(

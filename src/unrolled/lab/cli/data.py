@@ -51,6 +51,11 @@ def list_datasets(data_dir: DataFolder = None) -> None:
         typer.echo(f"{name}: {kind}, available: {available}")
         for line in (description, f"licence: {licence}"):
             console.print(Padding(Text(line), (0, 0, 0, 4)), highlight=False)
+    _note_missing_folder(data_dir)
+
+
+def _note_missing_folder(data_dir: Path | None) -> None:
+    """Say that there is no data folder, so that no dataset is available but those that are generated."""
     folder = _folder(data_dir)
     if folder is None:
         typer.echo("no data folder; pass --data-dir, or set the variable UNROLLED_DATA", err=True)
@@ -102,6 +107,7 @@ def describe(
         _print(console, f"ask       {known.request_url}")
     if _available(source.name, data_dir) == "no":
         _print(console, "not available: " + _advice(source.name))
+        _note_missing_folder(data_dir)
         return
     corpus = source.read(data_dir)
     for size in split_sizes(corpus):
@@ -139,6 +145,8 @@ def check_datasets(
     chosen = names or [name for name in manifest.names() if _available(name, data_dir) != "no"]
     for name in chosen:
         manifest.source(name)
+    if not names:
+        _note_missing_folder(data_dir)
     console, errors = Console(), Console(stderr=True)
     wrong: list[UnrolledError] = []
     for name in chosen:
