@@ -56,6 +56,7 @@ def test_every_command_has_help(unrolled: Command, command: str) -> None:
         (["explain", "--nonsense"], "--nonsense"),
         (["convert", "only-one"], "target"),
         (["train", "nonsense"], "nonsense"),
+        (["convert", "a", "b", "c"], "unexpected argument (c); expected: unrolled convert [OPTIONS] {source} {target}"),
         (["explain", "run", "- not bad"], "a text that begins with - is given after --"),
         (["explain", "run", "--not bad"], "a text that begins with - is given after --"),
     ],

@@ -123,7 +123,7 @@ def _report_error(error: Exception, debug: bool) -> int:
     """Print an error as one line, and return its exit code."""
     if isinstance(error, typer.TyperException):
         # A group without a command has shown its help, which is what was asked for.
-        text = _no_option(error) or error.format_message().replace("Input should be", "expected")
+        text = _rephrased(error) or error.format_message().replace("Input should be", "expected")
         return _report(text, error.exit_code, debug) if text else 0
     if isinstance(error, UnrolledError):
         return _report(str(error), error.exit_code, debug)
@@ -141,13 +141,17 @@ def _report_error(error: Exception, debug: bool) -> int:
     return _report(f"internal error: {said}; please report it with the output of --debug", INTERNAL, debug)
 
 
-def _no_option(error: typer.TyperException) -> str:
-    """Say how a text is given that was taken for an option; nothing of other errors, or of a name like ``--top``."""
-    name = getattr(error, "option_name", None) or ""
-    text = str(error.message)
-    if not text.startswith("No such option") or (name.startswith("--") and len(name.split()) < 2):
-        return ""
-    return f"{text}; a text that begins with - is given after --"
+def _rephrased(error: typer.TyperException) -> str:
+    """Say how a text is given that was taken for an option, or what stands in place of an argument too many."""
+    name, text = getattr(error, "option_name", None) or "", str(error.message)
+    if text.startswith("No such option") and (not name.startswith("--") or len(name.split()) > 1):
+        return f"{text}; a text that begins with - is given after --"
+    context = getattr(error, "ctx", None)
+    if text.startswith("Got unexpected extra argument") and context is not None:
+        given = text.partition("(s) ")[2]
+        usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
+        return f"unexpected argument {given}; expected: {usage}"
+    return ""
 
 
 def main() -> None:

@@ -83,6 +83,8 @@ class PreparedInput:
         numbers = bool(self.labels) and all(map(str.isdecimal, self.labels))
         if numbers or not wanted.removeprefix("-").isdecimal():  # of classes 1 to 5, "0" is not the class 1
             raise UnknownNameError("class", wanted, self.labels or map(str, range(classes)))
+        if classes == 1 and int(wanted) != 0:
+            raise UsageError(f"class {wanted} is out of range; the model has one output: leave the class out")
         if not 0 <= int(wanted) < classes:
             raise UsageError(f"class {wanted} is out of range; expected 0 to {classes - 1}")
         return int(wanted)

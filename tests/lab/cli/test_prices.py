@@ -39,6 +39,8 @@ def test_the_errors_of_prices_are_those_of_the_predictions_and_small(prices, unr
     assert said == f"houses, test ({len(rows)}): mse {mse:.4g}, mae {mae:.4g}, pearson {correlation:.4g}"
     assert mse < 0.2 * np.var(true)
     assert correlation > 0.9
+    unrolled("explain", "r", "a tiny house", "--target", 1).assert_refused(2, "the model has one output")
+    unrolled("evaluate", "r", "--errors", 2).assert_refused(2, "--errors shows errors of classes")
 
 
 def test_the_loss_of_a_training_names_its_unit_where_the_metric_has_another(prices, unrolled, tmp_path, monkeypatch):

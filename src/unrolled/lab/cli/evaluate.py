@@ -33,7 +33,7 @@ __all__ = ["app", "evaluate"]
 
 
 _SPLITS = ("test", "dev", "train")
-_ON_THE_PAGE = 50
+_SHOWN, _ON_THE_PAGE = 5, 50
 _CLASSES = 20
 """With more classes, a table of them is written only on request."""
 
@@ -66,7 +66,9 @@ def evaluate(
     skip_invalid: Annotated[
         bool, _own("Leave out and count rows that are no examples, or have a new label.", "--skip-invalid")
     ] = False,
-    errors: Annotated[int, typer.Option(min=0, help="Number of the worst errors to show.")] = 5,
+    errors: Annotated[
+        int | None, typer.Option(min=0, help="Number of the worst errors to show.", show_default=str(_SHOWN))
+    ] = None,
     predictions: Annotated[
         Path | None, _written("A CSV file: line in the file that was read, text, label, predicted, probabilities.")
     ] = None,
@@ -111,6 +113,8 @@ def evaluate(
         raise UsageError(
             f"--html shows errors of classes, and the task {loaded.task.name} predicts numbers; leave it out"
         )
+    if errors is not None and not is_text_classification(loaded):
+        raise UsageError(f"--errors shows errors of classes, and the task {loaded.task.name} has none; leave it out")
     own = loaded.data.reading
     trained = trained_columns(loaded.folder)
     own = replace(own, trained_text=trained[0], trained_label=trained[1])
@@ -140,7 +144,7 @@ def evaluate(
             typer.echo(harmless(line))
         if is_text_classification(loaded):
             predicted = predict_classes(loaded, examples)
-            print_classes(predicted, errors, _CLASSES)
+            print_classes(predicted, _SHOWN if errors is None else errors, _CLASSES)
             if html is not None:
                 typer.echo(write_error_page(html, loaded, predicted, page_errors or _ON_THE_PAGE, not force))
             rows = predicted.rows
