@@ -44,6 +44,35 @@ def test_ids_of_several_tokens_are_named_and_noted_and_are_no_bias(operation):
         account(look_up(change), strict=True)
 
 
+def counted(m, ids):
+    """Number the tokens that are no padding, as RoBERTa does; 4 is padding here."""
+    real = (ids != 4).long()
+    return real.cumsum(1) * real + 1
+
+
+def numbered(ids):
+    return torch.arange(1, ids.shape[1] + 1).repeat(len(ids), 1)
+
+
+KEPT = {
+    "a product": lambda m, ids: numbered(ids) * (ids != 4) + 1,
+    "a product in place": lambda m, ids: numbered(ids).mul_(ids != 4) + 1,
+    "a choice": lambda m, ids: torch.where(ids != 4, numbered(ids), 0) + 1,
+    "a bitwise and": lambda m, ids: (numbered(ids) & -(ids != 4).long()) + 1,
+    "a count": counted,
+}
+
+
+@pytest.mark.parametrize("way", KEPT)
+def test_places_that_a_mask_keeps_are_of_no_token(way):
+    given = KEPT[way](None, IDS)
+    found, expected = account(look_up(KEPT[way])), account(lambda m, ids: m.table(given))
+    assert set(found.texts) == {"1"}
+    assert_equal_parts(found, expected)
+    marked = account(look_up(lambda m, ids: 2 * (ids != 4) + 1))  # the control: a mark of each token is its own
+    assert float(marked.texts["0"].abs().min()) > 1e-6
+
+
 PAIRS = {
     "neighbours": lambda m, ids: ids[:, :-1] * V + ids[:, 1:],
     "a sum": lambda m, ids: torch.add(ids[:, :2], ids[:, 1:], alpha=V),

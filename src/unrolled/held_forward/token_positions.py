@@ -28,6 +28,8 @@ ELEMENTWISE = frozenset(
     "logical_xor logical_not bool byte char".split()
 )
 """Operations that compute every entry of their result of one entry of each operand."""
+CHOOSES = frozenset("mul bitwise_and and".split())
+"""Those of them by which a mask keeps numbers or makes them zero."""
 LOOKS_UP = {"isin": 0, "bucketize": 0, "searchsorted": 1}
 """Operations that compare every entry of one operand, by its place, with all entries of the other."""
 FILLS = frozenset({"masked_fill", "pad", "sort"})
@@ -147,7 +149,9 @@ class TokenPositions:
         elif name == "scatter" and len(args) == 4 and (vectors := self.scattered(*args)) is not None:
             found = vectors
         elif name in ELEMENTWISE and isinstance(result, Tensor):
-            found = self.of_entries((*args, *options.values()), result.shape)
+            operands = (*args, *options.values())
+            kept = name in CHOOSES and self._choose_numbers(operands)
+            found = None if kept else self.of_entries(operands, result.shape)
         elif name in LOOKS_UP and len(args) > 1:
             found = self._compared(args[LOOKS_UP[name]], args[1 - LOOKS_UP[name]], result.shape)
         elif name in CASTS and first in self and isinstance(result, Tensor):
@@ -182,6 +186,13 @@ class TokenPositions:
             found = wide if found is None else torch.maximum(found, wide)
         return found
 
+    def _choose_numbers(self, operands: Iterable[Any]) -> bool:
+        """Whether masks keep some of the model's own numbers, as those of positions; the choice is held."""
+        given = [each for each in operands if isinstance(each, Tensor)]
+        own = [each for each in given if each not in self and each.numel()]
+        masks = all(self.are_masks(each) for each in given if each in self)
+        return masks and any(bool((each != each.reshape(-1)[0]).any()) for each in own)
+
     def _compared(self, values: Any, others: Any, shape: torch.Size) -> Tensor | None:
         """Return the positions of entries that were compared with others, if these are of no token."""
         return None if others in self or others in self.several else self.of_entries((values,), shape)
@@ -213,7 +224,7 @@ class TokenPositions:
         """Compute the positions of a choice; what stands for a token because of its id has that token's position."""
         mask, one, other = (args[1], args[0], args[2]) if func is Tensor.where else args
         if one not in self and other not in self:
-            return self.of_entries((mask,), shape)
+            return None if self._choose_numbers(args) else self.of_entries((mask,), shape)
         if one in self.several or other in self.several:
             return None
         first, second = (self._positions_of(each, mask).expand(shape) for each in (one, other))
