@@ -63,6 +63,7 @@ REVERSED = {
     "a loop from the end": lambda m, ids: loop(m, m.embed(ids) * 3, reversed(range(ids.shape[1]))),
     "a loop without gradients": without_gradient,
     "in halves": in_halves,
+    "columns of a table": lambda m, ids: loop(m, m.embed.weight.T[:, ids[0]].T[None], (3, 2, 1, 0)),
     "a table of vectors": lambda m, ids: loop(m, m.norm(m.embed.weight[ids]), (3, 2, 1, 0)),
 }
 
@@ -129,6 +130,7 @@ def test_ids_are_those_that_were_looked_up_in_the_table_that_was_read():
 MIXED = {
     "a convolution": lambda m, ids: both_ways(m, m.mix(m.embed(ids).mT).mT),
     "a sum of neighbours": lambda m, ids: both_ways(m, m.embed(ids) + m.embed(ids).roll(1, 1)),
+    "answers for each id": lambda m, ids: both_ways(m, (ids[..., None] == torch.arange(V)).double() @ m.embed.weight),
     "neighbours of one lookup": lambda m, ids: loop(m, m.embed(ids) + m.embed(ids).roll(1, 1), range(4)),
 }
 

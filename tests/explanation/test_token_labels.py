@@ -63,6 +63,10 @@ def one_hot(model, ids):
     return F.one_hot(ids.flip(1), V).float() @ model.embed.weight.detach()
 
 
+def zeros(size):
+    return torch.zeros(*IDS.shape, size)
+
+
 FOLLOWED = {
     "as it is": (lambda m, ids: m.embed(ids), WORDS),
     "reversed ids": (lambda m, ids: m.embed(ids.flip(1)), WORDS[::-1]),
@@ -83,6 +87,9 @@ FOLLOWED = {
     "vectors without gradient": (frozen, WORDS[:2:-1]),
     "a table of the model's own": (by_hand, WORDS[::-1]),
     "one-hot": (one_hot, WORDS[::-1]),
+    "gathered": (lambda m, ids: m.embed.weight.gather(0, ids[0].flip(0)[:, None].expand(-1, E))[None], WORDS[::-1]),
+    "columns of a table": (lambda m, ids: m.embed.weight.T[:, ids[0].flip(0)].T[None], WORDS[::-1]),
+    "scattered": (lambda m, ids: zeros(V).scatter(2, ids.flip(1)[..., None], 1.0) @ m.embed.weight, WORDS[::-1]),
     "picked by a named index": (lambda m, ids: m.embed.weight.index_select(0, index=ids[0].flip(0))[None], WORDS[::-1]),
     "in a list": (lambda m, ids: pad_sequence([m.embed(row) for row in ids], batch_first=True), WORDS),
     "two at a time": (lambda m, ids: m.embed(ids)[:, :4].view(1, 2, 2, E).sum(2), ["seven three", "3rd nine"]),
@@ -165,6 +172,7 @@ def test_positions_that_read_other_tokens_are_not_said_to_read_none(way):
 MIXED = {
     "a convolution": lambda m, ids: m.conv(m.embed(ids).transpose(1, 2)).transpose(1, 2),
     "a sum of neighbours": lambda m, ids: m.embed(ids) + m.embed(ids).roll(1, 1),
+    "answers for each id": lambda m, ids: (ids[..., None] == torch.arange(V)).float() @ m.embed.weight,
     "vectors that are read twice": lambda m, ids: m.embed(ids).repeat_interleave(2, 1)[:, 1:6],
 }
 

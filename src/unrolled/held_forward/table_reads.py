@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["TokensOfIds", "index_of_read", "positions_read"]
+__all__ = ["TokensOfIds", "along_axis", "axis_of_one_token", "index_of_read", "positions_read"]
 
 
 class TokensOfIds(Protocol):
@@ -47,6 +47,17 @@ def positions_read(
         return places.expand(result.shape)
     dim = args[1] if len(args) > 1 else options["dim"]
     return places.view(-1, *[1] * (result.dim() - 1 - dim % result.dim())).expand(result.shape)
+
+
+def axis_of_one_token(positions: Tensor) -> int | None:
+    """Return the last axis along which all entries belong to one token, as those of a vector do; None for none."""
+    axes = (axis for axis in reversed(range(positions.dim())) if positions.shape[axis] > 1)
+    return next((axis for axis in axes if bool((positions == positions.narrow(axis, 0, 1)).all())), None)
+
+
+def along_axis(values: Tensor, axis: int | None) -> Tensor:
+    """Put an axis of vectors last; without one each entry is a vector by itself."""
+    return values[..., None] if axis is None else values.movedim(axis, -1)
 
 
 def _by_index(positions: TokensOfIds, index: Any, shape: torch.Size) -> Tensor | None:

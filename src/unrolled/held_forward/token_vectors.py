@@ -16,7 +16,7 @@ from unrolled.held_forward.moves import CONVERSIONS, JOINS
 from unrolled.held_forward.numbers_as_ids import entries_of
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Kind, Rows
-from unrolled.held_forward.table_reads import index_of_read, positions_read
+from unrolled.held_forward.table_reads import along_axis, axis_of_one_token, index_of_read, positions_read
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.written_positions import WRITES
 
@@ -166,8 +166,7 @@ class TokenVectors:
 
     def _by_axis(self, kind: Kind, name: str, table: Tensor | None, values: Tensor, positions: Tensor) -> Tensor:
         """Open values as vectors along an axis whose entries belong to one token; else one by one."""
-        for axis in reversed(range(values.dim())):
-            if values.shape[axis] > 1 and bool((positions == positions.narrow(axis, 0, 1)).all()):
-                vectors, places = values.movedim(axis, -1), positions.select(axis, 0)
-                return self.rows.open_tokens(name, table, vectors, places, kind).movedim(-1, axis)
-        return self.rows.open_tokens(name, table, values[..., None], positions, kind)[..., 0]
+        axis = axis_of_one_token(positions)
+        places = positions if axis is None else positions.select(axis, 0)
+        opened = self.rows.open_tokens(name, table, along_axis(values, axis), places, kind)
+        return opened[..., 0] if axis is None else opened.movedim(-1, axis)

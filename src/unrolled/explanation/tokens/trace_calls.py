@@ -160,7 +160,7 @@ def _read_by_line(line: Line, reads: Sequence[Tensor]) -> Tensor:
 def _traces(line: Line, read: Tensor, tracer: _CallTracer) -> Traces:
     """Find the tokens of every argument that the steps of one line read."""
     sources = reached_sources(read, tracer.sources)
-    looked_up = name_steps(sources, line.inside)
+    looked_up = name_steps(sources, line.inside) or tracer.met_nothing(int(line.inside.sum()))
     grouped: dict[tuple[object, int], list[Member]] = {}
     for source, where in zip(sources, where_read([each.leaf for each in sources], read, line.inside), strict=True):
         if read.requires_grad or where is not None:

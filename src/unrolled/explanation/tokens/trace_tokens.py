@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from unrolled.cells.batch_layout import read_batch
 from unrolled.decomposition.open_network import Network
+from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
 from unrolled.explanation.tokens.tracer import Tracer
 from unrolled.explanation.tokens.traces import (
@@ -40,7 +41,7 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
     tracer = Tracer()
     given, named = tracer.open(args), tracer.open(kwargs)
     try:
-        with replaced_attributes([(rnn, "forward", reach)]), torch.enable_grad(), tracer:
+        with replaced_attributes([(rnn, "forward", reach)]), torch.enable_grad(), without_gradients(model), tracer:
             model(*given, **named)
     except NetworkReached as reached:
         inputs, lengths = reached.inputs, reached.lengths
@@ -53,6 +54,7 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
     # of one source, where_read says as well whether it is read: that saves a gradient
     sources = tracer.sources if len(tracer.sources) == 1 else reached_sources(read, tracer.sources)
     looked_up = tracer.lost or name_steps([each for each in sources if each.is_followed], layout.inside)
+    looked_up = looked_up or tracer.met_nothing(int(layout.inside.sum()))
     members = list(zip(sources, where_read([each.leaf for each in sources], read, layout.inside), strict=True))
     found = [_trace(place, members, layout.inside) for place, each in enumerate(sources) if each.is_followed]
     known = [trace for trace in found if trace is not None]

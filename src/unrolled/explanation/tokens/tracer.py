@@ -13,7 +13,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.decomposition.nested_tensors import items_of, with_items
 from unrolled.held_forward.moves import CONVERSIONS
-from unrolled.held_forward.operation_names import name_of
+from unrolled.held_forward.operation_names import Operation, name_of
+from unrolled.held_forward.table_reads import along_axis, axis_of_one_token, positions_read
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.variables import ReadsVariables
 
@@ -81,6 +82,10 @@ class Tracer(ReadsVariables):
             self._count += copy.numel()
         return copy
 
+    def met_nothing(self, steps: int) -> bool:
+        """Tell whether arguments hold ids enough for all steps, and none was met where vectors are made of it."""
+        return not self.sources and sum(each.numel() for _, each in self.arguments) >= steps
+
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run an operation, and make leaves of vectors that it looks up."""
         operation = name_of(func)
@@ -96,7 +101,7 @@ class Tracer(ReadsVariables):
             if ids is not None:
                 third = args[2] if operation.name == "embedding" and len(args) > 2 else None
                 return self.leaf(result, ids, options.get("padding_idx", third), _table_of(args, ids))
-            return result
+            return self._picked(operation, args, options, result)
         if args and isinstance(args[0], Tensor) and args[0] in self._one_hot and result.shape == args[0].shape:
             self._one_hot[result] = self._one_hot[args[0]]
         if result.dtype != torch.bool:  # an id that stands for another one has the name of its own
@@ -117,10 +122,31 @@ class Tracer(ReadsVariables):
             return None
         return ids if ids is not None and not ids.is_floating_point() and ids.dtype != torch.bool else None
 
+    def _picked(self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], result: Tensor) -> Tensor:
+        """Make leaves of what ids pick from any other table or write as one-hot vectors, along an axis of one token."""
+        if not args or not isinstance(args[0], Tensor) or args[0].requires_grad:  # which is no table
+            return result
+        if operation.name == "scatter":
+            places = self.positions.scattered(*args) if len(args) == 4 else None
+        else:
+            places = positions_read(self.positions, operation.name, args, options, result)
+        if places is None:
+            return result
+        axis = axis_of_one_token(places)
+        vectors, rows = along_axis(result, axis), places if axis is None else places.select(axis, 0)
+        given = torch.cat([each.reshape(-1) for _, each in self.arguments])
+        found = self._leaf_at(vectors, given[rows.clamp_min(0)], rows, None, args[0].data_ptr())
+        found = found[..., 0] if axis is None else found.movedim(-1, axis)
+        with torch.enable_grad():
+            return result.copy_(found) if operation.in_place else found
+
     def leaf(self, result: Tensor, ids: Tensor, padding: int | None, table: int) -> Tensor:
         """Make a leaf of vectors; ids that are those of no argument, or were not followed, are of none."""
+        return self._leaf_at(result, ids, self.positions.get(ids), padding, table)
+
+    def _leaf_at(self, result: Tensor, ids: Tensor, places: Tensor | None, padding: int | None, table: int) -> Tensor:
+        """Make a leaf of the vectors at these places."""
         self.looked_up = bool(self.arguments)
-        places = self.positions.get(ids)
         if places is None or not bool((places >= 0).any()):
             self.lost = self.lost or self.looked_up
             nowhere = torch.full_like(ids, -1, dtype=torch.int64)
