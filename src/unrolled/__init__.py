@@ -45,8 +45,8 @@ __all__ = [
 
 if _typing.TYPE_CHECKING:
     from unrolled import cells
-    from unrolled.decomposition.attribution import Ledger
     from unrolled.decomposition.decomposition import decompose
+    from unrolled.decomposition.ledger import Ledger
     from unrolled.decomposition.result import Decomposition
     from unrolled.errors import (
         ChangedWeightsError,
@@ -82,7 +82,7 @@ else:
         "Decomposition": "unrolled.decomposition.result",
         "Explanation": "unrolled.explanation.explanation",
         "Explanations": "unrolled.explanation.explanations",
-        "Ledger": "unrolled.decomposition.attribution",
+        "Ledger": "unrolled.decomposition.ledger",
         "account": "unrolled.whole_model.account",
         "as_cell": "unrolled.explanation.networks.as_cell",
         "check": "unrolled.whole_model.check",

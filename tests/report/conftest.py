@@ -11,7 +11,8 @@ import torch
 
 from banded import banded
 from page_in_browser import CHROMIUM, Document
-from unrolled.decomposition.attribution import Attribution, Ledger
+from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.ledger import Ledger
 from unrolled.decomposition.triangle import Triangle
 
 HOSTILE = {

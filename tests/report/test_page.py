@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
-from unrolled.decomposition.attribution import Ledger
+from unrolled.decomposition.ledger import Ledger
 from unrolled.decomposition.outputs import Features, Outputs
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import FileError, NonFiniteError, UsageError

@@ -30,53 +30,17 @@ from torch import Tensor
 
 from unrolled.decomposition.arguments import checked_count
 from unrolled.decomposition.bands import by_entered
+from unrolled.decomposition.ledger import Ledger
 from unrolled.decomposition.outputs import Features, Outputs
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import UsageError
 from unrolled.whole_number import whole_number
 
-__all__ = ["Attribution", "Ledger", "NGram"]
+__all__ = ["Attribution", "NGram"]
 
 _WHOLE, _ENDS = 24, 10  # tokens of the longest n-gram whose text a record has whole, and of each end of a longer one's
 CLOSES = 1e-3
 """The largest remainder of an account that closes, relative to the movement."""
-
-
-@dataclass(frozen=True)
-class Ledger(Mapping[str, float]):
-    """The parts of a logit: logit = ngrams + initial + bias + remainder.
-
-    A read-only mapping as well: ``ledger["bias"]``, ``dict(ledger)``.
-
-    Example:
-        >>> from unrolled import Ledger
-        >>> ledger = Ledger(ngrams=1.5, initial=0.0, bias=0.25, remainder=0.0, logit=1.75)
-        >>> ledger.bias == ledger["bias"]
-        True
-    """
-
-    ngrams: float
-    """Sum of the contributions of all n-grams."""
-    initial: float
-    """Contribution of the initial state, carried through the whole sequence."""
-    bias: float
-    """What the biases and constants of the model around the network contribute; with ``readout="ray"`` F(0), the logit
-    that the model gives when the recurrent states it reads are zero."""
-    remainder: float
-    """What the first three leave over: the error of the expansion, of the quadrature and of rounding."""
-    logit: float
-    """The output of the model."""
-
-    def __getitem__(self, key: str) -> float:
-        if key not in self.__dataclass_fields__:
-            raise KeyError(key)
-        return float(getattr(self, key))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.__dataclass_fields__)
-
-    def __len__(self) -> int:
-        return len(self.__dataclass_fields__)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unrolled.decomposition.attribution import Attribution, Ledger
+from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.ledger import Ledger
 from unrolled.decomposition.number_notes import number_notes
 from unrolled.decomposition.triangle import Triangle
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from unrolled.decomposition.attribution import Ledger
 from unrolled.decomposition.bands import kept_steps
 from unrolled.decomposition.determinism import TwoRuns
+from unrolled.decomposition.ledger import Ledger
 from unrolled.decomposition.number_notes import NOTED_RESIDUAL, number_notes
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.recorded_networks import RecordedNetworks

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
-from unrolled.decomposition.attribution import Ledger
 from unrolled.decomposition.bands import default_longest
 from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.determinism import TwoRuns
+from unrolled.decomposition.ledger import Ledger
 from unrolled.decomposition.number_notes import NOTED_RESIDUAL
 from unrolled.decomposition.open_network import Network, OpenedNetwork
 from unrolled.decomposition.random_generators import RandomGenerators

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unrolled.decomposition.attribution import Attribution, Ledger
+from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.ledger import Ledger
 from unrolled.decomposition.number_notes import NOISY, NOTED_RESIDUAL
 from unrolled.report.formatting import magnitude, minus, share_of
 
