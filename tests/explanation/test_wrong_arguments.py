@@ -44,6 +44,7 @@ def test_tensors_without_numbers(call):
     buffered.register_buffer("mask", torch.ones(3, device="meta"))
     refused(UsageError, "mask is on the device meta", call, buffered, X)
     refused(UsageError, r"argument 0\[1\] is on the device meta", call, Model(), [X, X.to("meta")])
+    refused(UsageError, r"argument 0\[x\]\[0\] is on the device meta", call, Model(), {"x": (X.to("meta"),)})
 
 
 def test_tensors_without_numbers_in_decompose():

@@ -8,6 +8,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from unrolled.decomposition.nested_tensors import leaves
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
 from unrolled.whole_number import whole_number
 
@@ -28,13 +29,11 @@ def refuse_meta(named: Mapping[str, object]) -> None:
     Raises:
         UsageError: If one is on the device meta.
     """
-    for name, value in named.items():
-        if isinstance(value, tuple | list):
-            refuse_meta({f"{name}[{place}]": each for place, each in enumerate(value)})
-        elif isinstance(value, Tensor) and value.is_meta:
+    for (name, *place), value in leaves(dict(named)):
+        if value.is_meta:
             raise UsageError(
-                f"{name} is on the device meta and holds no numbers; load the weights and inputs first: "
-                'module.to_empty(device="cpu") and load_state_dict'
+                f"{name}{''.join(f'[{key}]' for key in place)} is on the device meta and holds no numbers; load the "
+                'weights and inputs first: module.to_empty(device="cpu") and load_state_dict'
             )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
+from torch import nn
+
+from unrolled.decomposition.nested_tensors import tensors_in
 
 __all__ = ["one_thread_if_small"]
 
@@ -45,13 +46,10 @@ def _weights(model: nn.Module) -> int:
     return sum(weight.numel() for part in parts for weight in part.parameters(recurse=False))
 
 
-def _positions(value: object) -> int:
+def _positions(arguments: object) -> int:
     """Count the tokens or vectors of the largest argument."""
-    if isinstance(value, PackedSequence):
-        return len(value.data)
-    if isinstance(value, Tensor):
-        vectors = value.is_floating_point() and value.dim() > 0
-        return value.numel() // max(1, value.shape[-1]) if vectors else value.numel()
-    if isinstance(value, dict):
-        value = tuple(value.values())
-    return max(map(_positions, value), default=1) if isinstance(value, tuple | list) else 1
+    sizes = (
+        each.numel() // max(1, each.shape[-1]) if each.is_floating_point() and each.dim() else each.numel()
+        for each in tensors_in(arguments)
+    )
+    return max(sizes, default=1)

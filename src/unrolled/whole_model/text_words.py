@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch import Tensor
-
-from unrolled.decomposition.nested_tensors import items_of
+from unrolled.decomposition.nested_tensors import leaves
 from unrolled.errors import ShapeError
 from unrolled.explanation.tokens.token_names import PADDING, Tokens, padded_words, word_rows
 from unrolled.whole_model.contributions import Contributions
@@ -23,7 +21,8 @@ def words_of_texts(
     if not means.texts:
         return _steps(tokens, means, batch)
     order = {name: means.orders[name].tolist() if name in means.orders else range(batch) for name in means.texts}
-    given = dict(_by_name({**{str(place): value for place, value in enumerate(args)}, **kwargs}))
+    arguments = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
+    given = {".".join(map(str, place)): each for place, each in leaves(arguments)}  # as 0.ids
     texts: dict[str, list[list[str]]] = {}
     free: list[set[int]] = [set() for _ in range(batch)]  # what needs no word: padding, and what contributes nothing
     count = 0
@@ -31,10 +30,10 @@ def words_of_texts(
         ids, axis = given.get(name), means.axes[name]
         parts = part.reshape(1, -1) if axis is None else part.movedim(axis, 0).reshape(batch, -1)
         rows: list[list[Any]] = [[f"x{k}" for k in range(parts.shape[1])]] * batch
-        ids = ids.long() if isinstance(ids, Tensor) and ids.is_floating_point() else ids
-        if isinstance(ids, Tensor) and ids.numel() == part.numel():
+        ids = ids.long() if ids is not None and ids.is_floating_point() else ids
+        if ids is not None and ids.numel() == part.numel():
             rows = (ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1)).tolist()
-        elif isinstance(ids, Tensor) and ids.numel() == parts.shape[1]:  # a text that is not one of a batch
+        elif ids is not None and ids.numel() == parts.shape[1]:  # a text that is not one of a batch
             rows = [ids.reshape(-1).tolist()] * batch
         texts[name] = [list(map(str, row)) for row in rows]
         if tokens is not None:
@@ -44,16 +43,6 @@ def words_of_texts(
     if tokens is not None:
         _rename(texts, word_rows(tokens, batch), free)
     return tuple(tuple(word for name in texts for word in texts[name][order[name][place]]) for place in range(batch))
-
-
-def _by_name(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Walk through the arguments and what tuples, lists and dictionaries among them hold, as ``0.ids``."""
-    for name, value in given.items():
-        items = items_of(value)
-        if items is None:
-            yield name, value
-        else:
-            yield from _by_name({f"{name}.{key}": item for key, item in items.items()})
 
 
 def _rename(texts: dict[str, list[list[str]]], words: list[list[str]], free: Sequence[set[int]]) -> None:
