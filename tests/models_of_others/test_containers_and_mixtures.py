@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections import OrderedDict
+from collections import OrderedDict, UserDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ class Reader(nn.Module):
         self.e, self.rnn, self.fc = nn.Embedding(V, 3), nn.GRU(5, 4, batch_first=True), nn.Linear(4, 2)
 
     def forward(self, batch):
-        ids, numbers = (batch["ids"], batch["numbers"]) if isinstance(batch, dict) else (batch.ids, batch.numbers)
+        ids, numbers = (batch["ids"], batch["numbers"]) if isinstance(batch, Mapping) else (batch.ids, batch.numbers)
         return self.fc(self.rnn(torch.cat([self.e(ids), numbers], -1))[1][0])
 
 
@@ -50,6 +51,7 @@ class Reader(nn.Module):
         (Pair, ("0.0", "0.1")),
         (Batch, ("0.ids", "0.numbers")),
         (lambda i, n: OrderedDict(ids=i, numbers=n), ("0.ids", "0.numbers")),
+        (lambda i, n: UserDict(ids=i, numbers=n), ("0.ids", "0.numbers")),
     ],
 )
 def test_containers_of_any_class_are_opened(make, names):
