@@ -130,9 +130,24 @@ def test_of_a_linear_layer_the_secant_is_the_mean_jacobian(name):
     torch.testing.assert_close(found.token_scores, mean.token_scores, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("join", [torch.hstack, torch.column_stack])
-def test_shares_follow_entries_that_are_joined_in_any_way(join):
-    models = [model_with(lambda z, each=each: each((z[:, 3:], z[:, :3]))) for each in (join, lambda z: torch.cat(z, 1))]
+def halves(z):
+    return z[:, 3:], z[:, :3]
+
+
+PARTS = {
+    "hstack": (lambda z: torch.hstack(halves(z)), lambda z: torch.cat(halves(z), 1)),
+    "column_stack": (lambda z: torch.column_stack(halves(z)), lambda z: torch.cat(halves(z), 1)),
+    "lerp": (lambda z: torch.lerp(z, z.flip(1), z.sigmoid()), lambda z: z + z.sigmoid() * (z.flip(1) - z)),
+    "pairwise_distance": (
+        lambda z: z + F.pairwise_distance(*halves(z), keepdim=True),
+        lambda z: z + (z[:, 3:] - z[:, :3] + 1e-6).square().sum(1, keepdim=True).sqrt(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_shares_follow_an_operation_as_they_follow_its_parts(name):
+    models = [model_with(function) for function in PARTS[name]]
     scores = [unrolled.explain(model, SERIES[:1], target=1, expansion="shares").token_scores for model in models]
     torch.testing.assert_close(*scores)
 

@@ -60,15 +60,6 @@ def prelu(call: Held) -> Tensor:
     return x * torch.where(x.detach() > 0, torch.ones_like(x.detach()), wide.expand_as(x))
 
 
-@rule("glu")
-def glu(call: Held) -> Tensor:
-    """Compute a ⊙ σ(b)."""
-    x, dim = call.bind("input", "dim")
-    with call.mode:
-        content, pre = x.chunk(2, -1 if dim is None else dim)
-        return content * torch.sigmoid(pre)
-
-
 @rule("square")
 def square(call: Held) -> Tensor:
     """x² = x · x, of which one is held; that of a gate is a gate."""
@@ -97,23 +88,6 @@ def norm(call: Held) -> Tensor:
         (slope,) = torch.autograd.grad(value.sum(), point)
     dims = _reduced(x, value, rest, call.kwargs)
     return (x * slope).sum(dim=dims, keepdim=value.dim() == x.dim()) if dims else (x * slope).sum()
-
-
-@rule("pairwise_distance")
-def pairwise_distance(call: Held) -> Tensor:
-    """The norm of a difference, to which torch adds a small number."""
-    a, b, p, eps, keep = call.bind("x1", "x2", "p", "eps", "keepdim")
-    with call.mode:
-        gap = a - b + (1e-6 if eps is None else eps)
-        return torch.linalg.vector_norm(gap, 2.0 if p is None else p, dim=-1, keepdim=bool(keep))
-
-
-@rule("cdist")
-def cdist(call: Held) -> Tensor:
-    """The norms of all differences of two lists of vectors."""
-    a, b, p = call.bind("x1", "x2", "p")
-    with call.mode:
-        return torch.linalg.vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), 2.0 if p is None else p, dim=-1)
 
 
 def _reduced(x: Tensor, value: Tensor, rest: list[Any], kwargs: dict[str, Any]) -> tuple[int, ...] | None:

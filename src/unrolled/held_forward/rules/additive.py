@@ -234,11 +234,3 @@ def reduce_to(call: Held) -> Tensor:
     if how == "prod":
         raise UnsupportedOperationError(f"{call.name} with 'prod' has no rule; expected sum, mean, amax or amin")
     return write(call)  # autograd holds the choice
-
-
-@rule("lerp")
-def lerp(call: Held) -> Tensor:
-    """Compute a + w (b - a): a weight without value is held; one with value is a gate between the two."""
-    a, b, weight = call.args
-    with call.mode:
-        return a + weight * (b - a)

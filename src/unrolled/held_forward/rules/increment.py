@@ -162,18 +162,6 @@ def softmax(call: IncrementCall) -> Tensor:
         return weights * weights.sum(dim, keepdim=True).reciprocal()
 
 
-@increment_rule("addcmul", "addcdiv", "lerp")
-def fused(call: IncrementCall) -> Tensor:
-    """Compute a + s b c, a + s b / c or a + c (b - a) by its parts."""
-    a, b, c = call.args[:3]
-    scale = call.kwargs.get("value", 1)
-    with call.mode:
-        if call.name == "lerp":
-            return a + c * (b - a)
-        found = b * c if call.name == "addcmul" else b / c
-        return a + (found if scale == 1 else scale * found)
-
-
 @increment_rule("addmm", "baddbmm")
 def product_and_sum(call: IncrementCall) -> Tensor:
     """Compute b + x W by its parts."""

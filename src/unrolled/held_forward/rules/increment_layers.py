@@ -106,15 +106,6 @@ def pad(call: IncrementCall) -> Tensor:
     return result
 
 
-@increment_rule("glu")
-def glu(call: IncrementCall) -> Tensor:
-    """Multiply one half by the gate of the other."""
-    x, dim = call.bind("input", "dim")
-    with call.mode:
-        content, gate = x.chunk(2, -1 if dim is None else dim)
-        return content * torch.sigmoid(gate)
-
-
 @increment_rule("maximum", "minimum", "max", "min")
 def extreme(call: IncrementCall) -> Tensor:
     """Compute max(a, b) = ½ (a + b + |a - b|), and the minimum with the other sign."""

@@ -209,22 +209,6 @@ def add_product(call: Held) -> Tensor:
         return result + (a if beta == 1 else beta * a)
 
 
-@rule("addcmul")
-def addcmul(call: Held) -> Tensor:
-    """Compute a + v b c."""
-    a, b, c = call.args
-    with call.mode:
-        return a + call.kwargs.get("value", 1) * (b * c)
-
-
-@rule("addcdiv")
-def addcdiv(call: Held) -> Tensor:
-    """Compute a + v b / c."""
-    a, b, c = call.args
-    with call.mode:
-        return a + call.kwargs.get("value", 1) * (b / c)
-
-
 @rule("div")
 def div(call: Held) -> Tensor:
     """Compute a / b, of which the divisor is held."""
