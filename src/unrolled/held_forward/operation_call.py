@@ -6,9 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from unrolled.held_forward.operation_names import Operation
 
 __all__ = ["OperationCall"]
+
+
+_WHEREVER: dict[str, Callable[..., Any]] = {"view": Tensor.reshape, "view_as": Tensor.reshape_as}
+"""What stands for operations that ask how a tensor lies in memory."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,19 @@ class OperationCall:
         """Give the arguments of these names, in the order of the operation; None for what was left out."""
         given = self.named(*names)
         return [given.get(name) for name in names]
+
+    def options_beyond(self, *names: str) -> dict[str, Any]:
+        """Give the keyword arguments of other names."""
+        return {name: value for name, value in self.kwargs.items() if name not in names}
+
+    def mover(self) -> Callable[..., Any] | None:
+        """Return what moves tensors as the operation moves its first operand, however they lie in memory.
+
+        None where it reads the bits of that operand as another type.
+        """
+        if self.name == "view" and any(isinstance(each, torch.dtype) for each in self.args[1:]):
+            return None
+        return _WHEREVER.get(self.name, self.function)
 
     def run(self, *args: Any) -> Any:
         """Compute the operation on these arguments, its keyword arguments unchanged."""

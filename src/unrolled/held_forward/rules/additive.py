@@ -74,7 +74,7 @@ def join(call: Held) -> Tensor:
     """Join tensors; those without value become rows."""
     separate = isinstance(call.args[0], Tensor) if call.args else False  # one after another, not in a list
     parts = call.args if separate else call.bind("tensors")[0]
-    options = {name: value for name, value in call.kwargs.items() if name != "tensors"}
+    options = call.options_beyond("tensors")
 
     def joined(given: Any) -> Tensor:
         result: Tensor = call.function(*given) if separate else call.function(given, *call.args[1:], **options)

@@ -18,7 +18,7 @@ def convolution(call: IncrementCall) -> Tensor:
     """Convolve the increments, and add the bias to what they move around."""
     names = ("input", "weight", "bias")
     x, weight, bias = call.bind(*names)
-    options = {name: value for name, value in call.kwargs.items() if name not in names}
+    options = call.options_beyond(*names)
     if not call.moves(x) or call.moves(weight):
         raise UnsupportedOperationError(f"{call.name} with a kernel that the state makes has no rule for increments")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,8 +23,6 @@ _OF_SEVERAL_ENTRIES = (
     "affine_grid_generator"
 ).split()
 """Sums, means and transforms of one tensor; ``as_strided`` asks how a tensor lies in memory."""
-_OF_PARTS: dict[str, Callable[..., Any]] = {"view": Tensor.reshape, "view_as": Tensor.reshape_as}
-"""How the parts of a gate are moved, which need not lie in memory as the gate does."""
 
 
 @rule(*OF_ONE_ENTRY, *_OF_SEVERAL_ENTRIES)
@@ -33,9 +30,7 @@ def linear_in_one(call: Held) -> object:
     """Run the operation as it is, on a gate and on its parts."""
     first, *rest = call.args
     result, gate = call.run(*call.args), call.gates.of(first)
-    reads_bits = call.name == "view" and any(isinstance(each, torch.dtype) for each in rest)
-    if gate is not None and call.name in OF_ONE_ENTRY and not reads_bits:
-        move = _OF_PARTS.get(call.name, call.function)
+    if gate is not None and call.name in OF_ONE_ENTRY and (move := call.mover()) is not None:
         risen, at_zero = (move(each, *rest, **call.kwargs) for each in (gate.risen, gate.at_zero))
         call.gates.keep_each(result, risen, at_zero, gate.of_gates)
     return result

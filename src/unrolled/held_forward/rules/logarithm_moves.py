@@ -16,12 +16,6 @@ from unrolled.held_forward.rules.additive import where_operands
 
 __all__ = ["stand_in"]
 
-_OF_VALUES: dict[str, Callable[..., Any]] = {
-    "view": torch.Tensor.reshape,  # a value need not lie in memory as its logarithm does
-    "view_as": torch.Tensor.reshape_as,
-    "detach": torch.Tensor.clone,  # cutting a gradient does not cut value
-}
-"""How values are moved where it is not as their logarithms are."""
 _ALONG = frozenset("pad constant_pad_nd cat getitem narrow clone contiguous".split())
 """What may leave the axis of a cumulative sum where it is."""
 
@@ -29,9 +23,10 @@ _ALONG = frozenset("pad constant_pad_nd cat getitem narrow clone contiguous".spl
 @beside(*MOVES, *CONVERSIONS, "detach")
 def move(call: LogarithmCall) -> Any:
     """Move values as their logarithms are moved."""
-    function: Callable[..., Any] = _OF_VALUES.get(call.name, call.function)
     x, *rest = call.args or (None,)
-    if call.of(x) is None or (call.name == "view" and any(isinstance(each, torch.dtype) for each in rest)):
+    # cutting a gradient does not cut value
+    function = torch.Tensor.clone if call.name == "detach" else call.mover()
+    if call.of(x) is None or function is None:
         return call.plain()
     return _moved(call, (x,), lambda args: function(args[0], *rest, **call.kwargs))
 
@@ -39,9 +34,8 @@ def move(call: LogarithmCall) -> Any:
 @beside(*JOINS)
 def join(call: LogarithmCall) -> Any:
     """Join values as their logarithms are joined."""
-    options = {name: value for name, value in call.kwargs.items() if name != "tensors"}
     (given,) = call.bind("tensors")
-    return _moved(call, given, lambda args: call.function(args, *call.args[1:], **options))
+    return _moved(call, given, lambda args: call.function(args, *call.args[1:], **call.options_beyond("tensors")))
 
 
 @beside("where")

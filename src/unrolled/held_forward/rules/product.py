@@ -180,7 +180,7 @@ def linear(call: Held) -> Tensor:
 def convolution(call: Held) -> Tensor:
     """A convolution and its bias."""
     x, weight, bias = call.bind("input", "weight", "bias")
-    options = {name: value for name, value in call.kwargs.items() if name not in ("input", "weight", "bias")}
+    options = call.options_beyond("input", "weight", "bias")
     result = shared(call, [x, weight], lambda a, w: call.function(a, w, None, *call.args[3:], **options))
     return _with_bias(call, result, bias, (-1, *[1] * (weight.dim() - 2)))
 
