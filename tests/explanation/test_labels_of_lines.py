@@ -63,6 +63,9 @@ REVERSED = {
     "a loop from the end": lambda m, ids: loop(m, m.embed(ids) * 3, reversed(range(ids.shape[1]))),
     "a loop without gradients": without_gradient,
     "in halves": in_halves,
+    "one-hot integers": lambda m, ids: loop(
+        m, ids.new_zeros(1, 4, V).scatter(2, ids[..., None], 1).double() @ m.embed.weight, (3, 2, 1, 0)
+    ),
     "columns of a table": lambda m, ids: loop(m, m.embed.weight.T[:, ids[0]].T[None], (3, 2, 1, 0)),
     "a table of vectors": lambda m, ids: loop(m, m.norm(m.embed.weight[ids]), (3, 2, 1, 0)),
 }

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.decomposition.nested_tensors import items_of, with_items
 from unrolled.held_forward.moves import CONVERSIONS
@@ -56,7 +55,6 @@ class Tracer(ReadsVariables):
         """Whether ids were looked up, be it that they could be followed or not."""
         self.lost = False
         """Whether some of them could not be followed."""
-        self._one_hot: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self._count = self._vectors = 0
 
     def open(self, value: Any) -> Any:
@@ -93,28 +91,23 @@ class Tracer(ReadsVariables):
         if not isinstance(result, Tensor):
             self.positions.follow(func, operation, args, options, result)
             return result
-        if operation.name == "one_hot":
-            self._one_hot[result] = args[0]
-            return result
         if result.is_floating_point():
             ids = self._looked_up(operation.name, args)
             if ids is not None:
                 third = args[2] if operation.name == "embedding" and len(args) > 2 else None
                 return self.leaf(result, ids, options.get("padding_idx", third), _table_of(args, ids))
             return self._picked(operation, args, options, result)
-        if args and isinstance(args[0], Tensor) and args[0] in self._one_hot and result.shape == args[0].shape:
-            self._one_hot[result] = self._one_hot[args[0]]
         if result.dtype != torch.bool:  # an id that stands for another one has the name of its own
             self.positions.follow(func, operation, args, options, result)
         return result
 
     def _looked_up(self, name: str, args: tuple[Any, ...]) -> Tensor | None:
         """The ids of a lookup; None for any other operation."""
-        if name in CONVERSIONS:
-            return self._one_hot.get(args[0])
         if name not in LOOKUPS or len(args) < 2:
             return None
         if name == "index_select":
+            if args[1] != 0:
+                return None
             args = (args[0], args[2])
         table = next((each for each in args[:2] if isinstance(each, nn.Parameter)), None)
         ids = next((each for each in args[:2] if isinstance(each, Tensor) and each is not table), None)
@@ -123,10 +116,12 @@ class Tracer(ReadsVariables):
         return ids if ids is not None and not ids.is_floating_point() and ids.dtype != torch.bool else None
 
     def _picked(self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], result: Tensor) -> Tensor:
-        """Make leaves of what ids pick from any other table or write as one-hot vectors, along an axis of one token."""
+        """Make leaves of one-hot vectors, and of what ids pick from any other table, along an axis of one token."""
         if not args or not isinstance(args[0], Tensor) or args[0].requires_grad:  # which is no table
             return result
-        if operation.name == "scatter":
+        if operation.name in CONVERSIONS:
+            places = self.positions.get(args[0]) if self.positions.are_vectors(args[0]) else None
+        elif operation.name == "scatter":
             places = self.positions.scattered(*args) if len(args) == 4 else None
         else:
             places = positions_read(self.positions, operation.name, args, options, result)
