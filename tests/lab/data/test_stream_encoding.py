@@ -7,6 +7,7 @@ import random
 import tempfile
 import tracemalloc
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -83,15 +84,15 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
     assert found.sum() > 0  # and still there
 
 
-def test_a_temporary_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
+def test_a_temporary_folder_that_cannot_be_written_is_named(monkeypatch):
     class Full:
         def write(self, _):
             raise OSError(28, "No space left on device")
 
+    words = build_vocabulary([["a"]])
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: nullcontext(Full()))
     with pytest.raises(FileError, match=r"cannot be written: No space left on device; set the variable TMPDIR to"):
-        stream_index._append(stream_index.array("i", [1]), Full())
+        encode_stream([["a"]], words)
 
 
 def test_a_text_without_tokens_is_refused():

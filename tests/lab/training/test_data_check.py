@@ -12,7 +12,7 @@ from unrolled.lab.data.checksums import CorpusChecksums
 from unrolled.lab.data.corpus import Classification, Words
 from unrolled.lab.data.formats import read_split
 from unrolled.lab.training.callbacks import Callback
-from unrolled.lab.training.data_check import _sample_digest, file_warnings, write_checksums
+from unrolled.lab.training.data_check import file_warnings, sample_digest, write_checksums
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import load_config, load_run
 from unrolled.lab.training.settings import DataSettings
@@ -150,7 +150,7 @@ def test_a_run_of_an_earlier_version_is_resumed_by_its_sample_and_evaluated_with
     """What an earlier version wrote: no data.json, and a fingerprint in the configuration."""
     task = load_config(stopped).task
     corpus = DataSettings(**json.loads((stopped / "config.json").read_text())["data"]).load_corpus(Classification)
-    digest = _sample_digest(4, task.encode(corpus.train), task.encode(corpus.dev))
+    digest = sample_digest(4, task.encode(corpus.train), task.encode(corpus.dev))
     (stopped / "data.json").unlink()
     path = stopped / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "fingerprint": "0" * 16, "checksum": None}))

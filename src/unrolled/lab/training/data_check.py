@@ -27,7 +27,15 @@ from unrolled.lab.training.run_folder import RunConfig
 from unrolled.lab.training.settings import DataSettings
 from unrolled.lab.training.task import Split
 
-__all__ = ["check_data", "check_sample", "data_warnings", "file_warnings", "trained_columns", "write_checksums"]
+__all__ = [
+    "check_data",
+    "check_sample",
+    "data_warnings",
+    "file_warnings",
+    "sample_digest",
+    "trained_columns",
+    "write_checksums",
+]
 
 _FILE = "data.json"
 _NAME = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -89,7 +97,7 @@ def check_sample(folder: Path, config: RunConfig, corpus: Corpus[Any], splits: M
     """
     if (folder / _FILE).is_file():
         return
-    if _sample_digest(config.settings.batch, splits["train"], splits["dev"]) != config.fingerprint:
+    if sample_digest(config.settings.batch, splits["train"], splits["dev"]) != config.fingerprint:
         sizes = ", ".join(f"{size:,} {name}" for name, size in config.sizes.items())
         raise DataError(
             f"{folder} was started with another corpus than {corpus.name!r}; give the one it was started with "
@@ -179,7 +187,7 @@ def _read(folder: Path) -> tuple[CorpusChecksums, tuple[Mapping[str, Any], ...]]
         raise DataError(f"{folder / _FILE}: not the checksums of a run's data; {error}") from None
 
 
-def _sample_digest(size: int, *splits: Split[Batch]) -> str:
+def sample_digest(size: int, *splits: Split[Batch]) -> str:
     """Compute a digest of some splits: their sizes, and 16 batches of each, from its beginning to its end."""
     digest = hashlib.sha256()
     for split in splits:
