@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import unrolled
@@ -66,6 +67,7 @@ REVERSED = {
     "one-hot integers": lambda m, ids: loop(
         m, ids.new_zeros(1, 4, V).scatter(2, ids[..., None], 1).double() @ m.embed.weight, (3, 2, 1, 0)
     ),
+    "compared": lambda m, ids: loop(m, (ids[..., None] == torch.arange(V)).double() @ m.embed.weight, (3, 2, 1, 0)),
     "columns of a table": lambda m, ids: loop(m, m.embed.weight.T[:, ids[0]].T[None], (3, 2, 1, 0)),
     "a table of vectors": lambda m, ids: loop(m, m.norm(m.embed.weight[ids]), (3, 2, 1, 0)),
 }
@@ -133,7 +135,7 @@ def test_ids_are_those_that_were_looked_up_in_the_table_that_was_read():
 MIXED = {
     "a convolution": lambda m, ids: both_ways(m, m.mix(m.embed(ids).mT).mT),
     "a sum of neighbours": lambda m, ids: both_ways(m, m.embed(ids) + m.embed(ids).roll(1, 1)),
-    "answers for each id": lambda m, ids: both_ways(m, (ids[..., None] == torch.arange(V)).double() @ m.embed.weight),
+    "bags of one id": lambda m, ids: loop(m, F.embedding_bag(ids.T, m.embed.weight)[None], range(4)),
     "neighbours of one lookup": lambda m, ids: loop(m, m.embed(ids) + m.embed(ids).roll(1, 1), range(4)),
 }
 

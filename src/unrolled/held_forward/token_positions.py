@@ -103,7 +103,7 @@ class TokenPositions:
                     self._known.pop(first._base, None)
             return False
         results = result if isinstance(result, tuple | list) else (result,)
-        vectors = self._makes_vectors(operation, args)
+        vectors = self.makes_vectors(operation, args)
         masks = all(self.are_masks(each) for each in (*args, *options.values()) if each in self)
         for each, places in zip(results, found, strict=False):
             if isinstance(each, Tensor) and isinstance(places, Tensor) and not each.is_floating_point():
@@ -206,7 +206,7 @@ class TokenPositions:
         one_each[dim] = 1
         return places.expand(target.shape) if list(index.shape) == one_each else None
 
-    def _makes_vectors(self, operation: Operation, args: tuple[Any, ...]) -> bool:
+    def makes_vectors(self, operation: Operation, args: tuple[Any, ...]) -> bool:
         """Whether an operation makes one-hot vectors of ids, or moves such vectors."""
         if operation.name == "eq":  # with a list of all ids
             return any(isinstance(each, Tensor) and each.dim() and each not in self for each in args)

@@ -97,7 +97,8 @@ class Tracer(ReadsVariables):
                 third = args[2] if operation.name == "embedding" and len(args) > 2 else None
                 return self.leaf(result, ids, options.get("padding_idx", third), _table_of(args, ids))
             return self._picked(operation, args, options, result)
-        if result.dtype != torch.bool:  # an id that stands for another one has the name of its own
+        # an id that stands for another one because of a mask has the name of its own
+        if args and (result.dtype != torch.bool or self.positions.makes_vectors(operation, args)):
             self.positions.follow(func, operation, args, options, result)
         return result
 
