@@ -13,8 +13,9 @@ from unrolled.atomic_write import atomic_write
 from unrolled.cli.completed_values import expansion_names, run_folders
 from unrolled.cli.explain_file import FileOptions, NumberedText, explain_texts
 from unrolled.cli.left_output import outlast_reader
-from unrolled.cli.output_file import check_new
+from unrolled.cli.output_file import check_new, check_not_read
 from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
+from unrolled.cli.texts_of_users import check_encoded
 from unrolled.errors import DataError, FileError, UsageError
 from unrolled.extras import require_extra
 from unrolled.laboratory import check_source, open_run, read_texts
@@ -140,7 +141,10 @@ def explain(
     """
     hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
     run, sentence = _split(words or [], weights, bool(files))
+    check_encoded(sentence)
     _check_written({"--html": html, "--png": png, "--json": json_file, "--phrases": phrases}, force)
+    for path in (html, png, json_file, phrases):
+        check_not_read(path, [*(files or ()), *filter(None, (weights, vocab))])
     if files:
         _check_files(files, png)
         if top is not None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from unrolled.errors import FileError, UsageError
 
-__all__ = ["check_new"]
+__all__ = ["check_new", "check_not_read"]
 
 _OF_OTHER_PROGRAMS = frozenset(
     ".bin .ckpt .csv .htm .html .json .jsonl .ods .parquet .pdf .pickle .pkl .png .pt .pth .safetensors .svg .tsv .xls "
@@ -37,3 +38,9 @@ def check_new(path: Path | None, force: bool, *suffixes: str) -> None:
         raise FileError(f"{path} cannot be written: {path.parent} is a file; give a path in a folder")
     if not parent.exists():
         raise FileError(f"{path} cannot be written: the folder {path.parent} does not exist; create it first")
+
+
+def check_not_read(path: Path | None, read: Iterable[str | Path]) -> None:
+    """Refuse to write over a file that the command reads, also where files may be replaced."""
+    if path is not None and path.exists() and any(Path(each).exists() and path.samefile(each) for each in read):
+        raise UsageError(f"{path} is a file that the command reads; choose another path")

@@ -50,6 +50,30 @@ def test_what_another_process_writes_meanwhile_is_not_replaced(unrolled, tmp_pat
 
 
 @pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("predict", "runs/reviews", "a.csv"), "--out"),
+        (("evaluate", "runs/reviews", "--data", "a.csv"), "--predictions"),
+        (("explain", "runs/reviews", "--file", "a.csv", "--target", "good"), "--phrases"),
+    ],
+)
+def test_a_file_that_is_read_is_not_replaced_even_by_force(unrolled, tmp_path, words, option):
+    content = "review,stars\na dull film,bad\na great film,good\n"
+    (tmp_path / "a.csv").write_text(content)
+    (tmp_path / "link.csv").symlink_to("a.csv")
+    for name in ("a.csv", "link.csv"):
+        unrolled(*words, option, name, "--force").assert_refused(2, f"{name} is a file that the command reads")
+    assert (tmp_path / "a.csv").read_text() == content
+
+
+@pytest.mark.parametrize(
+    "words", [("explain", "runs/reviews"), ("score", "runs/reviews"), ("translate", "runs/reviews")]
+)
+def test_a_text_in_another_encoding_is_refused_as_standard_input_is(unrolled, words):
+    unrolled(*words, "caf\udce9 film").assert_refused(2, "the text has the byte 0xe9, which is not UTF-8")
+
+
+@pytest.mark.parametrize(
     ("words", "option", "wrong", "usual"),
     [
         (("explain", "runs/reviews", "a dull film"), "--html", "page.pdf", ".html"),

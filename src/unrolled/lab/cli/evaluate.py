@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated
 
 from unrolled.cli.left_output import outlast_reader
-from unrolled.cli.output_file import check_new
+from unrolled.cli.output_file import check_new, check_not_read
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.error_page import write_error_page
 from unrolled.lab.cli.labelled_predictions import is_text_classification, predict_classes, predict_ratings
@@ -109,6 +109,8 @@ def evaluate(
     loaded = open_run.load(run)
     if predictions is not None or html is not None:
         loaded.text_task()
+        for path in (predictions, html):
+            check_not_read(path, data or loaded.data.files(data_dir).values())
     if html is not None and not loaded.task.classes:
         raise UsageError(
             f"--html shows errors of classes, and the task {loaded.task.name} predicts numbers; leave it out"

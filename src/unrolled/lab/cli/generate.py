@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unrolled.cli.texts_of_users import write_text
+from unrolled.cli.texts_of_users import check_encoded, write_text
 from unrolled.errors import UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
@@ -35,6 +35,7 @@ def generate(
 ) -> None:
     """Generate text with a trained language model, word by word or character by character."""
     check_run(run)
+    check_encoded(prompt)
     from itertools import chain, islice
     from typing import cast
 

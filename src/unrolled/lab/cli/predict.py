@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from unrolled.cli.output_file import check_new
+from unrolled.cli.output_file import check_new, check_not_read
 from unrolled.cli.texts_of_users import write_text
 from unrolled.errors import DataError
 from unrolled.lab.cli import open_run
@@ -76,6 +76,7 @@ def predict(
     check_run(run)
     check_new(out, force, ".csv")
     names = files or ["-"]
+    check_not_read(out, names)
     for name in names:
         if name != "-":
             check_source(name)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from unrolled.cli.texts_of_users import check_encoded
 from unrolled.errors import UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
@@ -27,6 +28,8 @@ def score(
     end of a line. Texts of different lengths are best compared by the mean surprisal of a token.
     """
     check_run(run)
+    for text in texts:
+        check_encoded(text)
     from typing import cast
 
     from rich.console import Console

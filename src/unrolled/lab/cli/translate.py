@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unrolled.cli.texts_of_users import write_text
+from unrolled.cli.texts_of_users import check_encoded, write_text
 from unrolled.errors import UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
@@ -39,6 +39,8 @@ def translate(
     Words need no quotes. Several sentences in quotes are translated one by one.
     """
     check_run(run)
+    for word in words or ():
+        check_encoded(word)
     from unrolled.lab.tasks.translate import Translate
 
     loaded = open_run.load(run)
