@@ -211,3 +211,15 @@ def test_a_pickle_is_not_read_but_the_way_to_convert_it_is_named(tmp_path: Path)
 def test_a_file_that_is_not_there_is_another_matter(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"none\.safetensors: cannot be read"):
         load_classifier(tmp_path / "none.safetensors", words=WORDS)
+
+
+def test_a_folder_and_a_list_of_parts_are_told_from_a_file_of_weights(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"is a folder; .* it has no \.safetensors file"):
+        load_classifier(tmp_path, words=WORDS)
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(FileError, match=r"is a folder; .* it has model\.safetensors"):
+        load_classifier(tmp_path, words=WORDS)
+    parts = tmp_path / "model.safetensors.index.json"
+    parts.write_text('{"weight_map": {}}')
+    with pytest.raises(DataError, match="lists the files over which weights are spread"):
+        load_classifier(parts, words=WORDS)

@@ -23,6 +23,9 @@ from unrolled.weights.recurrent_weights import RecurrentWeights, describe
 __all__ = ["LastStateClassifier", "LoadedClassifier", "load_classifier", "read_tensors"]
 
 
+_LISTED = 5  # files in a message
+
+
 class LastStateClassifier(nn.Module):
     """Classify a sequence by the last state of its recurrent network.
 
@@ -71,6 +74,7 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     foreign = describe_foreign(path)
     if foreign is not None:
         raise DataError(foreign)
+    _refuse_parts(Path(path))
     try:
         content = Path(path).read_bytes()
         tensors = dict(sorted(load(content).items()))
@@ -89,6 +93,19 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         if not torch.isfinite(tensors[name]).all():
             raise NonFiniteError(f"{path}: {name} holds NaN or infinity; expected finite numbers")
     return tensors
+
+
+def _refuse_parts(path: Path) -> None:
+    """Refuse the folder of a file of weights, and the list of several files."""
+    if path.is_dir():
+        inside = sorted(each.name for each in path.glob("*.safetensors"))
+        found = f"it has {', '.join(inside[:_LISTED])}" if inside else "it has no .safetensors file"
+        raise FileError(f"{path} is a folder; give the file of the weights in it: {found}")
+    if path.name.endswith(".index.json"):
+        raise DataError(
+            f"{path} lists the files over which weights are spread; load these files in Python, and write all tensors "
+            "into one by safetensors.torch.save_file"
+        )
 
 
 def load_classifier(
