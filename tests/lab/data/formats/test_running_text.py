@@ -86,3 +86,14 @@ def test_a_text_that_seems_tokenised_but_is_split_as_plain_text_is_noted(tmp_pat
     path.write_text(f"{line}\n" * 30)
     for notes in (read_files(kind, [path]).notes, read_split(kind, [path], ()).notes):
         assert [note.startswith(f"{path}: contains <unk>") for note in notes] == [True] * noted
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_table_that_is_read_as_running_text_is_told(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("good,film\n" * 40)
+    (note,) = (each for each in read_files(Words, [path]).notes if "every line is read whole" in each)
+    assert note.endswith("pass --format text if that is meant")
+    assert not any("read whole" in each for each in read_files(Words, [path], format="text").notes)
+    plain = path.rename(path.with_suffix(".txt"))
+    assert not any("read whole" in each for each in read_files(Words, [plain]).notes)

@@ -94,7 +94,19 @@ def _find_reader(kind: type[Corpus[Any]], paths: Sequence[Path], format: str | N
             )
     if reading.columns and not reader.has_columns:
         raise UsageError(f"{reading.columns[0]} is given, but the format {reader.name} has fixed columns; leave it out")
-    return reader(reading)
+    chosen_reader = reader(reading)
+    if format is None and not reader.suffixes:
+        meant = (
+            f"every line is read whole, with what separates its fields; pass --format {reader.name} if that is meant"
+        )
+        chosen_reader.notes += [f"{path}: {meant}" for path in paths if _has_fields(path)]
+    return chosen_reader
+
+
+def _has_fields(path: Path) -> bool:
+    """Tell whether the suffix of a file is that of a format whose lines have fields."""
+    suffix = without_compression(path).suffix.lower()
+    return any(suffix in member.suffixes for member in FORMATS.members.values())
 
 
 def _choose(path: Path, kind: type[Corpus[Any]], able: dict[str, type[Format]]) -> type[Format]:
