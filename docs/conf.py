@@ -24,7 +24,8 @@ exclude_patterns = ["**/.ipynb_checkpoints"]
 
 html_theme = "furo"
 html_title = "unrolled"
-html_static_path = []
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False
 
