@@ -277,6 +277,10 @@ def test_several_examples_are_one_page_with_a_list(build, tmp_path):
     assert [item["tokens"] for item in found] == [["a"], ["a", "b"], ["a", "b", "c"]]
     assert [item["outputs"]["true"] for item in found] == [0, 1, 0]
     assert "a b c" in "".join(Reader(page).text)
+    named = render_pages([[build(["a", "b"], name="one")]] * 2)  # also where no script runs
+    assert f'<td class="number">{minus(signed(build(["a", "b"]).ledger.ngrams))}</td><td class="largest">' in named
+    largest = build(["a", "b"]).top(1)[0]
+    assert f"<bdi>{largest.text}</bdi> {minus(signed(largest.contribution))}" in named
     save_pages(tmp_path / "page.html", examples, "Errors")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
     for wrong in ([], [[]]):

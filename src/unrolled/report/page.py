@@ -23,8 +23,8 @@ from unrolled.report.spans import largest_phrases
 
 __all__ = ["render_fragment", "render_page", "render_pages", "save_page", "save_pages"]
 
-_TOP_FRAGMENT = 5
-"""Number of n-grams to list in a notebook."""
+_TOP_FRAGMENT, _TOP_LINE = 5, 2
+"""Numbers of n-grams to list in a notebook, and beside a text in a list that stands without a script."""
 
 
 def _json(data: object) -> Markup:
@@ -84,13 +84,14 @@ def _render(examples: Sequence[PageExample], title: str, phrases: CorpusPhrases 
     }
     first, sheet, program = examples[0], style(), script()
     shown = [chosen(attribution, first.options[0]) for attribution in first.attributions]
+    listed = [chosen(example.first, example.options[0]) for example in examples]
     return (
         environment()
         .get_template("page.html")
         .render(
             title=title,
             phrases=phrases,
-            examples=[{"shown": chosen(example.first, example.options[0])} for example in examples],
+            examples=[{"shown": each, "top": largest_phrases(each, _TOP_LINE)} for each in listed],
             panels=[
                 {
                     "label": label,
