@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import unrolled
@@ -181,3 +182,38 @@ def test_the_sum_of_a_gate_and_a_content_is_no_gate():
         for each in (lambda z, q: z + 0 * q, lambda z, q: torch.cat([z, q], 1)[:, :H])
     ]
     assert float((found[0] - found[1]).abs().max()) > 0.01
+
+
+class BesideBias(nn.Module):
+    """A gate of each number, times what a layer makes of zeros."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer, self.bias = layer, nn.Parameter(torch.randn(4))
+        self.double()
+
+    def forward(self, x):
+        return (torch.sigmoid(x) * self.layer(torch.zeros_like(x), self.bias)).sum(dim=1, keepdim=True)
+
+
+OF_ZEROS = {
+    "linear": lambda zeros, b: F.linear(zeros, torch.eye(4).to(zeros), b),
+    "a convolution": lambda zeros, b: F.conv1d(zeros[..., None], torch.eye(4).to(zeros)[..., None], b)[..., 0],
+    "a layer norm": lambda zeros, b: F.layer_norm(zeros, (4,), 1 - b, bias=b),
+    "a group norm": lambda zeros, b: F.group_norm(zeros, 2, 1 - b, b),
+}
+
+
+@pytest.mark.parametrize("layer", OF_ZEROS)
+def test_a_gate_shares_its_product_with_a_bias_that_a_layer_gives_for_zeros(layer):
+    model, x = BesideBias(OF_ZEROS[layer]), torch.randn(2, 4, dtype=torch.float64)
+    found = unrolled.account(model, x, target=0)
+    risen, b = torch.sigmoid(x) - 0.5, model.bias.detach()
+    torch.testing.assert_close(found.features["0"], 0.25 * risen * b)
+    torch.testing.assert_close(found.biases["bias"], ((0.5 + 0.75 * risen) * b).sum(dim=1))
+
+
+def test_a_gate_keeps_its_product_with_a_parameter_that_is_a_factor():
+    model, x = BesideBias(lambda _, b: b), torch.randn(2, 4, dtype=torch.float64)
+    found = unrolled.account(model, x, target=0)
+    torch.testing.assert_close(found.features["0"], (torch.sigmoid(x) - 0.5) * model.bias.detach())

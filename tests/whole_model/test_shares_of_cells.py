@@ -85,3 +85,37 @@ def test_any_step_closes(operations, layers, expansion):
     assert gap(found) < 1e-11
     assert found.exact
     assert gap(account(network(), "zero")) > 1e-6  # the control
+
+
+class Written(nn.Module):
+    """A GRU in a loop that begins with zeros, where the bias of the state's product is all there is of that product."""
+
+    def __init__(self):
+        super().__init__()
+        self.of_input, self.of_state = nn.Linear(E, 3 * D), nn.Linear(D, 3 * D)
+
+    def forward(self, x):
+        h = x.new_zeros(len(x), D)
+        for given in x.unbind(1):
+            (xr, xz, xn), (hr, hz, hn) = self.of_input(given).chunk(3, -1), self.of_state(h).chunk(3, -1)
+            z = torch.sigmoid(xz + hz)
+            h = (1 - z) * torch.tanh(xn + torch.sigmoid(xr + hr) * hn) + z * h
+        return h[:, None], h
+
+
+def test_a_gru_by_hand_has_the_account_of_torchs():
+    written, network = Reads(Written()), Reads(nn.GRU(E, D, batch_first=True))
+    weights = written.state_dict()
+    order = ("of_input.weight", "of_state.weight", "of_input.bias", "of_state.bias")
+    for own, theirs in zip(network.rnn.parameters(), order, strict=True):
+        own.data.copy_(weights[f"rnn.{theirs}"])
+    network.head = written.head
+    x = torch.randn(2, 3, E, dtype=torch.float64)
+    found, expected, other = (
+        unrolled.account(model, x, target=1, expansion=expansion)
+        for model, expansion in ((written, "shares"), (network, "shares"), (network, "secant"))
+    )
+    torch.testing.assert_close(found.features["0"], expected.features["0"], rtol=0, atol=1e-12)
+    torch.testing.assert_close([*found.biases.values()], [*expected.biases.values()], rtol=0, atol=1e-12)
+    assert not found.constants
+    assert float((found.features["0"] - other.features["0"]).abs().max()) > 1e-6  # the control

@@ -14,14 +14,17 @@ from unrolled.held_forward.operation_names import Operation
 
 __all__ = ["bias_alone"]
 
-AFFINE = frozenset({"linear", "conv1d", "conv2d", "conv3d"})
-"""Operations that add a bias to a product with a weight."""
+_PLACES = dict.fromkeys("linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split(), 2)
+_PLACES |= dict.fromkeys("bilinear layer_norm group_norm".split(), 3)
+"""Operations that add a bias to what is zero where their first operand is, with the place of the bias."""
 
 
 def bias_alone(
     operation: Operation, args: tuple[Any, ...], options: Mapping[str, Any], given: Sequence[Tensor]
 ) -> Tensor | None:
-    """Return the bias that a result consists of, that of an affine function of zero; None for any other result."""
-    bias = args[2] if len(args) > 2 else options.get("bias")
-    alone = operation.name in AFFINE and isinstance(bias, Tensor) and not bool(given[0].count_nonzero())
-    return bias if alone else None
+    """Return the bias that a result consists of; None for any other result."""
+    place = _PLACES.get(operation.name)
+    if place is None:
+        return None
+    bias = args[place] if len(args) > place else options.get("bias")
+    return bias if isinstance(bias, Tensor) and not bool(given[0].count_nonzero()) else None

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.computed_ids import OF_FIRST
+from unrolled.held_forward.bias_alone import bias_alone
+from unrolled.held_forward.computed_ids import OF_FIRST, operands_read
 from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.given_results import GivesGivenTensors, parts_refused
 from unrolled.held_forward.graph import without_rule
@@ -26,7 +27,6 @@ from unrolled.held_forward.python_values import TO_PYTHON
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.rules_by_name import registers
 from unrolled.held_forward.shared_memory import SharedMemory
-from unrolled.held_forward.summands import summands
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.token_vectors import TokenVectors
 from unrolled.held_forward.variables import ReadsVariables
@@ -268,7 +268,10 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             if made is not None and self.vectors.computed.follow(made, operation, args, result):
                 return result
         if isinstance(result, Tensor | tuple | list) and given and not operation.in_place:
-            self.rows.inherit(result, summands(operation, args, options, given))
+            bias = bias_alone(operation, args, options, given)
+            self.rows.inherit(result, operands_read(operation, given) if bias is None else [bias])
+            if bias is not None and isinstance(result, Tensor):
+                return self.rows.constant(result)
         return result
 
 
