@@ -47,6 +47,32 @@ class S4DLoop(S4D):
         return self.fc(F.gelu(2 * (C * state).sum(-1).real + self.D * u[:, -1]))
 
 
+class LinearRecurrentUnit(nn.Module):
+    """Weights that are complex parameters, or made of real ones; the numbers of the input become complex first."""
+
+    def __init__(self, complex_weights=True):
+        super().__init__()
+        kind = torch.complex128
+        weights = {
+            "a": torch.rand(3, dtype=kind),
+            "b": torch.randn(3, 2, dtype=kind),
+            "c": torch.randn(2, 3, dtype=kind),
+        }
+        weights["bias"] = torch.randn(3, dtype=kind)
+        for name, each in weights.items():
+            self.register_parameter(name, nn.Parameter(each if complex_weights else torch.view_as_real(each)))
+
+    def weight(self, name):
+        found = self.get_parameter(name)
+        return found if found.is_complex() else torch.view_as_complex(found)
+
+    def forward(self, x):
+        state = x.new_zeros(len(x), 3, dtype=torch.complex128)
+        for given in x.to(torch.complex128).unbind(1):
+            state = self.weight("a") * state + given @ self.weight("b").mT + self.weight("bias")
+        return torch.tanh((state @ self.weight("c").mT).real)
+
+
 class Unitary(nn.Module):
     """Phases, a Fourier transform, and modReLU."""
 
@@ -154,10 +180,11 @@ class Written(nn.Module):
         return self.fc(h)
 
 
-FRAMES, WAVE = numbers(2, 3, 1, 3, 3), numbers(2, 32)
+FRAMES, WAVE, SERIES = numbers(2, 3, 1, 3, 3), numbers(2, 32), numbers(2, 4, 2)
 ACCOUNTS = {
     "S4D": Model(S4D, (ids(2, 5),), 1, (0,), alone=one_of(ids(2, 5))),
     "unitary": Model(Unitary, (ids(2, 5),), 1, (0,), alone=one_of(ids(2, 5))),
+    "complex parameters": Model(LinearRecurrentUnit, (SERIES,), 1, alone=one_of(SERIES)),
     "spectrogram": Model(Spectrogram, (WAVE,), 1, alone=one_of(WAVE)),
 }
 NETWORKS = {
@@ -185,6 +212,16 @@ def test_the_convolution_has_the_account_of_the_loop():
     loop.load_state_dict(case.built().state_dict())
     found, expected = (unrolled.account(model, *case.args, target=1) for model in (case.built(), loop))
     torch.testing.assert_close(found.tokens, expected.tokens, atol=1e-12, rtol=0)
+
+
+def test_complex_parameters_have_the_account_of_pairs_of_real_ones():
+    found, expected = LinearRecurrentUnit(), LinearRecurrentUnit(complex_weights=False)
+    for name, weight in found.named_parameters():
+        expected.get_parameter(name).data = torch.view_as_real(weight.data)
+    found, expected = (unrolled.account(model, SERIES, target=1) for model in (found, expected))
+    assert float(found.biases["bias"].abs().min()) > 1e-3
+    torch.testing.assert_close(found.features["0"], expected.features["0"], atol=1e-14, rtol=0)
+    torch.testing.assert_close(found.biases["bias"], expected.biases["bias"], atol=1e-14, rtol=0)
 
 
 def test_gates_in_place_have_the_account_of_gates():

@@ -82,9 +82,10 @@ class TokenVectors:
 
     def made_of_numbers(self, value: Any, ids: Any) -> None:
         """Number integers that a model makes of the numbers of an argument, one of each."""
+        if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+            return
         value = self.rounded.get(value, value) if isinstance(value, Tensor) else None
-        integers = isinstance(ids, Tensor) and not ids.is_floating_point() and ids.dtype != torch.bool
-        if integers and value is not None and value.requires_grad:
+        if value is not None and value.requires_grad:
             entries = entries_of(value, self.rows.rows)
             if entries is not None:
                 self.positions.open(ids, entries)

@@ -218,9 +218,7 @@ def _refuse_unusual(model: nn.Module) -> None:
                 "was made of"
             )
     for name, weight in model.named_parameters():
-        if weight.is_complex():
-            raise UsageError(f"{name} is complex; an account needs a model of real numbers")
-        if weight.dtype in (torch.bfloat16, torch.float16):
+        if weight.dtype in (torch.bfloat16, torch.float16, torch.complex32):
             raise UsageError(f"{name} is {weight.dtype}, too coarse for an account; convert the model: model.float()")
 
 

@@ -29,6 +29,11 @@ def checked_floating(target: Tensor) -> Tensor:
         raise UsageError(
             "the model's output is sparse; expected a dense tensor, or a target that makes one: to_dense()"
         )
+    if target.is_complex():
+        raise UsageError(
+            f"the target is {target.dtype}; expected real numbers: pass a target that returns them, such as "
+            "lambda out: out[:, 0].real"
+        )
     if not target.is_floating_point():
         raise UsageError(
             f"the target is {target.dtype}; expected floating-point numbers: those before an arg max, a comparison or "
