@@ -66,7 +66,8 @@ class Outputs:
 def _softmax(values: Sequence[float]) -> tuple[float, ...]:
     highest = max(values)
     powers = [math.exp(value - highest) for value in values]
-    return tuple(power / sum(powers) for power in powers)
+    total = sum(powers)
+    return tuple(power / total for power in powers)
 
 
 @dataclass(frozen=True, eq=False)
