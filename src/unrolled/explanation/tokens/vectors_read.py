@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 __all__ = ["where_read"]
@@ -86,12 +88,12 @@ def _by_value(leaf: Tensor, read: Tensor, inside: Tensor) -> Tensor | None:
         return None
     time, batch = read.shape[:2]
     free: dict[bytes, list[int]] = {}
-    for place, row in enumerate(rows.cpu().numpy()):
+    for place, row in enumerate(_bytes(rows)):
         free.setdefault(row.tobytes(), []).append(place)
     if any(len(each) > 1 for each in free.values()):  # whose places could be any of several
         return None
     where = torch.full((len(rows),), -1, dtype=torch.int64, device="cpu")
-    vectors = read.cpu().numpy()
+    vectors = _bytes(read)
     for t in range(time):
         for b in range(batch):
             if inside[t, b]:
@@ -100,3 +102,8 @@ def _by_value(leaf: Tensor, read: Tensor, inside: Tensor) -> Tensor | None:
                     return None
                 where[same.pop(0)] = t * batch + b
     return where.view(leaf.shape[:-1])
+
+
+def _bytes(values: Tensor) -> NDArray[np.uint8]:
+    """Return the bytes of numbers of any type; numpy has no bfloat16."""
+    return values.contiguous().view(torch.uint8).cpu().numpy()
