@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,6 +12,7 @@ import torch
 from torch import nn
 
 import unrolled
+from unrolled.decomposition.eval_mode import ONE_THREAD
 
 
 class Reader(nn.Module):
@@ -41,3 +45,34 @@ def test_ten_threads_explain_one_model_in_training(name):
     assert all(part.training for part in model.modules())
     assert all(parameter.requires_grad for parameter in model.parameters())
     assert not any("forward" in vars(part) for part in model.modules())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("name", ["account", "explain"])
+def test_a_process_that_is_forked_meanwhile_has_the_model_as_it_was(name):
+    """It waits: no thread of the child would restore the model, or release the lock."""
+    model, x, inside = Reader().train(), torch.randint(0, 20, (1, 6)), threading.Event()
+    CALLS[name](model, x)  # imports what it needs
+
+    def slow(*_):
+        inside.set()
+        time.sleep(0.02)
+
+    hook = model.head.register_forward_pre_hook(slow)
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(CALLS[name], model, x)
+        inside.wait()
+        child = os.fork()
+        if not child:
+            as_it_was = model.training and model.head.weight.requires_grad and len(model._forward_pre_hooks) == 0
+            os._exit(0 if as_it_was and not _is_locked() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert found.done() or found.result() is not None
+    hook.remove()
+
+
+def _is_locked() -> bool:
+    """Whether another thread could not explain a model."""
+    with ThreadPoolExecutor(1) as pool:
+        return not pool.submit(ONE_THREAD.acquire, timeout=1).result()

@@ -7,6 +7,7 @@ network is opened in evaluation mode, and its cells are read through copies that
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -44,6 +45,11 @@ UNDER_AUTOCAST = (
 """What a refusal says."""
 ONE_THREAD = threading.RLock()
 """Held while a model's modes, attributes or flags are changed: another thread would restore the changed ones."""
+if hasattr(os, "register_at_fork"):
+    # a fork waits: its child would have a lock that no thread releases, and a model that no thread restores
+    os.register_at_fork(
+        before=ONE_THREAD.acquire, after_in_parent=ONE_THREAD.release, after_in_child=ONE_THREAD.release
+    )
 
 
 @contextmanager
