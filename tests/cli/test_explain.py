@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import shutil
 from collections.abc import Callable
@@ -11,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
-from torch import nn
 
 from unrolled.expansions import EXPANSIONS, resolve
 from unrolled.lab.data.corpus import Classification, Example
@@ -40,17 +36,6 @@ def make_run(folder: Path, **architecture: object) -> Path:
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     return make_run(tmp_path / "run")
-
-
-@pytest.fixture
-def bare(tmp_path: Path) -> tuple[Path, Path]:
-    """A file of weights and a vocabulary, as somebody else would have them."""
-    torch.manual_seed(2)
-    words = ["<unk>", *WORDS]
-    parts = {"emb": nn.Embedding(len(words), 4), "core": nn.LSTM(4, 5), "fc": nn.Linear(5, 3)}
-    save_file(nn.ModuleDict(parts).state_dict(), tmp_path / "net.safetensors")
-    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
-    return tmp_path / "net.safetensors", tmp_path / "vocab.txt"
 
 
 def only_account(path: Path) -> dict[str, Any]:
@@ -174,88 +159,6 @@ def test_top_says_how_many_ngrams_are_listed(unrolled: Command, run: Path) -> No
         return unrolled("explain", run, SENTENCE, "--top", top).out.count("\n")
 
     assert length(3) == length(2) + 1
-
-
-# A bare network
-
-
-def test_marks_that_a_tokenizer_would_add_are_named(unrolled: Command, bare: tuple[Path, Path], tmp_path: Path) -> None:
-    tokenizers = pytest.importorskip("tokenizers", reason="needs the extra [tokenizers]")
-    words = {word: index for index, word in enumerate(bare[1].read_text().split())}
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-
-    def notes() -> str:
-        made.save(str(tmp_path / "tokenizer.json"))
-        path = tmp_path / "it.json"
-        options = ("--vocab", tmp_path / "tokenizer.json", "--target", 2, "--json", path, "--force")
-        assert unrolled("explain", "--weights", bare[0], *options, "it is not bad").status == 0
-        record = only_account(path)
-        assert record["tokens"] == ["it", "is", "not", "bad"]
-        return " ".join(record["notes"])
-
-    assert "marks" not in notes()
-    made.post_processor = tokenizers.processors.TemplateProcessing(single="it $A", special_tokens=[("it", words["it"])])
-    assert "without the tokenizer's marks it, which the model may have read" in notes()
-
-
-def test_a_bare_network_is_explained(unrolled: Command, bare: tuple[Path, Path], tmp_path: Path) -> None:
-    path = tmp_path / "it.json"
-    done = unrolled(
-        "explain",
-        "--weights",
-        bare[0],
-        "--vocab",
-        bare[1],
-        "it is not bad zzyzx",
-        "--json",
-        path,
-        "--target",
-        2,
-    )
-    assert (done.status, done.err) == (0, "")
-    record = only_account(path)
-    assert record["tokens"][-1] == "zzyzx†"
-    assert record["target"] == "class 2"
-    assert all(f"class {k} " in done.out for k in range(3))
-    assert abs(record["ledger"]["remainder"]) < 1e-4 * abs(record["ledger"]["logit"])
-
-
-def test_weights_and_vocabulary_belong_together(unrolled: Command, bare: tuple[Path, Path], run: Path) -> None:
-    unrolled("explain", "--weights", bare[0], "bad").assert_refused(2, "--weights needs --vocab")
-    unrolled("explain", "--vocab", bare[1], run, "bad").assert_refused(
-        2, "--vocab describes a file of weights; give --weights FILE"
-    )
-    unrolled("explain", "--head", "fc", run, "bad").assert_refused(
-        2, "--head describes a file of weights; give --weights FILE"
-    )
-
-
-def test_a_bare_network_takes_no_position(unrolled: Command, bare: tuple[Path, Path]) -> None:
-    words = ("explain", "--weights", bare[0], "--vocab", bare[1], "it is bad")
-    assert unrolled(*words).status == 0
-    unrolled(*words, "--at", 0).assert_refused(2, "--at is 0, but a file of weights has one output; leave out --at")
-
-
-def test_bad_weights_are_refused(unrolled: Command, bare: tuple[Path, Path]) -> None:
-    def refused(status: int, *expected: str) -> None:
-        unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(status, *expected)
-
-    tensors = load_file(bare[0])
-    tensors["fc.weight"][0, 0] = math.nan
-    save_file(tensors, bare[0])
-    refused(65, "fc.weight holds NaN")
-    bare[0].write_bytes(bare[0].read_bytes()[:100])
-    refused(65, "is truncated")
-    bare[0].unlink()
-    refused(74, "net.safetensors")
-
-
-def test_a_vocabulary_that_does_not_fit_is_refused(unrolled: Command, bare: tuple[Path, Path]) -> None:
-    bare[1].write_text("bad\ngood\n")
-    unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(65, "2 words", "[9, 4]")
-    bare[1].unlink()
-    unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(74, "vocab.txt")
 
 
 # What is refused of a run

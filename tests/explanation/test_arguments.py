@@ -112,7 +112,12 @@ def whole(dtype):
             "the target is torch.int64; expected floating-point numbers",
         ),
         (lambda: whole(torch.bool), (TOKENS,), {"target": 1}, "the target is torch.bool; expected floating-point"),
-        (lambda: whole(torch.complex64), (TOKENS,), {"target": 1}, "the target is torch.complex64; expected real numbers"),
+        (
+            lambda: whole(torch.complex64),
+            (TOKENS,),
+            {"target": 1},
+            "the target is torch.complex64; expected real numbers",
+        ),
         (Reader, (TOKENS[:0],), {"target": 1}, "expected at least one"),
         (lambda: None, (TOKENS,), {}, "the model is a NoneType; expected a torch.nn.Module"),
         (

@@ -104,13 +104,6 @@ def test_words_follow_their_tokens(way):
     assert not [note for note in found.notes if "as large as their sum" not in note]  # parts may cancel
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_tokens_are_found_in_half_precision(dtype):
-    ids = torch.arange(60)[None] % (V - 1) + 1
-    found = unrolled.explain(Model(FOLLOWED["reversed vectors"][0]).to(dtype), ids, target=0, max_order=1)
-    assert found.tokens == tuple(map(str, ids.flip(1)[0].tolist()))
-
-
 def test_ids_that_python_made_are_not_guessed():
     model = Model(lambda m, ids: m.embed(torch.tensor(ids.tolist()).flip(1)))
     found = unrolled.explain(model, IDS, target=0)
