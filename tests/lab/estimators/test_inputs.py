@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import csr_array
 from sklearn.model_selection import cross_val_score
 
@@ -162,3 +163,14 @@ def test_arrays_that_run_backwards_are_read_as_their_copies(values):
         same = RecurrentClassifier(**SMALL).fit(backwards.copy(), MOODS)
         assert np.array_equal(fit.predict_proba(backwards), same.predict_proba(backwards.copy()))
         assert fit.explain(backwards[0]).ledger == same.explain(backwards[0].copy()).ledger
+
+
+@pytest.mark.parametrize(
+    "mode", [torch.no_grad, torch.inference_mode, lambda: torch.device("meta")], ids=["no_grad", "inference", "device"]
+)
+def test_modes_and_the_default_device_of_the_caller_do_not_matter(mode):
+    expected = RecurrentClassifier(**SMALL).fit(TEXTS, MOODS).predict_proba(TEXTS)
+    with mode():
+        fit = RecurrentClassifier(**SMALL).fit(TEXTS, MOODS)
+        assert np.array_equal(fit.predict_proba(TEXTS), expected)
+        assert fit.explain(TEXTS[0]).closes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -16,9 +17,16 @@ from unrolled.errors import DivergedError, UsageError
 from unrolled.lab.data.batches.base import length_buckets
 from unrolled.lab.estimators.inputs import padded
 
-__all__ = ["Fitting", "outputs_of", "train"]
+__all__ = ["Fitting", "on_cpu", "outputs_of", "train"]
 
 EVALUATION_BATCH = 256
+
+
+@contextmanager
+def on_cpu() -> Iterator[None]:
+    """Make every tensor on the CPU, with gradients, whatever default device and modes the caller has set."""
+    with torch.inference_mode(mode=False), torch.enable_grad(), torch.device("cpu"):
+        yield
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,7 @@ def train(
     return course
 
 
+@on_cpu()
 @torch.no_grad()
 def outputs_of(model: nn.Module, sequences: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
     """Run a model in evaluation mode; shape (sequences, outputs)."""

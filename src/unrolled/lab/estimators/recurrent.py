@@ -21,7 +21,7 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.text_lists import check_strings, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.estimators.answers import class_place, refuse_missing
-from unrolled.lab.estimators.fitting import Fitting, outputs_of, train
+from unrolled.lab.estimators.fitting import Fitting, on_cpu, outputs_of, train
 from unrolled.lab.estimators.frame_names import check_columns, learn_columns, shown_names
 from unrolled.lab.estimators.inputs import (
     check_container,
@@ -92,6 +92,7 @@ class _Recurrent(BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
+    @on_cpu()
     def explain(self, x: Any, target: Any = None, against: Any = None, **options: Any) -> Explanation:
         """Explain the output for one text or one sequence.
 
@@ -133,10 +134,7 @@ class _Recurrent(BaseEstimator):
     def _read_training(self, X: Any, y: Any) -> tuple[list[NDArray[Any]], Any]:
         """Check the examples and the answers, and learn the words or the scale of the numbers."""
         if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None; give an answer for each "
-                "example"
-            )
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; pass answers")
         check_container(X)
         refuse_missing(y)
         self.__dict__.pop("model_", None)  # a training that fails leaves no model of other words or columns
@@ -174,7 +172,7 @@ class _Recurrent(BaseEstimator):
         return list(checked_rows(self, X, fitted=True))
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
-        sequences = self._read(X)
+        sequences = self._read(X)  # which also tells whether there is a model
         return outputs_of(self.model_, sequences)
 
     def _fit(
@@ -253,6 +251,7 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
         True
     """
 
+    @on_cpu()
     def fit(self, X: Any, y: Any) -> Self:
         """Train on examples ``X`` and their classes ``y``."""
         sequences, y = self._read_training(X, y)
@@ -292,6 +291,7 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
         True
     """
 
+    @on_cpu()
     def fit(self, X: Any, y: Any) -> Self:
         """Train on examples ``X`` and their numbers ``y``."""
         sequences, y = self._read_training(X, y)
