@@ -307,11 +307,6 @@ def test_frames_are_named_by_their_places():
     assert not any("which token" in note for note in mixed.notes)
 
 
-def test_a_string_is_no_list_of_words():
-    with pytest.raises(UsageError, match=r"tokens is the string 'not a bore'; expected a list of words"):
-        unrolled.explain(Model(FOLLOWED["as it is"][0]), IDS, target=0, tokens="not a bore")
-
-
 def test_the_model_is_left_as_it_was():
     model = Model(FOLLOWED["reversed ids"][0])
     before = {name: value.clone() for name, value in model.state_dict().items()}

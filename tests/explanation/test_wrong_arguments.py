@@ -58,7 +58,7 @@ def test_tensors_without_numbers_in_decompose():
 TOKENS = [
     (3, UsageError, "tokens is a int; expected a list of words"),
     (2.5, UsageError, "tokens is a float"),
-    ("a b c", UsageError, "tokens is the string 'a b c'"),
+    ("a b c", UsageError, "tokens is the string 'a b c'; expected a list of words"),
     (b"abc", UsageError, "tokens is a bytes"),
     ({"abc"}, UsageError, "tokens is a set"),
     (torch.tensor(3), UsageError, "tokens is a Tensor"),
