@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 import unrolled
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError
 
 V, E, D = 30, 4, 5
 IDS = torch.tensor([[7, 3, 3, 9, 4]])

@@ -58,7 +58,7 @@ def test_tensors_without_numbers_in_decompose():
 TOKENS = [
     (3, UsageError, "tokens is a int; expected a list of words"),
     (2.5, UsageError, "tokens is a float"),
-    ("a b c", UsageError, "tokens is the string 'a b c'; expected a list of words"),
+    ("a b c", UsageError, "tokens is the string 'a b c'"),
     (b"abc", UsageError, "tokens is a bytes"),
     ({"abc"}, UsageError, "tokens is a set"),
     (torch.tensor(3), UsageError, "tokens is a Tensor"),
@@ -207,11 +207,18 @@ def test_a_name_of_several_outputs_is_refused():
 
 
 @pytest.mark.parametrize("call", [*CALLS.values(), unrolled.check], ids=[*CALLS, "check"])
-@pytest.mark.parametrize("made", [lambda out: out + 0j, lambda out: out > 0, torch.Tensor.to_sparse])
-def test_outputs_that_are_no_dense_real_numbers(call, made):
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda out: out + 0j, "the target is torch.complex64; expected real numbers: pass a target that returns them"),
+        (lambda out: out > 0, "the target is torch.bool; expected floating-point numbers"),
+        (torch.Tensor.to_sparse, "the model's output is sparse; expected a dense tensor"),
+    ],
+    ids=["complex", "bool", "sparse"],
+)
+def test_outputs_that_are_no_dense_real_numbers(call, made, said):
     model = Model()
     model.register_forward_hook(lambda _, __, out: made(out))
-    said = "expected floating-point numbers|the model's output is sparse; expected a dense tensor"
     if call is unrolled.check:
         assert not any(part.opens for part in call(model, X).parts)
     else:
