@@ -40,6 +40,11 @@ def worst(found):
     return max(float(found.residual(d).max()) for d in range(found.directions))
 
 
+def largest_sum(found):
+    """The largest sum of the sizes of the terms of one number of a state."""
+    return max(float(found.vectors(d).abs().sum(dim=2).max()) for d in range(found.directions))
+
+
 @pytest.mark.parametrize(("kind", "formula"), [(nn.GRU, gru_secant), (nn.LSTM, lstm_secant)])
 def test_secant_equals_the_formulas_in_a_loop(kind, formula):
     rnn, x = network(kind), torch.randn(8, 4, dtype=torch.float64)
@@ -158,12 +163,14 @@ def test_every_cell_closes(name, expansion, layers, both):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("both", [False, True])
-@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-14), (torch.float32, 1e-6)])
 def test_stacks_and_directions_close(kind, layers, both, dtype, bound):
+    """To the rounding of their terms: those of shares may grow far beyond the state."""
     rnn = network(kind, 2.0, num_layers=layers, bidirectional=both, dtype=dtype)
     x = torch.randn(12, 3, 4, dtype=dtype)
     for expansion in ("secant", "shares"):
-        assert worst(unrolled.decompose(rnn, x, expansion=expansion)) < bound
+        found = unrolled.decompose(rnn, x, expansion=expansion)
+        assert worst(found) < bound * largest_sum(found)
 
 
 def test_a_projection_closes():

@@ -101,7 +101,6 @@ class RelationsOfCode(Experiment):
     name = "implicit-ngrams/relations-of-code"
     title = "F1 on relations with the settings and the measure of the authors' published code"
     source = "Sun and Lu (2022), Implicit n-grams, table 4, and the authors' code"
-    headline = ("MVMA-G", "all classes, test")
     scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
