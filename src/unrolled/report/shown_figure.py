@@ -1,6 +1,6 @@
 """The figure of explanations and accounts: a notebook shows it, and tokens of any script have a font that has them.
 
-It is no figure of pyplot, whose global state is not used. This module needs the extra ``figures``.
+The figure is made without pyplot and changes none of its global state. This module needs the extra ``figures``.
 """
 
 from __future__ import annotations
