@@ -54,27 +54,25 @@ class VAWEncoder(CompositionEncoder):
         bound = (window * hidden_size) ** -0.5
         nn.init.uniform_(self.weight, -bound, bound)
 
-    def _by_distance(self, inputs: Tensor) -> Tensor:
-        """Compute C_k g(x_i) for all k that occur with one product, shape (time, batch, distances, size)."""
-        distances = min(self.window, len(inputs))
-        weight = self.weight[: distances * self.output_size]
-        return linear(torch.tanh(self.token(inputs)), weight).unflatten(-1, (distances, -1))
-
     def table(self, inputs: Tensor) -> Tensor:
         """Compute every n-gram: the one that starts k tokens before its end is C_k g."""
-        weighted, time = self._by_distance(inputs), len(inputs)
+        time = len(inputs)
+        distances = min(self.window, time)
+        weight = self.weight[: distances * self.output_size]
+        weighted = linear(torch.tanh(self.token(inputs)), weight).unflatten(-1, (distances, -1))
         steps = torch.arange(time, device=inputs.device)
         distance = steps[:, None] - steps
-        found = weighted[steps.expand(time, time), :, distance.clamp(0, weighted.shape[2] - 1)]
+        found = weighted[steps.expand(time, time), :, distance.clamp(0, distances - 1)]
         is_ngram = (distance >= 0) & (distance < self.window)
         return torch.where(is_ngram[..., None, None], found, torch.zeros_like(found))
 
     def contexts(self, inputs: Tensor) -> Tensor:
-        """Sum over the window, one distance at a time."""
-        weighted = self._by_distance(inputs)
-        total = weighted[:, :, 0]
-        for k in range(1, weighted.shape[2]):
-            total = total + torch.cat((torch.zeros_like(weighted[:k, :, k]), weighted[:-k, :, k]))
+        """Sum over the window, one distance at a time: a product for each n-gram of a batch would fill the memory."""
+        tokens = torch.tanh(self.token(inputs))
+        weights = self.weight.unflatten(0, (self.window, -1)).unbind()[: len(inputs)]
+        total = linear(tokens, weights[0])
+        for k, weight in enumerate(weights[1:], start=1):
+            total[k:] += linear(tokens[:-k], weight)
         return total
 
 
