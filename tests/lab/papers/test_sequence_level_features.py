@@ -88,7 +88,8 @@ def test_a_perplexity_of_tokens_becomes_that_of_words_by_the_whole_loss():
         found = {"dev_perplexity": 100.0, "test_perplexity": test, "tokens_per_word": lengths}
         results.append(made(trial, **found))
     ours, published = experiment.report(results, "day").tables
-    one, three, _ = (dict(zip(ours.columns, row, strict=True)) for row in ours.rows)
+    one, three, *others = (dict(zip(ours.columns, row, strict=True)) for row in ours.rows)
+    assert [row["a token, test"].theirs for row in others] == [77.19, 77.11, 85.58]  # each cell beside its own
     assert three["a token, test"].ours[0] < one["a token, test"].ours[0] / 1.5
     assert three["a word, test"].ours == pytest.approx([math.exp(4.6)])
     assert one["a word, test"].ours == pytest.approx([math.exp(4.6)])
