@@ -84,7 +84,7 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
     "day": {"lr": 0.01, "epochs": 6, "patience": 2, "batch": 128},
     "paper": {"epochs": 30},
 }
-_HOURS = {"MM": 0.3, "VA-W": 0.6}
+_HOURS = {"MM": 0.3, "VA-W": 0.2}
 _USUAL_HOURS = 0.1
 """Estimated hours of a training at scale day, on one core."""
 _BOXES = 0.5
