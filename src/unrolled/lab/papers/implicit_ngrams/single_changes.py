@@ -168,7 +168,7 @@ def _relations(results: Sequence[Result]) -> Table:
     for title in _CHANGES["relations"]:
         if chosen := where(results, changed=title):
             epochs = (average(chosen, name, digits=0) for name in ("best_epoch", "epochs"))
-            shares = (training_cell(chosen, f"{split}_f1", None, percent=True) for split in _SPLITS)
+            shares = (average(chosen, f"{split}_f1", digits=1, percent=True) for split in _SPLITS)
             rows.append((title, *shares, *epochs))
     columns = ("changed", *(f"F1, {split}" for split in _SPLITS), "best epoch", "epochs")
     return Table("Relations, Elman network: F1 over nine relations, %", columns, rows)
