@@ -11,6 +11,7 @@ from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.verdict import compare
 from unrolled.lab.papers.implicit_ngrams.approximation import Approximation
 from unrolled.lab.papers.implicit_ngrams.intensification import Intensification
+from unrolled.lab.papers.implicit_ngrams.relations_of_code import RelationsOfCode
 from unrolled.lab.papers.implicit_ngrams.single_changes import SingleChanges
 from unrolled.lab.papers.implicit_ngrams.table3 import SentimentAndTopics
 from unrolled.lab.papers.implicit_ngrams.table4 import RelationsAndNames
@@ -27,6 +28,7 @@ SETTINGS = {
     "weight decay 1e-05": {"weight_decay"},
     "40 epochs, no early stopping": {"epochs", "patience"},
     "relations in both directions": {"directed"},
+    "a new optimiser in each epoch": {"optimisers"},
 }
 NAMED = {"part", "network", "changed", "data", "embedding"}
 """What a trial of this item says beside the settings of the other one."""
@@ -34,6 +36,7 @@ OTHERS = {
     "relations": (RelationsAndNames, {"column": "relations", "lr": 0.01}, "model"),
     "errors": (Approximation, {"weight_decay": 1e-5, "spectral": True}, "kind"),
     "sentiment": (SentimentAndTopics, {"column": "SST-2"}, "model"),
+    "all classes": (RelationsOfCode, {}, "model"),
 }
 
 
@@ -71,16 +74,18 @@ def test_published_numbers_stand_beside_ours_and_decide_nothing():
     experiment = SingleChanges()
     values = {"dev_f1": 0.2, "test_f1": 0.1, "best_epoch": 3.0, "epochs": 6.0, "dev_accuracy": 0.8}
     values |= {"test_accuracy": 0.7, "step_zero": 0.25, "sum_zero": 0.5, "state": 2.0}
+    values |= {"dev_all_f1": 0.4, "test_all_f1": 0.3}
     results = [
         Result(trial, values, 1.0, "", "", "", {})
         for trial in experiment.trials("day")
         if trial.settings["part"] != "ratings"
     ]
     report = experiment.report(results, "day")
-    relations, errors, sentiment = ({tuple(row[:2]): row for row in table.cells()} for table in report.tables)
+    relations, errors, sentiment, classes = ({tuple(row[:2]): row for row in table.cells()} for table in report.tables)
     assert relations["batches of 128", "20.0"][2:] == ["10.0", "3", "6"]
     assert errors["GRU", "vectors from N(0, 1)"][2:] == ["25.0 (21.7)", "50.0", "2.00", "80.0"]
     assert sentiment["rate 0.002", "80.0 (59.6)"][2:] == ["70.0 (59.5)"]
+    assert classes["VA-EW", "a new optimiser in each epoch"][2:] == ["40.0 (39.7)", "30.0 (38.3)", "3"]
     assert not compare(experiment, results, report)
 
 

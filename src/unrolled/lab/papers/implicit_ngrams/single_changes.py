@@ -1,6 +1,6 @@
 """Networks whose numbers differ most from the published ones, with one setting changed.
 
-Four numbers of other items of this paper are far from the published ones. Each network trains again with one setting of
+Numbers of other items of this paper are far from the published ones. Here each network trains again with one setting of
 its item changed to that of the authors' published code, or of another item in which the number is nearer. All else
 is equal:
 
@@ -9,6 +9,9 @@ is equal:
 - Step errors: in ``approximation`` normalised networks err far less than published. The authors' code draws word
   vectors from N(0, 1), ten times as wide as ours.
 - MVM-E learns SST-2 in ``table3`` and not in the paper. The authors' notebook has a rate of 0.002 (ours: 0.01).
+- F1 over all classes: VA-EW and MVMA-ME have 8 to 9 points less in ``relations-of-code`` than published. The authors'
+  code makes a new optimiser in each epoch. So does this part: each epoch is a training of its own, which starts from
+  the weights of the one before.
 - Ratings: in ``intensification``, "not" weakens negative adjectives at scale cpu, as published, and not at scale day.
   At scale cpu the word vectors are trained, and fixed otherwise.
 
@@ -44,11 +47,13 @@ from unrolled.lab.papers.framework.experiment import (
 )
 from unrolled.lab.papers.framework.synthetic_corpora import negation, relations
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure, train_model
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure, train_model, train_task
 from unrolled.lab.papers.implicit_ngrams.approximation import PUBLISHED as ERRORS
 from unrolled.lab.papers.implicit_ngrams.approximation import mean_errors
 from unrolled.lab.papers.implicit_ngrams.intensification import Intensification
+from unrolled.lab.papers.implicit_ngrams.relations_of_code import AllClasses
 from unrolled.lab.papers.implicit_ngrams.table3 import PUBLISHED as ACCURACIES
+from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED as RELATIONS
 from unrolled.lab.training.run_folder import Run
 
 if TYPE_CHECKING:
@@ -70,10 +75,16 @@ _CHANGES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "errors": {"vectors from N(0, 1)": _WIDE},
     "sentiment": {"rate 0.002": {"lr": 0.002}, "vectors from N(0, 1)": _WIDE},
+    "all classes": {"a new optimiser in each epoch": {"optimisers": "one an epoch"}},
 }
 """By part; the ratings, whose trials are those of another item, have one change."""
-_NETWORKS = {"relations": ("Elman",), "errors": ("GRU", "Elman", "LSTM"), "sentiment": ("MVM-E",)}
-_ENCODERS = {"Elman": "rnn", "GRU": "gru", "LSTM": "lstm", "MVM-E": "mvm_e"}
+_NETWORKS = {
+    "relations": ("Elman",),
+    "errors": ("GRU", "Elman", "LSTM"),
+    "sentiment": ("MVM-E",),
+    "all classes": ("VA-EW", "MVMA-ME"),
+}
+_ENCODERS = {name: name.lower().replace("-", "_") for names in _NETWORKS.values() for name in names} | {"Elman": "rnn"}
 _BASES: Mapping[str, Mapping[str, Any]] = {  # those of the other items at scale day
     "relations": {
         "epochs": 20, "patience": 3, "batch": 32, "optimiser": "adagrad", "lr": 0.01, "clip": 5.0,
@@ -87,9 +98,13 @@ _BASES: Mapping[str, Mapping[str, Any]] = {  # those of the other items at scale
         "epochs": 6, "patience": 2, "batch": 128, "optimiser": "adagrad", "lr": 0.01, "clip": 1.0,
         "dropout": 0.5, "word_dropout": 0.1,
     },
+    "all classes": {
+        "epochs": 40, "patience": 40, "batch": 128, "optimiser": "adagrad", "lr": 0.01, "clip": 5.0,
+        "dropout": 0.5, "word_dropout": 0.0, "weight_decay": 1e-5, "bidirectional": False, "pooling": "last",
+    },
 }  # fmt: skip
 _SIZES: dict[Scale, dict[str, Any]] = {
-    "smoke": {"data": "made-up", "hidden": 8, "embedding": 8},
+    "smoke": {"data": "made-up", "hidden": 8, "embedding": 8, "epochs": 2},
     "cpu": {"data": "shortened", "hidden": 64, "embedding": 64},
     "day": {"data": "all", "hidden": 300, "embedding": 300},
     "paper": {"data": "all", "hidden": 300, "embedding": 300},
@@ -99,6 +114,19 @@ _LEARNED = ("epochs", "patience", "batch", "optimiser", "lr", "clip", "weight_de
 _SPLITS = ("dev", "test")
 _SMALL = (32, 16, 16)
 _RATED = "GRU"
+
+
+class _Continued(AllClasses):
+    """Relations by a model that starts from the weights of another, if there is one."""
+
+    begun: Classifier | None = None
+
+    def build(self) -> Classifier:
+        """Copy the weights."""
+        model = super().build()
+        if self.begun is not None:
+            model.load_state_dict(self.begun.state_dict())
+        return model
 
 
 class SingleChanges(Experiment):
@@ -115,7 +143,7 @@ class SingleChanges(Experiment):
         listed = []
         for part, networks in _NETWORKS.items():
             for network, (title, change) in product(networks, _CHANGES[part].items()):
-                settings = {"part": part, "network": network, "changed": title, **_SIZES[scale], **_BASES[part]}
+                settings = {"part": part, "network": network, "changed": title, **_BASES[part], **_SIZES[scale]}
                 listed.append(Trial(f"{part}: {network}, {title}", {**settings, **change, "seed": 0}))
         rated = next(each for each in Intensification().trials(scale) if each.settings["name"] == _RATED)
         trained = {name: value for name, value in rated.settings.items() if name != "fixed"}
@@ -133,6 +161,8 @@ class SingleChanges(Experiment):
         task = "relate" if part == "relations" else "classify"
         train = train_wide if "vectors" in chosen else train_model
         corpus = _corpus(part, chosen["data"], "directed" in chosen, setup.data)
+        if isinstance(corpus, Relations) and part == "all classes":
+            return _train_by_epochs(setup, corpus, model, training)
         measure = partial(_step_errors, corpus) if part == "errors" else run_metrics
         return train_and_measure(setup, task, corpus, model, training, measure, train_with=train)
 
@@ -144,18 +174,34 @@ class SingleChanges(Experiment):
             _relations(found["relations"]),
             _errors(found["errors"]),
             _sentiment(found["sentiment"]),
+            _all_classes(found["all classes"]),
             *rated.tables,
         ]
         return Report([table for table in tables if table.rows])
 
 
 def _corpus(part: str, data: str, directed: bool, folder: Path | None) -> Classification | Relations:
-    if part == "relations":
+    if part in ("relations", "all classes"):
         read = relations(_SMALL) if data == "made-up" else load_cached("semeval2010", Relations, folder)
-        return read if directed else without_directions(read)
+        return read if directed or part == "all classes" else without_directions(read)
     if data == "made-up":
         return negation(_SMALL)
     return load_cached("sst2" if data == "all" else "sst2-sentences", Classification, folder)
+
+
+def _train_by_epochs(
+    setup: TrialSetup, corpus: Relations, model: Mapping[str, Any], training: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Train each epoch with a new optimiser, and give the numbers of the epoch that is best on dev."""
+    task = _Continued.from_corpus(corpus, _Continued.Architecture(**model))
+    epochs, best = training["epochs"], dict[str, float]()
+    for number in range(1, epochs + 1):
+        settings = {**training, "epochs": 1, "seed": training["seed"] * epochs + number}
+        run = train_task(setup, task, corpus, settings, name=f"epoch {number}")
+        if not best or run.metrics["dev_all_f1"] > best["dev_all_f1"]:
+            best = {**run_metrics(run), "best_epoch": float(number), "epochs": float(epochs)}
+        task.begun = cast("Classifier", run.model)
+    return best
 
 
 def _step_errors(corpus: Classification, run: Run) -> dict[str, Any]:
@@ -198,3 +244,17 @@ def _sentiment(results: Sequence[Result]) -> Table:
             )
             rows.append((title, *cells))
     return Table(f"SST-2, {network}: accuracy, %", ("changed", *_SPLITS), rows)
+
+
+def _all_classes(results: Sequence[Result]) -> Table:
+    rows: list[Sequence[str | Number]] = []
+    for network, title in product(_NETWORKS["all classes"], _CHANGES["all classes"]):
+        if chosen := where(results, network=network, changed=title):
+            published = zip(_SPLITS, RELATIONS[network], strict=False)  # relations stand first
+            cells = (
+                training_cell(chosen, f"{split}_all_f1", theirs and theirs / 100, percent=True)
+                for split, theirs in published
+            )
+            rows.append((network, title, *cells, average(chosen, "best_epoch", digits=0)))
+    columns = ("network", "changed", *_SPLITS, "best epoch")
+    return Table("Relations: F1 over all classes, %", columns, rows)
