@@ -183,7 +183,7 @@ class SingleChanges(Experiment):
             _all_classes(found["all classes"]),
             *rated.tables,
         ]
-        return Report([table for table in tables if table.rows])
+        return Report([table for table in tables if table.rows] or tables[:1])
 
 
 def _corpus(part: str, data: str, directed: bool, folder: Path | None) -> Classification | Relations:

@@ -94,8 +94,7 @@ class NegationSettings(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Give the mean scores of every setting above the published ones, a table for each cell."""
-        tables = [_table(cell, chosen) for cell in PUBLISHED if (chosen := where(results, cell=cell))]
-        return Report(tables)
+        return Report([_table(cell, where(results, cell=cell)) for cell in PUBLISHED])
 
 
 def _table(cell: str, results: Sequence[Result]) -> Table:
