@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -79,8 +80,8 @@ _CHANGES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 }
 """By part; the ratings, whose trials are those of another item, have one change."""
 _NETWORKS = {
-    "relations": ("Elman",),
     "errors": ("GRU", "Elman", "LSTM"),
+    "relations": ("Elman",),
     "sentiment": ("MVM-E",),
     "all classes": ("VA-EW", "MVMA-ME"),
 }
@@ -139,15 +140,15 @@ class SingleChanges(Experiment):
     scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the changes part by part, with one seed."""
-        listed = []
-        for part, networks in _NETWORKS.items():
-            for network, (title, change) in product(networks, _CHANGES[part].items()):
-                settings = {"part": part, "network": network, "changed": title, **_BASES[part], **_SIZES[scale]}
-                listed.append(Trial(f"{part}: {network}, {title}", {**settings, **change, "seed": 0}))
+        """List the first change of every part before the second of any, with one seed."""
         rated = next(each for each in Intensification().trials(scale) if each.settings["name"] == _RATED)
         trained = {name: value for name, value in rated.settings.items() if name != "fixed"}
-        return [*listed, Trial(f"ratings: {_RATED}, trained vectors", {"part": "ratings", **trained})]
+        listed = [(0, Trial(f"ratings: {_RATED}, trained vectors", {"part": "ratings", **trained}))]
+        for part, networks in _NETWORKS.items():
+            for place, (network, (title, change)) in enumerate(product(networks, _CHANGES[part].items())):
+                settings = {"part": part, "network": network, "changed": title, **_BASES[part], **_SIZES[scale]}
+                listed.append((place, Trial(f"{part}: {network}, {title}", {**settings, **change, "seed": 0})))
+        return [trial for _, trial in sorted(listed, key=itemgetter(0))]
 
     def day_hours(self, trial: Trial) -> float:
         """Estimate by the part; weight decay makes trainings on relations slow."""
