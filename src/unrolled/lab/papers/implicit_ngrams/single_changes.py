@@ -140,14 +140,15 @@ class SingleChanges(Experiment):
     scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the first change of every part before the second of any, with one seed."""
+        """List the first change of every part before the second of any, and last the part of forty runs a trial."""
         rated = next(each for each in Intensification().trials(scale) if each.settings["name"] == _RATED)
         trained = {name: value for name, value in rated.settings.items() if name != "fixed"}
-        listed = [(0, Trial(f"ratings: {_RATED}, trained vectors", {"part": "ratings", **trained}))]
+        listed = [((False, 0), Trial(f"ratings: {_RATED}, trained vectors", {"part": "ratings", **trained}))]
         for part, networks in _NETWORKS.items():
             for place, (network, (title, change)) in enumerate(product(networks, _CHANGES[part].items())):
                 settings = {"part": part, "network": network, "changed": title, **_BASES[part], **_SIZES[scale]}
-                listed.append((place, Trial(f"{part}: {network}, {title}", {**settings, **change, "seed": 0})))
+                trial = Trial(f"{part}: {network}, {title}", {**settings, **change, "seed": 0})
+                listed.append(((part == "all classes", place), trial))
         return [trial for _, trial in sorted(listed, key=itemgetter(0))]
 
     def day_hours(self, trial: Trial) -> float:

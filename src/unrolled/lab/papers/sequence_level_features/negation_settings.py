@@ -4,8 +4,9 @@ In ``sequence-level-features/negation`` adjectives alone have scores of the publ
 "not not" are two to four times as large in the GRU. The paper states that word vectors start at random and that the
 optimiser is Adagrad. It does not state rate, epochs, batch size, sizes, dropout and weight decay. Here one of them at a
 time differs from ours. A file of settings for such a corpus in the authors' later repository has 300 units, batches of
-256, a rate of 0.05, dropout of 0.5 and a weight decay of 0.001; all of these together are one more training. Scores are
-those of the paper's first-order approximation.
+256, a rate of 0.05, dropout of 0.5 and a weight decay of 0.001; all of these together are one more training. We leave
+out what it also has: 30 epochs, both reading directions and fixed pre-trained vectors. Scores are those of the paper's
+first-order approximation.
 
 Source:
     Sun and Lu, Sequence-level features (2020), section 5.1.2, table 1, appendix A.2; the file:
