@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from unrolled.lab.papers.analyses.wide_vectors import WideClassify
-from unrolled.lab.papers.framework.experiment import Result
+from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation
+from unrolled.lab.papers.framework.trial_training import train_task
 from unrolled.lab.papers.framework.verdict import compare
+from unrolled.lab.papers.implicit_ngrams import single_changes
 from unrolled.lab.papers.implicit_ngrams.approximation import Approximation
 from unrolled.lab.papers.implicit_ngrams.intensification import Intensification
 from unrolled.lab.papers.implicit_ngrams.relations_of_code import RelationsOfCode
@@ -87,6 +89,28 @@ def test_published_numbers_stand_beside_ours_and_decide_nothing():
     assert sentiment["rate 0.002", "80.0 (59.6)"][2:] == ["70.0 (59.5)"]
     assert classes["VA-EW", "a new optimiser in each epoch"][2:] == ["40.0 (39.7)", "30.0 (38.3)", "3"]
     assert not compare(experiment, results, report)
+
+
+@pytest.mark.slow
+def test_each_epoch_has_an_optimiser_of_its_own_and_starts_from_the_weights_of_the_one_before(tmp_path, monkeypatch):
+    begun = []
+
+    def observed(setup, task, corpus, training, *, name):
+        torch.manual_seed(0)
+        weight = task.build().embedding.weight.detach().clone()
+        run = train_task(setup, task, corpus, training, name=name)
+        begun.append((weight, run.model.embedding.weight.detach().clone(), len(run.history)))
+        return run
+
+    monkeypatch.setattr(single_changes, "train_task", observed)
+    trial = next(each for each in SingleChanges().trials("smoke") if each.settings["part"] == "all classes")
+    values = SingleChanges().run(trial, TrialSetup(tmp_path, None, tmp_path))
+    (first, ended, epochs), (second, _, _) = begun
+    assert epochs == 1
+    assert torch.equal(second, ended)
+    assert not torch.equal(second, first)
+    assert values["epochs"] == 2
+    assert values["best_epoch"] in (1, 2)
 
 
 def test_word_vectors_of_a_classifier_are_ten_times_as_wide():

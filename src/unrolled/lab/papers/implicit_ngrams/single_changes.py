@@ -24,6 +24,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from operator import itemgetter
@@ -167,10 +168,8 @@ class SingleChanges(Experiment):
         model["encoder"] = _ENCODERS[chosen["network"]]
         training = {name: chosen[name] for name in _LEARNED if name in chosen}
         task = "relate" if part == "relations" else "classify"
-        train = train_wide if "vectors" in chosen else train_model
         corpus = _corpus(part, chosen["data"], "directed" in chosen, setup.data)
-        if isinstance(corpus, Relations) and part == "all classes":
-            return _train_by_epochs(setup, corpus, model, training)
+        train = train_wide if "vectors" in chosen else _train_by_epochs if "optimisers" in chosen else train_model
         measure = partial(_step_errors, corpus) if part == "errors" else run_metrics
         return train_and_measure(setup, task, corpus, model, training, measure, train_with=train)
 
@@ -198,17 +197,18 @@ def _corpus(part: str, data: str, directed: bool, folder: Path | None) -> Classi
 
 
 def _train_by_epochs(
-    setup: TrialSetup, corpus: Relations, model: Mapping[str, Any], training: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Train each epoch with a new optimiser, and give the numbers of the epoch that is best on dev."""
+    setup: TrialSetup, _: str, corpus: Relations, model: Mapping[str, Any], training: Mapping[str, Any]
+) -> Run:
+    """Train each epoch with a new optimiser, and return the run of the epoch that is best on dev."""
     task = _Continued.from_corpus(corpus, _Continued.Architecture(**model))
-    epochs, best = training["epochs"], dict[str, float]()
+    epochs, best = training["epochs"], None
     for number in range(1, epochs + 1):
         settings = {**training, "epochs": 1, "seed": training["seed"] * epochs + number}
         run = train_task(setup, task, corpus, settings, name=f"epoch {number}")
-        if not best or run.metrics["dev_all_f1"] > best["dev_all_f1"]:
-            best = {**run_metrics(run), "best_epoch": float(number), "epochs": float(epochs)}
+        if best is None or run.metrics["dev_all_f1"] > best.metrics["dev_all_f1"]:
+            best = replace(run, metrics={**run.metrics, "best_epoch": number, "epochs": epochs})
         task.begun = cast("Classifier", run.model)
+    assert best is not None
     return best
 
 
