@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from unrolled.lab.data.batches.base import EncodedTexts
 
-__all__ = ["PUBLISHED", "Approximation"]
+__all__ = ["PUBLISHED", "Approximation", "mean_errors"]
 
 PUBLISHED: Mapping[str, Mapping[float, float]] = {
     "Elman": {1e-5: 26.2, 3e-4: 17.1},
@@ -120,7 +120,7 @@ class Approximation(Experiment):
         training = {name: chosen[name] for name in _LEARNED if name in chosen}
         run = train_model(setup, "classify", corpus, {"encoder": _ENCODERS[chosen["kind"]], **model}, training)
         split = cast("EncodedTexts", run.task.encode(corpus.test))
-        return {**run_metrics(run), **_mean_errors(cast("Classifier", run.model), split)}
+        return {**run_metrics(run), **mean_errors(cast("Classifier", run.model), split)}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare the errors of a step with the published ones."""
@@ -159,7 +159,7 @@ def _normalised(results: Sequence[Result], spectral: bool) -> list[Result]:
 
 
 @torch.no_grad()
-def _mean_errors(model: Classifier, split: EncodedTexts) -> dict[str, float]:
+def mean_errors(model: Classifier, split: EncodedTexts) -> dict[str, float]:
     """Average errors over all states of a split; ``later_zero`` leaves out the first states, which have no error."""
     totals: dict[str, float] = {}
     count, first = 0, 0.0

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from unrolled.lab.data.corpus import Relations
+from unrolled.lab.papers.analyses.wide_vectors import WideRelate
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
@@ -37,11 +38,6 @@ from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
 from unrolled.lab.tasks.relate import Relate
 from unrolled.lab.training.run_folder import Run
 from unrolled.lab.training.task import Metric
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from unrolled.lab.models.classifier import Classifier
 
 __all__ = ["AllClasses", "RelationsOfCode"]
 
@@ -74,19 +70,13 @@ _HOURS = {"VA-W": 0.3, "MVMA-L": 0.12, "MVM-L": 0.12}
 _SMALL = (32, 16, 16)
 
 
-class AllClasses(Relate):
+class AllClasses(WideRelate):
     """Relations with word vectors from N(0, 1), whose best epoch is that of the highest macro F1 over all classes."""
 
     metrics = (
         Metric("all_f1", "macro F1 over all classes of the split or the answers, Other included"),
         *Relate.metrics,
     )
-
-    def build(self) -> Classifier:
-        """Draw the word vectors as torch.nn does."""
-        model = super().build()
-        cast("nn.Embedding", model.embedding).reset_parameters()
-        return model
 
     def scores(self, truths: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
         """Score the labels over all classes as well."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import nn
 
-__all__ = ["PUBLISHED", "NegationScores"]
+__all__ = ["ADJECTIVES", "BEFORE", "PUBLISHED", "NegationScores"]
 
 PUBLISHED: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]] = {
     "gru": {
@@ -53,8 +53,8 @@ PUBLISHED: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]] = {
 """Table 1: mean scores of tokens, negation phrases and double negation phrases by the activation expansion, each with
 the number after its ±; the paper does not say what that number is."""
 
-_ADJECTIVES = {"positive": POSITIVE, "negative": NEGATIVE}
-_BEFORE = {"tokens": "", "negations": "not ", "double negations": "not not "}
+ADJECTIVES = {"positive": POSITIVE, "negative": NEGATIVE}
+BEFORE = {"tokens": "", "negations": "not ", "double negations": "not not "}
 _EXPANSIONS = {"activation": "approximation", "path": "exact"}
 _SENTENCE = "those filmmakings were not not charming"
 _TESTED = "double negations"
@@ -90,14 +90,14 @@ class NegationScores(Experiment):
             expansion: {
                 polarity: [
                     ngram_scores(run, [before + word for word in words], expansion).tolist()
-                    for before in _BEFORE.values()
+                    for before in BEFORE.values()
                 ]
-                for polarity, words in _ADJECTIVES.items()
+                for polarity, words in ADJECTIVES.items()
             }
             for expansion in _EXPANSIONS
         }
         bars = {expansion: triangle_scores(run, _SENTENCE, expansion)[-1].tolist() for expansion in _EXPANSIONS}
-        phrases = [f"{_BEFORE[_TESTED]}{word}" for words in _ADJECTIVES.values() for word in words]
+        phrases = [f"{BEFORE[_TESTED]}{word}" for words in ADJECTIVES.values() for word in words]
         own = context_scores(run, phrases)
         gaps = {name: (context_scores(run, phrases, name) - own).abs().mean().item() for name in _EXPANSIONS}
         doubled = [each for each in NegationReviews(seed=seed).read().test if each.tokens[-3:-1] == ("not", "not")]
@@ -131,21 +131,21 @@ def _scores(results: Sequence[Result]) -> Table:
     found = {
         encoder: chosen[0] for encoder in PUBLISHED if (chosen := where(results, encoder=encoder, double_negation=True))
     }
-    for polarity, (kind, name) in product(_ADJECTIVES, enumerate(_BEFORE)):
+    for polarity, (kind, name) in product(ADJECTIVES, enumerate(BEFORE)):
         cells = [
             Number(result["scores"][expansion][polarity][kind], theirs)
             for encoder, result in found.items()
             for expansion, theirs in zip(_EXPANSIONS, (PUBLISHED[encoder][polarity][kind][0], None), strict=True)
         ]
         if cells:
-            rows.append((f"{polarity} ({len(_ADJECTIVES[polarity])}), {name}", *cells))
+            rows.append((f"{polarity} ({len(ADJECTIVES[polarity])}), {name}", *cells))
     columns = [f"{encoder.upper()}, {name}" for encoder, name in product(found, _EXPANSIONS.values())]
     title = "Polarity scores, mean ± standard deviation over the adjectives, one network (published, approximation)"
     return Table(title, ("adjectives", *columns), rows)
 
 
 def _signs(results: Sequence[Result]) -> Table:
-    total = sum(map(len, _ADJECTIVES.values()))
+    total = sum(map(len, ADJECTIVES.values()))
     rows: list[Sequence[str | Number]] = []
     for encoder, double in product(PUBLISHED, (True, False)):
         if chosen := where(results, encoder=encoder, double_negation=double):
@@ -176,14 +176,14 @@ def _draw_boxes(results: Sequence[Result], encoder: str) -> Figure:
     trained = [
         chosen[0] for double in (True, False) if (chosen := where(results, encoder=encoder, double_negation=double))
     ]
-    figure, panels = grid(len(trained), len(_ADJECTIVES), width=4.0, height=2.8)
+    figure, panels = grid(len(trained), len(ADJECTIVES), width=4.0, height=2.8)
     boxes: list[Any] = []
-    for panel, (result, polarity) in zip(panels, product(trained, _ADJECTIVES), strict=True):
+    for panel, (result, polarity) in zip(panels, product(trained, ADJECTIVES), strict=True):
         boxes = draw_box_pairs(panel, [dict(enumerate(result["scores"][name][polarity])) for name in _EXPANSIONS])
         doubled = result.trial.settings["double_negation"]
-        panel.set_xticks(range(len(_BEFORE)), list(_BEFORE))
+        panel.set_xticks(range(len(BEFORE)), list(BEFORE))
         panel.set_title(f"{polarity}, trained {'with' if doubled else 'without'} double negations")
-    for panel in panels[:: len(_ADJECTIVES)]:
+    for panel in panels[:: len(ADJECTIVES)]:
         panel.set_ylabel(f"polarity score, {encoder.upper()}")
     figure.legend(boxes, list(_EXPANSIONS.values()), loc="outside lower center", ncols=len(_EXPANSIONS))
     return figure
