@@ -11,7 +11,7 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
-from unrolled.explanation.networks.find_network import has_recurrent_name
+from unrolled.explanation.networks.find_network import RECURRENT_MODULES, has_recurrent_name
 from unrolled.explanation.networks.seen_steps import found_steps, seen_steps
 from unrolled.explanation.networks.written_networks import written_networks
 from unrolled.explanation.readout.run_model import named_failures
@@ -54,7 +54,7 @@ def recurrent_calls(
 def _recurrent_modules(model: nn.Module, steps: Collection[str]) -> list[str]:
     """Find what is recurrent: by what it is, by how a run calls it, or by its type's name; of nested ones the inner."""
     modules = dict(model.named_modules())
-    known = [path for path, each in modules.items() if isinstance(each, nn.RNNBase | nn.RNNCellBase | Recurrent)]
+    known = [path for path, each in modules.items() if isinstance(each, RECURRENT_MODULES)]
     known = [path for path in known if not any(_inside(path, o) and isinstance(modules[o], Recurrent) for o in known)]
     known += [path for path in steps if not any(path == each or _inside(each, path) for each in known)]
     written = written_networks(model)

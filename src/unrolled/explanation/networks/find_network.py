@@ -13,7 +13,7 @@ from unrolled.errors import UnknownNameError, UsageError
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, named_step, seen_steps
 
-__all__ = ["Named", "find_networks", "has_recurrent_name"]
+__all__ = ["RECURRENT_MODULES", "Named", "find_networks", "has_recurrent_name"]
 
 Named = str | nn.Module | CellAdapter | Sequence[str | nn.Module | CellAdapter] | None
 """A network's path inside the model, the module itself, a step of the user's own, or several; None for all."""
