@@ -21,7 +21,8 @@ from unrolled.cells.batch_layout import InitialState, Layout, Lengths, checked_s
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_mode, without_grad_and_autocast
-from unrolled.decomposition.layer_runs import PARITY, NetworkCall, run_once, top_outputs
+from unrolled.decomposition.layer_runs import NetworkCall, run_once, top_outputs
+from unrolled.decomposition.parity import PARITY, states_parity
 from unrolled.decomposition.recurrent_twin import quantised_kind
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
@@ -32,8 +33,8 @@ __all__ = ["Network", "OpenedNetwork", "build_cells", "cell_type", "network_outp
 Network = nn.RNNBase | Recurrent
 """The networks that can be opened; the two classes have the same interface."""
 
-ALLOWED = {**PARITY, torch.bfloat16: 0.1, torch.float16: 0.02}
-"""The same of a network that computes in half precision, too."""
+PRECISION = {**PARITY, torch.bfloat16: 0.1, torch.float16: 0.02}
+"""Of a network in half precision, whose states are recomputed in float32: the rounding of its own."""
 
 
 @dataclass(frozen=True)
@@ -194,20 +195,18 @@ def _open_layers(
     own = _own_output(rnn, x, layout, state, known).to(dtype)
     weights.run_ends()
     runs = run_once(NetworkCall(cells, x.to(dtype), layout, initial, own))
-    parity = float(layout.blank((top_outputs(runs, layout) - own).abs()).max())
-    # The states of relu and affine cells may grow beyond 1, and their rounding with them.
-    allowed = ALLOWED[x.dtype] * max(1.0, float(layout.blank(own).abs().max()))
-    if not parity <= allowed:
+    parity = states_parity(top_outputs(runs, layout), own, layout, PRECISION[x.dtype])
+    if not parity.holds:
         home = "unrolled" if isinstance(rnn, Recurrent) else "torch.nn"
         raise ParityError(
-            f"our states differ from the {type(rnn).__name__}'s own by {parity:.3g}; expected at most "
-            f"{allowed:g} in {x.dtype}: is its forward the one of {home}?"
+            f"our states differ from the {type(rnn).__name__}'s own by {parity.gap:.3g}; expected at most "
+            f"{parity.allowed:g} in {x.dtype}: is its forward the one of {home}?"
         )
     return OpenedNetwork(
         directions=tuple(zip(*runs, strict=True)),
         outputs=own.chunk(count, dim=-1),
         layout=layout,
-        parity=parity,
+        parity=parity.gap,
         weights=weights,
     )
 

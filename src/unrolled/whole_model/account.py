@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.eval_mode import without_autocast
+from unrolled.decomposition.parity import PARITY
 from unrolled.decomposition.preserve_model import preserved, without_gradients
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.errors import NonFiniteError, ShapeError, UnsupportedOperationError, UsageError
@@ -34,7 +35,7 @@ from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.contributions import Contributions, collect
 from unrolled.whole_model.feature_names import feature_names
-from unrolled.whole_model.held_run import PARITY, HeldRun, HeldRunsOf, Select
+from unrolled.whole_model.held_run import HeldRun, HeldRunsOf, Select
 from unrolled.whole_model.notes import notes_of
 from unrolled.whole_model.result import Account
 from unrolled.whole_model.text_words import words_of_texts

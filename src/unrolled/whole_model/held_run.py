@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
+from unrolled.decomposition.parity import PARITY, Parity
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import ParityError
@@ -21,10 +22,7 @@ from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.rows import Rows
 
-__all__ = ["PARITY", "HeldRun", "HeldRunsOf", "Select"]
-
-PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
-"""How far a held run may be from the model's own output: rounding in another order."""
+__all__ = ["HeldRun", "HeldRunsOf", "Select"]
 
 Select = Callable[[Any], Tensor]
 """From what a model returns to one number for each example."""
@@ -85,14 +83,17 @@ class HeldRunsOf:
         return HeldRun(mode, output, sources, notes)
 
     def _check_parity(self, output: Tensor, coarsest: torch.dtype) -> None:
-        """Compare a held run with the model's own output, as closely as the coarsest type of its values allows."""
+        """Compare a held run with the model's own output, as closely as the coarsest type of its values allows.
+
+        Whether its parts add up to the output is not refused: the account shows it as the remainder.
+        """
         expected = self.expected
-        gap = (output.detach() - expected).abs().max()
-        allowed = max(PARITY[expected.dtype], PARITY.get(coarsest, 8 * torch.finfo(coarsest).eps))
-        if float(gap) <= allowed * max(1.0, float(expected.abs().max())):
+        precision = max(PARITY[expected.dtype], PARITY.get(coarsest, 8 * torch.finfo(coarsest).eps))
+        parity = Parity(float((output.detach() - expected).abs().max()), float(expected.abs().max()), precision)
+        if parity.holds:
             return
         self.runs.second(expected, self.select)  # two runs that differ are refused by name
         raise ParityError(
-            f"the held run differs from the model's own output by {float(gap):.3g}; expected at most rounding: account "
+            f"the held run differs from the model's own output by {parity.gap:.3g}; expected at most rounding: account "
             "for a part of the model with of=, and please report the model"
         )
