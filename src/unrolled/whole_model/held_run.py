@@ -21,11 +21,9 @@ from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.rows import Rows
+from unrolled.whole_model.account_request import AccountRequest
 
-__all__ = ["HeldRun", "HeldRunsOf", "Select"]
-
-Select = Callable[[Any], Tensor]
-"""From what a model returns to one number for each example."""
+__all__ = ["HeldRun", "HeldRunsOf"]
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,10 @@ class HeldRunsOf:
     """Runs a model held."""
 
     model: nn.Module
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    of: str | None
-    """Path of the submodule whose output is the source of value; None for the arguments."""
-    share: float
-    """p, the part of a gated product that is credited to its content."""
-    select: Select
+    asked: AccountRequest
+    """Its arguments, the source of value, and how products are shared."""
+    select: Callable[[Any], Tensor]
+    """From what the model returns to one number for each example."""
     expected: Tensor
     """What the model itself gives."""
     recorded: RecordedNetworks
@@ -70,13 +65,14 @@ class HeldRunsOf:
             ParityError: If the run gives another output than the model.
         """
         self.recorded.begin()
-        mode = HeldModel(Rows(self.model), member, self.share, recorded=self.recorded)
+        model, asked = self.model, self.asked
+        mode = HeldModel(Rows(model), member, asked.share, recorded=self.recorded)
         mode.follows_from = follows_from
-        sources = Sources(mode, opens=self.of is None)
-        given, named = sources.open_call(self.args, self.kwargs)
-        with torch.enable_grad(), networks_as_operations(self.model), source_module(self.model, mode, self.of):
+        sources = Sources(mode, opens=asked.of is None)
+        given, named = sources.open_call(asked.args, asked.kwargs)
+        with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, asked.of):
             with mode:
-                output = self.select(self.model(*given, **named))
+                output = self.select(model(*given, **named))
             notes = (*sigmoid_note(is_sigmoid(output, mode.gates)), *mode.network_notes)
         self._check_parity(output, mode.coarsest)
         check_linear(output, NODES)
