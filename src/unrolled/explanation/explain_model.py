@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,11 +12,10 @@ from torch import nn
 from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.open_network import Network
 from unrolled.decomposition.preserve_model import preserved
-from unrolled.decomposition.step_calls import StepForm
 from unrolled.explanation.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
-from unrolled.explanation.networks.find_network import Named, find_networks
+from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks
 from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.one_call import explain_one_call
 from unrolled.explanation.readout.record_forward import NotOneCallError
@@ -41,8 +40,8 @@ def explain_model(model: nn.Module, asked: Request, rnn: Named, seed: int | None
     """
     with python_modules(model, asked.args, asked.kwargs) as python:
         run = _observed_run(python.model, asked.args, asked.kwargs, seed)
-        networks, forms = find_networks(python.model, python.named(rnn), run)
-        found = with_factors_as_they_were(partial(_explain_python, python.model, networks, forms, asked, seed))
+        networks = find_networks(python.model, python.named(rnn), run)
+        found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked, seed))
         return Explanations(
             tuple(
                 replace(each, notes=(*python.notes, *kind_note(each.target, python.model), *each.notes))
@@ -52,17 +51,14 @@ def explain_model(model: nn.Module, asked: Request, rnn: Named, seed: int | None
 
 
 def _explain_python(
-    model: nn.Module,
-    networks: Mapping[str, bool],
-    forms: Mapping[str, StepForm],
-    asked: Request,
-    seed: int | None,
+    model: nn.Module, networks: FoundNetworks, asked: Request, seed: int | None
 ) -> Sequence[Explanation]:
     """Explain a model of Python modules."""
     keep_freed_memory()
     few = one_thread_if_small(model, (asked.args, asked.kwargs), passes=6.0)
     with preserved(model, seed) as generators, few:
-        opened = [dict(model.named_modules())[path] for path, opens in networks.items() if opens]
+        modules = dict(model.named_modules())
+        opened = [modules[path] for path in networks.opened]
         try:
             if len(opened) != 1 or not isinstance(opened[0], Network) or asked.call is not None:
                 raise NotOneCallError("a ray opens one network of several steps, called once")
@@ -70,7 +66,7 @@ def _explain_python(
         except NotOneCallError as error:
             if asked.readout == "ray":
                 raise NotOneCallError(f"{error}; choose readout='held'") from None
-            return explain_calls(model, networks, forms, asked, generators, seeded=seed is not None)
+            return explain_calls(model, networks, asked, generators, seeded=seed is not None)
 
 
 def _observed_run(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.parity import PARITY
 from unrolled.decomposition.preserve_model import preserved, without_gradients
-from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
-from unrolled.explanation.readout.run_model import named_failures, runner
+from unrolled.explanation.plain_run import PlainRun
+from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
@@ -43,14 +41,12 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     args, kwargs, seeded = asked.args, asked.kwargs, asked.seed is not None
     few, run = one_thread_if_small(model, (args, kwargs)), runner(model, args, kwargs)
     with preserved(model, asked.seed) as generators, without_autocast(), without_gradients(model), few:
-        runs = TwoRuns(model, (), run, generators, seeded)
-        recorded = RecordedNetworks()
-        with named_failures((*args, *kwargs.values())), recorded if _has_networks(model) else nullcontext():
-            plain = runs.run()
-        target = SelectedTarget.of(plain, asked.target, asked.classes)
-        expected = _checked(target.select(plain).detach())
+        plain = PlainRun.of(model, run, (*args, *kwargs.values()), generators, seeded)
+        target = SelectedTarget.of(plain.output, asked.target, asked.classes)
+        expected = _checked(target.select(plain.output).detach())
+        runs = plain.runs
         drawn = runs.second(expected, target.select) if runs.draws else ()  # else the held run tells
-        held = HeldRunsOf(model, asked, target.select, expected, recorded, runs)
+        held = HeldRunsOf(plain, asked, target.select, expected)
         found: list[Contributions] = []
         of_target: tuple[str, ...] = ()
         for member in asked.expansion.members():
@@ -96,10 +92,6 @@ def _checked(output: Tensor) -> Tensor:
 def _collected(run: HeldRun) -> tuple[Contributions, tuple[str, ...]]:
     parts = collect(run.output, run.mode.rows.rows, run.sources)
     return replace(parts, coarsest=run.mode.coarsest, recurrent=run.mode.ran_networks), run.notes
-
-
-def _has_networks(model: nn.Module) -> bool:
-    return any(isinstance(part, nn.RNNBase) for part in model.modules())
 
 
 def _refuse_unusual(model: nn.Module) -> None:

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.parity import PARITY, Parity
-from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import ParityError
 from unrolled.expansions.base import Linearisation
+from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.held_forward.graph import check_linear
@@ -41,17 +40,14 @@ class HeldRun:
 class HeldRunsOf:
     """Runs a model held."""
 
-    model: nn.Module
+    plain: PlainRun
+    """The run of the model as it is."""
     asked: AccountRequest
     """Its arguments, the source of value, and how products are shared."""
     select: Callable[[Any], Tensor]
     """From what the model returns to one number for each example."""
     expected: Tensor
-    """What the model itself gives."""
-    recorded: RecordedNetworks
-    """What the networks gave in a plain run."""
-    runs: TwoRuns
-    """Refuses a model that draws random numbers."""
+    """What it selects from the plain run."""
 
     def run(self, member: Linearisation, follows_from: int | None) -> HeldRun:
         """Run the model held once.
@@ -64,9 +60,9 @@ class HeldRunsOf:
             UnsupportedOperationError: If an operation has no rule.
             ParityError: If the run gives another output than the model.
         """
-        self.recorded.begin()
-        model, asked = self.model, self.asked
-        mode = HeldModel(Rows(model), member, asked.share, recorded=self.recorded)
+        model, recorded, asked = self.plain.model, self.plain.recorded, self.asked
+        recorded.begin()
+        mode = HeldModel(Rows(model), member, asked.share, recorded=recorded)
         mode.follows_from = follows_from
         sources = Sources(mode, opens=asked.of is None)
         given, named = sources.open_call(asked.args, asked.kwargs)
@@ -88,7 +84,7 @@ class HeldRunsOf:
         parity = Parity(float((output.detach() - expected).abs().max()), float(expected.abs().max()), precision)
         if parity.holds:
             return
-        self.runs.second(expected, self.select)  # two runs that differ are refused by name
+        self.plain.runs.second(expected, self.select)  # two runs that differ are refused by name
         raise ParityError(
             f"the held run differs from the model's own output by {parity.gap:.3g}; expected at most rounding: account "
             "for a part of the model with of=, and please report the model"
