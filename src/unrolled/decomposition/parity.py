@@ -1,9 +1,9 @@
 """How closely what is computed again must agree with what the model gave.
 
 One rule for recomputed states, for the output of a held run and for a twin's: the largest difference is at most
-:data:`PARITY` of the largest number, and of 1 where all are smaller. Two comparisons are closer, and say why:
-:mod:`unrolled.decomposition.determinism`, which repeats one computation, and :mod:`unrolled.explanation.held_sum`,
-which knows the parts that rounded.
+:data:`PARITY` of the largest number, and of 1 where all are smaller. Comparisons that are closer say why beside their
+bounds: a computation that is repeated (``determinism.py``), one step that is run again (``own_step_rule.py``), a twin
+that is recognised by its results (``written_networks.py``), and sums whose parts are known (``held_sum.py``).
 """
 
 from __future__ import annotations

@@ -20,7 +20,11 @@ from unrolled.decomposition.recurrent_twin import networks_with_weights
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 
 SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
-"""How far torch.nn's result may be from the module's, relative to its size."""
+"""How far torch.nn's result may be from the module's, relative to its size.
+
+It is closer than :data:`unrolled.decomposition.parity.PARITY`: another network with these weights must not be taken for
+torch.nn's.
+"""
 
 RecordedCall = tuple[Mapping[str, Any], Any]
 """The arguments of a call by name, and its result."""
