@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.decomposition.open_network import Network
+from unrolled.decomposition.network_cells import Network
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation

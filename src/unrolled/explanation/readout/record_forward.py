@@ -17,7 +17,8 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.decomposition.eval_mode import UNDER_AUTOCAST, autocast_enabled
 from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
+from unrolled.decomposition.network_cells import Network
+from unrolled.decomposition.open_network import OpenedNetwork, open_network
 from unrolled.errors import ParityError, UsageError
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.cells.batch_layout import read_batch
-from unrolled.decomposition.open_network import Network
+from unrolled.decomposition.network_cells import Network
 from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
 from unrolled.explanation.tokens.tracer import Tracer
