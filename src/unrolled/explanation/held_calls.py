@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.decomposition.step_calls import StepForm, steps_as_operations
@@ -100,7 +99,7 @@ class HeldCallsOf:
         mode = RecordedModel(Rows(self.model), opens, self.member, separate, probe, own)
         mode.follows_from = follows_from
         model = self.model
-        with torch.enable_grad(), without_autocast(), without_gradients(model), networks_as_operations(model):
+        with torch.enable_grad(), without_autocast(), networks_as_operations(model):
             with steps_as_operations(model, self.forms), mode.running.noted(model, self.networks, self.forms):
                 whole = call(mode)
                 if not mode.strands:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.preserve_model import preserved, without_gradients
+from unrolled.decomposition.preserve_model import preserved
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.errors import NonFiniteError, ShapeError, UnsupportedOperationError, UsageError
 from unrolled.expansions import resolve
@@ -68,6 +68,10 @@ def account(
     networks follow ``expansion``, down to their inputs, in any number of layers and directions. All else follows
     ``shares``: the line of a non-linearity begins at zero; attention weights and the scales of normalisations are
     held. The model is run in evaluation mode and left as it was.
+
+    Another thread may run and differentiate the model meanwhile, in evaluation mode. Of a model that another thread
+    trains, pass a copy (``copy.deepcopy(model)``): its dropout is off until the call returns, and changed weights are
+    refused.
 
     Args:
         model: Any module: with several recurrent networks, loops over cells, attention, a decoder, or none of these.
@@ -149,7 +153,7 @@ def _account(
     _refuse_unusual(model)
     keep_freed_memory()
     few, run = one_thread_if_small(model, (args, kwargs)), runner(model, args, kwargs)
-    with preserved(model, seed) as generators, without_autocast(), without_gradients(model), few:
+    with preserved(model, seed) as generators, without_autocast(), few:
         runs = TwoRuns(model, (), run, generators, seeded=seed is not None)
         recorded = RecordedNetworks()
         with named_failures((*args, *kwargs.values())), recorded if _has_networks(model) else nullcontext():

@@ -25,6 +25,7 @@ from unrolled.explanation.networks.written_networks import written_networks
 from unrolled.explanation.readout.run_model import named_failures
 from unrolled.explanation.targets.likely_targets import has_classes, likely_targets
 from unrolled.explanation.targets.select_target import Target
+from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.report.check_table import check_to_text
 from unrolled.whole_model.account import account
 
@@ -236,7 +237,8 @@ def _calls(model: nn.Module, args: Any, kwargs: Any, seed: int | None) -> tuple[
         with preserved(model, seed), compiled_as_python(model), torch.no_grad():
             hooks = [
                 module.register_forward_pre_hook(
-                    lambda _, given, named, path=path: received[path].append((given, named)), with_kwargs=True
+                    in_this_thread(lambda _, given, named, path=path: received[path].append((given, named))),
+                    with_kwargs=True,
                 )
                 for path, module in model.named_modules()
                 if not isinstance(module, torch.jit.ScriptModule)
@@ -287,7 +289,7 @@ def _counted(model: nn.Module) -> Iterator[list[int]]:
     if isinstance(model, torch.jit.ScriptModule):
         yield runs
         return
-    hook = model.register_forward_pre_hook(lambda *_: runs.append(1))
+    hook = model.register_forward_pre_hook(in_this_thread(lambda *_: runs.append(1)))
     try:
         yield runs
     finally:

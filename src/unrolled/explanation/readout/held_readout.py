@@ -20,7 +20,6 @@ from torch import Tensor
 
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
-from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import UnsupportedOperationError
 from unrolled.expansions.secant import Secant
@@ -55,7 +54,7 @@ class HeldReadouts:
         self._batch = recorded.opened.lengths.shape[0]
         self._rows = Rows(recorded.model)
         mode = HeldModel(self._rows, expansion=Secant())
-        with torch.enable_grad(), without_gradients(recorded.model), networks_as_operations(recorded.model):
+        with torch.enable_grad(), networks_as_operations(recorded.model):
             given = tuple(self._rows.open("feature", f"states {d}", each) for d, each in enumerate(recorded.states))
             with mode:
                 output = recorded.replay(given)
