@@ -128,6 +128,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         asks = operation.name in ("requires_grad", "set requires_grad")
         if asks and (is_parameter(args[0]) or carries(args[0])):
             return args[0]  # what carries value is not the model's to say
+        if operation.name.startswith("get "):
+            return func(*args)  # what a tensor is: its shape, its type
         refuse_transforms(operation)
         args, options, given = self._as_met(operation, args, options)
         valued = [each for each in given if carries(each)]
@@ -274,7 +276,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
 
 OPENED = frozenset(
     "embedding embedding_bag batch_norm instance_norm mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
-    "binary_cross_entropy_with_logits kl_div".split()
+    "binary_cross_entropy_with_logits kl_div margin_ranking_loss hinge_embedding_loss cosine_embedding_loss "
+    "triplet_margin_loss multi_margin_loss soft_margin_loss poisson_nll_loss ctc_loss conv_tbc".split()
 )
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
 READ_BY_PYTHON = TO_PYTHON | {"__bool__", "is_nonzero"}

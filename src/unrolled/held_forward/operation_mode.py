@@ -7,6 +7,7 @@ from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
+from unrolled.held_forward.control_flow import as_python
 from unrolled.held_forward.operands import has_flags, without_flags
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.positional_operands import with_positions
@@ -27,6 +28,9 @@ class OperationMode(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        if (control := as_python(func)) is not None:
+            with self:
+                return control(*args, **(kwargs or {}))
         given, options = with_positions(func, args, kwargs or {})
         if has_flags(given) or (options and has_flags(options.values())):
             own = given[:1] if name_of(func).name.startswith(_OF_THE_OBJECT) else ()
