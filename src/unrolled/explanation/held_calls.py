@@ -22,6 +22,7 @@ from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.targets.output_kind import is_sigmoid
 from unrolled.explanation.targets.select_target import Target, select_target
+from unrolled.held_forward.graph import failures_refused
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 
@@ -101,7 +102,8 @@ class HeldCallsOf:
         model = self.model
         with torch.enable_grad(), without_autocast(), networks_as_operations(model):
             with steps_as_operations(model, self.forms), mode.running.noted(model, self.networks, self.forms):
-                whole = call(mode)
+                with failures_refused():
+                    whole = call(mode)
                 if not mode.strands:
                     raise UsageError("the model called its recurrent network 0 times; expected a call or more")
                 batch = self._count_examples(mode.strands)

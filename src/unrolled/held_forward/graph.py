@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -12,7 +13,7 @@ from torch.autograd.function import BackwardCFunction
 
 from unrolled.errors import UnsupportedOperationError
 
-__all__ = ["check_linear", "with_factors_as_they_were", "without_rule"]
+__all__ = ["check_linear", "failures_refused", "with_factors_as_they_were", "without_rule"]
 
 T = TypeVar("T")
 
@@ -66,6 +67,23 @@ def with_factors_as_they_were(run: Callable[[], T]) -> T:
         "the model changes a tensor in place that an operation before needs as it was, as a factor or for a slope; "
         "change a clone() of it, or use the operation without the underscore"
     ) from changed
+
+
+@contextmanager
+def failures_refused() -> Iterator[None]:
+    """Refuse a model that runs by itself and fails in a held run, as some kernels do that take no gradient.
+
+    Raises:
+        UnsupportedOperationError: If it says that something is not implemented; any other error is let through.
+    """
+    try:
+        yield
+    except NotImplementedError as error:
+        told = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise UnsupportedOperationError(
+            f"the model runs by itself, but fails where its operations are followed: {told}; compute that step with "
+            "other operations of torch, or explain a part of the model"
+        ) from error
 
 
 _PRODUCTS = frozenset(

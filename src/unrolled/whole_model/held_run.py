@@ -18,7 +18,7 @@ from unrolled.errors import ParityError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
-from unrolled.held_forward.graph import check_linear
+from unrolled.held_forward.graph import check_linear, failures_refused
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["PARITY", "HeldRun", "HeldRunsOf", "Select"]
@@ -77,7 +77,7 @@ class HeldRunsOf:
         sources = Sources(mode, opens=self.of is None)
         given, named = sources.open_call(self.args, self.kwargs)
         with torch.enable_grad(), networks_as_operations(self.model), source_module(self.model, mode, self.of):
-            with mode:
+            with failures_refused(), mode:
                 output = self.select(self.model(*given, **named))
             notes = (*sigmoid_note(is_sigmoid(output, mode.gates)), *mode.network_notes)
         self._check_parity(output, mode.coarsest)

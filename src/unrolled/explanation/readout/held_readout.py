@@ -31,7 +31,7 @@ from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.explanation.targets.select_target import Target, select_target
-from unrolled.held_forward.graph import check_linear
+from unrolled.held_forward.graph import check_linear, failures_refused
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 
@@ -56,7 +56,7 @@ class HeldReadouts:
         mode = HeldModel(self._rows, expansion=Secant())
         with torch.enable_grad(), networks_as_operations(recorded.model):
             given = tuple(self._rows.open("feature", f"states {d}", each) for d, each in enumerate(recorded.states))
-            with mode:
+            with failures_refused(), mode:
                 output = recorded.replay(given)
                 selected = [select_target(output, target, self._batch) for target in targets]
             self._are_sigmoids = [is_sigmoid(each, mode.gates) for each in selected]
