@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -189,6 +191,10 @@ EQUAL = {
     "xlogy": (
         lambda model, h: torch.xlogy(h, model.middle(h).abs()) + torch.special.xlog1py(h, model.middle(h).abs()),
         lambda model, h: h * model.middle(h).abs().log() + h * torch.log1p(model.middle(h).abs()),
+    ),
+    "xlogy of a coarser type": (
+        lambda _, h: torch.xlogy(h, torch.tensor(0.3)) + torch.xlogy(h, 0.3) + torch.xlogy(0.3, h.abs()),
+        lambda _, h: h * math.log(float(torch.tensor(0.3))) + h * math.log(0.3) + 0.3 * h.abs().log(),
     ),
     "xlogy of zero": (
         lambda _, h: h + torch.xlogy(torch.zeros_like(h), h - h),

@@ -64,8 +64,12 @@ def frac(call: Call) -> Tensor:
 @_by_parts("xlogy", "special_xlog1py")
 def times_logarithm(call: Call) -> Tensor:
     """Compute x log(y), or x log(1 + y); where x is zero it is zero."""
-    x, y = call.args
+    kind = torch.result_type(*call.args)  # to which torch converts both before it takes the logarithm
     with call.mode:
+        x, y = (
+            each.to(kind) if isinstance(each, Tensor) else torch.tensor(each, dtype=kind, device="cpu")
+            for each in call.args
+        )
         inside = torch.where(x == 0, 1.0, y)
         return x * (torch.log(inside) if call.name == "xlogy" else torch.log1p(inside))
 
