@@ -47,8 +47,9 @@ def explain(
     The model is run as it is, whatever its embedding, pooling and head are. The states H of its recurrent network are
     decomposed into n-gram terms v. The model around it runs once more with the factors of its operations held, so that
     the target is linear in H: that gives w, and the bias is what the model's own biases and constants add. The model
-    is run in evaluation mode and left as it was. No backward pass goes through the recurrent network, so this also
-    works under ``torch.no_grad()`` and with cuDNN in evaluation mode. For several examples at once there is
+    is run in evaluation mode and left as it was; of one that another thread trains, pass a copy, since its dropout is
+    off until the call returns and changed weights are refused. No backward pass goes through the recurrent network, so
+    this also works under ``torch.no_grad()`` and with cuDNN in evaluation mode. For several examples at once there is
     :func:`unrolled.explain_batch`.
 
     Calls that continue each other (a loop over cells, a decoder step by step) are one sequence, and so are networks

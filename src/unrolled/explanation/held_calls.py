@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.decomposition.step_calls import steps_as_operations
 from unrolled.errors import UsageError
@@ -24,6 +23,7 @@ from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.targets.output_kind import is_sigmoid
 from unrolled.explanation.targets.select_target import Target, select_target
+from unrolled.held_forward.graph import failures_refused
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 
@@ -93,9 +93,10 @@ class HeldCallsOf:
         own = self.plain.recorded if probe is None else None
         mode = RecordedModel(Rows(model), networks.opened, self.member, separate, probe, own)
         mode.follows_from = follows_from
-        with torch.enable_grad(), without_autocast(), without_gradients(model), networks_as_operations(model):
+        with torch.enable_grad(), without_autocast(), networks_as_operations(model):
             with steps_as_operations(model, networks.steps), mode.running.noted(model, networks.methods):
-                whole = call(mode)
+                with failures_refused():
+                    whole = call(mode)
                 if not mode.strands:
                     raise UsageError("the model called its recurrent network 0 times; expected a call or more")
                 batch = self._count_examples(mode.strands)

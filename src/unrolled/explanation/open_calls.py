@@ -15,10 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from torch import nn
-
 from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.errors import ParityError, UnrolledError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.held_calls import HeldCalls, HeldCallsOf
@@ -89,15 +86,15 @@ def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member:
     try:
         refuse_tokens_only((asked.args, asked.kwargs))
         again = held.run(lambda mode: call_with_sources(mode, model, asked.args, asked.kwargs), separate, follows_from)
-        return replace(opened, numbers=_numbers(model, again, opened))
+        return replace(opened, numbers=_numbers(again, opened))
     except (UnrolledError, RuntimeError) as error:
         return replace(opened, no_numbers=not_followed(error))
 
 
-def _numbers(model: nn.Module, run: HeldCalls, opened: OpenedCalls) -> tuple[tuple[Numbers | None, ...], ...]:
+def _numbers(run: HeldCalls, opened: OpenedCalls) -> tuple[tuple[Numbers | None, ...], ...]:
     """Find what each number contributes by each line, of a run whose numbers are sources."""
     owners = {line.line.first.call: line.owners for line in opened.lines}
-    with without_autocast(), without_gradients(model):
+    with without_autocast():
         by_line = numbers_of_lines(
             run.mode, run.output, [owners.get(line.first.call) for line in find_lines(run.strands)]
         )

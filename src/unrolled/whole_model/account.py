@@ -51,6 +51,10 @@ def account(
     ``shares``: the line of a non-linearity begins at zero; attention weights and the scales of normalisations are
     held. The model is run in evaluation mode and left as it was.
 
+    Another thread may run and differentiate the model meanwhile, in evaluation mode. Of a model that another thread
+    trains, pass a copy (``copy.deepcopy(model)``): its dropout is off until the call returns, and changed weights are
+    refused.
+
     Args:
         model: Any module: with several recurrent networks, loops over cells, attention, a decoder, or none of these.
         *args: The model's own positional arguments. Integers are tokens if a table is read at them, else features

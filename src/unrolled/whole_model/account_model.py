@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.parity import PARITY
-from unrolled.decomposition.preserve_model import preserved, without_gradients
+from unrolled.decomposition.preserve_model import preserved
 from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.plain_run import PlainRun
@@ -40,7 +40,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     keep_freed_memory()
     args, kwargs, seeded = asked.args, asked.kwargs, asked.seed is not None
     few, run = one_thread_if_small(model, (args, kwargs)), runner(model, args, kwargs)
-    with preserved(model, asked.seed) as generators, without_autocast(), without_gradients(model), few:
+    with preserved(model, asked.seed) as generators, without_autocast(), few:
         plain = PlainRun.of(model, run, (*args, *kwargs.values()), generators, seeded)
         target = SelectedTarget.of(plain.output, asked.target, asked.classes)
         expected = _checked(target.select(plain.output).detach())

@@ -18,6 +18,7 @@ from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.targets.likely_targets import has_classes, likely_targets
 from unrolled.explanation.targets.select_target import Target
+from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.whole_model.account import account
 from unrolled.whole_model.check_result import Check, CheckedPart
 from unrolled.whole_model.part_description import kind_of, ngrams_of, reads_of
@@ -162,7 +163,7 @@ def _counted(model: nn.Module) -> Iterator[list[int]]:
     if isinstance(model, torch.jit.ScriptModule):
         yield runs
         return
-    hook = model.register_forward_pre_hook(lambda *_: runs.append(1))
+    hook = model.register_forward_pre_hook(in_this_thread(lambda *_: runs.append(1)))
     try:
         yield runs
     finally:

@@ -18,7 +18,7 @@ from unrolled.expansions.base import Linearisation
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
-from unrolled.held_forward.graph import check_linear
+from unrolled.held_forward.graph import check_linear, failures_refused
 from unrolled.held_forward.rows import Rows
 from unrolled.whole_model.account_request import AccountRequest
 
@@ -67,7 +67,7 @@ class HeldRunsOf:
         sources = Sources(mode, opens=asked.of is None)
         given, named = sources.open_call(asked.args, asked.kwargs)
         with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, asked.of):
-            with mode:
+            with failures_refused(), mode:
                 output = self.select(model(*given, **named))
             notes = (*sigmoid_note(is_sigmoid(output, mode.gates)), *mode.network_notes)
         self._check_parity(output, mode.coarsest)

@@ -15,6 +15,7 @@ from unrolled.explanation.networks.find_network import RECURRENT_MODULES, has_re
 from unrolled.explanation.networks.seen_steps import found_steps, seen_steps
 from unrolled.explanation.networks.written_networks import written_networks
 from unrolled.explanation.readout.run_model import named_failures
+from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.whole_model.part_description import Received, type_name
 
 __all__ = ["recurrent_calls"]
@@ -31,7 +32,8 @@ def recurrent_calls(
         with preserved(model, seed), compiled_as_python(model), torch.no_grad():
             hooks = [
                 module.register_forward_pre_hook(
-                    lambda _, given, named, path=path: received[path].append((given, named)), with_kwargs=True
+                    in_this_thread(lambda _, given, named, path=path: received[path].append((given, named))),
+                    with_kwargs=True,
                 )
                 for path, module in model.named_modules()
                 if not isinstance(module, torch.jit.ScriptModule)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.nested_tensors import Place, copy_tensors, leaves, rebuilt
 from unrolled.decomposition.recurrent_twin import networks_with_weights
+from unrolled.held_forward.this_thread import in_this_thread
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 
@@ -66,7 +67,7 @@ def recorded_calls(modules: Sequence[nn.Module]) -> Iterator[dict[nn.Module, lis
         bound = inspect.signature(module.forward).bind(*args, **kwargs)
         calls[module].append((copy_tensors(dict(bound.arguments)), copy_tensors(result)))
 
-    hooks = [module.register_forward_hook(record, with_kwargs=True) for module in modules]
+    hooks = [module.register_forward_hook(in_this_thread(record), with_kwargs=True) for module in modules]
     try:
         yield calls
     finally:

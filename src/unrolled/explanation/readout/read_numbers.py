@@ -24,7 +24,6 @@ from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.parity import PARITY
-from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Expansion, Linearisation
@@ -109,7 +108,6 @@ def _run(
         with (
             torch.enable_grad(),
             without_autocast(),
-            without_gradients(recorded.model),
             networks_as_operations(recorded.model),
             _ending(recorded.rnn),
             mode,

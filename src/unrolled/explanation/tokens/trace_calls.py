@@ -19,7 +19,6 @@ from unrolled.cells.batch_layout import read_batch
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.nested_tensors import leaves, rebuilt
 from unrolled.decomposition.own_step_rule import STEPS
-from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.recurrent_rules import RECURRENT, networks_as_operations
 from unrolled.decomposition.step_calls import StepCall, steps_as_operations
@@ -125,7 +124,6 @@ def trace_calls(
         with (
             torch.enable_grad(),
             without_autocast(),
-            without_gradients(model),
             networks_as_operations(model),
             steps_as_operations(model, networks.steps),
             tracer.running.noted(model, networks.methods),
