@@ -116,6 +116,11 @@ OPERATIONS = {
     "clamp": lambda x, y: x.clamp(-0.5, 0.7),
     "threshold": lambda x, y: F.threshold(x, 0.1, 0.0),
     "prelu": of(nn.PReLU(4)),
+    "frac": lambda x, y: torch.frac(3.0 * x),
+    "acosh": lambda x, y: torch.acosh(1.0 + x.abs()) * y,
+    "angle of two": lambda x, y: torch.atan2(x, y) * y,
+    "log gamma": lambda x, y: torch.lgamma(x.abs() + 0.3) * y + torch.polygamma(1, x.abs() + 0.3) + x,
+    "radians": lambda x, y: torch.deg2rad(x),
     "glu": lambda x, y: F.glu(x),
     # sums, and constants among them
     "add": lambda x, y: x + y,
@@ -136,6 +141,20 @@ OPERATIONS = {
     "scatter": lambda x, y: x.scatter_add(1, INDEX, y),
     "index_add": lambda x, y: x.index_add(1, torch.tensor([0, 0, 3]), y[:, :3]),
     "cumsum": lambda x, y: x.cumsum(1),
+    "trapezoid": lambda x, y: torch.trapezoid(x, Z[0, 0]) + torch.cumulative_trapezoid(y, dim=2)[..., 0],
+    "differences": lambda x, y: torch.gradient(x, spacing=0.5, dim=1)[0],
+    "diagonal of a vector": lambda x, y: torch.diagflat(x[0, 0]),
+    "sum to a size": lambda x, y: x.sum_to_size(2, 1, 6),
+    "interpolated": lambda x, y: (
+        F.interpolate(x[:, None], size=(3, 7), mode="bicubic").sum((1, 2, 3))
+        + F.interpolate(y, size=9, mode="nearest-exact").sum((1, 2))
+        + F.interpolate(y[:, None, None], size=(1, 2, 9), mode="trilinear").sum((1, 2, 3, 4))
+    ),
+    "unpooled": lambda x, y: F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2),
+    "with hooks on gradients": lambda x, y: (
+        x if not x.requires_grad or x.retain_grad() or x.register_hook(print) else y
+    ),
+    "by what a tensor is": lambda x, y: x * y.itemsize if x.is_cpu and not (x.is_quantized or x.is_meta) else y,
     # products
     "mul": lambda x, y: x * y,
     "square by mul": lambda x, y: x * x,

@@ -72,13 +72,14 @@ if _typing.TYPE_CHECKING:
     from unrolled.explanation.networks.as_cell import as_cell
     from unrolled.laboratory import load
     from unrolled.whole_model.account import account
-    from unrolled.whole_model.check import Check, check
+    from unrolled.whole_model.check import check
+    from unrolled.whole_model.check_result import Check
     from unrolled.whole_model.result import Account
 else:
     # Imported on first use: `import unrolled` and `unrolled --help` do not load torch.
     _MODULES = {
         "Account": "unrolled.whole_model.result",
-        "Check": "unrolled.whole_model.check",
+        "Check": "unrolled.whole_model.check_result",
         "Decomposition": "unrolled.decomposition.result",
         "Explanation": "unrolled.explanation.explanation",
         "Explanations": "unrolled.explanation.explanations",

@@ -43,6 +43,9 @@ def test_tensors_without_numbers(call):
     buffered = Model()
     buffered.register_buffer("mask", torch.ones(3, device="meta"))
     refused(UsageError, "mask is on the device meta", call, buffered, X)
+    lazy = Model()
+    lazy.head = nn.LazyLinear(2)
+    refused(UsageError, r"head.weight is not initialised.*call the model once before", call, lazy, X)
     refused(UsageError, r"argument 0\[1\] is on the device meta", call, Model(), [X, X.to("meta")])
     refused(UsageError, r"argument 0\[x\]\[0\] is on the device meta", call, Model(), {"x": (X.to("meta"),)})
 

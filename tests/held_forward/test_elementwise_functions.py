@@ -20,7 +20,11 @@ NAMED_OTHERWISE = {
     "rrelu": F.rrelu,
 }
 FUNCTIONS = {
-    name: NAMED_OTHERWISE.get(name) or getattr(F, name, None) or getattr(torch, name) for name in sorted(ELEMENTWISE)
+    name: NAMED_OTHERWISE.get(name)
+    or getattr(F, name, None)
+    or getattr(torch, name, None)
+    or getattr(torch.special, name.removeprefix("special_"))
+    for name in sorted(ELEMENTWISE)
 }
 STRAIGHT = frozenset("relu relu6 leaky_relu hardtanh abs rrelu selu elu celu".split())
 """Those that are lines for positive numbers below one."""

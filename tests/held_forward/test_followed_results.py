@@ -181,12 +181,15 @@ def test_an_operation_without_a_rule_stops_only_an_output_that_is_made_of_it():
         def forward(self, ids):
             z = self.logits(ids)
             strange = torch.special.bessel_j0(z)
-            return {"logits": z, "loss": nn.functional.multi_margin_loss(z, ids[:, 0] % 3), "both": z * strange.sum()}
+            return {"logits": z, "loss": nn.functional.multilabel_margin_loss(z, z.long()), "both": z * strange.sum()}
 
     model = Trains(None)
     found = unrolled.account(model, IDS, target=lambda out: out["logits"][:, 1])
     torch.testing.assert_close(found.texts["0"], (model.embed(IDS) @ model.head.weight[1]).detach())
-    for pick, name in [(lambda out: out["loss"], "multi_margin_loss"), (lambda out: out["both"][:, 1], "bessel_j0")]:
+    for pick, name in [
+        (lambda out: out["loss"], "multilabel_margin_loss"),
+        (lambda out: out["both"][:, 1], "bessel_j0"),
+    ]:
         with pytest.raises(unrolled.UsageError, match=rf"operation \S*{name}\S* has no rule"):
             unrolled.account(model, IDS, target=pick)
 

@@ -12,6 +12,7 @@ import unrolled
 V, D = 12, 5
 TEXTS = torch.tensor([[3, 7, 1, 4], [5, 2, 9, 0]])
 LABELS = (torch.arange(2 * 3 * V).view(2, 3, V) % 3 == 0).double()
+ORDER = 1.0 - 2.0 * (torch.arange(2 * 4 * D).view(2, 4, D) % 3 == 0).double()
 WEIGHT = torch.linspace(0.5, 1.5, V, dtype=torch.float64)
 
 
@@ -57,6 +58,30 @@ def two_classes(logits, positive=1.0):
 
 def by_probabilities(shares):
     return -LABELS * shares.log() - (1 - LABELS) * (1 - shares).log()
+
+
+def hinge_of_cosine(a, b):
+    cosine = F.cosine_similarity(a, b)
+    with torch.no_grad():  # torch adds a small number to each squared norm
+        cosine_of_loss = (a * b).sum(1) / ((a.square().sum(1) + 1e-12) * (b.square().sum(1) + 1e-12)).sqrt()
+        ratio = cosine_of_loss / cosine
+    cosine = cosine * ratio
+    return torch.where(ORDER[:, 0, 0] > 0, 1 - cosine, torch.relu(cosine))
+
+
+def nearer(anchor, positive, negative):
+    near = F.pairwise_distance(anchor, positive)
+    far = torch.minimum(F.pairwise_distance(anchor, negative), F.pairwise_distance(positive, negative))
+    return torch.relu(1 + near - far)
+
+
+def margins(logits, classes):
+    gaps = torch.relu(1 - logits.gather(1, classes[:, None]) + logits) ** 2
+    return (WEIGHT[classes][:, None] * gaps.masked_fill(F.one_hot(classes, V).bool(), 0.0)).sum(1) / V
+
+
+def stirling(count):
+    return count * count.log() - count + 0.5 * torch.log(2 * torch.pi * count)
 
 
 LOSSES = {
@@ -118,6 +143,38 @@ LOSSES = {
         ),
         lambda out: (WEIGHT.softmax(0) * (WEIGHT.log_softmax(0) - out[0].log_softmax(-1))).sum() / 2,
     ),
+    "order of two": (
+        lambda out: F.margin_ranking_loss(out[1], out[2], ORDER, margin=0.2, reduction="none").sum((1, 2)),
+        lambda out: torch.relu(0.2 - ORDER * (out[1] - out[2])).sum((1, 2)),
+    ),
+    "near or far": (
+        lambda out: F.hinge_embedding_loss(out[1], ORDER, reduction="none").sum((1, 2)),
+        lambda out: torch.where(ORDER > 0, out[1], torch.relu(1 - out[1])).sum((1, 2)),
+    ),
+    "the same direction or not": (
+        lambda out: F.cosine_embedding_loss(out[1].mean(1), out[2].mean(1), ORDER[:, 0, 0], reduction="none"),
+        lambda out: hinge_of_cosine(out[1].mean(1), out[2].mean(1)),
+    ),
+    "nearer than another": (
+        lambda out: F.triplet_margin_loss(out[1][:, 0], out[2][:, 0], out[2][:, 2], swap=True, reduction="none"),
+        lambda out: nearer(out[1][:, 0], out[2][:, 0], out[2][:, 2]),
+    ),
+    "a margin of each class": (
+        lambda out: F.multi_margin_loss(out[0][:, 0], TEXTS[:, 1], p=2, weight=WEIGHT, reduction="none"),
+        lambda out: margins(out[0][:, 0], TEXTS[:, 1]),
+    ),
+    "a soft margin": (
+        lambda out: F.soft_margin_loss(out[1], ORDER, reduction="none").sum((1, 2)),
+        lambda out: F.softplus(-ORDER * out[1]).sum((1, 2)),
+    ),
+    "counts": (
+        lambda out: F.poisson_nll_loss(out[1], 3 + ORDER, full=True, reduction="none").sum((1, 2)),
+        lambda out: (out[1].exp() - (3 + ORDER) * out[1] + stirling(3 + ORDER)).sum((1, 2)),
+    ),
+    "counts, by their mean": (
+        lambda out: F.poisson_nll_loss(out[1].abs(), 3 + ORDER, log_input=False, reduction="sum"),
+        lambda out: (out[1].abs() - (3 + ORDER) * (out[1].abs() + 1e-8).log()).sum(),
+    ),
     "from a constant": (
         lambda out: F.mse_loss(WEIGHT[:D].expand(2, D), out[1][:, -1], reduction="none").sum(1),
         lambda out: ((out[1][:, -1] - WEIGHT[:D]) ** 2).sum(1),
@@ -157,3 +214,11 @@ def test_what_is_no_choice_of_classes_is_refused_by_name():
     smooth = by_torch(TEXTS, label_smoothing=0.1)
     with pytest.raises(unrolled.UsageError, match=r"cross_entropy with label_smoothing .* use log_softmax"):
         unrolled.account(Predicts(), TEXTS, target=smooth)
+
+
+def test_a_loss_over_all_alignments_is_refused_by_what_to_do():
+    def aligned(out):
+        return F.ctc_loss(out[0].log_softmax(-1).transpose(0, 1), TEXTS[:, :2] + 1, [3, 3], [2, 2], reduction="none")
+
+    with pytest.raises(unrolled.UnsupportedOperationError, match=r"ctc_loss has no rule.*account for what it reads"):
+        unrolled.account(Predicts(), TEXTS, target=aligned)

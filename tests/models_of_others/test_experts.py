@@ -43,7 +43,7 @@ class OneByOne(Experts):
 class AllAtOnce(Experts):
     def mix(self, rows, expert):
         order = expert.argsort(stable=True)
-        ends = torch.bincount(expert, minlength=EXPERTS).cumsum(0).to(torch.int32)
+        ends = torch.bincount(expert, minlength=EXPERTS)[:EXPERTS].cumsum(0).to(torch.int32)
         out = torch._grouped_mm(rows[order], self.matrices, offs=ends)
         return torch.zeros_like(out).index_copy(0, order, out)
 
@@ -58,6 +58,23 @@ def test_all_experts_at_once_have_the_account_of_one_after_another(expansion):
     assert found.biases.keys() == expected.biases.keys()
     assert found.closes
     assert found.tokens.abs().max() > 1e-2
+
+
+@has_grouped_mm
+def test_rows_of_no_group_are_nothing():
+    """Torch leaves what lies beyond the last end as it finds it."""
+
+    class Fewer(OneByOne):
+        def mix(self, rows, expert):
+            return torch.cat((super().mix(rows[:-2], expert[:-2]), torch.zeros_like(rows[-2:])))
+
+    class FewerAtOnce(AllAtOnce):
+        def mix(self, rows, expert):
+            beyond = torch.arange(len(expert)) >= len(expert) - 2
+            return super().mix(rows, expert.masked_fill(beyond, EXPERTS)).masked_fill(beyond[:, None], 0.0)
+
+    found, expected = (unrolled.account(each(), IDS, target=1) for each in (FewerAtOnce, Fewer))
+    torch.testing.assert_close(found.tokens, expected.tokens, atol=1e-5, rtol=1e-4)
 
 
 @has_grouped_mm

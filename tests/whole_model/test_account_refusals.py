@@ -62,9 +62,19 @@ def through_dlpack(h):
     return torch.from_dlpack(h.detach()) * 2.0
 
 
+def by_a_kernel_without_a_gradient(h):
+    if h.requires_grad:
+        raise NotImplementedError("no backward on this device.")
+    return h
+
+
 @pytest.mark.parametrize(
     ("read", "message"),
     [
+        (
+            by_a_kernel_without_a_gradient,
+            r"runs by itself, but fails where .* followed: no backward on this device; compu",
+        ),
         (torch.special.bessel_j0, r"bessel_j0 has no rule.*register one with @unrolled.held_forward.rule"),
         (through_numpy, r"takes numbers out of torch \(numpy\).*compute that step with torch operations"),
         (through_dlpack, r"takes numbers out of torch \(dlpack\)"),
@@ -76,7 +86,19 @@ def through_dlpack(h):
         (lambda h: torch.zeros_like(h), r"does not depend on the model's arguments.*check the target"),
         (lambda h: (h > 0).to(h.dtype), r"does not depend on the model's arguments"),
     ],
-    ids=["unknown", "numpy", "dlpack", "item", "custom", "complex", "nested", "dropout", "constant", "questions"],
+    ids=[
+        "kernel",
+        "unknown",
+        "numpy",
+        "dlpack",
+        "item",
+        "custom",
+        "complex",
+        "nested",
+        "dropout",
+        "constant",
+        "questions",
+    ],
 )
 def test_operations_are_refused_by_name(read, message):
     torch.manual_seed(0)

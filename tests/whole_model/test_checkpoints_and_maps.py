@@ -1,4 +1,4 @@
-"""Checkpoints and `torch.vmap` in a model are opened, and another thread keeps its own."""
+"""Checkpoints, `torch.vmap` and control flow of torch in a model are opened, and another thread keeps its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import unrolled
-from equal_accounts import Read
+from equal_accounts import Read, assert_equal
 from unrolled.errors import UnsupportedOperationError
 from whole_model_zoo import WORDS, D, E, ids
 
@@ -85,3 +85,40 @@ def test_a_checkpoint_whose_function_fails_tells_its_own_error():
 
     with pytest.raises(UnsupportedOperationError, match="of the model"):
         unrolled.account(Read(lambda _, h: checkpoint(fails, h, use_reentrant=False)), ids(1, 3), target=1)
+
+
+def carried(h):
+    states = [h[:, 0]]
+    for one in h.T[:-1]:
+        states.append(states[-1] * 0.5 + one)
+    return torch.stack(states, 1).tanh()
+
+
+OPERATORS = torch.ops.higher_order
+STEPS = {
+    "cond": (
+        lambda m, h: OPERATORS.cond(h.sum() < 1e9, m.middle, torch.tanh, (h,)),
+        lambda m, h: m.middle(h),
+    ),
+    "while_loop": (
+        lambda m, h: OPERATORS.while_loop(
+            lambda k, _: k < 2, lambda k, a: (k + 1, m.middle(a)), (torch.tensor(0), h), ()
+        )[1],
+        lambda m, h: m.middle(m.middle(h)),
+    ),
+    "map_impl": (
+        lambda m, h: OPERATORS.map_impl(lambda one: m.middle(one).tanh(), [h], []),
+        lambda m, h: m.middle(h).tanh(),
+    ),
+    "scan": (
+        lambda _, h: OPERATORS.scan(lambda s, one: [s * 0.5 + one, s.tanh()], [h[:, 0]], [h.T], [])[1].T,
+        lambda _, h: carried(h),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_control_flow_of_torch_is_opened_as_python_is(name):
+    if not hasattr(OPERATORS, name):
+        pytest.skip(f"this version of torch lacks {name}")
+    assert_equal(*STEPS[name])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -185,6 +187,30 @@ EQUAL = {
     "vecdot": (
         lambda model, h: torch.linalg.vecdot(h[:, None], model.middle(h)[:, None] * h[:, :, None]),
         lambda model, h: (h[:, None] * (model.middle(h)[:, None] * h[:, :, None])).sum(-1),
+    ),
+    "xlogy": (
+        lambda model, h: torch.xlogy(h, model.middle(h).abs()) + torch.special.xlog1py(h, model.middle(h).abs()),
+        lambda model, h: h * model.middle(h).abs().log() + h * torch.log1p(model.middle(h).abs()),
+    ),
+    "xlogy of a coarser type": (
+        lambda _, h: torch.xlogy(h, torch.tensor(0.3)) + torch.xlogy(h, 0.3) + torch.xlogy(0.3, h.abs()),
+        lambda _, h: h * math.log(float(torch.tensor(0.3))) + h * math.log(0.3) + 0.3 * h.abs().log(),
+    ),
+    "xlogy of zero": (
+        lambda _, h: h + torch.xlogy(torch.zeros_like(h), h - h),
+        lambda _, h: h + 0.0,
+    ),
+    "the entropy of one": (
+        lambda _, h: torch.special.entr(h.sigmoid()),
+        lambda _, h: -h.sigmoid() * h.sigmoid().log(),
+    ),
+    "logit": (
+        lambda _, h: h * torch.logit(torch.sigmoid(h), eps=1e-6),
+        lambda _, h: h * (torch.sigmoid(h).log() - (1 - torch.sigmoid(h)).log()),
+    ),
+    "a convolution with the time first": (
+        lambda m, h: torch.conv_tbc(h[:, None], m.dense[None, :, :4], m.middle.bias[:4], 0),
+        lambda m, h: (h @ m.dense[:, :4] + m.middle.bias[:4])[:, None],
     ),
     "linalg.matmul": (lambda model, h: torch.linalg.matmul(h, model.dense), lambda model, h: h @ model.dense),
     "multi_dot": (

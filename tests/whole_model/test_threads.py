@@ -47,6 +47,37 @@ def test_ten_threads_explain_one_model_in_training(name):
     assert not any("forward" in vars(part) for part in model.modules())
 
 
+@pytest.mark.parametrize(
+    "network", [nn.GRU, lambda inputs, units, **_: unrolled.cells.recurrent("mi_gru", inputs, units)]
+)
+@pytest.mark.parametrize("name", ["account", "explain"])
+def test_another_thread_differentiates_the_model_meanwhile(name, network):
+    """Its outputs and gradients are the model's own, and ours are as if it were not there."""
+    torch.manual_seed(0)
+    model, x, here = Reader().eval(), torch.randint(0, 20, (1, 6)), threading.get_ident()
+    model.rnn = network(6, 8, batch_first=True)
+    model.double()
+
+    def differentiate():
+        output = model(x)
+        return output.detach(), *torch.autograd.grad(output.sum(), list(model.parameters()))
+
+    alone, expected, found = differentiate(), CALLS[name](model, x), []
+    with ThreadPoolExecutor(1) as pool:
+
+        def meanwhile(*_):
+            if threading.get_ident() == here:
+                found.append(pool.submit(differentiate).result())
+
+        hooks = [each.register_forward_pre_hook(meanwhile) for each in (model.embed, model.head)]
+        torch.testing.assert_close(CALLS[name](model, x), expected, rtol=0, atol=0)
+    for hook in hooks:
+        hook.remove()
+    assert len(found) >= 4
+    for each in found:
+        torch.testing.assert_close(each, alone, rtol=0, atol=0)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("name", ["account", "explain"])

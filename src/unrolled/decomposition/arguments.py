@@ -7,6 +7,7 @@ from numbers import Real
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 from unrolled.decomposition.nested_tensors import leaves
 from unrolled.errors import NonFiniteError, ShapeError, UsageError
@@ -27,9 +28,13 @@ def refuse_meta(named: Mapping[str, object]) -> None:
     """Refuse tensors without numbers.
 
     Raises:
-        UsageError: If one is on the device meta.
+        UsageError: If one is on the device meta, or is that of a lazy module which was not called yet.
     """
     for (name, *place), value in leaves(dict(named)):
+        if is_lazy(value):
+            raise UsageError(
+                f"{name} is not initialised, since its lazy module was never called; call the model once before"
+            )
         if value.is_meta:
             raise UsageError(
                 f"{name}{''.join(f'[{key}]' for key in place)} is on the device meta and holds no numbers; load the "

@@ -23,7 +23,8 @@ from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.eval_mode import run_pre_hooks
 from unrolled.decomposition.model_state import ModelState
 from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.decomposition.open_network import Network, OpenedNetwork, cell_type, network_outputs, open_network
+from unrolled.decomposition.network_cells import Network, cell_type
+from unrolled.decomposition.open_network import OpenedNetwork, network_outputs, open_network
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.recurrent_twin import scripted_network
 from unrolled.decomposition.result import Decomposition

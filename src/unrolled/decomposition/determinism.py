@@ -18,11 +18,15 @@ from unrolled.decomposition.nested_tensors import tensors_in
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.errors import ParityError, RandomOperationError
 from unrolled.held_forward.operation_mode import OperationMode
+from unrolled.held_forward.this_thread import in_this_thread
 
 __all__ = ["TwoRuns", "agree"]
 
-# How far two runs of one computation may differ: sums in another order.
 SAME = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 0.02, torch.float16: 4e-3}
+"""How far two runs of one computation may differ, relative to its largest number: the order of a kernel's sums.
+
+It is closer than :data:`unrolled.decomposition.parity.PARITY`: both runs are the model's own.
+"""
 
 
 class TwoRuns:
@@ -141,7 +145,7 @@ def _observed(modules: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
     def collect(_: nn.Module, given: Any, named: Any, result: Any) -> None:
         found.extend(tensors_in((given, named, result)))
 
-    hooks = [module.register_forward_hook(collect, with_kwargs=True) for module in modules]
+    hooks = [module.register_forward_hook(in_this_thread(collect), with_kwargs=True) for module in modules]
     try:
         yield found
     finally:
@@ -218,8 +222,8 @@ def _random_operations(run: Callable[[], object], model: nn.Module) -> list[str]
             def leave(*_: Any) -> None:
                 draws.path.pop()
 
-            for hook in (module.register_forward_pre_hook(enter), module.register_forward_hook(leave)):
-                stack.callback(hook.remove)
+            stack.callback(module.register_forward_pre_hook(in_this_thread(enter)).remove)
+            stack.callback(module.register_forward_hook(in_this_thread(leave)).remove)
         with names, draws, torch.no_grad():
             run()
     return list(dict.fromkeys(draws.found))

@@ -11,12 +11,10 @@ from torch import Tensor
 from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import Layout
 from unrolled.cells.closed_form import ClosedCell
+from unrolled.decomposition.parity import PARITY, states_parity
 from unrolled.linalg.available_memory import refuse_too_long
 
-__all__ = ["PARITY", "NetworkCall", "run_layers", "run_once", "top_outputs"]
-
-PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
-"""How far a recomputed state may be from the network's own: the rounding of a few hundred steps."""
+__all__ = ["NetworkCall", "run_layers", "run_once", "top_outputs"]
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,12 @@ def run_layers(call: NetworkCall) -> list[list[LayerRun]]:
     """
     states = sum(cell.state_size for ways in call.cells for cell in ways)
     refuse_too_long(len(call.inputs), call.inputs.shape[1], states, call.inputs.dtype, call.inputs.device)
+    if call.own is None:
+        return run_once(call)
+    precision = PARITY.get(call.own.dtype, 0.0)  # outputs of a coarser type are not followed
     for by_kernels in (False, True):
         runs = run_once(call, by_kernels)
-        if call.own is None or _follow(top_outputs(runs, call.layout), call.own, call.layout):
+        if states_parity(top_outputs(runs, call.layout), call.own, call.layout, precision).holds:
             return runs
     return run_once(replace(call, own=None))
 
@@ -95,9 +96,3 @@ def _run(cell: Cell, inputs: Tensor, first: Tensor, by_kernels: bool) -> LayerRu
     if by_kernels and isinstance(cell, ClosedCell):
         return cell.run_from_outputs(inputs, cell.outputs(inputs, first)[0], first)
     return cell.run(inputs, first)
-
-
-def _follow(found: Tensor, own: Tensor, layout: Layout) -> bool:
-    """Whether recomputed outputs are the network's own."""
-    gap = layout.blank(found - own).abs().max()
-    return float(gap) <= PARITY.get(own.dtype, 0.0) * max(1.0, float(own.abs().max()))

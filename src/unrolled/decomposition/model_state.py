@@ -68,21 +68,17 @@ class ModelState:
         for space, before in self._spaces:
             if not _is_same(space, before) and not (between_runs and id(space) in self._hooks):
                 _restore(space, before, _replaced(space) if between_runs else ())
-        with torch.no_grad(), torch._C.DisableTorchFunction():  # a mode of ours may be on
-            for parameter, data, _ in self._places:
+        with torch._C.DisableTorchFunction(), torch.no_grad():  # a mode of ours may be on
+            for parameter, data, flag in self._places:
                 if parameter.data_ptr() != data.data_ptr() or parameter.shape != data.shape:
                     parameter.data = data
+                if parameter.requires_grad != flag:
+                    parameter.requires_grad_(flag)
             for tensor, numbers, leaf in self._tensors:
                 if tensor.grad_fn is not None and leaf and not tensor._is_view():
                     tensor.detach_()  # a held run wrote value into it
                 if not torch.equal(tensor, numbers):
                     tensor.copy_(numbers)
-
-    def restore_flags(self) -> None:
-        """Let each parameter require a gradient as it did."""
-        for parameter, _, flag in self._places:
-            if parameter.requires_grad != flag:
-                parameter.requires_grad_(flag)
 
     def _keep(self, space: Any) -> None:
         if id(space) not in self._seen:

@@ -1,4 +1,4 @@
-r"""Open a network: its layers as cells, its states step by step, and the check that it is the same network.
+r"""Open a network: its states step by step, and the check that its cells are the same network.
 
 A ``torch.nn.RNN``, ``GRU`` or ``LSTM`` and any network of our own cells is opened as it is: several layers,
 bidirectional, projected, batch first or not, packed or padded. Our cells recompute the states from the module's
@@ -7,33 +7,28 @@ weights. If they differ from the module's own output by more than rounding, the 
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from unrolled.cells import CELLS
 from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import InitialState, Layout, Lengths, checked_state, flat_states, read_batch
-from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.recurrent import Recurrent
-from unrolled.decomposition.eval_mode import autocast_enabled, eval_copy, eval_mode, without_grad_and_autocast
-from unrolled.decomposition.layer_runs import PARITY, NetworkCall, run_once, top_outputs
-from unrolled.decomposition.recurrent_twin import quantised_kind
+from unrolled.decomposition.eval_mode import autocast_enabled, eval_mode, without_grad_and_autocast
+from unrolled.decomposition.layer_runs import NetworkCall, run_once, top_outputs
+from unrolled.decomposition.network_cells import Network, build_cells, cell_type, eval_cell
+from unrolled.decomposition.parity import PARITY, states_parity
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
 from unrolled.linalg.available_memory import refuse_too_long
 
-__all__ = ["Network", "OpenedNetwork", "build_cells", "cell_type", "network_outputs", "open_network"]
+__all__ = ["OpenedNetwork", "network_outputs", "open_network"]
 
-Network = nn.RNNBase | Recurrent
-"""The networks that can be opened; the two classes have the same interface."""
-
-ALLOWED = {**PARITY, torch.bfloat16: 0.1, torch.float16: 0.02}
-"""The same of a network that computes in half precision, too."""
+PRECISION = {**PARITY, torch.bfloat16: 0.1, torch.float16: 0.02}
+"""Of a network in half precision, whose states are recomputed in float32: the rounding of its own."""
 
 
 @dataclass(frozen=True)
@@ -100,38 +95,6 @@ def _own_output(
     return output.transpose(0, 1) if rnn.batch_first else output
 
 
-def cell_type(rnn: nn.RNNBase) -> type[ClosedCell]:
-    """Return the cell class that a network of torch.nn consists of."""
-    for cell in CELLS.members.values():
-        if issubclass(cell, ClosedCell) and cell.torch_type and isinstance(rnn, cell.torch_type):
-            return cell
-    if quantised_kind(rnn) is not None:
-        raise UsageError(
-            f"the network is a quantised {type(rnn).__name__}; pass the network that it was quantised from"
-        )
-    raise UsageError(
-        f"the network is a {type(rnn).__name__}; expected torch.nn.RNN, GRU or LSTM, or a cell of unrolled.cells"
-    )
-
-
-def build_cells(rnn: Network, dtype: torch.dtype) -> list[tuple[Cell, ...]]:
-    """Build the cells of each layer, lowest first: forward and, if bidirectional, backward.
-
-    They share the network's weights where those have ``dtype`` already, and stay in evaluation mode.
-    """
-    ways = range(2 if rnn.bidirectional else 1)
-    if isinstance(rnn, Recurrent):
-        return [tuple(_eval_cell(rnn.cell(level, way), dtype) for way in ways) for level in range(rnn.num_layers)]
-    kind = cell_type(rnn)
-    with eval_mode(rnn):
-        return [tuple(kind.from_torch(rnn, level, way == 1, dtype) for way in ways) for level in range(rnn.num_layers)]
-
-
-def _eval_cell(cell: Cell, dtype: torch.dtype) -> Cell:
-    twin = eval_copy(cell)
-    return twin if all(p.dtype == dtype for p in twin.parameters()) else copy.deepcopy(twin).to(dtype)
-
-
 def network_outputs(
     rnn: Network | Cell, inputs: Tensor | PackedSequence, lengths: Lengths = None, state: InitialState = None
 ) -> Tensor:
@@ -194,20 +157,18 @@ def _open_layers(
     own = _own_output(rnn, x, layout, state, known).to(dtype)
     weights.run_ends()
     runs = run_once(NetworkCall(cells, x.to(dtype), layout, initial, own))
-    parity = float(layout.blank((top_outputs(runs, layout) - own).abs()).max())
-    # The states of relu and affine cells may grow beyond 1, and their rounding with them.
-    allowed = ALLOWED[x.dtype] * max(1.0, float(layout.blank(own).abs().max()))
-    if not parity <= allowed:
+    parity = states_parity(top_outputs(runs, layout), own, layout, PRECISION[x.dtype])
+    if not parity.holds:
         home = "unrolled" if isinstance(rnn, Recurrent) else "torch.nn"
         raise ParityError(
-            f"our states differ from the {type(rnn).__name__}'s own by {parity:.3g}; expected at most "
-            f"{allowed:g} in {x.dtype}: is its forward the one of {home}?"
+            f"our states differ from the {type(rnn).__name__}'s own by {parity.gap:.3g}; expected at most "
+            f"{parity.allowed:g} in {x.dtype}: is its forward the one of {home}?"
         )
     return OpenedNetwork(
         directions=tuple(zip(*runs, strict=True)),
         outputs=own.chunk(count, dim=-1),
         layout=layout,
-        parity=parity,
+        parity=parity.gap,
         weights=weights,
     )
 
@@ -236,7 +197,7 @@ def _open_cell(
     x = _converted(x, "inputs", own_type, autocast).to(dtype)
     if state is not None:
         state = _state_part(state, "the state", own_type, autocast).to(dtype)
-    cell = _eval_cell(cell, dtype)
+    cell = eval_cell(cell, dtype)
     run = cell.run(x, state)
     _check_finite(run.image, "states")
     return OpenedNetwork(

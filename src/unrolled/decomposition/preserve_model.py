@@ -16,8 +16,9 @@ from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.decomposition.without_checkpoints import without_checkpoints
 from unrolled.held_forward.custom_functions import custom_functions_followed
 from unrolled.held_forward.rules.scripted import scripts_as_operations
+from unrolled.held_forward.this_thread import in_this_thread
 
-__all__ = ["preserved", "without_gradients"]
+__all__ = ["preserved"]
 
 
 @contextmanager
@@ -66,8 +67,8 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
                 weights.run_ends()
 
         hooks = (
-            model.register_forward_pre_hook(start, prepend=True),
-            model.register_forward_hook(stop, always_call=True),
+            model.register_forward_pre_hook(in_this_thread(start), prepend=True),
+            model.register_forward_hook(in_this_thread(stop), always_call=True),
         )
         try:
             yield generators
@@ -75,19 +76,5 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
             for hook in hooks:
                 hook.remove()
             state.restore()
-            state.restore_flags()
             generators.restore()
             weights.check()  # a change may be the cause of another error
-
-
-@contextmanager
-def without_gradients(model: nn.Module) -> Iterator[None]:
-    """Let no parameter require a gradient: in a held forward that means that it carries value."""
-    flags = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
-    try:
-        for parameter, _ in flags:
-            parameter.requires_grad_(False)
-        yield
-    finally:
-        for parameter, flag in flags:
-            parameter.requires_grad_(flag)

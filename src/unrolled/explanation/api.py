@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import torch
 from torch import nn
 
-from unrolled.decomposition.arguments import checked_order
-from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.decomposition.open_network import Network
-from unrolled.decomposition.preserve_model import preserved
-from unrolled.decomposition.step_calls import StepForm
-from unrolled.errors import UnknownNameError
-from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
-from unrolled.explanation.by_calls import explain_calls
 from unrolled.explanation.choice import Class, Wanted
+from unrolled.explanation.explain_model import explain_model
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
-from unrolled.explanation.model_arguments import model_arguments
-from unrolled.explanation.networks.find_network import Named, find_networks
-from unrolled.explanation.networks.python_modules import python_modules
+from unrolled.explanation.networks.find_network import Named
 from unrolled.explanation.notes import refuse_notes
-from unrolled.explanation.one_call import explain_one_call
-from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
-from unrolled.explanation.targets.output_kind import kind_note
 from unrolled.explanation.targets.select_target import Target
-from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.explanation.tokens.sequence_names import Words
-from unrolled.explanation.tokens.token_names import checked_words
-from unrolled.held_forward.graph import with_factors_as_they_were
-from unrolled.linalg.freed_memory import keep_freed_memory
 
 __all__ = ["explain", "explain_batch"]
 
@@ -66,8 +47,9 @@ def explain(
     The model is run as it is, whatever its embedding, pooling and head are. The states H of its recurrent network are
     decomposed into n-gram terms v. The model around it runs once more with the factors of its operations held, so that
     the target is linear in H: that gives w, and the bias is what the model's own biases and constants add. The model
-    is run in evaluation mode and left as it was. No backward pass goes through the recurrent network, so this also
-    works under ``torch.no_grad()`` and with cuDNN in evaluation mode. For several examples at once there is
+    is run in evaluation mode and left as it was; of one that another thread trains, pass a copy, since its dropout is
+    off until the call returns and changed weights are refused. No backward pass goes through the recurrent network, so
+    this also works under ``torch.no_grad()`` and with cuDNN in evaluation mode. For several examples at once there is
     :func:`unrolled.explain_batch`.
 
     Calls that continue each other (a loop over cells, a decoder step by step) are one sequence, and so are networks
@@ -144,22 +126,21 @@ def explain(
         Decomposition: see :func:`unrolled.decompose`. Held readout: ours. Averaged gradients: Sundararajan et al. 2017
         (arXiv:1703.01365), there taken over the inputs.
     """
-    given = model_arguments(
-        model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target, "features": features}
-    )
-    asked = Request(
-        args=args,
-        kwargs=given,
+    asked = Request.checked(
+        model,
+        args,
+        kwargs,
+        model_kwargs,
         wanted=Wanted(target, against, classes, every_class),
-        tokens=tokens if isinstance(tokens, Mapping) else checked_words(tokens),
+        tokens=tokens,
         features=features,
-        expansion=resolve(expansion),
-        max_order=checked_order(max_order),
-        readout=_checked_readout(readout),
+        expansion=expansion,
+        readout=readout,
         call=call,
+        max_order=max_order,
         several=False,
     )
-    found = _explanations(model, asked, rnn, seed)
+    found = explain_model(model, asked, rnn, seed)
     refuse_notes(found[0].notes, strict)
     return found[0]
 
@@ -234,76 +215,20 @@ def explain_batch(
         >>> [len(each) for each in found]
         [2, 2]
     """
-    given = model_arguments(
-        model, args, kwargs, model_kwargs, {"tokens": tokens, "target": target, "features": features}
-    )
-    asked = Request(
-        args=args,
-        kwargs=given,
+    asked = Request.checked(
+        model,
+        args,
+        kwargs,
+        model_kwargs,
         wanted=Wanted(target, against, classes, every_class),
-        tokens=tokens if isinstance(tokens, Mapping) else checked_words(tokens),
+        tokens=tokens,
         features=features,
-        expansion=resolve(expansion),
-        max_order=checked_order(max_order),
-        readout=_checked_readout(readout),
+        expansion=expansion,
+        readout=readout,
         call=call,
+        max_order=max_order,
         several=True,
     )
-    found = _explanations(model, asked, rnn, seed)
+    found = explain_model(model, asked, rnn, seed)
     refuse_notes((note for each in found for note in each.notes), strict)
     return found
-
-
-def _checked_readout(readout: str) -> str:
-    if readout not in ("held", "ray"):
-        raise UnknownNameError("readout", readout, ("held", "ray"))
-    return readout
-
-
-@torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
-def _explanations(model: nn.Module, asked: Request, rnn: Named, seed: int | None) -> Explanations:
-    """Explain every example."""
-    with python_modules(model, asked.args, asked.kwargs) as python:
-        run = _observed_run(python.model, asked.args, asked.kwargs, seed)
-        networks, forms = find_networks(python.model, python.named(rnn), run)
-        found = with_factors_as_they_were(partial(_explain_python, python.model, networks, forms, asked, seed))
-        return Explanations(
-            tuple(
-                replace(each, notes=(*python.notes, *kind_note(each.target, python.model), *each.notes))
-                for each in found
-            )
-        )
-
-
-def _explain_python(
-    model: nn.Module,
-    networks: Mapping[str, bool],
-    forms: Mapping[str, StepForm],
-    asked: Request,
-    seed: int | None,
-) -> Sequence[Explanation]:
-    """Explain a model of Python modules."""
-    keep_freed_memory()
-    few = one_thread_if_small(model, (asked.args, asked.kwargs), passes=6.0)
-    with preserved(model, seed) as generators, few:
-        opened = [dict(model.named_modules())[path] for path, opens in networks.items() if opens]
-        try:
-            if len(opened) != 1 or not isinstance(opened[0], Network) or asked.call is not None:
-                raise NotOneCallError("a ray opens one network of several steps, called once")
-            return explain_one_call(model, opened[0], asked, generators, seeded=seed is not None)
-        except NotOneCallError as error:
-            if asked.readout == "ray":
-                raise NotOneCallError(f"{error}; choose readout='held'") from None
-            return explain_calls(model, networks, forms, asked, generators, seeded=seed is not None)
-
-
-def _observed_run(
-    model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], seed: int | None
-) -> Callable[[], object]:
-    """Return what runs a model once and leaves it as it was."""
-
-    def run() -> object:
-        with preserved(model, seed), torch.no_grad():
-            return model(*copy_tensors(args), **copy_tensors(kwargs))
-
-    return run

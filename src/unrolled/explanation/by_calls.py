@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
 from unrolled.decomposition.bands import kept_steps
-from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.ledger import Ledger
 from unrolled.decomposition.number_notes import NOTED_RESIDUAL, number_notes
 from unrolled.decomposition.random_generators import RandomGenerators
-from unrolled.decomposition.recorded_networks import RecordedNetworks
-from unrolled.decomposition.step_calls import StepForm
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import NonFiniteError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.joint import OTHERS, joint_explanation
+from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
 from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.open_calls import open_calls
 from unrolled.explanation.opened_lines import OpenedCalls, OpenedLine
-from unrolled.explanation.readout.run_model import named_failures, runner
+from unrolled.explanation.plain_run import PlainRun
+from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.request import Request
 from unrolled.explanation.tokens.sequence_names import Words, given_words, line_titles, words_of
 from unrolled.explanation.tokens.trace_calls import trace_calls
@@ -45,33 +44,22 @@ class _Part:
 
 
 def explain_calls(
-    model: nn.Module,
-    networks: Mapping[str, bool],
-    forms: Mapping[str, StepForm],
-    asked: Request,
-    generators: RandomGenerators,
-    seeded: bool,
+    model: nn.Module, networks: FoundNetworks, asked: Request, generators: RandomGenerators, seeded: bool
 ) -> list[Explanation]:
     """Explain every example of an output by all calls of some networks."""
     run = runner(model, asked.args, asked.kwargs)
-    runs = TwoRuns(model, (), run, generators, seeded)
-    recorded = RecordedNetworks()
-    with named_failures(asked.arguments), recorded:
-        plain = runs.run()
-    refuse_no_examples(plain)
+    plain = PlainRun.of(model, run, asked.arguments, generators, seeded)
+    refuse_no_examples(plain.output)
     chosen, call = asked.expansion, asked.call
-    members = [
-        open_calls(model, run, plain, asked, networks, forms, member, recorded, runs) for member in chosen.members()
-    ]
-    found = _mean(members)
+    found = _mean([open_calls(plain, asked, networks, member) for member in chosen.members()])
     titles = line_titles([line.line for line in found.lines])
-    unit = replace(asked.wanted, every=False).choose(plain, len(found.logit)).unit
+    unit = replace(asked.wanted, every=False).choose(plain.output, len(found.logit)).unit
     unit = "probability" if unit == "logit" and found.is_sigmoid else unit
     if call is not None and not 0 <= call < len(titles):
         raise UsageError(f"call is {call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
     asked.refuse_several(len(found.logit))
     examples = [_parts(found, titles, b) for b in range(len(found.logit))]
-    traces = trace_calls(model, [line.line for line in found.lines], networks, forms, asked.args, asked.kwargs)
+    traces = trace_calls(model, [line.line for line in found.lines], networks, asked.args, asked.kwargs)
     words = _words(found, examples, asked.tokens, traces)
     results = []
     for b, parts in enumerate(examples):

@@ -14,6 +14,7 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.targets.output_classes import class_index, class_names
 from unrolled.explanation.targets.output_kind import OutputKind, output_kind
 from unrolled.explanation.targets.select_target import Target, checked_floating, class_outputs
+from unrolled.explanation.targets.target_function import function_name
 
 __all__ = ["Choice", "Class", "Wanted"]
 
@@ -101,7 +102,7 @@ class Wanted:
         if callable(target):
             if against is not None:
                 raise UsageError("against is a class, but the target is a function; subtract in the function instead")
-            return Choice((target,), (_name_of_function(target),) * batch)
+            return Choice((target,), (function_name(target),) * batch)
         logits = checked_floating(class_outputs(output, target if isinstance(target, int) else 0, batch).detach())
         count = logits.shape[1]
         known = class_names(self.classes, count)
@@ -142,8 +143,3 @@ def _readout(outputs: Sequence[Outputs]) -> Target:
         return value if first.against is None else value - found[:, first.against]
 
     return selected
-
-
-def _name_of_function(target: object) -> str:
-    name = getattr(target, "__name__", "")
-    return name if name.isidentifier() else "the target"  # a lambda's name says nothing

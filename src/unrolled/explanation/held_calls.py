@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.preserve_model import without_gradients
-from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import networks_as_operations
-from unrolled.decomposition.step_calls import StepForm, steps_as_operations
+from unrolled.decomposition.step_calls import steps_as_operations
 from unrolled.errors import UsageError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.choice import Wanted
 from unrolled.explanation.examples import count_examples, find_owners
+from unrolled.explanation.networks.find_network import FoundNetworks
+from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.strands.covectors import find_covectors
 from unrolled.explanation.strands.lines import find_lines
 from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.targets.output_kind import is_sigmoid
 from unrolled.explanation.targets.select_target import Target, select_target
+from unrolled.held_forward.graph import failures_refused
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 
@@ -65,19 +66,12 @@ class HeldCalls:
 class HeldCallsOf:
     """Runs a model held."""
 
-    model: nn.Module
-    """In evaluation mode."""
-    plain: object
-    """What the model returns."""
+    plain: PlainRun
+    """The run of the model as it is."""
     wanted: Wanted
-    networks: Mapping[str, bool]
-    """Paths of all recurrent networks, and whether their calls are to be opened."""
-    forms: Mapping[str, StepForm]
-    """Those of them that are steps of the user's own."""
+    networks: FoundNetworks
     member: Linearisation
     """How states are expanded."""
-    recorded: RecordedNetworks
-    """What the networks gave in a plain run."""
 
     def run(
         self,
@@ -94,27 +88,29 @@ class HeldCallsOf:
             follows_from: Number of the first held result that is followed; None for none.
             probe: Replaces the states that the model reads, to see what it does with others.
         """
-        self.recorded.begin()
-        opens = [path for path, opens in self.networks.items() if opens]
-        own = self.recorded if probe is None else None
-        mode = RecordedModel(Rows(self.model), opens, self.member, separate, probe, own)
+        self.plain.recorded.begin()
+        model, networks = self.plain.model, self.networks
+        own = self.plain.recorded if probe is None else None
+        mode = RecordedModel(Rows(model), networks.opened, self.member, separate, probe, own)
         mode.follows_from = follows_from
-        model = self.model
-        with torch.enable_grad(), without_autocast(), without_gradients(model), networks_as_operations(model):
-            with steps_as_operations(model, self.forms), mode.running.noted(model, self.networks, self.forms):
-                whole = call(mode)
+        with torch.enable_grad(), without_autocast(), networks_as_operations(model):
+            with steps_as_operations(model, networks.steps), mode.running.noted(model, networks.methods):
+                with failures_refused():
+                    whole = call(mode)
                 if not mode.strands:
                     raise UsageError("the model called its recurrent network 0 times; expected a call or more")
                 batch = self._count_examples(mode.strands)
-                choice = replace(self.wanted, every=False).choose(self.plain, batch)
+                choice = replace(self.wanted, every=False).choose(self.plain.output, batch)
                 select = choice.targets[0]
                 with mode:
                     output = select_target(whole, select, batch)
             probability = is_sigmoid(output, mode.gates)
-        expected = select_target(self.plain, select, batch).detach()
+        expected = select_target(self.plain.output, select, batch).detach()
         return HeldCalls(output, expected, select, list(choice.names), mode, probability)
 
     def _count_examples(self, strands: list[Strand]) -> int:
         first = [strand for strand in strands if strand.before is None and strand.direction == 0]
         sequences = sum(strand.sequences_of_chain for strand in first)
-        return count_examples(self.plain, self.wanted.target, [len(strand.lengths) for strand in strands], sequences)
+        return count_examples(
+            self.plain.output, self.wanted.target, [len(strand.lengths) for strand in strands], sequences
+        )

@@ -15,8 +15,9 @@ from unrolled.decomposition.bands import default_longest
 from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.ledger import Ledger
+from unrolled.decomposition.network_cells import Network
 from unrolled.decomposition.number_notes import NOTED_RESIDUAL
-from unrolled.decomposition.open_network import Network, OpenedNetwork
+from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.score_ngrams import NGramScores, score_each
 from unrolled.decomposition.score_spans import DEEP_ORDER, score_spans

@@ -12,24 +12,19 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from torch import nn
-
-from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.preserve_model import without_gradients
-from unrolled.decomposition.recorded_networks import RecordedNetworks
-from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import ParityError, UnrolledError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.held_calls import HeldCalls, HeldCallsOf
 from unrolled.explanation.line_numbers import call_with_sources, numbers_of_lines
+from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.numbers.no_numbers import not_followed, refuse_tokens_only
 from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.opened_lines import OpenedCalls, open_lines
+from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.request import Request
 from unrolled.explanation.strands.lines import find_lines, unfit_stacks
 from unrolled.explanation.strands.recorded_model import RecordedModel
@@ -40,40 +35,26 @@ from unrolled.held_forward.held_only import follow_if_held_only
 __all__ = ["open_calls"]
 
 
-def open_calls(
-    model: nn.Module,
-    run: Callable[[], object],
-    plain: object,
-    asked: Request,
-    networks: Mapping[str, bool],
-    forms: Mapping[str, StepForm],
-    member: Linearisation,
-    recorded: RecordedNetworks,
-    runs: TwoRuns,
-) -> OpenedCalls:
+def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member: Linearisation) -> OpenedCalls:
     """Open every call of some networks.
 
     Args:
-        model: In evaluation mode.
-        run: Runs it.
-        plain: What it returns.
+        plain: The run of the model as it is.
         asked: What the user asks for.
-        networks: Paths of all recurrent networks, and whether their calls are to be opened.
-        forms: Those of them that are steps of the user's own.
+        networks: Which of the model's networks are opened.
         member: How states are expanded.
-        recorded: What the networks gave in that run.
-        runs: Refuses a model that draws random numbers.
 
     Raises:
         UnsupportedOperationError: If the model has an operation without a rule.
         ParityError: If the held run gives another output.
         UsageError: If the target reads none of the networks, or one sequence serves several examples.
     """
-    held = HeldCallsOf(model, plain, asked.wanted, networks, forms, member, recorded)
+    model, runs = plain.model, plain.runs
+    held = HeldCallsOf(plain, asked.wanted, networks, member)
 
     def plainly(mode: RecordedModel) -> object:
         with mode:
-            return run()
+            return plain.run()
 
     separate: frozenset[str] = frozenset()
     with runs.named_draws():
@@ -105,15 +86,15 @@ def open_calls(
     try:
         refuse_tokens_only((asked.args, asked.kwargs))
         again = held.run(lambda mode: call_with_sources(mode, model, asked.args, asked.kwargs), separate, follows_from)
-        return replace(opened, numbers=_numbers(model, again, opened))
+        return replace(opened, numbers=_numbers(again, opened))
     except (UnrolledError, RuntimeError) as error:
         return replace(opened, no_numbers=not_followed(error))
 
 
-def _numbers(model: nn.Module, run: HeldCalls, opened: OpenedCalls) -> tuple[tuple[Numbers | None, ...], ...]:
+def _numbers(run: HeldCalls, opened: OpenedCalls) -> tuple[tuple[Numbers | None, ...], ...]:
     """Find what each number contributes by each line, of a run whose numbers are sources."""
     owners = {line.line.first.call: line.owners for line in opened.lines}
-    with without_autocast(), without_gradients(model):
+    with without_autocast():
         by_line = numbers_of_lines(
             run.mode, run.output, [owners.get(line.first.call) for line in find_lines(run.strands)]
         )

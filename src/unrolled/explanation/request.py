@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from unrolled.errors import UsageError
+from torch import nn
+
+from unrolled.decomposition.arguments import checked_order
+from unrolled.errors import UnknownNameError, UsageError
+from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.choice import Wanted
+from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.tokens.sequence_names import Words
+from unrolled.explanation.tokens.token_names import checked_words
 
 __all__ = ["Request"]
 
@@ -29,6 +35,32 @@ class Request:
     call: int | None
     several: bool
     """Whether the output may have several examples."""
+
+    @classmethod
+    def checked(
+        cls,
+        model: nn.Module,
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
+        model_kwargs: Mapping[str, object] | None,
+        *,
+        wanted: Wanted,
+        tokens: Words,
+        features: Sequence[str] | None,
+        expansion: str | Expansion,
+        readout: str,
+        call: int | None,
+        max_order: int | None,
+        several: bool,
+    ) -> Request:
+        """Validate what :func:`unrolled.explain` is given, as far as that can be done before the model runs."""
+        own = {"tokens": tokens, "target": wanted.target, "features": features}
+        given = model_arguments(model, args, kwargs, model_kwargs, own)
+        words = tokens if isinstance(tokens, Mapping) else checked_words(tokens)
+        chosen, longest = resolve(expansion), checked_order(max_order)
+        if readout not in ("held", "ray"):
+            raise UnknownNameError("readout", readout, ("held", "ray"))
+        return cls(args, given, wanted, words, features, chosen, longest, readout, call, several)
 
     @property
     def arguments(self) -> tuple[object, ...]:

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.decomposition.nested_tensors import items_of, tensors_in, with_items
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.held_forward.mode import HeldForward
+from unrolled.held_forward.this_thread import in_this_thread
 
 __all__ = ["Sources", "source_module"]
 
@@ -105,7 +106,7 @@ def source_module(model: nn.Module, mode: HeldForward, name: str | None) -> Iter
             raise UsageError(f"{name} returns a {type(result).__name__}; choose a submodule that returns one tensor")
         return mode.open(name if calls == 1 else f"{name}, call {calls}", result)
 
-    handle = modules[name].register_forward_hook(opened)
+    handle = modules[name].register_forward_hook(in_this_thread(opened))
     try:
         yield
     finally:

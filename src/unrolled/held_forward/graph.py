@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -12,7 +13,7 @@ from torch.autograd.function import BackwardCFunction
 
 from unrolled.errors import UnsupportedOperationError
 
-__all__ = ["check_linear", "with_factors_as_they_were", "without_rule"]
+__all__ = ["check_linear", "failures_refused", "with_factors_as_they_were", "without_rule"]
 
 T = TypeVar("T")
 
@@ -68,6 +69,23 @@ def with_factors_as_they_were(run: Callable[[], T]) -> T:
     ) from changed
 
 
+@contextmanager
+def failures_refused() -> Iterator[None]:
+    """Refuse a model that runs by itself and fails in a held run, as some kernels do that take no gradient.
+
+    Raises:
+        UnsupportedOperationError: If it says that something is not implemented; any other error is let through.
+    """
+    try:
+        yield
+    except NotImplementedError as error:
+        told = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise UnsupportedOperationError(
+            f"the model runs by itself, but fails where its operations are followed: {told}; compute that step with "
+            "other operations of torch, or explain a part of the model"
+        ) from error
+
+
 _PRODUCTS = frozenset(
     "Mul Mm Bmm Mv Dot Addcmul Addmm Baddbmm Addbmm Addr Addmv Convolution Linear LinalgCross Lerp Bilinear Trilinear "
     "ScaledDotProductFlashAttentionForCpu ScaledDotProductEfficientAttention ScaledDotProductFlashAttention".split()
@@ -112,7 +130,8 @@ def check_linear(output: Tensor, ours: tuple[type, ...] = ()) -> None:
                 "is explained, or explain a part of the model"
             )
         bare = re.sub(r"Backward\d*$", "", name)
-        divides = bare in _DIVISORS and node.next_functions[_DIVISORS[bare]][0] is not None
+        place = _DIVISORS.get(bare, len(node.next_functions))  # a number has no edge
+        divides = any(edge is not None for edge, _ in node.next_functions[place : place + 1])
         if bare in _NON_LINEAR or divides:
             raise UnsupportedOperationError(f"{name} in the held forward is not linear; expected a rule for it")
         if bare in _PRODUCTS:

@@ -19,7 +19,7 @@ from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.hidden_operations import refuse_inference_mode, refuse_transforms
 from unrolled.held_forward.logarithms import FollowsLogarithms
 from unrolled.held_forward.numbers_as_ids import TO_INTEGERS
-from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands, without_flags
+from unrolled.held_forward.operands import carries, detached, for_each_tensor, is_parameter, operands
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.python_bodies import parameters, python_body
@@ -126,11 +126,13 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         if operation.name == "_set_grad_enabled":
             return None  # torch.no_grad inside a model does not stop value
         asks = operation.name in ("requires_grad", "set requires_grad")
-        if asks and (type(args[0]) is torch.nn.Parameter or carries(args[0])):
+        if asks and (is_parameter(args[0]) or carries(args[0])):
             return args[0]  # what carries value is not the model's to say
+        if operation.name.startswith("get "):
+            return func(*args)  # what a tensor is: its shape, its type
         refuse_transforms(operation)
         args, options, given = self._as_met(operation, args, options)
-        valued = [each for each in given if each.requires_grad]
+        valued = [each for each in given if carries(each)]
         if not valued and operation.name not in self.sources:
             return self._without_value(func, operation, args, options, given)
         if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
@@ -166,9 +168,6 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             args = (args[0], *for_each_tensor(args[1:], torch.empty_like))  # of the second the form is read
             options = for_each_tensor(options, torch.empty_like)
         given = operands((*args, *options.values()))
-        if any(type(each) is torch.nn.Parameter and each.requires_grad for each in given):  # made in the forward pass
-            args, options = without_flags(args), without_flags(options)
-            given = operands((*args, *options.values()))
         if any(self.memory.carrying(each, operation.name) is not each for each in given if not each.requires_grad):
             args, options = (
                 for_each_tensor(each, lambda part: self.memory.carrying(part, operation.name))
@@ -198,7 +197,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         """Meet one operation; follow integers that are used as numbers, and remember where value lies in memory."""
         numbers = self.vectors.numbers
         given = operands((*args, *options.values())) if numbers else []
-        valued = [each for each in given if each.requires_grad]
+        valued = [each for each in given if carries(each)]
         result = super().run_operation(func, args, options)
         self.memory.remember(args[0] if result is None and args else result)
         if carries(result) and result.dtype != self.coarsest:
@@ -277,7 +276,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
 
 OPENED = frozenset(
     "embedding embedding_bag batch_norm instance_norm mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
-    "binary_cross_entropy_with_logits kl_div".split()
+    "binary_cross_entropy_with_logits kl_div margin_ranking_loss hinge_embedding_loss cosine_embedding_loss "
+    "triplet_margin_loss multi_margin_loss soft_margin_loss poisson_nll_loss ctc_loss conv_tbc".split()
 )
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
 READ_BY_PYTHON = TO_PYTHON | {"__bool__", "is_nonzero"}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-__all__ = ["carries", "detached", "for_each_tensor", "operands", "without_flags"]
+__all__ = ["carries", "detached", "for_each_tensor", "has_flags", "is_parameter", "operands", "without_flags"]
 
 
 def operands(values: Any) -> list[Tensor]:
@@ -23,9 +23,20 @@ def operands(values: Any) -> list[Tensor]:
     return found
 
 
+_SEVERAL = (tuple, list)
+
+
+def is_parameter(value: object) -> bool:
+    """Whether a tensor is a parameter, of whatever class."""
+    return type(value) is not Tensor and isinstance(value, torch.nn.Parameter)
+
+
 def carries(value: object) -> bool:
-    """Whether a tensor carries value: what is computed from it is linear in it."""
-    return isinstance(value, Tensor) and value.requires_grad
+    """Whether a tensor carries value: what is computed from it is linear in it.
+
+    A parameter asks for a gradient and carries none.
+    """
+    return isinstance(value, Tensor) and value.requires_grad and (type(value) is Tensor or not is_parameter(value))
 
 
 def detached(value: Any) -> Any:
@@ -46,6 +57,29 @@ def for_each_tensor(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     return value
 
 
+def has_flags(values: Iterable[Any]) -> bool:
+    """Whether a parameter among the arguments of a call requires a gradient."""
+    for each in values:  # of every operation of a run: the most frequent kinds come first
+        kind = type(each)
+        if kind is Tensor or kind is int:
+            continue
+        if (kind is torch.nn.Parameter and each.requires_grad) or (isinstance(each, _SEVERAL) and has_flags(each)):
+            return True
+        if is_parameter(each) and each.requires_grad:
+            return True
+    return False
+
+
 def without_flags(value: Any) -> Any:
-    """The same arguments, where no parameter requires a gradient."""
-    return for_each_tensor(value, lambda each: each.detach() if type(each) is torch.nn.Parameter else each)
+    """The same arguments, where no parameter requires a gradient.
+
+    The flag of the parameter itself stays: other threads may differentiate by it meanwhile.
+    """
+    return for_each_tensor(value, _without_flag)
+
+
+def _without_flag(value: Tensor) -> Tensor:
+    """Return a parameter of the same memory that requires no gradient, and any other tensor as it is."""
+    if type(value) is torch.nn.Parameter:
+        return torch.Tensor._make_subclass(torch.nn.Parameter, value, False) if value.requires_grad else value
+    return value.detach() if is_parameter(value) else value  # of a class that may hold more than numbers

@@ -1,4 +1,4 @@
-"""A mode of torch that meets every operation of a run, in this thread."""
+"""A mode of torch that meets every operation of a run, in this thread, on parameters that require no gradient."""
 
 from __future__ import annotations
 
@@ -7,18 +7,35 @@ from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
+from unrolled.held_forward.control_flow import as_python
+from unrolled.held_forward.operands import has_flags, without_flags
+from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.positional_operands import with_positions
 
 __all__ = ["OperationMode"]
 
 
+_OF_THE_OBJECT = ("get ", "set ", "__hash__", "requires_grad")
+"""How operations are called that read or change what the first operand has as an object, such as its ``grad``."""
+
+
 class OperationMode(TorchFunctionMode):
-    """Meets every operation by its method :meth:`run_operation`, with operands that a call names at their positions."""
+    """Meets every operation by its method :meth:`run_operation`, with operands that a call names at their positions.
+
+    No parameter among the operands requires a gradient, though the model's own parameters do.
+    """
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        return self.run_operation(func, *with_positions(func, args, kwargs or {}))
+        if (control := as_python(func)) is not None:
+            with self:
+                return control(*args, **(kwargs or {}))
+        given, options = with_positions(func, args, kwargs or {})
+        if has_flags(given) or (options and has_flags(options.values())):
+            own = given[:1] if name_of(func).name.startswith(_OF_THE_OBJECT) else ()
+            given, options = (*own, *without_flags(given[len(own) :])), without_flags(options)
+        return self.run_operation(func, given, options)
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run one operation; here as it is."""

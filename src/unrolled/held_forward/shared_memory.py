@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.operands import carries
 
 __all__ = ["SharedMemory"]
 
@@ -25,12 +26,9 @@ class SharedMemory:
         self._detached: dict[int, Tensor] = {}
 
     def remember(self, value: Any) -> None:
-        """Remember the memory of a tensor, or of those in a tuple or list, where they carry value.
-
-        A parameter that is made in the forward pass asks for a gradient and carries none.
-        """
+        """Remember the memory of a tensor, or of those in a tuple or list, where they carry value."""
         if isinstance(value, Tensor):
-            if value.requires_grad and type(value) is not torch.nn.Parameter and value.layout is torch.strided:
+            if carries(value) and value.layout is torch.strided:
                 storage = value.untyped_storage()
                 if storage._cdata not in self._known:
                     self._known[storage._cdata] = StorageWeakRef(storage)

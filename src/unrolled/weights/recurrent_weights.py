@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from unrolled.errors import DataError, UsageError
 from unrolled.weights.foreign_file import IN_PYTHON
+from unrolled.weights.tensor_file import describe
 
 __all__ = ["NONLINEARITIES", "RecurrentWeights"]
 
@@ -47,9 +48,9 @@ class RecurrentWeights:
         names = ", ".join(repr(each.rstrip(".")) for each in found)
         if prefix is None and len(found) > 1:
             raise UsageError(f"several recurrent networks among the tensors: {names}; name one with --rnn; {IN_PYTHON}")
-        wanted = next(iter(found)) if prefix is None else prefix.rstrip(".")
+        wanted = (next(iter(found)) if prefix is None else prefix).rstrip(".")
         for each, own in found.items():
-            if each.rstrip(".") == wanted.rstrip("."):
+            if each.rstrip(".") == wanted:
                 return cls(each, own)
         raise UsageError(f"no recurrent network {prefix!r} among the tensors; expected one of: {names}")
 
@@ -120,10 +121,3 @@ def _checked(nonlinearity: str | None) -> str:
     if nonlinearity not in NONLINEARITIES:
         raise UsageError(f"non-linearity {nonlinearity!r}; expected tanh or relu")
     return nonlinearity
-
-
-def describe(tensors: Mapping[str, Tensor], most: int = 12) -> str:
-    """List the first ``most`` tensors with their shapes on one line, for an error."""
-    listed = [f"{name} {list(tensor.shape)}" for name, tensor in tensors.items()]
-    more = f", and {len(listed) - most} more" if len(listed) > most else ""
-    return (", ".join(listed[:most]) or "no tensors") + more

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -42,6 +42,26 @@ class Contributions:
     """The tables that are read at numbers which left torch as ids."""
     computed: tuple[str, ...] = ()
     """Of the constants, those that the model makes of ids which cannot be followed to single tokens."""
+
+    @staticmethod
+    def mean(found: Sequence[Contributions]) -> Contributions:
+        """Average the contributions of several runs, one for each member of an expansion."""
+        if len(found) == 1:
+            return found[0]
+
+        def each_mean(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+            names = dict.fromkeys(name for each in parts for name in each)
+            known = {name: [each[name] for each in parts if name in each] for name in names}
+            return {name: torch.stack(each).sum(dim=0) / len(found) for name, each in known.items()}
+
+        return replace(
+            found[0],
+            texts=each_mean([each.texts for each in found]),
+            features=each_mean([each.features for each in found]),
+            initial=sum(each.initial for each in found) / len(found),
+            biases=each_mean([each.biases for each in found]),
+            constants=each_mean([each.constants for each in found]),
+        )
 
 
 def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributions:

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from unrolled.decomposition.arguments import checked_names
 from unrolled.errors import UsageError
-from unrolled.whole_model.result import Account
+from unrolled.whole_model.accounted_output import AccountedOutput
 
 __all__ = ["feature_names"]
 
 
-def feature_names(given: Sequence[str] | None, found: Account) -> Mapping[str, tuple[str, ...]]:
+def feature_names(given: Sequence[str] | None, found: AccountedOutput) -> Mapping[str, tuple[str, ...]]:
     """Return the names of the last dimension of each argument of numbers, side by side in the order of the arguments.
 
     Raises:

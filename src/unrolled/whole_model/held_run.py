@@ -7,27 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
-from unrolled.decomposition.recorded_networks import RecordedNetworks
+from unrolled.decomposition.parity import PARITY, Parity
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import ParityError
 from unrolled.expansions.base import Linearisation
+from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
-from unrolled.held_forward.graph import check_linear
+from unrolled.held_forward.graph import check_linear, failures_refused
 from unrolled.held_forward.rows import Rows
+from unrolled.whole_model.account_request import AccountRequest
 
-__all__ = ["PARITY", "HeldRun", "HeldRunsOf", "Select"]
-
-PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
-"""How far a held run may be from the model's own output: rounding in another order."""
-
-Select = Callable[[Any], Tensor]
-"""From what a model returns to one number for each example."""
+__all__ = ["HeldRun", "HeldRunsOf"]
 
 
 @dataclass(frozen=True)
@@ -45,20 +40,14 @@ class HeldRun:
 class HeldRunsOf:
     """Runs a model held."""
 
-    model: nn.Module
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    of: str | None
-    """Path of the submodule whose output is the source of value; None for the arguments."""
-    share: float
-    """p, the part of a gated product that is credited to its content."""
-    select: Select
+    plain: PlainRun
+    """The run of the model as it is."""
+    asked: AccountRequest
+    """Its arguments, the source of value, and how products are shared."""
+    select: Callable[[Any], Tensor]
+    """From what the model returns to one number for each example."""
     expected: Tensor
-    """What the model itself gives."""
-    recorded: RecordedNetworks
-    """What the networks gave in a plain run."""
-    runs: TwoRuns
-    """Refuses a model that draws random numbers."""
+    """What it selects from the plain run."""
 
     def run(self, member: Linearisation, follows_from: int | None) -> HeldRun:
         """Run the model held once.
@@ -71,28 +60,32 @@ class HeldRunsOf:
             UnsupportedOperationError: If an operation has no rule.
             ParityError: If the run gives another output than the model.
         """
-        self.recorded.begin()
-        mode = HeldModel(Rows(self.model), member, self.share, recorded=self.recorded)
+        model, recorded, asked = self.plain.model, self.plain.recorded, self.asked
+        recorded.begin()
+        mode = HeldModel(Rows(model), member, asked.share, recorded=recorded)
         mode.follows_from = follows_from
-        sources = Sources(mode, opens=self.of is None)
-        given, named = sources.open_call(self.args, self.kwargs)
-        with torch.enable_grad(), networks_as_operations(self.model), source_module(self.model, mode, self.of):
-            with mode:
-                output = self.select(self.model(*given, **named))
+        sources = Sources(mode, opens=asked.of is None)
+        given, named = sources.open_call(asked.args, asked.kwargs)
+        with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, asked.of):
+            with failures_refused(), mode:
+                output = self.select(model(*given, **named))
             notes = (*sigmoid_note(is_sigmoid(output, mode.gates)), *mode.network_notes)
         self._check_parity(output, mode.coarsest)
         check_linear(output, NODES)
         return HeldRun(mode, output, sources, notes)
 
     def _check_parity(self, output: Tensor, coarsest: torch.dtype) -> None:
-        """Compare a held run with the model's own output, as closely as the coarsest type of its values allows."""
+        """Compare a held run with the model's own output, as closely as the coarsest type of its values allows.
+
+        Whether its parts add up to the output is not refused: the account shows it as the remainder.
+        """
         expected = self.expected
-        gap = (output.detach() - expected).abs().max()
-        allowed = max(PARITY[expected.dtype], PARITY.get(coarsest, 8 * torch.finfo(coarsest).eps))
-        if float(gap) <= allowed * max(1.0, float(expected.abs().max())):
+        precision = max(PARITY[expected.dtype], PARITY.get(coarsest, 8 * torch.finfo(coarsest).eps))
+        parity = Parity(float((output.detach() - expected).abs().max()), float(expected.abs().max()), precision)
+        if parity.holds:
             return
-        self.runs.second(expected, self.select)  # two runs that differ are refused by name
+        self.plain.runs.second(expected, self.select)  # two runs that differ are refused by name
         raise ParityError(
-            f"the held run differs from the model's own output by {float(gap):.3g}; expected at most rounding: account "
+            f"the held run differs from the model's own output by {parity.gap:.3g}; expected at most rounding: account "
             "for a part of the model with of=, and please report the model"
         )

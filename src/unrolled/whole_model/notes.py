@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 import torch
 
-from unrolled.whole_model.result import Account
+from unrolled.whole_model.accounted_output import AccountedOutput
 
 __all__ = ["notes_of"]
 
 
-def notes_of(result: Account, computed: Collection[str] = (), left: Collection[str] = ()) -> tuple[str, ...]:
+def notes_of(result: AccountedOutput, computed: Collection[str] = (), left: Collection[str] = ()) -> tuple[str, ...]:
     """Say what limits an account.
 
     Args:
@@ -56,7 +56,7 @@ def notes_of(result: Account, computed: Collection[str] = (), left: Collection[s
     return tuple(notes)
 
 
-def _remedy(result: Account) -> str:
+def _remedy(result: AccountedOutput) -> str:
     """Say what leaves less rounding; empty if nothing does."""
     if torch.finfo(result.coarsest).eps > torch.finfo(result.output.dtype).eps:
         finer = f"a finer type where the model computes in {result.coarsest}"

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from unrolled.whole_model.view import of_example
-
-if TYPE_CHECKING:
-    from unrolled.whole_model.result import Account
+from unrolled.whole_model.accounted_output import AccountedOutput
+from unrolled.whole_model.example_axis import without_example_axis
 
 __all__ = ["records_of"]
 
 Record = dict[str, object]
 
 
-def records_of(account: Account) -> list[Record]:
+def records_of(account: AccountedOutput) -> list[Record]:
     """List the contributions of all examples; those of an example sum to its output."""
     return [
         {"example": example, **record, "contribution": contribution}
@@ -24,7 +21,7 @@ def records_of(account: Account) -> list[Record]:
     ]
 
 
-def _of_one(one: Account) -> Iterator[tuple[Record, float]]:
+def _of_one(one: AccountedOutput) -> Iterator[tuple[Record, float]]:
     """Give what is known of each source of one example, and its contribution."""
     words = list(one.words[0]) if one.words else []
     for name, part in one.texts.items():
@@ -33,7 +30,7 @@ def _of_one(one: Account) -> Iterator[tuple[Record, float]]:
             yield _record("token", name, step, words[step] if step < len(words) else None), value
         del words[: len(values)]
     for name, part in one.features.items():
-        own = of_example(part, one.axes.get(name))
+        own = without_example_axis(part, one.axes.get(name))
         names = one.feature_names.get(name) or tuple(f"feature {k}" for k in range(own.shape[-1] if own.dim() else 1))
         if own.dim() < 2:
             for feature, value in zip(names, own.reshape(-1).tolist(), strict=True):

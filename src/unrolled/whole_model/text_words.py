@@ -10,6 +10,7 @@ from unrolled.decomposition.nested_tensors import leaves
 from unrolled.errors import ShapeError
 from unrolled.explanation.tokens.token_names import PADDING, Tokens, padded_words, word_rows
 from unrolled.whole_model.contributions import Contributions
+from unrolled.whole_model.example_axis import rows_by_example
 
 __all__ = ["words_of_texts"]
 
@@ -28,11 +29,11 @@ def words_of_texts(
     count = 0
     for name, part in means.texts.items():
         ids, axis = given.get(name), means.axes[name]
-        parts = part.reshape(1, -1) if axis is None else part.movedim(axis, 0).reshape(batch, -1)
+        parts = rows_by_example(part, axis, batch)
         rows: list[list[Any]] = [[f"x{k}" for k in range(parts.shape[1])]] * batch
         ids = ids.long() if ids is not None and ids.is_floating_point() else ids
         if ids is not None and ids.numel() == part.numel():
-            rows = (ids.reshape(1, -1) if axis is None else ids.movedim(axis, 0).reshape(batch, -1)).tolist()
+            rows = rows_by_example(ids, axis, batch).tolist()
         elif ids is not None and ids.numel() == parts.shape[1]:  # a text that is not one of a batch
             rows = [ids.reshape(-1).tolist()] * batch
         texts[name] = [list(map(str, row)) for row in rows]

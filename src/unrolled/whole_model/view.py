@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor
 
 from unrolled.report.account_view import AccountView, Group
+from unrolled.whole_model.accounted_output import AccountedOutput
+from unrolled.whole_model.example_axis import without_example_axis
 
-if TYPE_CHECKING:
-    from unrolled.whole_model.result import Account
-
-__all__ = ["of_example", "view_of"]
+__all__ = ["view_of"]
 
 
-def view_of(account: Account, example: int) -> AccountView:
+def view_of(account: AccountedOutput, example: int) -> AccountView:
     """Collect the numbers and names of one example."""
     one = account[example]
     words = list(account.words[example % len(account)]) if account.words else []
@@ -26,7 +23,7 @@ def view_of(account: Account, example: int) -> AccountView:
         groups.append(Group(label, tuple(words[: len(values)]), tuple(values)))
         del words[: len(values)]
     for name, part in one.features.items():
-        own, of = of_example(part, one.axes.get(name)), f" of {name}" if len(one.features) > 1 else ""
+        own, of = without_example_axis(part, one.axes.get(name)), f" of {name}" if len(one.features) > 1 else ""
         names = one.feature_names.get(name, ())
         if own.dim() < 2:
             groups.append(_numbered(f"features{of}", names, own))
@@ -49,13 +46,6 @@ def view_of(account: Account, example: int) -> AccountView:
         closes=one.closes,
         notes=(*one.notes, *([f"example {example} of a batch of {len(account)}"] if len(account) > 1 else [])),
     )
-
-
-def of_example(part: Tensor, axis: int | None) -> Tensor:
-    """Leave out the axis of examples of the part of one argument."""
-    if axis is not None:
-        return part.squeeze(axis)
-    return part[0] if part.dim() > 1 and len(part) == 1 else part
 
 
 def _numbered(name: str, labels: tuple[str, ...], values: Tensor, kind: str = "x") -> Group:

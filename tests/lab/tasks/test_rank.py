@@ -240,7 +240,9 @@ def test_the_score_of_a_pair_opens(corpus, overlap):
     reading = task.prepare(model, "who then ||| It was ann nowhere")
     assert (reading.tokens, reading.unknown, reading.outputs) == (sentence, ("nowhere",), ("score",))
     split = task.encode([Question(question, (Candidate(sentence, True), Candidate(("it",), False)))])
-    expected = task._scores(model, split.select(torch.tensor([0])))[0, 0].item()
+    batch = split.select(torch.tensor([0]))
+    shared = batch.shared if overlap else None
+    expected = model(batch.questions, batch.lengths, batch.candidates, batch.sizes, shared)[0, 0].item()
     found = unrolled.explain(reading.model, *reading.inputs, tokens=reading.tokens, rnn=reading.rnn)
     assert found.ledger.logit == pytest.approx(expected, abs=1e-5)
     assert abs(found.ledger.remainder) < 1e-4 < 0.01 < abs(found.ledger.ngrams)

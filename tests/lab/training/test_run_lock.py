@@ -149,19 +149,24 @@ def test_the_lock_dies_with_its_process_and_a_stale_file_locks_nothing(tmp_path,
 
 
 def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path):
-    lock = RunLock.acquire(tmp_path)
     reading, writing = os.pipe()
     ready, is_ready = os.pipe()
-    # lives on while the parent gives the lock back
-    child = forked(lambda: os.write(is_ready, b".") and os.read(reading, 1) and 0)
+
+    def hold():
+        _lock = RunLock.acquire(tmp_path)
+        forked(lambda: os.write(is_ready, b".") and os.read(reading, 1) and 0)  # lives on when its parent is killed
+        signal.pause()
+
+    parent = forked(hold)
     os.read(ready, 1)
-    with pytest.raises(UsageError):
-        RunLock.acquire(tmp_path)
-    os.close(lock._descriptor)  # as the kernel does for a parent that is killed
-    lock._descriptor = -1
-    RunLock.acquire(tmp_path).release()
-    os.write(writing, b".")
-    assert code(child) == 0
+    try:
+        with pytest.raises(UsageError):
+            RunLock.acquire(tmp_path)
+        os.kill(parent, signal.SIGKILL)
+        assert code(parent) == -signal.SIGKILL
+        RunLock.acquire(tmp_path).release()
+    finally:
+        os.write(writing, b".")
 
 
 def test_the_lock_is_released_however_a_training_ends(tmp_path):

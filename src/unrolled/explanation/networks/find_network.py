@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -13,7 +14,7 @@ from unrolled.errors import UnknownNameError, UsageError
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, named_step, seen_steps
 
-__all__ = ["Named", "find_networks", "has_recurrent_name"]
+__all__ = ["RECURRENT_MODULES", "FoundNetworks", "Named", "find_networks", "has_recurrent_name"]
 
 Named = str | nn.Module | CellAdapter | Sequence[str | nn.Module | CellAdapter] | None
 """A network's path inside the model, the module itself, a step of the user's own, or several; None for all."""
@@ -25,10 +26,25 @@ NAMES = ("LSTM", "GRU", "RNN", "SRU")
 """How the types of recurrent networks are called, also of those that cannot be opened."""
 
 
-def find_networks(
-    model: nn.Module, rnn: Named, run: Callable[[], object]
-) -> tuple[dict[str, bool], dict[str, StepForm]]:
-    """Return the paths of all recurrent networks of a model with whether they are to be opened, and steps among them.
+@dataclass(frozen=True)
+class FoundNetworks:
+    """The recurrent networks of a model."""
+
+    paths: tuple[str, ...]
+    """Of all of them."""
+    opened: tuple[str, ...]
+    """Of those whose calls are to be opened."""
+    steps: Mapping[str, StepForm]
+    """Those that are steps of the user's own."""
+
+    @property
+    def methods(self) -> dict[str, str]:
+        """The method that a call of each network runs."""
+        return {path: self.steps[path].method if path in self.steps else "forward" for path in self.paths}
+
+
+def find_networks(model: nn.Module, rnn: Named, run: Callable[[], object]) -> FoundNetworks:
+    """Find all recurrent networks of a model, and those that are to be opened.
 
     The steps that users wrote are looked for where a model has no other recurrent network, or where they are named.
 
@@ -45,10 +61,11 @@ def find_networks(
     found = [path for path, module in modules.items() if isinstance(module, RECURRENT_MODULES)]
     if rnn is None:
         called = [] if found else seen_steps(model, run)
-        forms = found_steps(called)
-        if not found and not forms:
+        own_steps = found_steps(called)
+        if not found and not own_steps:
             raise UsageError(_called_once(called) or _none_found(model, modules))
-        return dict.fromkeys([*found, *forms], True), forms
+        paths = (*found, *own_steps)
+        return FoundNetworks(paths, paths, own_steps)
     several = list(rnn) if isinstance(rnn, list | tuple) else [rnn]
     adapters = [each for each in several if isinstance(each, CellAdapter)]
     chosen: set[str] = set()
@@ -56,17 +73,18 @@ def find_networks(
     seen: Sequence[SeenStep] | None = None
     for each in several:
         adapter = each if isinstance(each, CellAdapter) else None
-        paths = _paths(adapter.module if adapter else each, modules, found)
-        inside = [p for p in found for path in paths if p == path or p.startswith(f"{path}." if path else "")]
+        places = _paths(adapter.module if adapter else each, modules, found)
+        inside = [p for p in found for path in places if p == path or p.startswith(f"{path}." if path else "")]
         if adapter is not None or not inside:
             seen = seen_steps(model, run, adapters) if seen is None else seen
-            own = {path: form for each in paths for path, form in named_step(seen, each, adapter).items()}
+            own = {path: form for each in places for path, form in named_step(seen, each, adapter).items()}
             if not own:
-                raise UsageError(_no_step(paths[0], modules[paths[0]], adapter))
+                raise UsageError(_no_step(places[0], modules[places[0]], adapter))
             steps |= own
             inside = list(own)
         chosen.update(inside)
-    return {path: path in chosen for path in [*found, *(path for path in steps if path not in found)]}, steps
+    every = (*found, *(path for path in steps if path not in found))
+    return FoundNetworks(every, tuple(path for path in every if path in chosen), steps)
 
 
 def _paths(rnn: object, modules: dict[str, nn.Module], found: list[str]) -> list[str]:

@@ -17,6 +17,7 @@ from torch.fx import GraphModule
 
 from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
 from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
+from unrolled.decomposition.parity import PARITY
 from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
@@ -25,10 +26,8 @@ from unrolled.explanation.networks.written_networks import RecordedCall, recorde
 __all__ = ["PythonModel", "python_modules"]
 
 WHOLE = "the model"
-SAME = {torch.float64: 1e-9, torch.float32: 1e-3}
-"""How far the output of a twin may be from the model's, relative to its size; 0.1 in other types."""
 COARSE = 0.1
-"""The same for a twin of quantised weights: one that is further off explains another model."""
+"""Parity of a twin in a coarser type, and of one of quantised weights: one that is further off is another model."""
 
 
 T = TypeVar("T")
@@ -207,7 +206,7 @@ def _compared(expected: list[Tensor], found: list[Tensor], replaced: list[nn.Mod
         return (
             f"the model is quantised; explained are the same weights in float32, whose output differs by {gap:.2g}",
         )
-    allowed = max((SAME.get(a.dtype, 1e-1) for a, _ in real), default=0.0) * max(1.0, size)
+    allowed = max((PARITY.get(a.dtype, COARSE) for a, _ in real), default=0.0) * max(1.0, size)
     if gap > allowed:
         raise ParityError(
             f"a Python module with the weights of the scripted or traced one gives another output, by {gap:.2g}; "

@@ -16,11 +16,16 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.nested_tensors import Place, copy_tensors, leaves, rebuilt
 from unrolled.decomposition.recurrent_twin import networks_with_weights
+from unrolled.held_forward.this_thread import in_this_thread
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 
 SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
-"""How far torch.nn's result may be from the module's, relative to its size."""
+"""How far torch.nn's result may be from the module's, relative to its size.
+
+It is closer than :data:`unrolled.decomposition.parity.PARITY`: another network with these weights must not be taken for
+torch.nn's.
+"""
 
 RecordedCall = tuple[Mapping[str, Any], Any]
 """The arguments of a call by name, and its result."""
@@ -62,7 +67,7 @@ def recorded_calls(modules: Sequence[nn.Module]) -> Iterator[dict[nn.Module, lis
         bound = inspect.signature(module.forward).bind(*args, **kwargs)
         calls[module].append((copy_tensors(dict(bound.arguments)), copy_tensors(result)))
 
-    hooks = [module.register_forward_hook(record, with_kwargs=True) for module in modules]
+    hooks = [module.register_forward_hook(in_this_thread(record), with_kwargs=True) for module in modules]
     try:
         yield calls
     finally:

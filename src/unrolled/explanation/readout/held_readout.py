@@ -20,7 +20,6 @@ from torch import Tensor
 
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
-from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import UnsupportedOperationError
 from unrolled.expansions.secant import Secant
@@ -32,7 +31,7 @@ from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.explanation.targets.select_target import Target, select_target
-from unrolled.held_forward.graph import check_linear
+from unrolled.held_forward.graph import check_linear, failures_refused
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 
@@ -55,9 +54,9 @@ class HeldReadouts:
         self._batch = recorded.opened.lengths.shape[0]
         self._rows = Rows(recorded.model)
         mode = HeldModel(self._rows, expansion=Secant())
-        with torch.enable_grad(), without_gradients(recorded.model), networks_as_operations(recorded.model):
+        with torch.enable_grad(), networks_as_operations(recorded.model):
             given = tuple(self._rows.open("feature", f"states {d}", each) for d, each in enumerate(recorded.states))
-            with mode:
+            with failures_refused(), mode:
                 output = recorded.replay(given)
                 selected = [select_target(output, target, self._batch) for target in targets]
             self._are_sigmoids = [is_sigmoid(each, mode.gates) for each in selected]

@@ -17,9 +17,11 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.decomposition.eval_mode import UNDER_AUTOCAST, autocast_enabled
 from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.decomposition.open_network import Network, OpenedNetwork, open_network
+from unrolled.decomposition.network_cells import Network
+from unrolled.decomposition.open_network import OpenedNetwork, open_network
 from unrolled.errors import ParityError, UsageError
 from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.held_forward.this_thread import in_this_thread
 
 __all__ = ["NotOneCallError", "RecordedForward", "record_forward"]
 
@@ -120,7 +122,7 @@ def record_forward(model: nn.Module, rnn: Network, run: Callable[[], object]) ->
         args, kwargs, copied = copy_tensors((given, named, result))
         calls.append(_Call(args, kwargs, copied, _weights(rnn), autocast_enabled()))
 
-    handle = rnn.register_forward_hook(record, with_kwargs=True)
+    handle = rnn.register_forward_hook(in_this_thread(record), with_kwargs=True)
     try:
         with torch.no_grad():
             output = run()

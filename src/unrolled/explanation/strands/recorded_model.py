@@ -16,8 +16,9 @@ from unrolled.cells.base import LayerRun
 from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack, expand_stack
 from unrolled.decomposition.held_model import HeldModel
-from unrolled.decomposition.layer_runs import PARITY, NetworkCall, run_layers, top_outputs
+from unrolled.decomposition.layer_runs import NetworkCall, run_layers, top_outputs
 from unrolled.decomposition.own_step_rule import STEPS
+from unrolled.decomposition.parity import PARITY, states_parity
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import RECURRENT
 from unrolled.errors import ParityError, UnsupportedOperationError
@@ -240,10 +241,11 @@ def _side_by_side(states: Sequence[Tensor | None]) -> Tensor:
 
 def _run(call: NetworkCall) -> tuple[list[list[LayerRun]], float]:
     """Run the layers; the top one follows the network's own outputs. Return how far our states are from those, too."""
-    runs, layout, gap = run_layers(call.detached()), call.layout, 0.0
-    if call.own is not None:
-        gap = float(layout.blank((top_outputs(runs, layout) - call.own).abs()).max())
-    largest = max(1.0, *(float(layout.blank(run.image).abs().max()) for level in runs for run in level))
-    if not gap <= PARITY[call.inputs.dtype] * largest:
-        raise ParityError(f"our states differ from the network's own by {gap:.3g}; expected rounding at most")
-    return runs, gap
+    runs, layout = run_layers(call.detached()), call.layout
+    if call.own is None:
+        return runs, 0.0
+    states = (run.image for level in runs for run in level)  # all of them are opened, and they may be larger
+    parity = states_parity(top_outputs(runs, layout), call.own, layout, PARITY[call.inputs.dtype], states)
+    if not parity.holds:
+        raise ParityError(f"our states differ from the network's own by {parity.gap:.3g}; expected rounding at most")
+    return runs, parity.gap

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.decomposition.step_calls import StepForm
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["RunningNetworks"]
@@ -27,10 +26,9 @@ class RunningNetworks:
         return self._paths[-1] if self._paths else ("", None)
 
     @contextmanager
-    def noted(self, model: nn.Module, paths: Iterable[str], forms: Mapping[str, StepForm]) -> Iterator[None]:
-        """Note which of these modules runs, until the end of the block; of some a step has another method."""
+    def noted(self, model: nn.Module, methods: Mapping[str, str]) -> Iterator[None]:
+        """Note which of these modules runs its method, until the end of the block."""
         modules = dict(model.named_modules())
-        methods = {path: forms[path].method if path in forms else "forward" for path in paths}
         own = (
             (modules[path], method, self._noted(path, getattr(modules[path], method)))
             for path, method in methods.items()

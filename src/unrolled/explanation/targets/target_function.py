@@ -1,4 +1,4 @@
-"""Call a target that is a function of the model's output; if it fails, the error says so in one line."""
+"""Targets that are functions of the model's output."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from torch import Tensor
 
 from unrolled.errors import UsageError
 
-__all__ = ["called_target"]
+__all__ = ["called_target", "function_name"]
 
 
 def called_target(target: Callable[..., Any], output: object) -> Any:
     """Call a target that is a function.
 
     Raises:
-        UsageError: If it fails on this output.
+        UsageError: If it fails on this output; the error says so in one line.
     """
     try:
         return target(output)
@@ -26,3 +26,9 @@ def called_target(target: Callable[..., Any], output: object) -> Any:
         raise UsageError(
             f"the target fails on the model's output, a {type(output).__name__}{shape}: {type(error).__name__}: {why}"
         ) from error
+
+
+def function_name(target: Callable[..., Any]) -> str:
+    """Name what a function selects."""
+    name = getattr(target, "__name__", "")
+    return name if name.isidentifier() else "the target"  # a lambda's name says nothing

@@ -19,10 +19,10 @@ from unrolled.cells.batch_layout import read_batch
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.nested_tensors import leaves, rebuilt
 from unrolled.decomposition.own_step_rule import STEPS
-from unrolled.decomposition.preserve_model import without_gradients
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.recurrent_rules import RECURRENT, networks_as_operations
-from unrolled.decomposition.step_calls import StepCall, StepForm, steps_as_operations
+from unrolled.decomposition.step_calls import StepCall, steps_as_operations
+from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.strands.running_networks import RunningNetworks
 from unrolled.explanation.strands.strand import Strand
@@ -105,8 +105,7 @@ def _read(name: str, args: tuple[Any, ...]) -> Tensor:
 def trace_calls(
     model: nn.Module,
     lines: Sequence[Line],
-    networks: Mapping[str, bool],
-    forms: Mapping[str, StepForm],
+    networks: FoundNetworks,
     args: tuple[object, ...],
     kwargs: Mapping[str, object],
 ) -> list[Traces]:
@@ -115,21 +114,19 @@ def trace_calls(
     Args:
         model: In evaluation mode.
         lines: Of a held run of it.
-        networks: Paths of all recurrent networks, and whether their calls are lines.
-        forms: Those of them that are steps of the user's own.
+        networks: Its recurrent networks; the calls of those that are opened are lines.
         args: The model's positional arguments.
         kwargs: Its keyword arguments.
     """
-    tracer = _CallTracer(path for path, opens in networks.items() if opens)
+    tracer = _CallTracer(networks.opened)
     given, named = tracer.open(args), tracer.open(dict(kwargs))
     try:
         with (
             torch.enable_grad(),
             without_autocast(),
-            without_gradients(model),
             networks_as_operations(model),
-            steps_as_operations(model, forms),
-            tracer.running.noted(model, networks, forms),
+            steps_as_operations(model, networks.steps),
+            tracer.running.noted(model, networks.methods),
             tracer,
         ):
             model(*given, **named)

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.cells.batch_layout import read_batch
-from unrolled.decomposition.open_network import Network
-from unrolled.decomposition.preserve_model import without_gradients
+from unrolled.decomposition.network_cells import Network
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
 from unrolled.explanation.tokens.tracer import Tracer
 from unrolled.explanation.tokens.traces import (
@@ -41,7 +40,7 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
     tracer = Tracer()
     given, named = tracer.open(args), tracer.open(kwargs)
     try:
-        with replaced_attributes([(rnn, "forward", reach)]), torch.enable_grad(), without_gradients(model), tracer:
+        with replaced_attributes([(rnn, "forward", reach)]), torch.enable_grad(), tracer:
             model(*given, **named)
     except NetworkReached as reached:
         inputs, lengths = reached.inputs, reached.lengths

@@ -29,7 +29,8 @@ def from_zero(x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, 
 
 ELEMENTWISE = frozenset(
     "relu relu6 gelu silu tanh elu selu celu leaky_relu mish hardtanh hardswish softsign tanhshrink softshrink "
-    "hardshrink erf sin asin atan sinh asinh atanh expm1 log1p softplus log_sigmoid threshold sqrt abs rrelu".split()
+    "hardshrink erf erfc erfinv sin asin atan sinh asinh atanh sinc expm1 log1p softplus log_sigmoid threshold sqrt "
+    "abs rrelu special_erfcx special_log_ndtr".split()
 )
 """Functions of one number that are finite at zero."""
 

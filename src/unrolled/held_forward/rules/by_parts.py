@@ -53,6 +53,52 @@ def fused(call: Call) -> Tensor:
         return a + (found if scale == 1 else scale * found)
 
 
+@_by_parts("frac")
+def frac(call: Call) -> Tensor:
+    """Compute x - trunc(x)."""
+    (x,) = call.args
+    with call.mode:
+        return x - torch.trunc(x)
+
+
+@_by_parts("xlogy", "special_xlog1py")
+def times_logarithm(call: Call) -> Tensor:
+    """Compute x log(y), or x log(1 + y); where x is zero it is zero."""
+    kind = torch.result_type(*call.args)  # to which torch converts both before it takes the logarithm
+    with call.mode:
+        x, y = (
+            each.to(kind) if isinstance(each, Tensor) else torch.tensor(each, dtype=kind, device="cpu")
+            for each in call.args
+        )
+        inside = torch.where(x == 0, 1.0, y)
+        return x * (torch.log(inside) if call.name == "xlogy" else torch.log1p(inside))
+
+
+@_by_parts("special_entr")
+def entropy(call: Call) -> Tensor:
+    """Compute -x log(x)."""
+    (x,) = call.args
+    with call.mode:
+        return -torch.xlogy(x, x)
+
+
+@_by_parts("logit")
+def logit(call: Call) -> Tensor:
+    """Compute log(x) - log(1 - x)."""
+    x, eps = call.bind("input", "eps")
+    with call.mode:
+        inside = x if eps is None else x.clamp(eps, 1 - eps)
+        return torch.log(inside) - torch.log(1 - inside)
+
+
+@_by_parts("conv_tbc")
+def convolution_over_time(call: Call) -> Tensor:
+    """A convolution of (time, batch, channels)."""
+    x, weight, bias, pad = (*call.args, 0)[:4]
+    with call.mode:
+        return torch.conv1d(x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
+
+
 @_by_parts("pairwise_distance")
 def pairwise_distance(call: Call) -> Tensor:
     """The norm of a difference, to which torch adds a small number."""

@@ -40,7 +40,7 @@ def from_zero_on(call: Held) -> Tensor:
     return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
 
 
-@followed("log", "log2", "log10", "reciprocal", "rsqrt")
+@followed("log", "log2", "log10", "reciprocal", "rsqrt", "lgamma", "digamma", "acosh")
 def from_one_on(call: Held) -> Any:
     """Follow φ from φ(1)."""
     return _from_one(call, call.args[0], call.function)

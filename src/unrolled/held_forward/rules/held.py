@@ -18,8 +18,9 @@ __all__: list[str] = []
 
 @rule(
     *"softmax _softmax softmin _safe_softmax exp exp2 rsqrt reciprocal cos log log2 log10 logsumexp logcumsumexp "
-    "logaddexp var std cumprod sign sgn floor_divide tan acos cosh bernoulli multinomial inverse linalg_inv "
-    "linalg_inv_ex linalg_pinv pinverse matrix_exp linalg_matrix_exp".split()
+    "logaddexp logaddexp2 lgamma digamma polygamma acosh atan2 var std cumprod sign sgn heaviside floor_divide tan "
+    "acos cosh bernoulli multinomial poisson inverse linalg_inv linalg_inv_ex linalg_pinv pinverse matrix_exp "
+    "linalg_matrix_exp".split()
 )
 def multiplier(call: Held) -> Any:
     """Hold the result; where it is added to value it shows as a row of its own."""
@@ -71,13 +72,10 @@ def question(call: Held) -> Any:
     return call.held()
 
 
-_ATTRIBUTES = "grad_fn dtype device is_cuda shape ndim layout is_nested requires_grad is_sparse"
-
-
-@rule(*(f"get {name}" for name in _ATTRIBUTES.split()))
-def attribute(call: Held) -> Any:
-    """Read what a tensor is."""
-    return call.function(*call.args)
+@rule("retain_grad", "register_hook")
+def about_gradients(call: Held) -> Any:
+    """Keep or change the gradient of a copy: those of a held run are not the model's."""
+    return call.function(call.args[0].detach().requires_grad_(), *call.args[1:])
 
 
 @rule(*TO_PYTHON, "__format__", "dlpack")

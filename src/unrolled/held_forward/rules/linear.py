@@ -17,10 +17,11 @@ __all__: list[str] = []
 
 _OF_SEVERAL_ENTRIES = (
     "sum mean nansum cumsum trace as_strided avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d "
-    "adaptive_avg_pool3d upsample_linear1d upsample_bilinear2d view_as_real view_as_complex imag conj "
-    "fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn "
-    "fft_rfftn fft_irfftn fft_fftshift fft_ifftshift stft istft nanmean fold col2im im2col nll_loss_nd "
-    "affine_grid_generator"
+    "adaptive_avg_pool3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d max_unpool2d "
+    "max_unpool3d trapezoid trapz cumulative_trapezoid gradient sum_to_size deg2rad rad2deg diagflat view_as_real "
+    "view_as_complex imag conj fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 "
+    "fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_fftshift fft_ifftshift stft istft nanmean fold col2im "
+    "im2col nll_loss_nd affine_grid_generator"
 ).split()
 """Sums, means and transforms of one tensor; ``as_strided`` asks how a tensor lies in memory."""
 

@@ -66,6 +66,86 @@ def kl_div(call: Held) -> Tensor:
         return _reduced(own - (target.exp() if target_is_logarithm else target) * logarithm, reduction)
 
 
+@rule("margin_ranking_loss")
+def margin_ranking(call: Held) -> Tensor:
+    """relu(m - y (a - b))."""
+    a, b, order, margin, reduction = call.args
+    with call.mode:
+        return _reduced(torch.relu(margin - order * (a - b)), reduction)
+
+
+@rule("hinge_embedding_loss")
+def hinge_embedding(call: Held) -> Tensor:
+    """Take x where y is 1, and relu(m - x) where it is -1."""
+    x, order, margin, reduction = call.args
+    with call.mode:
+        return _reduced(torch.where(order > 0, x, torch.relu(margin - x)), reduction)
+
+
+@rule("cosine_embedding_loss")
+def cosine_embedding(call: Held) -> Tensor:
+    """Take 1 - cos where y is 1, and relu(cos - m) where it is -1."""
+    a, b, order, margin, reduction = call.args
+    norms = ((each.detach().square().sum(-1) + 1e-12).sqrt() for each in (a, b))
+    with call.mode:
+        cosine = (a * b).sum(-1) / next(norms) / next(norms)
+        return _reduced(torch.where(order > 0, 1 - cosine, torch.relu(cosine - margin)), reduction)
+
+
+@rule("triplet_margin_loss")
+def triplet_margin(call: Held) -> Tensor:
+    """relu(m + d(anchor, positive) - d(anchor, negative)); with a swap, less the smaller distance of the negative."""
+    anchor, positive, negative, margin, p, eps, swap, reduction = call.args
+    with call.mode:
+        near, far = (torch.pairwise_distance(anchor, each, p, eps) for each in (positive, negative))
+        if swap:
+            far = torch.minimum(far, torch.pairwise_distance(positive, negative, p, eps))
+        return _reduced(torch.relu(margin + near - far), reduction)
+
+
+@rule("multi_margin_loss")
+def multi_margin(call: Held) -> Tensor:
+    """The mean of relu(m - x_y + x_j)^p over the classes j; for j = y it is 0."""
+    x, classes, p, margin, weight, reduction = call.args
+    wide = x if x.dim() == 2 else x[None]
+    place = classes.reshape(-1, 1)
+    others = torch.ones_like(wide.detach()).scatter(1, place, 0.0)
+    scale = 1.0 if weight is None else weight[place]
+    with call.mode:
+        losses = (torch.relu(margin - wide.gather(1, place) + wide) ** p * others * scale).mean(1)
+        return _reduced(losses if x.dim() == 2 else losses[0], reduction)
+
+
+@rule("soft_margin_loss")
+def soft_margin(call: Held) -> Tensor:
+    """Log (1 + exp(-y x))."""
+    x, order, reduction = call.args
+    with call.mode:
+        return _reduced(torch.nn.functional.softplus(-order * x), reduction)
+
+
+@rule("poisson_nll_loss")
+def poisson_nll(call: Held) -> Tensor:
+    """λ - n log λ, where x is λ or its logarithm; with Stirling's log n! where n is above one."""
+    x, count, is_logarithm, full, eps, reduction = call.args
+    with call.mode:
+        losses = x.exp() - count * x if is_logarithm else x - count * torch.log(x + eps)
+        if full:
+            stirling = count * count.log() - count + 0.5 * torch.log(2 * torch.pi * count)
+            losses = losses + stirling.masked_fill(count <= 1, 0.0)
+        return _reduced(losses, reduction)
+
+
+@rule("ctc_loss")
+def ctc(call: Held) -> Tensor:
+    """Refuse an output that is made of it: it sums the probabilities of all alignments."""
+    message = (
+        "ctc_loss has no rule, since it sums over all alignments; account for what it reads, the score of a label at a "
+        "frame: target=lambda out: out[...]"
+    )
+    return without_rule(call.held(), message)
+
+
 def _reduced(losses: Tensor, reduction: int) -> Tensor:
     """Each loss, their mean or their sum, by torch's number for it."""
     return losses if reduction == 0 else losses.mean() if reduction == 1 else losses.sum()

@@ -131,7 +131,11 @@ def grouped_product(call: Held) -> Tensor:
         )
     bounds = pairwise([0, *ends.tolist()])
     with call.mode:  # one product a group: torch's gradient of all at once takes no gradient that is expanded
-        return torch.cat([rows[i:j] @ matrix for (i, j), matrix in zip(bounds, matrices, strict=True)])
+        products = [rows[i:j] @ matrix for (i, j), matrix in zip(bounds, matrices, strict=True)]
+        beyond = rows.new_zeros(
+            len(rows) - int(ends[-1]), matrices.shape[2]
+        )  # of no group: torch leaves them as they lie
+        return torch.cat([*products, beyond])
 
 
 @rule("prod")

@@ -24,7 +24,7 @@ __all__ = ["has_recurrent_network", "load", "open_run", "open_run_folder"]
 
 def has_recurrent_network(model: nn.Module) -> bool:
     """Tell whether ``explain`` can open a model: n-gram models and baselines have no recurrent network."""
-    from unrolled.decomposition.open_network import Network
+    from unrolled.decomposition.network_cells import Network
 
     return any(isinstance(part, Network) for part in model.modules())
 

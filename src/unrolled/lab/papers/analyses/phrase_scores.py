@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.decomposition import decompose
-from unrolled.decomposition.open_network import Network
+from unrolled.decomposition.network_cells import Network
 from unrolled.decomposition.result import Decomposition
 from unrolled.errors import UsageError
 from unrolled.lab.data.batches.base import EncodedTexts

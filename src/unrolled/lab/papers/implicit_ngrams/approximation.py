@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from unrolled.decomposition.decomposition import decompose
-from unrolled.decomposition.open_network import Network
+from unrolled.decomposition.network_cells import Network
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.expansion_errors import step_errors

@@ -1,0 +1,81 @@
+"""Explain a model: find its networks, and open the one that is called once, else all calls of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import nn
+
+from unrolled.decomposition.nested_tensors import copy_tensors
+from unrolled.decomposition.network_cells import Network
+from unrolled.decomposition.preserve_model import preserved
+from unrolled.explanation.by_calls import explain_calls
+from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.explanations import Explanations
+from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks
+from unrolled.explanation.networks.python_modules import python_modules
+from unrolled.explanation.one_call import explain_one_call
+from unrolled.explanation.readout.record_forward import NotOneCallError
+from unrolled.explanation.request import Request
+from unrolled.explanation.targets.output_kind import kind_note
+from unrolled.explanation.thread_count import one_thread_if_small
+from unrolled.held_forward.graph import with_factors_as_they_were
+from unrolled.linalg.freed_memory import keep_freed_memory
+
+__all__ = ["explain_model"]
+
+
+@torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
+def explain_model(model: nn.Module, asked: Request, rnn: Named, seed: int | None) -> Explanations:
+    """Explain every example of a model's output: by the one call of its network, else by all calls of its networks.
+
+    Args:
+        model: The model.
+        asked: What the user asks for.
+        rnn: Which networks are opened.
+        seed: Every run starts all generators of random numbers from it; None to let them go on.
+    """
+    with python_modules(model, asked.args, asked.kwargs) as python:
+        run = _observed_run(python.model, asked.args, asked.kwargs, seed)
+        networks = find_networks(python.model, python.named(rnn), run)
+        found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked, seed))
+        return Explanations(
+            tuple(
+                replace(each, notes=(*python.notes, *kind_note(each.target, python.model), *each.notes))
+                for each in found
+            )
+        )
+
+
+def _explain_python(
+    model: nn.Module, networks: FoundNetworks, asked: Request, seed: int | None
+) -> Sequence[Explanation]:
+    """Explain a model of Python modules."""
+    keep_freed_memory()
+    few = one_thread_if_small(model, (asked.args, asked.kwargs), passes=6.0)
+    with preserved(model, seed) as generators, few:
+        modules = dict(model.named_modules())
+        opened = [modules[path] for path in networks.opened]
+        try:
+            if len(opened) != 1 or not isinstance(opened[0], Network) or asked.call is not None:
+                raise NotOneCallError("a ray opens one network of several steps, called once")
+            return explain_one_call(model, opened[0], asked, generators, seeded=seed is not None)
+        except NotOneCallError as error:
+            if asked.readout == "ray":
+                raise NotOneCallError(f"{error}; choose readout='held'") from None
+            return explain_calls(model, networks, asked, generators, seeded=seed is not None)
+
+
+def _observed_run(
+    model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], seed: int | None
+) -> Callable[[], object]:
+    """Return what runs a model once and leaves it as it was."""
+
+    def run() -> object:
+        with preserved(model, seed), torch.no_grad():
+            return model(*copy_tensors(args), **copy_tensors(kwargs))
+
+    return run

@@ -1,0 +1,107 @@
+"""Account for a model of Python modules: one plain run, and a held run for each member of the expansion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.decomposition.eval_mode import without_autocast
+from unrolled.decomposition.parity import PARITY
+from unrolled.decomposition.preserve_model import preserved
+from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
+from unrolled.explanation.examples import refuse_no_examples
+from unrolled.explanation.plain_run import PlainRun
+from unrolled.explanation.readout.run_model import runner
+from unrolled.explanation.thread_count import one_thread_if_small
+from unrolled.held_forward.held_only import follow_if_held_only
+from unrolled.linalg.freed_memory import keep_freed_memory
+from unrolled.whole_model.account_request import AccountRequest
+from unrolled.whole_model.contributions import Contributions, collect
+from unrolled.whole_model.held_run import HeldRun, HeldRunsOf
+from unrolled.whole_model.notes import notes_of
+from unrolled.whole_model.result import Account
+from unrolled.whole_model.selected_target import SelectedTarget
+from unrolled.whole_model.text_words import words_of_texts
+
+__all__ = ["account_model"]
+
+
+def account_model(model: nn.Module, asked: AccountRequest) -> Account:
+    """Account for an output of a model, all of whose modules are Python's.
+
+    Args:
+        model: The model.
+        asked: What the user asks for.
+    """
+    _refuse_unusual(model)
+    keep_freed_memory()
+    args, kwargs, seeded = asked.args, asked.kwargs, asked.seed is not None
+    few, run = one_thread_if_small(model, (args, kwargs)), runner(model, args, kwargs)
+    with preserved(model, asked.seed) as generators, without_autocast(), few:
+        plain = PlainRun.of(model, run, (*args, *kwargs.values()), generators, seeded)
+        target = SelectedTarget.of(plain.output, asked.target, asked.classes)
+        expected = _checked(target.select(plain.output).detach())
+        runs = plain.runs
+        drawn = runs.second(expected, target.select) if runs.draws else ()  # else the held run tells
+        held = HeldRunsOf(plain, asked, target.select, expected)
+        found: list[Contributions] = []
+        of_target: tuple[str, ...] = ()
+        for member in asked.expansion.members():
+            (parts, of_run), of_held = follow_if_held_only(partial(held.run, member), _collected)
+            found.append(parts)
+            of_target = (*of_run, *of_held)
+    means = Contributions.mean(found)
+    result = Account(
+        target=target.name,
+        expansion=str(asked.expansion),
+        exact=asked.expansion.exact or not means.recurrent,
+        texts=means.texts,
+        features=means.features,
+        initial=means.initial + torch.zeros_like(expected),
+        biases=means.biases,
+        constants=means.constants,
+        output=expected,
+        coarsest=means.coarsest,
+        recurrent=means.recurrent,
+        axes=means.axes,
+        words=words_of_texts(asked.tokens, args, kwargs, means, len(expected)),
+        deterministic=not (drawn or (seeded and runs.draws)),
+    )
+    if not torch.isfinite(result.remainder).all():
+        raise NonFiniteError("the contributions overflow; use float64 (model.double()) or the expansion operating")
+    told = notes_of(result, means.computed, means.left)
+    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
+
+
+def _checked(output: Tensor) -> Tensor:
+    """Return an output that can be accounted for, and refuse any other."""
+    if output.dtype not in PARITY:
+        raise UsageError(
+            f"the output is {output.dtype}, too coarse for an account; convert the model (model.float()), and "
+            "switch off torch.autocast where its forward switches it on"
+        )
+    refuse_no_examples(output)
+    if not torch.isfinite(output).all():
+        raise NonFiniteError(f"the output is {output.tolist()}; expected finite numbers")
+    return output
+
+
+def _collected(run: HeldRun) -> tuple[Contributions, tuple[str, ...]]:
+    parts = collect(run.output, run.mode.rows.rows, run.sources)
+    return replace(parts, coarsest=run.mode.coarsest, recurrent=run.mode.ran_networks), run.notes
+
+
+def _refuse_unusual(model: nn.Module) -> None:
+    """Refuse what a held forward cannot follow before it runs."""
+    for name, part in model.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            raise UnsupportedOperationError(
+                f"{name or 'the model'} is a scripted module, whose operations no rule can meet; pass the module it "
+                "was made of"
+            )
+    for name, weight in model.named_parameters():
+        if weight.dtype in (torch.bfloat16, torch.float16, torch.complex32):
+            raise UsageError(f"{name} is {weight.dtype}, too coarse for an account; convert the model: model.float()")

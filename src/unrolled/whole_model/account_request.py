@@ -1,0 +1,60 @@
+"""What a user asks of an account."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from unrolled.errors import UsageError
+from unrolled.expansions import resolve
+from unrolled.expansions.base import Expansion
+from unrolled.explanation.model_arguments import model_arguments
+from unrolled.explanation.targets.select_target import Target
+from unrolled.explanation.tokens.token_names import Tokens, checked_words
+
+__all__ = ["AccountRequest"]
+
+
+@dataclass(frozen=True)
+class AccountRequest:
+    """The arguments of :func:`unrolled.account` that the run of a model needs, validated."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    target: Target | str | None
+    of: str | None
+    """Path of the submodule whose output is the source of value; None for the arguments."""
+    classes: Sequence[str] | None
+    tokens: Tokens
+    expansion: Expansion
+    share: float
+    """p, the part of a gated product that is credited to its content."""
+    seed: int | None
+
+    @classmethod
+    def checked(
+        cls,
+        model: nn.Module,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        model_kwargs: Mapping[str, Any] | None,
+        *,
+        target: Target | str | None,
+        of: str | None,
+        classes: Sequence[str] | None,
+        tokens: Tokens,
+        features: Sequence[str] | None,
+        expansion: str | Expansion,
+        share: float,
+        seed: int | None,
+    ) -> AccountRequest:
+        """Validate what :func:`unrolled.account` is given, as far as that can be done before the model runs."""
+        own = {"tokens": tokens, "target": target, "features": features}
+        given = model_arguments(model, args, kwargs, model_kwargs, own)
+        if not 0 <= share <= 1:
+            raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
+        chosen, words = resolve(expansion), checked_words(tokens)
+        return cls(args, given, target, of, classes, words, chosen, share, seed)

@@ -1,0 +1,60 @@
+"""A part of a model in words: its type, what it receives, how many n-grams it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+__all__ = ["Received", "kind_of", "ngrams_of", "reads_of", "type_name"]
+
+Received = tuple[tuple[Any, ...], Mapping[str, Any]]
+"""The positional and the keyword arguments of one call."""
+
+
+def type_name(module: nn.Module) -> str:
+    """Return the name of a module's type: of a scripted one, of the type it was made of."""
+    return str(getattr(module, "original_name", type(module).__name__))
+
+
+def kind_of(module: nn.Module) -> str:
+    """Name a module's type, with layers and directions where it has several."""
+    layers, both = getattr(module, "num_layers", 1), getattr(module, "bidirectional", False)
+    parts = [type_name(module)]
+    if isinstance(layers, int) and layers > 1:
+        parts.append(f"{layers} layers")
+    if both:
+        parts.append("both directions")
+    return ", ".join(parts)
+
+
+def reads_of(calls: Sequence[Received]) -> str:
+    """Describe the first tensor of the first call."""
+    if not calls:
+        return "nothing"
+    for value in _values(calls[0]):
+        if isinstance(value, PackedSequence):
+            return (
+                f"packed, {len(value.batch_sizes)} steps, {len(value.data)} vectors of {value.data.shape[-1]} numbers"
+            )
+        if isinstance(value, Tensor):
+            return str(tuple(value.shape))
+    return "no tensor"
+
+
+def ngrams_of(module: nn.Module, calls: Sequence[Received]) -> str:
+    """Say how many n-grams a module's only call has; empty where it has several calls, or reads no sequence."""
+    if len(calls) != 1:
+        return ""
+    value = next((each for each in _values(calls[0]) if isinstance(each, Tensor)), None)
+    if value is None or value.dim() != 3:
+        return ""
+    time = value.shape[1 if getattr(module, "batch_first", False) else 0]
+    return f"{time * (time + 1) // 2:,} n-grams a direction"
+
+
+def _values(call: Received) -> list[Any]:
+    positional, named = call
+    return [*positional, *named.values()]

@@ -1,0 +1,74 @@
+"""The recurrent modules of a model, and what each receives in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import torch
+from torch import nn
+
+from unrolled.cells.recurrent import Recurrent
+from unrolled.decomposition.nested_tensors import copy_tensors
+from unrolled.decomposition.preserve_model import preserved
+from unrolled.explanation.networks.compiled_as_python import compiled_as_python
+from unrolled.explanation.networks.find_network import RECURRENT_MODULES, has_recurrent_name
+from unrolled.explanation.networks.seen_steps import found_steps, seen_steps
+from unrolled.explanation.networks.written_networks import written_networks
+from unrolled.explanation.readout.run_model import named_failures
+from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.whole_model.part_description import Received, type_name
+
+__all__ = ["recurrent_calls"]
+
+
+def recurrent_calls(
+    model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object], seed: int | None
+) -> tuple[dict[str, list[Received]], object]:
+    """Run a model once; return what each of its recurrent modules receives, by path, and what the model returns."""
+    received: dict[str, list[Received]] = {path: [] for path, _ in model.named_modules()}
+    outputs: list[object] = []
+
+    def run() -> None:
+        with preserved(model, seed), compiled_as_python(model), torch.no_grad():
+            hooks = [
+                module.register_forward_pre_hook(
+                    in_this_thread(lambda _, given, named, path=path: received[path].append((given, named))),
+                    with_kwargs=True,
+                )
+                for path, module in model.named_modules()
+                if not isinstance(module, torch.jit.ScriptModule)
+            ]
+            try:
+                with named_failures((*args, *kwargs.values())):
+                    outputs.append(model(*copy_tensors(args), **copy_tensors(kwargs)))
+            finally:
+                for hook in hooks:
+                    hook.remove()
+
+    seen = seen_steps(model, run)
+    steps = found_steps(seen)
+    for each in seen:
+        if each.path in steps and steps[each.path].method == each.method:
+            received[each.path] = [(tuple(given.values()), {}) for given, _ in each.calls]
+    return {path: received[path] for path in _recurrent_modules(model, steps)}, outputs[-1]
+
+
+def _recurrent_modules(model: nn.Module, steps: Collection[str]) -> list[str]:
+    """Find what is recurrent: by what it is, by how a run calls it, or by its type's name; of nested ones the inner."""
+    modules = dict(model.named_modules())
+    known = [path for path, each in modules.items() if isinstance(each, RECURRENT_MODULES)]
+    known = [path for path in known if not any(_inside(path, o) and isinstance(modules[o], Recurrent) for o in known)]
+    known += [path for path in steps if not any(path == each or _inside(each, path) for each in known)]
+    written = written_networks(model)
+    named = [path for path, each in modules.items() if path in written or has_recurrent_name(type_name(each))]
+    known += [
+        path
+        for path in named
+        if not any(path == each or _inside(each, path) or _inside(path, each) for each in known)
+        and not any(_inside(each, path) for each in named)
+    ]
+    return [path for path in modules if path in known]
+
+
+def _inside(path: str, outer: str) -> bool:
+    return path != outer and path.startswith(f"{outer}." if outer else "")

@@ -1,0 +1,68 @@
+"""The target of an account: how it is selected from what a model returns, and its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from unrolled.errors import ShapeError, UsageError
+from unrolled.explanation.targets.likely_targets import example_target
+from unrolled.explanation.targets.output_classes import class_index, class_names
+from unrolled.explanation.targets.select_target import Target, checked_floating, class_outputs, select_target
+from unrolled.explanation.targets.target_function import called_target, function_name
+
+__all__ = ["SelectedTarget"]
+
+
+@dataclass(frozen=True)
+class SelectedTarget:
+    """One number for each example of a model's output."""
+
+    select: Callable[[Any], Tensor]
+    """From what the model returns, in a plain run or a held one."""
+    name: str
+
+    @classmethod
+    def of(cls, plain: Any, target: Target | str | None, classes: Sequence[str] | None) -> SelectedTarget:
+        """Find the target in what a plain run returned.
+
+        Args:
+            plain: What it returned.
+            target: As the user gave it; None for the predicted class of each example.
+            classes: The names of the outputs.
+        """
+        if callable(target):
+            return _by_function(plain, target)
+        return _predicted(plain, classes) if target is None else _by_class(plain, target, classes)
+
+
+def _by_function(plain: Any, target: Callable[[object], Tensor]) -> SelectedTarget:
+    chosen = called_target(target, plain)
+    if not isinstance(chosen, Tensor):
+        raise ShapeError(f"the target gave a {type(chosen).__name__}; expected a tensor, one number an example")
+    count = chosen.numel()
+    return SelectedTarget(lambda output: select_target(output, target, count), function_name(target))
+
+
+def _by_class(plain: Any, target: int | str, classes: Sequence[str] | None) -> SelectedTarget:
+    batch = plain.shape[0] if isinstance(plain, Tensor) and plain.dim() > 1 else 1
+    count = class_outputs(plain, target if isinstance(target, int) else 0, batch).shape[1]
+    names = class_names(classes, count)
+    index = class_index("target", target, names, count)
+    return SelectedTarget(
+        lambda output: select_target(output, index, batch), names[index] if names else f"output {index}"
+    )
+
+
+def _predicted(plain: Any, classes: Sequence[str] | None) -> SelectedTarget:
+    if not isinstance(plain, Tensor) or plain.dim() != 2:
+        found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"a {type(plain).__name__}"
+        one = "an index or a function" if isinstance(plain, Tensor) and plain.dim() == 1 else "a function"
+        raise UsageError(f"the output is {found}, not (batch, classes): pass target=, {one}{example_target(plain)}")
+    predicted = checked_floating(class_outputs(plain, 0, len(plain))).argmax(dim=1, keepdim=True)
+    names = class_names(classes, plain.shape[1]) or tuple(f"output {k}" for k in range(plain.shape[1]))
+    name = names[int(predicted)] if len(plain) == 1 else "the predicted class"
+    return SelectedTarget(lambda output: output.gather(1, predicted)[:, 0], name)
