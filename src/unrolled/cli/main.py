@@ -1,8 +1,8 @@
 """The ``unrolled`` command: run a sub-command and turn every error into one line.
 
 Exit codes follow BSD's ``sysexits.h``: 2 for a wrong command line, 65 for wrong data, 70 for a computation that failed
-(a training that diverged, a quadrature that did not converge) or an internal error, 74 for a file that cannot be read or
-written, 78 for a wrong settings file; and 130 for Ctrl-C, 143 for SIGTERM.
+(a training that diverged, a quadrature that did not converge) or an internal error, 74 for a file that cannot be read
+or written, 78 for a wrong settings file; and 130 for Ctrl-C, 143 for SIGTERM.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.output_kind import kind_note
 from unrolled.explanation.thread_count import one_thread_if_small
-from unrolled.held_forward.graph import with_factors_as_they_were
+from unrolled.held_forward.runs_that_fail import with_factors_as_they_were
 from unrolled.linalg.freed_memory import keep_freed_memory
 
 __all__ = ["explain_model"]

@@ -23,9 +23,9 @@ from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.targets.output_kind import is_sigmoid
 from unrolled.explanation.targets.select_target import Target, select_target
-from unrolled.held_forward.graph import failures_refused
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.runs_that_fail import failures_refused
 
 __all__ = ["HeldCalls", "HeldCallsOf"]
 

@@ -15,7 +15,7 @@ from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.targets.select_target import Target
 from unrolled.explanation.tokens.token_names import Tokens
-from unrolled.held_forward.graph import with_factors_as_they_were
+from unrolled.held_forward.runs_that_fail import with_factors_as_they_were
 from unrolled.whole_model.account_model import account_model
 from unrolled.whole_model.account_request import AccountRequest
 from unrolled.whole_model.feature_names import feature_names

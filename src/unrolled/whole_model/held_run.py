@@ -18,8 +18,9 @@ from unrolled.expansions.base import Linearisation
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
-from unrolled.held_forward.graph import check_linear, failures_refused
+from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.runs_that_fail import failures_refused
 from unrolled.whole_model.account_request import AccountRequest
 
 __all__ = ["HeldRun", "HeldRunsOf"]

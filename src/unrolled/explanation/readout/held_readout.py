@@ -31,9 +31,10 @@ from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.explanation.targets.select_target import Target, select_target
-from unrolled.held_forward.graph import check_linear, failures_refused
+from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.runs_that_fail import failures_refused
 
 __all__ = ["HeldReadouts"]
 
