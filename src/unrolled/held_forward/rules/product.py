@@ -132,9 +132,8 @@ def grouped_product(call: Held) -> Tensor:
     bounds = pairwise([0, *ends.tolist()])
     with call.mode:  # one product a group: torch's gradient of all at once takes no gradient that is expanded
         products = [rows[i:j] @ matrix for (i, j), matrix in zip(bounds, matrices, strict=True)]
-        beyond = rows.new_zeros(
-            len(rows) - int(ends[-1]), matrices.shape[2]
-        )  # of no group: torch leaves them as they lie
+        # rows of no group: torch leaves their results as the memory is
+        beyond = rows.new_zeros(len(rows) - int(ends[-1]), matrices.shape[2])
         return torch.cat([*products, beyond])
 
 
