@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from forked_processes import exit_code, forked
 from toy_tasks import DATA, classify, settings, told
 from unrolled.errors import FileError, UnrolledError, UsageError
 from unrolled.lab.training.callbacks import Callback
@@ -110,26 +111,10 @@ def test_two_trainings_into_one_folder_at_once(tmp_path):
         assert re.search(WRITER, next(end for end in ends if end != "writes"))
 
 
-def forked(work):
-    child = os.fork()
-    if child:
-        return child
-    try:
-        os._exit(work() or 0)
-    except UnrolledError:
-        os._exit(3)
-    except BaseException:
-        os._exit(4)
-
-
-def code(child):
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 def test_two_processes_that_resume_one_run_at_once(tmp_path, whole):
     stopped(tmp_path / "run")
     children = [forked(lambda: resume(tmp_path / "run", CORPUS) and 0) for _ in range(3)]
-    codes = sorted(map(code, children))
+    codes = sorted(map(exit_code, children))
     assert codes[0] == 0
     assert set(codes) <= {0, 3}  # who comes after the end finds the run finished
     assert files(tmp_path / "run") == files(whole.folder)
@@ -142,7 +127,7 @@ def test_the_lock_dies_with_its_process_and_a_stale_file_locks_nothing(tmp_path,
         RunLock.acquire(tmp_path / "run")
         os.kill(os.getpid(), signal.SIGKILL)
 
-    assert code(forked(die)) == -signal.SIGKILL
+    assert exit_code(forked(die)) == -signal.SIGKILL
     assert (tmp_path / "run" / LOCK).exists()
     resume(tmp_path / "run", CORPUS)
     assert files(tmp_path / "run") == files(whole.folder)
@@ -163,7 +148,7 @@ def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path):
         with pytest.raises(UsageError):
             RunLock.acquire(tmp_path)
         os.kill(parent, signal.SIGKILL)
-        assert code(parent) == -signal.SIGKILL
+        assert exit_code(parent) == -signal.SIGKILL
         RunLock.acquire(tmp_path).release()
     finally:
         os.write(writing, b".")
@@ -241,7 +226,7 @@ class TestWithoutLocks:
         RunLock.acquire(tmp_path).release()
 
     def test_a_process_that_was_killed_is_not(self, tmp_path):
-        assert code(forked(lambda: RunLock.acquire(tmp_path) and os.kill(os.getpid(), signal.SIGKILL))) < 0
+        assert exit_code(forked(lambda: RunLock.acquire(tmp_path) and os.kill(os.getpid(), signal.SIGKILL))) < 0
         assert (tmp_path / LOCK).exists()
         RunLock.acquire(tmp_path).release()
 
@@ -302,7 +287,7 @@ def test_readers_see_one_state_while_a_run_is_trained_and_replaced_again_and_aga
             continue
         assert len(found.history) == max(epoch.number for epoch in found.history)
         seen.add((found.settings.seed, len(found.history)))
-    assert code(child) == 0
+    assert exit_code(child) == 0
     assert len(seen) > 1
     assert all("no epoch has ended yet" in message for message in refused)
 
