@@ -145,7 +145,7 @@ def _works(call: Callable[[], object]) -> bool:
 
 
 def _tried(part: CheckedPart, model: nn.Module, call: Callable[[], Iterable[Explanation | Account]]) -> CheckedPart:
-    """Open a part, and say what came of it."""
+    """Return the part with the cost and the notes of its call, or with the reason why the call failed."""
     try:
         with _counted(model) as runs:
             found = call()
