@@ -97,6 +97,41 @@ def test_a_number_that_is_added_to_a_content_has_half_of_what_it_multiplies(scal
     assert "Of x (1 + s) the number 1 is credited with half of x" in PAGE
 
 
+class LearnedStart(nn.Module):
+    """One step of a GRU from a learned state: by torch, or the same step written out."""
+
+    def __init__(self, written_out):
+        super().__init__()
+        torch.manual_seed(0)
+        self.cell, self.start = nn.GRUCell(2, 3), nn.Parameter(torch.randn(1, 3))
+        self.written_out = written_out
+
+    def forward(self, x):
+        if not self.written_out:
+            return self.cell(x, self.start)
+        from_input = torch.nn.functional.linear(x, self.cell.weight_ih, self.cell.bias_ih).chunk(3, 1)
+        from_state = torch.nn.functional.linear(self.start, self.cell.weight_hh, self.cell.bias_hh).chunk(3, 1)
+        r, z = (torch.sigmoid(a + b) for a, b in list(zip(from_input, from_state, strict=True))[:2])
+        return (1 - z) * torch.tanh(from_input[2] + r * from_state[2]) + z * self.start
+
+
+def test_a_parameter_beside_a_gate_is_a_factor_and_not_a_content():
+    w = nn.Parameter(torch.tensor([3.0], dtype=torch.float64))
+    model = Function(lambda v: w * torch.sigmoid(v))
+    model.w = w
+    found = unrolled.account(model, torch.tensor([[2.0]], dtype=torch.float64), target=0)
+    rise = torch.sigmoid(torch.tensor(2.0).double()).item() - 0.5
+    assert (found.features["0"].item(), found.constants["constants"].item()) == pytest.approx((3 * rise, 1.5))
+    assert not found.biases
+    assert "Of w σ(x) the parameter w gets nothing" in PAGE
+    x = torch.tensor([[1.0, -2.0]])
+    torchs, own = (unrolled.account(LearnedStart(by_hand), x, target=0) for by_hand in (False, True))
+    assert torchs.closes
+    assert own.closes
+    assert float(torchs.initial.abs()) > 0.01 > float(own.initial.abs())
+    assert not torch.allclose(torchs.features["0"], own.features["0"], atol=0.01)
+
+
 class Product(Cell):
     """h' = (x + h) (2 x + h): two factors that hold the input and the state."""
 
