@@ -213,6 +213,8 @@ OPERATIONS = {
     "topk": lambda x, y: x.topk(2, dim=1)[0],
     "sort": lambda x, y: x.sort(dim=1)[0],
     "max_pool1d": lambda x, y: F.max_pool1d(x, 2),
+    "quantile": lambda x, y: x - torch.quantile(x, torch.tensor([0.3, 1.0], dtype=x.dtype), dim=1).sum(0)[:, None],
+    "quantile of all": lambda x, y: x.nanquantile(0.4, interpolation="midpoint") + y.quantile(0.5, 1, keepdim=True),
     "masked max": lambda x, y: x.masked_fill(MASK, -9.0).max(1)[0],
     # re-arrangements
     "gather": lambda x, y: x.gather(1, INDEX),

@@ -174,6 +174,16 @@ def test_the_runner_up_of_a_maximum_gets_nothing():
     assert "The runner-up of a maximum gets nothing" in PAGE
 
 
+def test_a_deviation_of_torch_is_held_and_one_by_the_norm_carries_value():
+    numbers, deviation = (1.0, 2.0, 6.0), math.sqrt(7.0)
+    held, rest = account(lambda v: v[:, :1] + v.std(1, keepdim=True), *numbers)
+    assert held == pytest.approx([1.0, 0.0, 0.0])
+    assert rest == pytest.approx(deviation)
+    found, rest = account(lambda v: v[:, :1] + (v - v.mean()).norm(dim=1, keepdim=True) / math.sqrt(2.0), *numbers)
+    assert found == pytest.approx([1.0 - 2.0 / (2.0 * deviation), -2.0 / (2.0 * deviation), 18.0 / (2.0 * deviation)])
+    assert rest == pytest.approx(0.0)
+
+
 def test_a_line_from_zero_does_not_see_saturation_by_an_offset():
     (x,), rest = account(lambda v: torch.tanh(v + 10.0), 10.0)
     assert x == pytest.approx(0.5)  # though tanh(x + 10) is 1 whatever x is

@@ -148,6 +148,16 @@ _ALONG_AN_AXIS = dict.fromkeys("max min median nanmedian mode cummax cummin sort
 """Operations that give picked entries and their places along an axis, with the names of their arguments."""
 
 
+@rule("quantile", "nanquantile")
+def quantile(call: Held) -> Tensor:
+    """Interpolate between the two entries beside a quantile: which ones and their weights are held."""
+    low, high = (call.function(*call.args, **{**call.kwargs, "interpolation": side}) for side in ("lower", "higher"))
+    with torch.no_grad():
+        gap = high - low
+        weight = (call.held() - low) / gap.masked_fill(gap == 0, 1.0)
+    return low + weight * (high - low)
+
+
 @rule("clamp", "clamp_min", "clamp_max")
 def clamp(call: Held) -> Tensor:
     """Keep what lies between the bounds; a bound that is reached is a constant, or carries value itself."""
