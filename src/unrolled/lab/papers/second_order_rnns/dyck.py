@@ -120,8 +120,8 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     },
 }
 
-_STACK_HOURS = 0.3
-_HOURS = {"RNN": 0.5, "LSTM": 0.6, "mmRNN": 1.2, "mmLSTM": 2.5}
+_STACK_HOURS = 0.08
+_HOURS = {"RNN": 0.04, "LSTM": 0.13, "mmRNN": 0.11, "mmLSTM": 0.45}
 """Estimated hours of a training at scale day, on one core."""
 
 
