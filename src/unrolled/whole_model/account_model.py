@@ -66,6 +66,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         output=expected,
         coarsest=means.coarsest,
         recurrent=means.recurrent,
+        by_quadrature=means.by_quadrature,
         axes=means.axes,
         words=words_of_texts(asked.tokens, args, kwargs, means, len(expected)),
         deterministic=not (drawn or (seeded and runs.draws)),
@@ -91,7 +92,9 @@ def _checked(output: Tensor) -> Tensor:
 
 def _collected(run: HeldRun) -> tuple[Contributions, tuple[str, ...]]:
     parts = collect(run.output, run.mode.rows.rows, run.sources)
-    return replace(parts, coarsest=run.mode.coarsest, recurrent=run.mode.ran_networks), run.notes
+    mode = run.mode
+    found = replace(parts, coarsest=mode.coarsest, recurrent=mode.ran_networks, by_quadrature=mode.by_quadrature)
+    return found, run.notes
 
 
 def _refuse_unusual(model: nn.Module) -> None:
